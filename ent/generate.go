@@ -1,0 +1,5 @@
+// Package ent is the data access layer: the tables in ent/schema are written by
+// hand, everything else here is generated from them by `make generate`.
+package ent
+
+//go:generate go tool ent generate --feature sql/upsert,sql/lock,sql/modifier,sql/execquery,sql/versioned-migration ./schema

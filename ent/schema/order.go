@@ -1,0 +1,56 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// Order is a purchase. Its id is the id of the order task, chosen before stock
+// was taken, so that writing it twice is recognised by the primary key.
+type Order struct{ ent.Schema }
+
+// Fields of Order.
+func (Order) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.String("number").MaxLen(32).Immutable(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.UUID("item_id", uuid.UUID{}).Immutable(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.UUID("batch_id", uuid.UUID{}).Immutable().Comment("the write that made the row; tells own rows from rows that were there"),
+		field.Enum("kind").Values("ORDINARY", "SECKILL").Default("SECKILL").Immutable(),
+		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Default("PENDING_PAYMENT"),
+		field.Int("quantity").Positive().Immutable(),
+		field.Int64("unit_price_minor").NonNegative().Immutable(),
+		currency(),
+		field.Int64("version").Default(1).Comment("grows by one with every change; compare-and-set guard"),
+		field.Int64("epoch").Immutable().Comment("gate epoch of the reservation"),
+		instant("reserved_at"),
+		instant("created_at"),
+		instant("updated_at"),
+		field.Time("payment_deadline").Optional().Nillable().SchemaType(timestamptz),
+		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
+	}
+}
+
+// Indexes of Order.
+func (Order) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("number").Unique(),
+		index.Fields("item_id", "user_id").Unique().StorageKey("order_one_live_per_user_and_item").
+			Annotations(entsql.IndexWhere("status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')")),
+		index.Fields("user_id", "created_at"),
+		index.Fields("sale_id", "created_at"),
+		index.Fields("item_id", "status"),
+		index.Fields("status", "payment_deadline"),
+	}
+}
+
+// Annotations of Order.
+func (Order) Annotations() []schema.Annotation {
+	return []schema.Annotation{entsql.Annotation{Table: "orders"}}
+}

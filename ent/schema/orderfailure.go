@@ -1,0 +1,33 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// OrderFailure is the end of an order task that became no order. Its id is the
+// task's, so that a task ends once: either here or in orders.
+type OrderFailure struct{ ent.Schema }
+
+// Fields of OrderFailure.
+func (OrderFailure) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.UUID("item_id", uuid.UUID{}).Immutable(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.Int("quantity").Immutable(),
+		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode told to the buyer"),
+		field.String("reason").MaxLen(200).Immutable().Comment("for operators"),
+		field.Bool("released").Default(false).Comment("whether the reservation was given back in Redis"),
+		instant("reserved_at"),
+		instant("created_at"),
+	}
+}
+
+// Indexes of OrderFailure.
+func (OrderFailure) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("user_id", "created_at"), index.Fields("released")}
+}

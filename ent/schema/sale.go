@@ -1,0 +1,45 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// Sale is a flash sale: a window and rules for some items.
+type Sale struct{ ent.Schema }
+
+// Fields of Sale.
+func (Sale) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.String("slug").MaxLen(64),
+		field.String("title").MaxLen(120),
+		field.Text("rules").Default(""),
+		field.Enum("status").Values(
+			"DRAFT", "PENDING_APPROVAL", "REJECTED", "APPROVED", "SCHEDULED",
+			"PREHEATED", "LIVE", "PAUSED", "ENDED", "CANCELLED",
+		).Default("DRAFT"),
+		instant("starts_at"),
+		instant("ends_at"),
+		instant("preheat_at"),
+		field.Int("payment_window_seconds").Positive(),
+		field.Int("purchase_limit").Positive().Comment("most units that one person may hold of one item"),
+		field.Bool("hide_exact_stock").Default(false),
+		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is built anew; 0 = never loaded"),
+		field.Int64("revision").Default(1),
+		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),
+		instant("created_at"),
+	}
+}
+
+// Indexes of Sale.
+func (Sale) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("slug").Unique(),
+		index.Fields("starts_at", "id"),
+		index.Fields("created_at", "id"),
+		index.Fields("status"),
+	}
+}

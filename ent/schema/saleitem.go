@@ -1,0 +1,47 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// SaleItem is the record of stock: one goods in one sale, at its own price.
+// available + held + sold = total at every commit, checked by the database.
+type SaleItem struct{ ent.Schema }
+
+// Fields of SaleItem.
+func (SaleItem) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.UUID("goods_id", uuid.UUID{}).Immutable(),
+		field.Int("position").NonNegative(),
+		field.Int64("price_minor").NonNegative(),
+		currency(),
+		field.Int("total").Comment("units put on sale"),
+		field.Int("available").Comment("units nobody has"),
+		field.Int("held").Default(0).Comment("units in unpaid orders"),
+		field.Int("sold").Default(0).Comment("units in paid orders"),
+		field.Int64("revision").Default(1),
+	}
+}
+
+// Indexes of SaleItem.
+func (SaleItem) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("sale_id", "position").Unique(),
+		index.Fields("goods_id"),
+	}
+}
+
+// Annotations of SaleItem.
+func (SaleItem) Annotations() []schema.Annotation {
+	return []schema.Annotation{entsql.Annotation{Checks: map[string]string{
+		"stock_not_negative": "available >= 0 AND held >= 0 AND sold >= 0",
+		"stock_conserved":    "available + held + sold = total",
+	}}}
+}

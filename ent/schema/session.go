@@ -1,0 +1,38 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// Session is a family of refresh tokens: one sign-in on one device. Only the
+// newest token of a family is good; an older one shown again ends the family.
+type Session struct{ ent.Schema }
+
+// Fields of Session.
+func (Session) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.Bytes("token_hash").Sensitive().Comment("SHA-256 of the newest refresh token"),
+		field.Bytes("previous_hash").Optional().Nillable().Sensitive().Comment("SHA-256 of the token before; shown again within a short grace by a lost reply, later by a thief"),
+		field.Int64("generation").Default(1).Comment("how often the token was rotated, plus one; compare-and-set guard"),
+		instant("created_at"),
+		instant("rotated_at"),
+		instant("expires_at"),
+		field.Time("revoked_at").Optional().Nillable().SchemaType(timestamptz),
+		field.String("revoked_reason").Optional(),
+	}
+}
+
+// Indexes of Session.
+func (Session) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("user_id"),
+		index.Fields("token_hash").Unique(),
+		index.Fields("previous_hash"),
+		index.Fields("expires_at"),
+	}
+}

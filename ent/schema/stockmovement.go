@@ -1,0 +1,32 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// StockMovement is one line of the append-only ledger of stock. The key
+// (order, kind) makes each move of an order happen once.
+type StockMovement struct{ ent.Schema }
+
+// Fields of StockMovement.
+func (StockMovement) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order, or the act of an operator for ADJUST"),
+		field.UUID("item_id", uuid.UUID{}).Immutable(),
+		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RESTOCK", "ADJUST").Immutable(),
+		field.Int("quantity").Immutable().Comment("units; signed for ADJUST, positive otherwise"),
+		instant("created_at"),
+	}
+}
+
+// Indexes of StockMovement.
+func (StockMovement) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("order_id", "kind").Unique(),
+		index.Fields("item_id"),
+	}
+}

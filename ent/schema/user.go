@@ -1,0 +1,28 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+)
+
+// User is a person with an account.
+type User struct{ ent.Schema }
+
+// Fields of User.
+func (User) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.String("account").MaxLen(254).Comment("normalised e-mail address or E.164 phone number"),
+		field.String("display_name").MaxLen(64),
+		field.String("password_hash").Sensitive().Comment("argon2id, encoded with its parameters"),
+		field.Enum("role").Values("CUSTOMER", "OPERATOR", "ADMIN").Default("CUSTOMER"),
+		field.Int64("version").Default(1).Comment("grows with every change of the user; invalidates caches"),
+		instant("created_at"),
+	}
+}
+
+// Indexes of User.
+func (User) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("account").Unique()}
+}

@@ -1,0 +1,74 @@
+package fault
+
+import "time"
+
+// Reason is the machine-readable reason of a refusal: the ErrorCode enum of the
+// public API.
+type Reason string
+
+// Reasons. Their meaning is described in the API schema.
+const (
+	CaptchaInvalid        Reason = "CAPTCHA_INVALID"
+	CaptchaRequired       Reason = "CAPTCHA_REQUIRED"
+	Conflict              Reason = "CONFLICT"
+	AccountTaken          Reason = "ACCOUNT_TAKEN"
+	IdempotencyInProgress Reason = "IDEMPOTENCY_IN_PROGRESS"
+	IdempotencyMismatch   Reason = "IDEMPOTENCY_MISMATCH"
+	InvalidCredentials    Reason = "INVALID_CREDENTIALS"
+	InvalidInput          Reason = "INVALID_INPUT"
+	Unknown               Reason = "NOT_FOUND"
+	OrderExpired          Reason = "ORDER_EXPIRED"
+	PathInvalid           Reason = "PATH_INVALID"
+	PaymentDeclined       Reason = "PAYMENT_DECLINED"
+	PurchaseLimitReached  Reason = "PURCHASE_LIMIT_REACHED"
+	TooManyTries          Reason = "RATE_LIMITED"
+	SaleClosed            Reason = "SALE_CLOSED"
+	SaleNotStarted        Reason = "SALE_NOT_STARTED"
+	SessionInvalid        Reason = "SESSION_INVALID"
+	SoldOut               Reason = "SOLD_OUT"
+)
+
+// Refusal is an expected failure of a use case. Domains implement it with types
+// that carry the details; the graph translates them by type.
+type Refusal interface {
+	// Reason is the machine-readable reason.
+	Reason() Reason
+	// Path is the path of the input at fault from "input" down, or nil.
+	Path() []string
+}
+
+// Refused is a refusal with nothing more to tell than its reason.
+type Refused struct {
+	Why Reason
+	At  []string // path of the input at fault from "input" down; may be nil
+}
+
+// Reason returns why.
+func (r Refused) Reason() Reason { return r.Why }
+
+// Path returns the path of the input at fault.
+func (r Refused) Path() []string { return r.At }
+
+// BadField refuses an input value that broke a rule.
+type BadField struct {
+	At   []string // path of the field from "input" down
+	Rule string   // the rule that was broken, for example "maxLength: 64"
+}
+
+// Reason returns InvalidInput.
+func (BadField) Reason() Reason { return InvalidInput }
+
+// Path returns the path of the field.
+func (b BadField) Path() []string { return b.At }
+
+// Throttled refuses a try that came too soon.
+type Throttled struct {
+	RetryAfter time.Duration // wait at least this long
+	At         []string
+}
+
+// Reason returns TooManyTries.
+func (Throttled) Reason() Reason { return TooManyTries }
+
+// Path returns the path of the input at fault, mostly nil.
+func (t Throttled) Path() []string { return t.At }

@@ -1,0 +1,107 @@
+// Package id makes and names identifiers. Inside, an id is a UUIDv7; outside it
+// is a TypeID such as sal_01jd…: opaque, sortable, unique in the whole graph.
+//
+// The package owns the prefixes and the way an order task carries its shard. It
+// does not know what the ids stand for.
+package id
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"go.jetify.com/typeid"
+)
+
+// Kind is the prefix of a public id.
+type Kind string
+
+// Kinds of public ids.
+const (
+	User      Kind = "usr"
+	Session   Kind = "ses"
+	Goods     Kind = "gds"
+	Sale      Kind = "sal"
+	Item      Kind = "itm"
+	Task      Kind = "tsk"
+	Order     Kind = "ord"
+	Challenge Kind = "cap"
+	Ticket    Kind = "tkt"
+	Waitlist  Kind = "wtl"
+	Payment   Kind = "pay"
+	Refund    Kind = "rfd"
+)
+
+// ErrMalformed says that a text is not an id of the wanted kind.
+var ErrMalformed = errors.New("malformed id")
+
+// Generator makes a fresh id. Constructors take one so that tests can fix it.
+type Generator func() uuid.UUID
+
+// New returns a fresh UUIDv7. It panics when the system has no randomness left,
+// because nothing safe can be done then.
+func New() uuid.UUID { return uuid.Must(uuid.NewV7()) }
+
+// Shards is how many shards the items are spread over. It is fixed: a task
+// carries its shard in its id, and the stream names derive from it.
+const Shards = 16
+
+// NewTask returns a fresh UUIDv7 whose last byte carries the shard (0 to
+// Shards-1), so that a task is found in Redis from its id alone. The byte is one
+// of those that RFC 9562 leaves to the maker; 66 random bits remain.
+func NewTask(shard int) uuid.UUID {
+	u := New()
+	u[15] = byte(shard)
+	return u
+}
+
+// TaskShard returns the shard that a task id carries, or an error when the id
+// cannot be a task's.
+func TaskShard(u uuid.UUID) (int, error) {
+	if shard := int(u[15]); shard < Shards {
+		return shard, nil
+	}
+	return 0, fmt.Errorf("%w: task %s names no shard", ErrMalformed, u)
+}
+
+// ShardOf spreads sales over the shards. All items of one sale share a shard,
+// so that one script sees the whole sale.
+func ShardOf(sale uuid.UUID) int { return int(sale[15]) % Shards }
+
+// Format returns the public form of an id, for example "sal_01jd…".
+func Format(k Kind, u uuid.UUID) string {
+	t, err := typeid.FromUUIDBytesWithPrefix(string(k), u[:])
+	if err != nil {
+		panic(fmt.Sprintf("id: prefix %q: %v", k, err)) // prefixes are constants of this package
+	}
+	return t.String()
+}
+
+// Parse reads the public form of an id of kind k. The error wraps ErrMalformed.
+func Parse(k Kind, s string) (uuid.UUID, error) {
+	got, u, err := Split(s)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if got != k {
+		return uuid.Nil, fmt.Errorf("%w: want %s_…", ErrMalformed, k)
+	}
+	return u, nil
+}
+
+// Split reads any public id. The error wraps ErrMalformed.
+func Split(s string) (Kind, uuid.UUID, error) {
+	if len(s) > 64 || !strings.Contains(s, "_") {
+		return "", uuid.Nil, ErrMalformed
+	}
+	t, err := typeid.FromString(s)
+	if err != nil {
+		return "", uuid.Nil, ErrMalformed
+	}
+	u, err := uuid.FromBytes(t.UUIDBytes())
+	if err != nil {
+		return "", uuid.Nil, ErrMalformed
+	}
+	return Kind(t.Prefix()), u, nil
+}

@@ -1,0 +1,63 @@
+package reservation
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+)
+
+// Keys names every Redis key of the product. All keys of a sale carry the hash
+// tag of its shard, so that one script touches one cluster slot. The prefix
+// keeps several installations, or several tests, apart on one Redis.
+type Keys struct {
+	Prefix string // for example "sk:"
+}
+
+func (k Keys) shard(shard int, rest string) string {
+	return fmt.Sprintf("%s{s%02d}:%s", k.Prefix, shard, rest)
+}
+
+// Item is the hash of an item's gate: sale, gate, epoch, opens and closes (Unix
+// milliseconds), limit, total, stock, reserved, rev. No TTL.
+func (k Keys) Item(shard int, item uuid.UUID) string {
+	return k.shard(shard, "item:"+item.String())
+}
+
+// Holders is the hash of who holds units of an item: user → record. No TTL.
+func (k Keys) Holders(shard int, item uuid.UUID) string {
+	return k.shard(shard, "holders:"+item.String())
+}
+
+// Path is the string "epoch|token" of a user's unused path to an item; lapses by TTL.
+func (k Keys) Path(shard int, item, user uuid.UUID) string {
+	return k.shard(shard, "path:"+item.String()+":"+user.String())
+}
+
+// Permits is the sorted set of unused paths of an item: user → expiry (Unix milliseconds).
+func (k Keys) Permits(shard int, item uuid.UUID) string {
+	return k.shard(shard, "permits:"+item.String())
+}
+
+// Captcha is the hash of a user's current SECKILL challenge in a sale; lapses by TTL.
+func (k Keys) Captcha(shard int, sale, user uuid.UUID) string {
+	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())
+}
+
+// Idem is the string "task|item|quantity" of an idempotency key; lapses after 24 h.
+func (k Keys) Idem(shard int, user uuid.UUID, key string) string {
+	return k.shard(shard, "idem:"+user.String()+":"+key)
+}
+
+// Task is the JSON record of an order task; lapses after 24 h.
+func (k Keys) Task(shard int, task uuid.UUID) string {
+	return k.shard(shard, "task:"+task.String())
+}
+
+// Orders is the order stream of a shard. No TTL, no MAXLEN.
+func (k Keys) Orders(shard int) string { return k.shard(shard, "orders") }
+
+// DeadLetters is the stream of messages that were set aside.
+func (k Keys) DeadLetters() string { return k.Prefix + "{dead}:orders" }
+
+// Status is the fan-out stream of status messages.
+func (k Keys) Status() string { return k.Prefix + "{bus}:status" }
