@@ -1,0 +1,98 @@
+// Package config owns every setting: its name, default, meaning and rules, and
+// where each value came from. Flags win over the environment, the environment
+// over the file, the file over the default.
+//
+// It parses and judges; it opens nothing and knows no other package.
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+)
+
+// EnvPrefix starts the name of every environment variable.
+const EnvPrefix = "SECKILL_"
+
+// DefaultFile is read when it is there and no other file was named.
+const DefaultFile = "seckill.toml"
+
+// Config holds the settings. The tags are kong's: they name the flag, from which
+// the environment variable (SECKILL_HTTP_ADDR) and the key in the file
+// (http_addr) derive. Use Default, or parse one with Options.
+type Config struct {
+	File    string  `name:"config" placeholder:"FILE" group:"general" help:"File of settings in TOML. Without it, ./seckill.toml is read when it is there."`
+	Profile Profile `default:"production" group:"general" help:"production, or development: introspection, playground, queries by GET, suggestions for misspelt fields."`
+
+	LogLevel  slog.Level `default:"info" group:"general" help:"Least severe lines to log: debug, info, warn or error."`
+	LogFormat LogFormat  `default:"auto" group:"general" help:"json, text, or auto: text on a terminal and in the development profile, else json."`
+
+	DatabaseURL  Secret `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill."`
+	DatabasePool int    `default:"16" group:"services" help:"Most Postgres connections of one process."`
+	RedisURL     Secret `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0. Several, comma separated, are the nodes of a Cluster."`
+	RedisPrefix  string `default:"sk:" group:"services" help:"First part of every Redis key; keeps installations on one Redis apart."`
+
+	HTTPAddr       string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
+	AdminAddr      string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
+	AllowedOrigins []string       `group:"server" placeholder:"ORIGIN,..." help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
+	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR,..." help:"Networks of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
+	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
+	MaxSockets     int            `default:"20000" group:"server" help:"Most open subscription connections of one process."`
+	DrainDelay     time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
+	DrainTimeout   time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
+
+	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
+	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY,..." help:"Former keys whose tokens are still good, by key id (see config print)."`
+	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
+	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh begins it anew."`
+
+	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
+	CaptchaTTL    time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
+	PathTTL       time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
+	PermitRatio   float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
+	PowMax        int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work: the number to find is at most this."`
+	Limits        Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
+	ReserveQueue  int           `default:"8192" group:"gate" help:"Purchases that may wait for Redis in one process; past it, buyers are told to try later."`
+
+	OrderBatch    int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
+	ClaimIdle     time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`
+	MaxDeliveries int           `default:"10" group:"worker" help:"Tries before a message is set aside."`
+	PreloadEvery  time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for approved sales to load into Redis."`
+	PreloadAhead  time.Duration `default:"10h" group:"worker" help:"Sales that begin within this time are loaded."`
+}
+
+// Groups are the titles of the settings' groups, in the order of the help.
+func Groups() []Group {
+	return []Group{
+		{Key: "general", Title: "Settings: general"},
+		{Key: "services", Title: "Settings: services"},
+		{Key: "server", Title: "Settings: server"},
+		{Key: "accounts", Title: "Settings: accounts"},
+		{Key: "gate", Title: "Settings: gate"},
+		{Key: "worker", Title: "Settings: worker and scheduler"},
+	}
+}
+
+// Group is a set of settings that are shown together.
+type Group struct {
+	Key   string // as in the tags of Config
+	Title string // for the help
+}
+
+// Production says whether the strict profile is on.
+func (c *Config) Production() bool { return c.Profile == ProfileProduction }
+
+// LimitsOn says whether rate limits are enforced. Validate sees to it that they
+// are in production.
+func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
+
+// ForDemo returns a copy for the demo: development profile, a signing key of its
+// own, no waiting at the end. Addresses and the gate's settings stay as given.
+func (c *Config) ForDemo(randomKey Secret) *Config {
+	d := *c
+	d.Profile = ProfileDevelopment
+	d.JWTKey, d.JWTPreviousKeys = randomKey, nil
+	d.DrainDelay = 0
+	d.DrainTimeout = min(d.DrainTimeout, 5*time.Second)
+	return &d
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const key = "0123456789abcdef0123456789abcdef"
+
+func env(pairs ...string) func(string) (string, bool) {
+	values := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func find(t *testing.T, settings []Setting, flag string) Setting {
+	t.Helper()
+	for _, s := range settings {
+		if s.Flag == flag {
+			return s
+		}
+	}
+	t.Fatalf("no setting %q", flag)
+	return Setting{}
+}
+
+func TestDefaultsArePublishedOnes(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	want := &Config{
+		Profile: ProfileProduction, LogLevel: slog.LevelInfo, LogFormat: LogAuto,
+		DatabasePool: 16, RedisPrefix: "sk:",
+		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9090", RequestTimeout: 5 * time.Second, MaxSockets: 20000,
+		DrainDelay: 2 * time.Second, DrainTimeout: 20 * time.Second,
+		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute,
+		PaymentWindow: 15 * time.Minute, CaptchaTTL: 5 * time.Minute, PathTTL: time.Minute,
+		PermitRatio: 1.5, PowMax: 100000, Limits: SwitchOn, ReserveQueue: 8192,
+		OrderBatch: 256, ClaimIdle: 15 * time.Second, MaxDeliveries: 10,
+		PreloadEvery: 5 * time.Second, PreloadAhead: 10 * time.Hour,
+	}
+	if diff := cmp.Diff(want, c, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("the defaults do not validate: %v", err)
+	}
+}
+
+func TestFlagsWinOverEnvironmentOverFileOverDefault(t *testing.T) {
+	t.Parallel()
+	file := write(t, `
+http_addr = ":1111"
+admin_addr = ":1112"
+path_ttl = "70s"
+order-batch = 99
+trusted_proxies = ["10.0.0.0/8", "fd00::/8"]
+permit_ratio = 1.25
+`)
+	c, settings, err := Parse(
+		[]string{"--config", file, "--http-addr", ":3333"},
+		env("SECKILL_HTTP_ADDR", ":2222", "SECKILL_ADMIN_ADDR", ":2223", "SECKILL_PROFILE", "development"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{c.HTTPAddr, c.AdminAddr, c.PathTTL, c.OrderBatch, len(c.TrustedProxies), c.PermitRatio, c.CaptchaTTL, c.Profile}
+	want := []any{":3333", ":2223", 70 * time.Second, 99, 2, 1.25, 5 * time.Minute, ProfileDevelopment}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	for flag, origin := range map[string]Origin{
+		"http-addr": OriginFlag, "admin-addr": "SECKILL_ADMIN_ADDR", "path-ttl": Origin(file), "captcha-ttl": OriginDefault,
+		"config": OriginFlag,
+	} {
+		if got := find(t, settings, flag).Origin; got != origin {
+			t.Errorf("%s comes from %q, want %q", flag, got, origin)
+		}
+	}
+}
+
+func TestFileIsNamedByTheEnvironmentToo(t *testing.T) {
+	t.Parallel()
+	c, _, err := Parse(nil, env("SECKILL_CONFIG", write(t, `http_addr = ":4444"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.HTTPAddr != ":4444" {
+		t.Errorf("http-addr is %q", c.HTTPAddr)
+	}
+}
+
+func TestEveryMistakeIsOneLineWithItsPlace(t *testing.T) {
+	t.Parallel()
+	file := write(t, "path_ttl = 60\nhtp_addr = \":1\"\n[limits]\nx = 1\n")
+	_, _, err := Parse([]string{"--config", file}, env("SECKILL_PAYMENT_WINDOW", "soon", "SECKILL_PROFILE", "test", "SECKILL_LOG_LEVEL", "loud"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 6 {
+		t.Errorf("%d lines, want 6:\n%v", len(lines), err)
+	}
+	for _, want := range []string{
+		`there is no setting "htp_addr"`, "limits must be one value", file + ": path_ttl:",
+		"SECKILL_PAYMENT_WINDOW: ", `SECKILL_PROFILE: "test" is not one of production, development`, "SECKILL_LOG_LEVEL: ",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+}
+
+func TestAFileThatWasNamedMustBeThere(t *testing.T) {
+	t.Parallel()
+	_, _, err := Parse([]string{"--config", filepath.Join(t.TempDir(), "none.toml")}, env())
+	if err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestSecretsAreMaskedWhereverTheyAreShown(t *testing.T) {
+	t.Parallel()
+	c, settings, err := Parse(nil, env(
+		"SECKILL_JWT_KEY", key,
+		"SECKILL_JWT_PREVIOUS_KEYS", "old="+key,
+		"SECKILL_DATABASE_URL", "postgres://shop:hunter2@db.example:5432/seckill?sslmode=require&sslpassword=hunter2",
+		"SECKILL_REDIS_URL", "redis://:hunter2@a:6379,redis://:hunter2@b:6379",
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(map[string]any{"config": c, "settings": settings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged strings.Builder
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("settings", slog.Any("key", c.JWTKey), slog.Any("url", c.DatabaseURL))
+	for _, text := range []string{string(asJSON), logged.String(), fmt.Sprintf("%v %+v %#v", c, c, c.JWTKey)} {
+		if strings.Contains(text, "hunter2") || strings.Contains(text, key) {
+			t.Errorf("a secret shows in %s", text)
+		}
+	}
+	if got, want := find(t, settings, "database-url").Value, "postgres://***@db.example:5432/seckill?sslmode=require&sslpassword=***"; got != want {
+		t.Errorf("database url shows as %q, want %q", got, want)
+	}
+	if got, want := find(t, settings, "redis-url").Value, "redis://***@a:6379,redis://***@b:6379"; got != want {
+		t.Errorf("redis url shows as %q, want %q", got, want)
+	}
+	if string(c.JWTKey) != key {
+		t.Error("the value itself is lost")
+	}
+}
+
+func TestEveryFieldIsASettingWithHelp(t *testing.T) {
+	t.Parallel()
+	_, settings, err := Parse(nil, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups := map[string]bool{}
+	for _, g := range Groups() {
+		groups[g.Key] = true
+	}
+	for _, s := range settings {
+		if !groups[s.Group] || !strings.HasSuffix(s.Help, ".") || len(s.Help) < 15 {
+			t.Errorf("%s: group %q, help %q", s.Flag, s.Group, s.Help)
+		}
+	}
+	if len(settings) < 30 {
+		t.Errorf("%d settings", len(settings))
+	}
+}
+
+func TestMisspeltVariablesAreFound(t *testing.T) {
+	t.Parallel()
+	_, settings, err := Parse(nil, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := UnknownVariables(settings, []string{"HOME=/", "SECKILL_HTP_ADDR=:1", "SECKILL_HTTP_ADDR=:1", "SECKILL_CONFIG=x", "SECKILL_TEST_REDIS_URL=x"})
+	if diff := cmp.Diff([]string{"SECKILL_HTP_ADDR"}, got); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Problems are what is wrong with the settings, one clear line each: what, and
+// what to do.
+type Problems []string
+
+// Error returns the lines.
+func (p Problems) Error() string { return strings.Join(p, "\n") }
+
+// Need is something that a command cannot do without.
+type Need int
+
+// Needs.
+const (
+	NeedDatabase Need = iota + 1 // SECKILL_DATABASE_URL
+	NeedRedis                    // SECKILL_REDIS_URL
+	NeedKeys                     // SECKILL_JWT_KEY
+)
+
+// Validate judges the settings for a command with its needs. The error is nil or
+// Problems.
+func (c *Config) Validate(needs ...Need) error {
+	var p Problems
+	for _, need := range needs {
+		switch need {
+		case NeedDatabase:
+			p.database(c.DatabaseURL)
+		case NeedRedis:
+			p.redis(c.RedisURL)
+		case NeedKeys:
+			p.keys(c)
+		}
+	}
+	p.server(c)
+	p.lifetimes(c)
+	p.bounds(c)
+	if len(p) == 0 {
+		return nil
+	}
+	return p
+}
+
+func (p *Problems) add(flag, format string, args ...any) {
+	*p = append(*p, EnvName(flag)+" "+fmt.Sprintf(format, args...))
+}
+
+func (p *Problems) database(raw Secret) {
+	if raw == "" {
+		p.add("database-url", "is not set: give the address of Postgres, postgres://user:password@host:5432/seckill")
+		return
+	}
+	u, err := url.Parse(string(raw))
+	if err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		p.add("database-url", "is not an address of Postgres: write postgres://user:password@host:5432/seckill")
+		return
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		p.add("database-url", "names no database: put /seckill, or your database's name, behind the port")
+	}
+}
+
+func (p *Problems) redis(raw Secret) {
+	if raw == "" {
+		p.add("redis-url", "is not set: give the address of Redis, redis://host:6379/0")
+		return
+	}
+	nodes := strings.Split(string(raw), ",")
+	for i, node := range nodes {
+		u, err := url.Parse(strings.TrimSpace(node))
+		if err != nil || u.Host == "" || (u.Scheme != "redis" && u.Scheme != "rediss") {
+			p.add("redis-url", "is not an address of Redis in place %d: write redis://host:6379/0", i+1)
+			continue
+		}
+		if db := strings.Trim(u.Path, "/"); len(nodes) > 1 && db != "" && db != "0" {
+			p.add("redis-url", "names database %s in place %d: a Cluster has database 0 only", db, i+1)
+		}
+	}
+}
+
+func (p *Problems) keys(c *Config) {
+	if c.JWTKey == "" {
+		p.add("jwt-key", "is not set: make a key of at least %d bytes with `openssl rand -base64 48`", MinKeyBytes)
+		return
+	}
+	if _, _, err := c.SigningKeys(); err != nil {
+		p.add("jwt-key", "is unfit: %v", err)
+	}
+}
+
+func (p *Problems) server(c *Config) {
+	p.address("http-addr", c.HTTPAddr)
+	p.address("admin-addr", c.AdminAddr)
+	if c.HTTPAddr == c.AdminAddr && !strings.HasSuffix(c.HTTPAddr, ":0") {
+		p.add("admin-addr", "is the public address: give the admin listener one of its own, 127.0.0.1:9090")
+	}
+	for _, origin := range c.AllowedOrigins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || strings.TrimRight(u.Path, "/") != "" {
+			p.add("allowed-origins", "has %q, which is not an origin: write https://shop.example.com, with no path", origin)
+		}
+	}
+	if c.Production() && !c.LimitsOn() {
+		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
+	}
+	if c.RedisPrefix == "" || strings.ContainsAny(c.RedisPrefix, "{}*?[] ") {
+		p.add("redis-prefix", "is %q: give a short text without braces, wildcards or blanks, like sk:", c.RedisPrefix)
+	}
+}
+
+func (p *Problems) address(flag, addr string) {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+		p.add(flag, "is %q: write host:port or :port", addr)
+	}
+}
+
+// lifetimes judges the durations. Bounds are generous: they catch a slip of the
+// unit, not a taste.
+func (p *Problems) lifetimes(c *Config) {
+	const day = 24 * time.Hour
+	for _, d := range []struct {
+		flag     string
+		value    time.Duration
+		min, max time.Duration
+	}{
+		{"request-timeout", c.RequestTimeout, 100 * time.Millisecond, time.Minute},
+		{"drain-delay", c.DrainDelay, 0, 2 * time.Minute},
+		{"drain-timeout", c.DrainTimeout, time.Second, 10 * time.Minute},
+		{"access-token-ttl", c.AccessTokenTTL, 10 * time.Second, day},
+		{"refresh-token-ttl", c.RefreshTokenTTL, time.Minute, 90 * day},
+		{"payment-window", c.PaymentWindow, time.Second, 7 * day},
+		{"captcha-ttl", c.CaptchaTTL, 5 * time.Second, time.Hour},
+		{"path-ttl", c.PathTTL, time.Second, time.Hour},
+		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
+		{"preload-every", c.PreloadEvery, 100 * time.Millisecond, time.Minute},
+		{"preload-ahead", c.PreloadAhead, time.Minute, 7 * day},
+	} {
+		if d.value < d.min || d.value > d.max {
+			p.add(d.flag, "is %s: choose between %s and %s", d.value, d.min, d.max)
+		}
+	}
+	if c.RefreshTokenTTL < c.AccessTokenTTL {
+		p.add("refresh-token-ttl", "is %s, shorter than an access token's %s: make it longer", c.RefreshTokenTTL, c.AccessTokenTTL)
+	}
+}
+
+func (p *Problems) bounds(c *Config) {
+	for _, n := range []struct {
+		flag     string
+		value    int
+		min, max int
+	}{
+		{"database-pool", c.DatabasePool, 2, 1000},
+		{"max-sockets", c.MaxSockets, 1, 1_000_000},
+		{"pow-max", c.PowMax, 10_000, 10_000_000},
+		{"reserve-queue", c.ReserveQueue, 1, 1_000_000},
+		{"order-batch", c.OrderBatch, 1, 2000},
+		{"max-deliveries", c.MaxDeliveries, 1, 1000},
+	} {
+		if n.value < n.min || n.value > n.max {
+			p.add(n.flag, "is %d: choose between %d and %d", n.value, n.min, n.max)
+		}
+	}
+	if c.PermitRatio < 1 || c.PermitRatio > 100 {
+		p.add("permit-ratio", "is %g: choose between 1 and 100; 1.2 to 1.5 is usual", c.PermitRatio)
+	}
+}

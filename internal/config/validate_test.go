@@ -1,0 +1,107 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMissingSettingsAreToldAllAtOnce(t *testing.T) {
+	t.Parallel()
+	err := Default().Validate(NeedDatabase, NeedRedis, NeedKeys)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d lines, want 3:\n%v", len(lines), err)
+	}
+	for i, name := range []string{"SECKILL_DATABASE_URL", "SECKILL_REDIS_URL", "SECKILL_JWT_KEY"} {
+		if !strings.HasPrefix(lines[i], name+" is not set: ") {
+			t.Errorf("line %d is %q", i+1, lines[i])
+		}
+	}
+}
+
+func TestUnfitSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		set  func(*Config)
+		want string
+	}{
+		"short key":            {func(c *Config) { c.JWTKey = "short" }, "SECKILL_JWT_KEY is unfit: has 5 bytes"},
+		"previous key, no id":  {func(c *Config) { c.JWTPreviousKeys = []Secret{key} }, "not of the form kid=key"},
+		"previous key, short":  {func(c *Config) { c.JWTPreviousKeys = []Secret{"old=x"} }, "previous key old has 1 bytes"},
+		"previous key, twice":  {func(c *Config) { c.JWTPreviousKeys = []Secret{"old=" + key, "old=" + key} }, "twice"},
+		"limits in production": {func(c *Config) { c.Limits = SwitchOff }, "SECKILL_LIMITS is off"},
+		"mysql":                {func(c *Config) { c.DatabaseURL = "mysql://x/y" }, "SECKILL_DATABASE_URL is not an address of Postgres"},
+		"no database name":     {func(c *Config) { c.DatabaseURL = "postgres://localhost" }, "names no database"},
+		"http for redis":       {func(c *Config) { c.RedisURL = "http://x" }, "SECKILL_REDIS_URL is not an address of Redis in place 1"},
+		"cluster database":     {func(c *Config) { c.RedisURL = "redis://a,redis://b/3" }, "a Cluster has database 0 only"},
+		"address":              {func(c *Config) { c.HTTPAddr = "8080" }, "SECKILL_HTTP_ADDR is \"8080\""},
+		"same address":         {func(c *Config) { c.AdminAddr = c.HTTPAddr }, "SECKILL_ADMIN_ADDR is the public address"},
+		"origin with a path":   {func(c *Config) { c.AllowedOrigins = []string{"https://a.example/shop"} }, "SECKILL_ALLOWED_ORIGINS has"},
+		"prefix with braces":   {func(c *Config) { c.RedisPrefix = "{a}" }, "SECKILL_REDIS_PREFIX is"},
+		"easy proof of work":   {func(c *Config) { c.PowMax = 9999 }, "SECKILL_POW_MAX is 9999"},
+		"milliseconds meant":   {func(c *Config) { c.PathTTL = 60 }, "SECKILL_PATH_TTL is 60ns: choose between 1s and 1h0m0s"},
+		"session too short":    {func(c *Config) { c.RefreshTokenTTL = 2 * time.Minute }, "shorter than an access token"},
+		"permit ratio":         {func(c *Config) { c.PermitRatio = 0.5 }, "SECKILL_PERMIT_RATIO is 0.5"},
+		"batch of none":        {func(c *Config) { c.OrderBatch = 0 }, "SECKILL_ORDER_BATCH is 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Default()
+			c.DatabaseURL, c.RedisURL, c.JWTKey = "postgres://localhost/seckill", "redis://localhost:6379/0", key
+			if err := c.Validate(NeedDatabase, NeedRedis, NeedKeys); err != nil {
+				t.Fatalf("fit settings are refused: %v", err)
+			}
+			test.set(c)
+			err := c.Validate(NeedDatabase, NeedRedis, NeedKeys)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error is %v, want one line with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestLimitsMayBeOffInDevelopment(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Profile, c.Limits = ProfileDevelopment, SwitchOff
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if c.LimitsOn() {
+		t.Error("limits are on")
+	}
+}
+
+func TestANewKeyHasANewIdAndFormerOnesStayGood(t *testing.T) {
+	t.Parallel()
+	first, second := Default(), Default()
+	first.JWTKey = key
+	second.JWTKey = Secret(strings.Repeat("z", 40))
+	old, _, err := first.SigningKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.JWTPreviousKeys = []Secret{Secret(old.ID + "=" + key)}
+	current, previous, err := second.SigningKeys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if current.ID == old.ID || len(previous) != 1 || previous[0].ID != old.ID || string(previous[0].Secret) != key {
+		t.Errorf("current %s, previous %v, old %s", current.ID, previous, old.ID)
+	}
+}
+
+func TestTheDemoNeedsNoSettings(t *testing.T) {
+	t.Parallel()
+	d := Default().ForDemo(key)
+	if d.Production() {
+		t.Error("the demo is in production")
+	}
+	if err := d.Validate(NeedKeys); err != nil {
+		t.Error(err)
+	}
+}

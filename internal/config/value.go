@@ -1,0 +1,106 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+)
+
+// Profile is the set of defaults for a place: strict or convenient.
+type Profile string
+
+// Profiles.
+const (
+	ProfileProduction  Profile = "production"
+	ProfileDevelopment Profile = "development"
+)
+
+// UnmarshalText reads a profile.
+func (p *Profile) UnmarshalText(text []byte) error {
+	return oneOf(p, text, ProfileProduction, ProfileDevelopment)
+}
+
+// LogFormat is how log lines look.
+type LogFormat string
+
+// Log formats.
+const (
+	LogAuto LogFormat = "auto" // text on a terminal and in the development profile, else JSON
+	LogJSON LogFormat = "json"
+	LogText LogFormat = "text"
+)
+
+// UnmarshalText reads a log format.
+func (f *LogFormat) UnmarshalText(text []byte) error {
+	return oneOf(f, text, LogAuto, LogJSON, LogText)
+}
+
+// Switch is on or off.
+type Switch string
+
+// Positions of a switch.
+const (
+	SwitchOn  Switch = "on"
+	SwitchOff Switch = "off"
+)
+
+// UnmarshalText reads a switch.
+func (s *Switch) UnmarshalText(text []byte) error { return oneOf(s, text, SwitchOn, SwitchOff) }
+
+func oneOf[T ~string](target *T, text []byte, allowed ...T) error {
+	words := make([]string, 0, len(allowed))
+	for _, a := range allowed {
+		if string(a) == string(text) {
+			*target = a
+			return nil
+		}
+		words = append(words, string(a))
+	}
+	return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
+}
+
+// Secret is a text that never reaches a log or a terminal by accident: printing
+// it gives a mask. Convert it to string where the value is needed.
+type Secret string
+
+// mask stands for what must not be read.
+const mask = "***"
+
+// String returns a mask. Of URLs everything but user and password stays legible.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	parts := strings.Split(string(s), ",")
+	for i, part := range parts {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil || u.Host == "" {
+			return mask
+		}
+		if u.User != nil {
+			u.User = url.User(mask)
+		}
+		u.RawQuery = maskQuery(u.Query())
+		parts[i] = strings.ReplaceAll(u.String(), url.QueryEscape(mask), mask)
+	}
+	return strings.Join(parts, ",")
+}
+
+func maskQuery(query url.Values) string {
+	for name := range query {
+		if strings.Contains(strings.ToLower(name), "pass") || strings.Contains(strings.ToLower(name), "user") {
+			query.Set(name, mask)
+		}
+	}
+	return query.Encode()
+}
+
+// GoString returns a mask, so that %#v does not betray the value either.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue returns a mask.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText returns a mask, for JSON and the like.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
