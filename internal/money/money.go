@@ -1,0 +1,48 @@
+// Package money holds exact amounts: an integer of minor units and a currency.
+// Arithmetic on floats has no place here; the number of decimals comes from CLDR.
+package money
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/bojanz/currency"
+)
+
+// Amount is an exact amount: Minor units (cents, fen) of an ISO 4217 Currency.
+type Amount struct {
+	Minor    int64
+	Currency string
+}
+
+// Decimal returns the amount in major units, for example "1299.00".
+func (a Amount) Decimal() string {
+	m, err := currency.NewAmountFromInt64(a.Minor, a.Currency)
+	if err != nil { // the currency was checked when it was stored
+		return strconv.FormatInt(a.Minor, 10)
+	}
+	return m.Number()
+}
+
+// Times returns the amount n times.
+func (a Amount) Times(n int) Amount { return Amount{Minor: a.Minor * int64(n), Currency: a.Currency} }
+
+// Parse reads a decimal number of major units. The error says what is wrong
+// with it: no number, more decimals than the currency has, negative, or too large.
+func Parse(decimal, code string) (Amount, error) {
+	m, err := currency.NewAmount(decimal, code)
+	if err != nil {
+		return Amount{}, fmt.Errorf("read amount: %w", err)
+	}
+	if m.IsNegative() {
+		return Amount{}, fmt.Errorf("read amount: %s is negative", decimal)
+	}
+	minor, err := m.Int64()
+	if err != nil {
+		return Amount{}, fmt.Errorf("read amount: %w", err)
+	}
+	if back, err := currency.NewAmountFromInt64(minor, code); err != nil || !back.Equal(m) {
+		return Amount{}, fmt.Errorf("read amount: %s has more decimals than %s", decimal, code)
+	}
+	return Amount{Minor: minor, Currency: code}, nil
+}

@@ -1,0 +1,260 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+)
+
+const (
+	// boardEvery is how often a process reads the gates of the loaded items: one
+	// pipeline. It bounds how long a stale sold-out mark can live.
+	boardEvery = 200 * time.Millisecond
+	// markLife is how long a reading is trusted to refuse somebody.
+	markLife = time.Second
+	// windowSlack is how far from the opening or the end the local clock may
+	// decide by itself; nearer than that, Redis TIME does.
+	windowSlack = 250 * time.Millisecond
+)
+
+// View is the gate of an item as this process last saw it.
+type View struct {
+	Sale, Item uuid.UUID
+	State      string // GateOpen, GatePaused, GateEnded or GateLoading
+	Epoch      int64
+	Opens      time.Time
+	Closes     time.Time
+	Limit      int
+	Total      int
+	Stock      int // units left to take
+	Reserved   int // units held or sold
+	Revision   int64
+	ReadAt     time.Time
+}
+
+// ItemRef names an item to watch.
+type ItemRef struct{ Sale, Item uuid.UUID }
+
+// Board is the view that one process has of all loaded gates: it refuses the
+// hopeless in memory, before Redis, and tells who watches when stock changes.
+// A mark dies after markLife, and is undone by the next reading that shows
+// stock, so that units which come back are on sale again within a second.
+type Board struct {
+	client  redis.UniversalClient
+	keys    Keys
+	clock   clock.Clock
+	log     *slog.Logger
+	loaded  func(ctx context.Context) ([]ItemRef, error) // what to watch
+	changed func([]View)                                 // called with the items that changed, outside the lock
+
+	mu     sync.RWMutex
+	views  map[uuid.UUID]View // guarded by mu; by item
+	told   map[uuid.UUID]View // guarded by mu; what changed was last called with
+	offset time.Duration      // guarded by mu; Redis time minus local time
+	synced bool               // guarded by mu; whether offset was measured
+}
+
+// BoardConfig says what a board needs.
+type BoardConfig struct {
+	Client  redis.UniversalClient
+	Keys    Keys
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Loaded  func(ctx context.Context) ([]ItemRef, error)
+	Changed func([]View) // may be nil
+}
+
+// NewBoard returns an empty board: until its first reading it refuses nobody.
+func NewBoard(cfg BoardConfig) *Board {
+	if cfg.Changed == nil {
+		cfg.Changed = func([]View) {}
+	}
+	return &Board{
+		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
+		loaded: cfg.Loaded, changed: cfg.Changed,
+		views: make(map[uuid.UUID]View), told: make(map[uuid.UUID]View),
+	}
+}
+
+// Run reads the gates until ctx ends.
+func (b *Board) Run(ctx context.Context) error {
+	ticker := time.NewTicker(boardEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		err := b.Refresh(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			b.log.WarnContext(ctx, "gates cannot be read", slog.Any("error", err))
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// boardFields are what Refresh reads of each item hash.
+var boardFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev"}
+
+// Refresh reads all loaded gates once.
+func (b *Board) Refresh(ctx context.Context) error {
+	refs, err := b.loaded(ctx)
+	if err != nil {
+		return fmt.Errorf("list loaded items: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, markLife)
+	defer cancel()
+	sent := b.clock.Now()
+	pipe := b.client.Pipeline()
+	clockCmd := pipe.Time(ctx)
+	cmds := make([]*redis.SliceCmd, len(refs))
+	for i, ref := range refs {
+		cmds[i] = pipe.HMGet(ctx, b.keys.Item(id.ShardOf(ref.Sale), ref.Item), boardFields...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("read gates: %w", err)
+	}
+	now := b.clock.Now()
+	fresh := make([]View, 0, len(refs))
+	for i, ref := range refs {
+		if v, ok := viewFrom(ref, cmds[i].Val(), now); ok {
+			fresh = append(fresh, v)
+		}
+	}
+	offset := clockCmd.Val().Sub(sent.Add(now.Sub(sent) / 2))
+	if changed := b.replace(fresh, offset); len(changed) > 0 {
+		b.changed(changed)
+	}
+	return nil
+}
+
+// replace takes the fresh views in, keeping newer ones that replies of the
+// reserve script brought meanwhile, and returns those that watchers were not
+// told of yet.
+func (b *Board) replace(fresh []View, offset time.Duration) []View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	views := make(map[uuid.UUID]View, len(fresh))
+	var changed []View
+	for _, v := range fresh {
+		old, known := b.views[v.Item]
+		if known && old.Epoch == v.Epoch && old.Revision > v.Revision {
+			old.ReadAt = v.ReadAt
+			v = old
+		}
+		views[v.Item] = v
+		if told, ok := b.told[v.Item]; !ok || v.differs(told) {
+			changed = append(changed, v)
+			b.told[v.Item] = v
+		}
+	}
+	for item := range b.told {
+		if _, ok := views[item]; !ok {
+			delete(b.told, item)
+		}
+	}
+	b.views, b.offset, b.synced = views, offset, true
+	return changed
+}
+
+// differs reports whether watchers would see a difference.
+func (v View) differs(other View) bool {
+	return v.Epoch != other.Epoch || v.Revision != other.Revision || v.State != other.State ||
+		!v.Opens.Equal(other.Opens) || !v.Closes.Equal(other.Closes)
+}
+
+// Note takes in what the reserve or the release script answered, so that the
+// mark of a sold-out item is known at once. Watchers are told at the next reading.
+func (b *Board) Note(item uuid.UUID, epoch, revision int64, remaining int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	v, ok := b.views[item]
+	if !ok || epoch != v.Epoch || revision <= v.Revision {
+		return
+	}
+	v.Reserved += v.Stock - remaining
+	v.Stock, v.Revision, v.ReadAt = remaining, revision, b.clock.Now()
+	b.views[item] = v
+}
+
+// View returns the gate of an item as last seen; false when it is not loaded,
+// or was not read yet.
+func (b *Board) View(item uuid.UUID) (View, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	v, ok := b.views[item]
+	return v, ok
+}
+
+// ServerTime returns the time by the clock of Redis, estimated from the last
+// reading; the local time before the first.
+func (b *Board) ServerTime() time.Time {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.clock.Now().Add(b.offset)
+}
+
+// Refuse decides from memory what Redis would surely refuse: NotStarted, Ended
+// or SoldOut. Everything else, and everything near a border, returns false and
+// is for the script to decide.
+func (b *Board) Refuse(item uuid.UUID) (Outcome, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	v, ok := b.views[item]
+	local := b.clock.Now()
+	if !ok || !b.synced || local.Sub(v.ReadAt) > markLife {
+		return Outcome{}, false
+	}
+	now := local.Add(b.offset)
+	o := Outcome{Remaining: v.Stock, Revision: v.Revision, Epoch: v.Epoch, Opens: v.Opens, At: now}
+	switch {
+	case now.Add(windowSlack).Before(v.Opens):
+		o.Code = NotStarted
+	case now.After(v.Closes.Add(windowSlack)):
+		o.Code = Ended
+	case v.State == GateOpen && v.Stock == 0:
+		o.Code = SoldOut
+	default:
+		return Outcome{}, false
+	}
+	return o, true
+}
+
+func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
+	n := make([]int64, len(f))
+	for i, raw := range f {
+		s, ok := raw.(string)
+		if !ok {
+			return View{}, false
+		}
+		if i == 0 {
+			continue
+		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return View{}, false
+		}
+		n[i] = v
+	}
+	if len(f) != len(boardFields) {
+		return View{}, false
+	}
+	state, _ := f[0].(string)
+	return View{
+		Sale: ref.Sale, Item: ref.Item, State: state, Epoch: n[1],
+		Opens: time.UnixMilli(n[2]).UTC(), Closes: time.UnixMilli(n[3]).UTC(),
+		Limit: int(n[4]), Total: int(n[5]), Stock: int(n[6]), Reserved: int(n[7]), Revision: n[8],
+		ReadAt: now,
+	}, true
+}

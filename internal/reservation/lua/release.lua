@@ -1,0 +1,27 @@
+-- release: gives the units of one holder back. Doing it again does nothing.
+--
+-- KEYS  [1] item   [2] holders
+-- ARGV  [1] user   [2] task
+-- Reply { 1 released | 0 nothing held under that task | -1 not loaded,
+--         stock, revision, epoch }
+--
+-- Keeps true: stock + reserved = loaded stock; units come back once per task.
+
+local f = redis.call('HMGET', KEYS[1], 'stock', 'reserved', 'rev', 'epoch')
+if not (f[1] and f[2] and f[3] and f[4]) then
+  return { -1, 0, 0, 0 }
+end
+local stock, reserved, rev, epoch = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
+local held = redis.call('HGET', KEYS[2], ARGV[1])
+if not held then
+  return { 0, stock, rev, epoch }
+end
+local task, quantity = string.match(held, '^([^|]*)|(%d+)|')
+if task ~= ARGV[2] then
+  return { 0, stock, rev, epoch }
+end
+quantity = tonumber(quantity)
+stock, reserved, rev = stock + quantity, reserved - quantity, rev + 1
+redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'rev', rev)
+return { 1, stock, rev, epoch }

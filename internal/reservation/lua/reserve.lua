@@ -1,0 +1,116 @@
+-- reserve: attempts to take stock, many in one call, all on items of one shard.
+--
+-- KEYS  [1] order stream of the shard
+--       then six for each attempt: item, holders, path, permits, idem, task
+-- ARGV  [1] how many attempts   [2] life of idem and task records, ms
+--       then for each attempt: user, task, "token", item id, quantity,
+--       idempotency key, task record (JSON without its closing brace),
+--       how many stream fields follow, then field, value, field, value, …
+-- Reply [1] Redis time, ms; then six for each attempt:
+--       code, task, remaining, revision, epoch, opens (ms)
+-- Codes 1 accepted        2 replayed: same idempotency key and input
+--       3 idempotency key used with other input
+--       4 not loaded      5 paused      6 not started     7 ended
+--       8 path invalid (task: what the user holds, or "")
+--       9 already holding (task: which)
+--       10 over the limit 11 sold out   12 fewer left than wanted
+--
+-- Keeps true: stock + reserved = loaded stock, at every instant; a unit is taken
+-- if and only if its holder is recorded and its message is in the stream. Redis
+-- does not roll back, so each attempt makes all checks first and all writes after.
+
+local now = redis.call('TIME')
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+
+local n, ttl = tonumber(ARGV[1]), ARGV[2]
+local items = {}
+local reply = { now }
+
+local function answer(code, task, it)
+  local r = #reply
+  reply[r + 1], reply[r + 2] = code, task
+  if it then
+    reply[r + 3], reply[r + 4], reply[r + 5], reply[r + 6] = it.stock, it.rev, it.epoch, it.opens
+  else
+    reply[r + 3], reply[r + 4], reply[r + 5], reply[r + 6] = 0, 0, 0, 0
+  end
+end
+
+local function load(key)
+  local it = items[key]
+  if it == nil then
+    local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev')
+    it = false
+    if f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] then
+      it = {
+        gate = f[1], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
+        limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8])
+      }
+    end
+    items[key] = it
+  end
+  return it
+end
+
+local function holding(key, user)
+  local held = redis.call('HGET', key, user)
+  return held and string.match(held, '^[^|]*') or ''
+end
+
+local a = 3
+for i = 1, n do
+  local k = 2 + (i - 1) * 6
+  local itemKey, holdersKey, pathKey, permitsKey, idemKey, taskKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
+  local user, task, token, item, quantity, idem = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4]), ARGV[a + 5]
+  local record, fields = ARGV[a + 6], tonumber(ARGV[a + 7])
+  local first = a + 8
+  a = first + fields
+
+  local input = '|' .. item .. '|' .. ARGV[first - 4]
+  local it = load(itemKey)
+  local before = redis.call('GET', idemKey)
+  if before then
+    local known = string.match(before, '^[^|]*')
+    if string.sub(before, #known + 1) == input then
+      answer(2, known, it)
+    else
+      answer(3, known, it)
+    end
+  elseif not it then
+    answer(4, '', nil)
+  elseif it.gate == 'ended' or now >= it.closes then
+    answer(7, '', it)
+  elseif it.gate ~= 'open' then
+    answer(5, '', it)
+  elseif now < it.opens then
+    answer(6, '', it)
+  elseif redis.call('GET', pathKey) ~= it.epoch .. '|' .. token then
+    answer(8, holding(holdersKey, user), it)
+  else
+    local held = holding(holdersKey, user)
+    if held ~= '' then
+      answer(9, held, it)
+    elseif quantity > it.limit then
+      answer(10, '', it)
+    elseif it.stock == 0 then
+      answer(11, '', it)
+    elseif it.stock < quantity then
+      answer(12, '', it)
+    else
+      it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
+      redis.call('DEL', pathKey)
+      redis.call('ZREM', permitsKey, user)
+      redis.call('HSET', itemKey, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
+      redis.call('HSET', holdersKey, user, task .. '|' .. quantity .. '|' .. now .. '|' .. idem)
+      redis.call('SET', idemKey, task .. input, 'PX', ttl)
+      redis.call('SET', taskKey, record .. ',"createdAtMs":' .. now .. ',"updatedAtMs":' .. now .. '}', 'PX', ttl)
+      local entry = { 'epoch', it.epoch, 'at', now }
+      for f = 0, fields - 1 do
+        entry[5 + f] = ARGV[first + f]
+      end
+      redis.call('XADD', KEYS[1], '*', unpack(entry))
+      answer(1, task, it)
+    end
+  end
+end
+return reply

@@ -1,0 +1,54 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+)
+
+// Hold names units that somebody holds.
+type Hold struct {
+	Sale, Item, User, Task uuid.UUID
+}
+
+// Released is the answer to a release.
+type Released struct {
+	Done      bool // false: nothing was held under that task, so nothing changed
+	Loaded    bool // false: the item has no gate in Redis
+	Remaining int
+	Revision  int64
+	Epoch     int64
+}
+
+// Releaser gives units back.
+type Releaser struct {
+	client redis.UniversalClient
+	keys   Keys
+}
+
+// NewReleaser returns a releaser.
+func NewReleaser(client redis.UniversalClient, keys Keys) *Releaser {
+	return &Releaser{client: client, keys: keys}
+}
+
+// Release gives the units of one hold back to the open stock. It is idempotent:
+// units come back once per task, however often it is called.
+func (r *Releaser) Release(ctx context.Context, h Hold) (Released, error) {
+	shard := id.ShardOf(h.Sale)
+	keys := []string{r.keys.Item(shard, h.Item), r.keys.Holders(shard, h.Item)}
+	reply, err := releaseScript.Run(ctx, r.client, keys, h.User.String(), h.Task.String()).Int64Slice()
+	if err != nil {
+		return Released{}, fmt.Errorf("release %s: %w", h.Task, err)
+	}
+	if len(reply) != 4 {
+		return Released{}, fmt.Errorf("release %s: reply of %d values", h.Task, len(reply))
+	}
+	return Released{
+		Done: reply[0] == 1, Loaded: reply[0] >= 0,
+		Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3],
+	}, nil
+}

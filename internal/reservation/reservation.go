@@ -1,0 +1,142 @@
+// Package reservation takes stock. It owns the gate in Redis: the hash of each
+// item with its window, limit and stock, who holds units, and the scripts that
+// change them. One Lua script makes all checks, takes the stock, records the
+// holder and appends the order message, so that no crash can part them:
+//
+//	            reserve (window, path, already holding, limit, stock)
+//	 buyer ───────────────────────────────► RESERVED ──► message in the order stream
+//	                                           │
+//	              release (expired, cancelled, │ failed): once per task
+//	                                           ▼
+//	                                        stock again
+//
+// Redis is the gate, not the record: Postgres is (package order). A gate that is
+// missing, or older than the sale's epoch, is closed; it is never made up here.
+// The package does not know captchas, paths' issue, payment or GraphQL.
+package reservation
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+)
+
+// Code is the outcome of an attempt to take stock. The numbers are those of
+// lua/reserve.lua.
+type Code int
+
+// Outcomes of an attempt.
+const (
+	Accepted            Code = 1
+	Replayed            Code = 2 // this idempotency key took the stock before, with the same input
+	IdempotencyMismatch Code = 3 // this idempotency key was used with other input
+	NotLoaded           Code = 4 // no gate in Redis: closed until it is built
+	Paused              Code = 5
+	NotStarted          Code = 6
+	Ended               Code = 7
+	PathInvalid         Code = 8
+	AlreadyHolding      Code = 9
+	OverLimit           Code = 10
+	SoldOut             Code = 11
+	TooFewLeft          Code = 12 // some units are left, but fewer than wanted
+)
+
+// Attempt is one try to take stock.
+type Attempt struct {
+	Task           uuid.UUID // made before; names the shard
+	Sale           uuid.UUID
+	Item           uuid.UUID
+	User           uuid.UUID
+	Quantity       int
+	PathToken      string
+	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
+	Record         string // JSON of the order task without its closing brace; the script adds the times
+	Entry          []any  // stream entry of the order message: field, value, field, value, …
+}
+
+// Outcome is the answer to an attempt.
+type Outcome struct {
+	Code      Code
+	Task      uuid.UUID // the task taken in, or the one that was there before; Nil when there is none
+	Remaining int       // units left in the item afterwards
+	Revision  int64     // of the item's stock
+	Epoch     int64     // of the gate
+	Opens     time.Time // when the gate opens by its own data
+	At        time.Time // Redis time of the decision
+}
+
+// LimitReached refuses a buyer who holds, or wants, more than one person may.
+type LimitReached struct {
+	Limit int
+	Task  uuid.UUID // the task that used the limit up; Nil when there is none
+	At    []string
+}
+
+// Reason returns PurchaseLimitReached.
+func (LimitReached) Reason() fault.Reason { return fault.PurchaseLimitReached }
+
+// Path returns the path of the input at fault.
+func (l LimitReached) Path() []string { return l.At }
+
+// NoneLeft refuses because nothing, or not enough, is left.
+type NoneLeft struct {
+	Item uuid.UUID
+	Left int // units left, fewer than wanted
+}
+
+// Reason returns SoldOut.
+func (NoneLeft) Reason() fault.Reason { return fault.SoldOut }
+
+// Path is nil: no input is at fault.
+func (NoneLeft) Path() []string { return nil }
+
+//go:embed lua/reserve.lua
+var reserveLua string
+
+//go:embed lua/release.lua
+var releaseLua string
+
+//go:embed lua/begin.lua
+var beginLua string
+
+//go:embed lua/open.lua
+var openLua string
+
+// The scripts of the gate. redis.Script is immutable.
+var (
+	reserveScript = redis.NewScript(reserveLua)
+	releaseScript = redis.NewScript(releaseLua)
+	beginScript   = redis.NewScript(beginLua)
+	openScript    = redis.NewScript(openLua)
+)
+
+// recordTTL is how long the records of tasks and idempotency keys are kept.
+const recordTTL = 24 * time.Hour
+
+// LoadScripts makes the scripts known to Redis, so that the first buyer does
+// not pay for it. A cluster gets them on every master.
+func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
+	for _, s := range []*redis.Script{reserveScript, releaseScript, beginScript, openScript} {
+		if err := s.Load(ctx, client).Err(); err != nil {
+			return fmt.Errorf("load scripts: %w", err)
+		}
+	}
+	return nil
+}
+
+// keysOf returns the six keys of an attempt in the order of lua/reserve.lua.
+func (k Keys) keysOf(dst []string, a *Attempt, shard int) []string {
+	return append(dst,
+		k.Item(shard, a.Item), k.Holders(shard, a.Item), k.Path(shard, a.Item, a.User),
+		k.Permits(shard, a.Item), k.Idem(shard, a.User, a.IdempotencyKey), k.Task(shard, a.Task))
+}
+
+// Shard returns the shard of the attempt's sale.
+func (a *Attempt) Shard() int { return id.ShardOf(a.Sale) }

@@ -1,0 +1,143 @@
+package sale
+
+import (
+	"context"
+	"log/slog"
+	"sort"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/singleflight"
+
+	"seckill/internal/clock"
+)
+
+// maxStale is how old the catalogue in memory may be before it is checked
+// against the database: one small query per process and second.
+const maxStale = time.Second
+
+// refreshTimeout bounds one read of the catalogue.
+const refreshTimeout = 5 * time.Second
+
+// Catalog serves sales and goods from process memory, at most maxStale old.
+// One rebuild runs at a time; an id that is not there costs no query either.
+type Catalog struct {
+	store   *Store
+	clock   clock.Clock
+	log     *slog.Logger
+	flight  singleflight.Group
+	current atomic.Pointer[Snapshot]
+}
+
+// Snapshot is the whole catalogue at one moment. Read only.
+type Snapshot struct {
+	Sales     []*Sale  // by start, then id
+	Goods     []*Goods // newest first
+	version   Version
+	checkedAt time.Time
+	sales     map[uuid.UUID]*Sale
+	slugs     map[string]*Sale
+	items     map[uuid.UUID]*Item
+	goods     map[uuid.UUID]*Goods
+}
+
+// NewCatalog returns a catalogue that reads from store when first asked.
+func NewCatalog(store *Store, c clock.Clock, log *slog.Logger) *Catalog {
+	return &Catalog{store: store, clock: c, log: log}
+}
+
+// Snapshot returns the catalogue, at most maxStale old. When the database is
+// away it returns the last one it had; the error is for a process that never
+// had one.
+func (c *Catalog) Snapshot(ctx context.Context) (*Snapshot, error) {
+	have := c.current.Load()
+	if have != nil && c.clock.Now().Sub(have.checkedAt) < maxStale {
+		return have, nil
+	}
+	fresh, err, _ := c.flight.Do("catalogue", func() (any, error) {
+		return c.refresh(context.WithoutCancel(ctx))
+	})
+	if err != nil {
+		if have == nil {
+			return nil, err
+		}
+		c.log.WarnContext(ctx, "catalogue is served stale", slog.Any("error", err))
+		return have, nil
+	}
+	return fresh.(*Snapshot), nil
+}
+
+// Forget makes the next read see what was just written by this process.
+func (c *Catalog) Forget() { c.current.Store(nil) }
+
+func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	now := c.clock.Now()
+	have := c.current.Load()
+	if have != nil && now.Sub(have.checkedAt) < maxStale {
+		return have, nil // another caller refreshed it meanwhile
+	}
+	version, err := c.store.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if have != nil && have.version == version {
+		same := *have
+		same.checkedAt = now
+		c.current.Store(&same)
+		return &same, nil
+	}
+	sales, goods, err := c.store.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fresh := newSnapshot(sales, goods)
+	fresh.version, fresh.checkedAt = version, now
+	c.current.Store(fresh)
+	return fresh, nil
+}
+
+func newSnapshot(sales []*Sale, goods []*Goods) *Snapshot {
+	s := &Snapshot{
+		Sales: sales, Goods: goods,
+		sales: make(map[uuid.UUID]*Sale, len(sales)), slugs: make(map[string]*Sale, len(sales)),
+		items: make(map[uuid.UUID]*Item), goods: make(map[uuid.UUID]*Goods, len(goods)),
+	}
+	sort.Slice(sales, func(i, j int) bool { return lessByTime(sales[i].StartsAt, sales[j].StartsAt, sales[i].ID, sales[j].ID) })
+	sort.Slice(goods, func(i, j int) bool {
+		return lessByTime(goods[j].CreatedAt, goods[i].CreatedAt, goods[j].ID, goods[i].ID)
+	})
+	for _, g := range goods {
+		s.goods[g.ID] = g
+	}
+	for _, v := range sales {
+		s.sales[v.ID] = v
+		s.slugs[v.Slug] = v
+		for _, item := range v.Items {
+			s.items[item.ID] = item
+		}
+	}
+	return s
+}
+
+func lessByTime(a, b time.Time, x, y uuid.UUID) bool {
+	if !a.Equal(b) {
+		return a.Before(b)
+	}
+	return strings.Compare(string(x[:]), string(y[:])) < 0
+}
+
+// Sale returns the sale with that id; nil when there is none.
+func (s *Snapshot) Sale(id uuid.UUID) *Sale { return s.sales[id] }
+
+// BySlug returns the sale with that name; nil when there is none.
+func (s *Snapshot) BySlug(slug string) *Sale { return s.slugs[slug] }
+
+// Item returns the item with that id; nil when there is none.
+func (s *Snapshot) Item(id uuid.UUID) *Item { return s.items[id] }
+
+// GoodsByID returns the goods with that id; nil when there is none.
+func (s *Snapshot) GoodsByID(id uuid.UUID) *Goods { return s.goods[id] }
