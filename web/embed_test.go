@@ -1,0 +1,68 @@
+package web_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"seckill/web"
+)
+
+// TestReferencesCarryTheVersion opens every reference of the page and checks
+// that it leads to a file of the build under its current version.
+func TestReferencesCarryTheVersion(t *testing.T) {
+	t.Parallel()
+	page, err := fs.ReadFile(web.Dist(), "index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/assets/app.js", "/assets/app.css"} {
+		if !strings.Contains(string(page), `"`+want+"?v="+web.Version()+`"`) {
+			t.Errorf("index.html does not name %s?v=%s", want, web.Version())
+		}
+		if _, err := fs.Stat(web.Dist(), strings.TrimPrefix(want, "/")); err != nil {
+			t.Errorf("the build lacks %s: %v", want, err)
+		}
+	}
+}
+
+// TestNothingInline keeps the page within a Content-Security-Policy of
+// default-src 'self'.
+func TestNothingInline(t *testing.T) {
+	t.Parallel()
+	page, err := fs.ReadFile(web.Dist(), "index.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, banned := range []string{"<style", "style=", "http://", "https://", "onload="} {
+		if strings.Contains(string(page), banned) {
+			t.Errorf("index.html contains %q", banned)
+		}
+	}
+	for _, rest := range strings.Split(string(page), "<script")[1:] {
+		tag, body, _ := strings.Cut(rest, ">")
+		if !strings.Contains(tag, "src=") || !strings.HasPrefix(body, "</script>") {
+			t.Errorf("index.html has an inline script: <script%s>", tag)
+		}
+	}
+}
+
+// TestDocumentsAreNamedByTheirHash recomputes each name.
+func TestDocumentsAreNamedByTheirHash(t *testing.T) {
+	t.Parallel()
+	documents, err := web.Documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(documents) == 0 {
+		t.Fatal("no documents")
+	}
+	for name, text := range documents {
+		sum := sha256.Sum256([]byte(text))
+		if got := hex.EncodeToString(sum[:]); got != name {
+			t.Errorf("document %.40q is named %s, its hash is %s", text, name, got)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+import { initGraphQLTada, type TadaDocumentNode } from 'gql.tada';
+import type { introspection } from './schema';
+
+/**
+ * Types a document against the API. The build replaces each document by an
+ * operation (build/documents.ts), so this function is never called in a browser.
+ */
+export const graphql = initGraphQLTada<{
+  introspection: introspection;
+  disableMasking: true;
+  scalars: { DateTime: string; Decimal: string; CurrencyCode: string; URL: string };
+}>();
+
+/** A typed document: what it answers and what it needs. */
+export type Doc<Result, Variables> = TadaDocumentNode<Result, Variables, void>;
+
+export type { ResultOf, VariablesOf } from 'gql.tada';
+
+/** What a document is at run time. */
+export interface Operation {
+  id: string;
+  kind: 'query' | 'mutation' | 'subscription';
+  name: string;
+  text: string;
+}

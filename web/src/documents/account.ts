@@ -1,0 +1,168 @@
+import { graphql } from '../api/tada';
+
+export const ChallengeParts = graphql(`
+  fragment ChallengeParts on CaptchaChallenge {
+    id
+    kind
+    prompt
+    image
+    media
+    parameters
+    expiresAt
+  }
+`);
+
+export const FailureParts = graphql(
+  `
+  fragment FailureParts on UserError {
+    __typename
+    code
+    message
+    path
+    ... on CaptchaError {
+      challenge {
+        ...ChallengeParts
+      }
+    }
+    ... on RateLimitedError {
+      retryAfterMs
+    }
+    ... on SaleNotOpenError {
+      phase
+      startsAt
+      serverTime
+    }
+    ... on SoldOutError {
+      waitlistOpen
+    }
+    ... on PurchaseLimitError {
+      limit
+      existingOrder {
+        id
+      }
+    }
+  }
+`,
+  [ChallengeParts],
+);
+
+export const PersonParts = graphql(`
+  fragment PersonParts on User {
+    id
+    displayName
+    account
+    role
+  }
+`);
+
+export const TokenParts = graphql(`
+  fragment TokenParts on AuthTokens {
+    accessToken
+    accessTokenExpiresAt
+    refreshToken
+    refreshTokenExpiresAt
+  }
+`);
+
+export const Clock = graphql(`
+  query Clock {
+    serverInfo {
+      serverTime
+    }
+  }
+`);
+
+export const Viewer = graphql(
+  `
+  query Viewer {
+    viewer {
+      ...PersonParts
+    }
+  }
+`,
+  [PersonParts],
+);
+
+export const Login = graphql(
+  `
+  mutation Login($input: LoginInput!) {
+    login(input: $input) {
+      tokens {
+        ...TokenParts
+      }
+      user {
+        ...PersonParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TokenParts, PersonParts, FailureParts],
+);
+
+export const Register = graphql(
+  `
+  mutation Register($input: RegisterInput!) {
+    register(input: $input) {
+      tokens {
+        ...TokenParts
+      }
+      user {
+        ...PersonParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TokenParts, PersonParts, FailureParts],
+);
+
+export const RefreshSession = graphql(
+  `
+  mutation RefreshSession($input: RefreshSessionInput!) {
+    refreshSession(input: $input) {
+      tokens {
+        ...TokenParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TokenParts, FailureParts],
+);
+
+export const Logout = graphql(
+  `
+  mutation Logout($input: LogoutInput!) {
+    logout(input: $input) {
+      endedSessions
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const CreateCaptcha = graphql(
+  `
+  mutation CreateCaptcha($input: CreateCaptchaInput!) {
+    createCaptcha(input: $input) {
+      challenge {
+        ...ChallengeParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [ChallengeParts, FailureParts],
+);

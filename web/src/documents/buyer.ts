@@ -1,0 +1,252 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+
+export const MoneyParts = graphql(`
+  fragment MoneyParts on Money {
+    amount
+    currencyCode
+  }
+`);
+
+export const StockParts = graphql(`
+  fragment StockParts on Stock {
+    level
+    remaining
+    total
+    revision
+    updatedAt
+  }
+`);
+
+export const CardParts = graphql(
+  `
+  fragment CardParts on Sale {
+    id
+    slug
+    title
+    phase
+    startsAt
+    endsAt
+    nextTransitionAt
+    serverTime
+    revision
+    items {
+      id
+      price {
+        ...MoneyParts
+      }
+      goods {
+        id
+        name
+        imageUrl
+        listPrice {
+          ...MoneyParts
+        }
+      }
+      stock {
+        ...StockParts
+      }
+    }
+  }
+`,
+  [MoneyParts, StockParts],
+);
+
+export const TaskParts = graphql(
+  `
+  fragment TaskParts on OrderTask {
+    id
+    status
+    revision
+    quantity
+    createdAt
+    pollAfterMs
+    item {
+      id
+    }
+    order {
+      id
+      status
+      number
+    }
+    failure {
+      ...FailureParts
+    }
+    queue @_optional {
+      ahead
+      etaSeconds
+      chancePercent
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const SaleParts = graphql(
+  `
+  fragment SaleParts on Sale {
+    ...CardParts
+    purchaseLimit
+    paymentWindowSeconds
+    rules
+    items {
+      goods {
+        description
+      }
+    }
+    viewer {
+      action
+      disabledReason
+      remainingLimit
+      order {
+        id
+        status
+        number
+        revision
+        paymentDeadline
+        item {
+          id
+        }
+      }
+      orderTask {
+        ...TaskParts
+      }
+      waitlistEntry @_optional {
+        id
+        status
+        ahead
+        offerExpiresAt
+        item {
+          id
+        }
+      }
+    }
+  }
+`,
+  [CardParts, TaskParts],
+);
+
+export const Sales = graphql(
+  `
+  query Sales($after: String, $search: String) {
+    sales(first: 50, after: $after, filter: { search: $search }) {
+      edges {
+        node {
+          ...CardParts
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`,
+  [CardParts],
+);
+
+export const SaleBySlug = graphql(
+  `
+  query SaleBySlug($slug: String!) {
+    sale(by: { slug: $slug }) {
+      ...SaleParts
+    }
+  }
+`,
+  [SaleParts],
+);
+
+export const SaleStatus = graphql(
+  `
+  subscription SaleStatus($id: ID!) {
+    saleStatus(saleId: $id) {
+      kind
+      serverTime
+      sale {
+        ...SaleParts
+      }
+    }
+  }
+`,
+  [SaleParts],
+);
+
+export const SaleStock = graphql(
+  `
+  subscription SaleStock($id: ID!) {
+    saleStock(saleId: $id) {
+      kind
+      items {
+        id
+        stock {
+          ...StockParts
+        }
+      }
+    }
+  }
+`,
+  [StockParts],
+);
+
+export const IssuePath = graphql(
+  `
+  mutation IssuePath($input: IssueSeckillPathInput!) {
+    issueSeckillPath(input: $input) {
+      path {
+        token
+        expiresAt
+      }
+      ticket @_optional {
+        id
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const PlaceOrder = graphql(
+  `
+  mutation PlaceOrder($input: PlaceOrderInput!) {
+    placeOrder(input: $input) {
+      replayed
+      orderTask {
+        ...TaskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TaskParts, FailureParts],
+);
+
+export const Task = graphql(
+  `
+  query Task($id: ID!) {
+    orderTask(id: $id) {
+      ...TaskParts
+    }
+  }
+`,
+  [TaskParts],
+);
+
+export const TaskStatus = graphql(
+  `
+  subscription TaskStatus($id: ID!) {
+    orderTaskStatus(orderTaskId: $id) {
+      kind
+      serverTime
+      orderTask {
+        ...TaskParts
+      }
+    }
+  }
+`,
+  [TaskParts],
+);

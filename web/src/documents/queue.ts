@@ -1,0 +1,69 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+
+export const TicketParts = graphql(`
+  fragment TicketParts on QueueTicket {
+    id
+    status
+    item {
+      id
+    }
+    path {
+      token
+      expiresAt
+    }
+    position {
+      ahead
+      etaSeconds
+      chancePercent
+      updatedAt
+    }
+  }
+`);
+
+export const EnterQueue = graphql(
+  `
+  mutation EnterQueue($input: EnterQueueInput!) {
+    enterQueue(input: $input) {
+      ticket {
+        ...TicketParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TicketParts, FailureParts],
+);
+
+export const LeaveQueue = graphql(
+  `
+  mutation LeaveQueue($input: LeaveQueueInput!) {
+    leaveQueue(input: $input) {
+      ticket {
+        ...TicketParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [TicketParts, FailureParts],
+);
+
+export const QueuePlace = graphql(
+  `
+  subscription QueuePlace($id: ID!) {
+    queuePosition(ticketId: $id) {
+      kind
+      serverTime
+      ticket {
+        ...TicketParts
+      }
+    }
+  }
+`,
+  [TicketParts],
+);

@@ -1,0 +1,46 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+
+export const WaitlistParts = graphql(`
+  fragment WaitlistParts on WaitlistEntry {
+    id
+    status
+    ahead
+    offerExpiresAt
+    item {
+      id
+    }
+  }
+`);
+
+export const JoinWaitlist = graphql(
+  `
+  mutation JoinWaitlist($input: JoinWaitlistInput!) {
+    joinWaitlist(input: $input) {
+      waitlistEntry {
+        ...WaitlistParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [WaitlistParts, FailureParts],
+);
+
+export const LeaveWaitlist = graphql(
+  `
+  mutation LeaveWaitlist($input: LeaveWaitlistInput!) {
+    leaveWaitlist(input: $input) {
+      waitlistEntry {
+        ...WaitlistParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [WaitlistParts, FailureParts],
+);

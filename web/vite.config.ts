@@ -1,0 +1,31 @@
+import tailwindcss from '@tailwindcss/vite';
+import { defineConfig } from 'vitest/config';
+import { documents } from './build/documents.ts';
+import { version } from './build/version.ts';
+
+const root = import.meta.dirname;
+const server = process.env['SHOP_SERVER'] ?? 'http://127.0.0.1:8080';
+
+export default defineConfig({
+  root,
+  plugins: [documents(root), tailwindcss(), version()],
+  build: {
+    outDir: 'dist',
+    target: ['chrome123', 'safari17.5', 'firefox128'],
+    cssCodeSplit: false,
+    modulePreload: false,
+    reportCompressedSize: false,
+    assetsInlineLimit: 0,
+    rollupOptions: {
+      input: { app: `${root}/index.html` },
+      output: {
+        entryFileNames: 'assets/[name].js',
+        chunkFileNames: 'assets/[name].js',
+        assetFileNames: 'assets/app[extname]',
+      },
+    },
+  },
+  worker: { format: 'es', rollupOptions: { output: { entryFileNames: 'assets/[name].js' } } },
+  server: { proxy: { '/graphql': { target: server, ws: true } } },
+  test: { environment: 'happy-dom', include: ['test/**/*.test.{ts,tsx}'] },
+});
