@@ -1,0 +1,74 @@
+package telemetry
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"github.com/mattn/go-isatty"
+)
+
+// Format is how log lines look.
+type Format int
+
+// Formats.
+const (
+	FormatJSON Format = iota // one JSON object per line, for machines
+	FormatText               // one aligned line, coloured on a terminal, for people
+)
+
+// LogOptions are the choices of NewLogger.
+type LogOptions struct {
+	Level  slog.Leveler // least severe lines shown; nil = info
+	Format Format
+	Color  bool // only with FormatText
+}
+
+// NewLogger returns a logger that writes to out, adds the request id of the
+// context, and masks attributes whose name says that nobody may read them.
+func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
+	if o.Level == nil {
+		o.Level = slog.LevelInfo
+	}
+	var h slog.Handler
+	if o.Format == FormatText {
+		h = tint.NewHandler(out, &tint.Options{
+			Level: o.Level, NoColor: !o.Color, TimeFormat: time.TimeOnly + ".000", ReplaceAttr: redact,
+		})
+	} else {
+		h = slog.NewJSONHandler(out, &slog.HandlerOptions{Level: o.Level, ReplaceAttr: redact})
+	}
+	return slog.New(requestAttr{h})
+}
+
+// Discard returns a logger that writes nothing.
+func Discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// IsTerminal says whether a person reads the file.
+func IsTerminal(file *os.File) bool { return isatty.IsTerminal(file.Fd()) }
+
+// masked is shown instead of a value that nobody may read.
+const masked = "[masked]"
+
+// secretWords are the last words of attribute names whose values are masked:
+// credentials, answers to captchas, bodies of messages and requests.
+var secretWords = map[string]bool{
+	"token": true, "tokens": true, "password": true, "passwd": true, "secret": true, "authorization": true, "cookie": true,
+	"answer": true, "payload": true, "body": true, "variables": true, "jwt": true, "credentials": true, "hash": true,
+}
+
+// redact masks by the last word of the name, so that token_count stays legible
+// and path_token does not.
+func redact(_ []string, a slog.Attr) slog.Attr {
+	words := strings.FieldsFunc(strings.ToLower(a.Key), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	if len(words) == 0 || !secretWords[words[len(words)-1]] {
+		return a
+	}
+	if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
+		return a
+	}
+	return slog.String(a.Key, masked)
+}
