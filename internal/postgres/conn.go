@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/lib/pq"
+)
+
+// ErrConnectionLost says that the connection broke while a statement outside a
+// transaction ran: whether it took effect is not known.
+var ErrConnectionLost = errors.New("connection lost while the statement ran")
+
+// connector makes connections of lib/pq whose contexts are kept.
+type connector struct{ *pq.Connector }
+
+// Connect opens one connection.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	var s slot
+	raw, err := c.Connector.Connect(context.WithValue(ctx, slotKey{}, &s))
+	if s.release != nil {
+		s.release()
+	}
+	if err != nil {
+		return nil, inTime(ctx, err)
+	}
+	full, ok := raw.(pqConn)
+	if !ok || s.wire == nil {
+		_ = raw.Close()
+		return nil, fmt.Errorf("lib/pq connection %T lacks what this version had", raw)
+	}
+	return &conn{pqConn: full, wire: s.wire}, nil
+}
+
+// pqConn is what a connection of lib/pq can do and database/sql makes use of.
+type pqConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// conn is a connection of lib/pq that lets go when the context of a statement
+// ends. lib/pq itself only asks the server to cancel, and waits for its answer.
+// A result that stalls half-way is bounded by the wire's silence instead.
+type conn struct {
+	pqConn
+	wire *wire
+}
+
+// QueryContext runs a query.
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	defer c.wire.bound(ctx)()
+	rows, err := c.pqConn.QueryContext(ctx, query, args)
+	return rows, inTime(ctx, err)
+}
+
+// ExecContext runs a statement once. database/sql runs a statement again when
+// the driver calls the connection bad, also when the first run took effect and
+// only its reply was lost; so the error is given another name.
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	defer c.wire.bound(ctx)()
+	res, err := c.pqConn.ExecContext(ctx, query, args)
+	if errors.Is(err, driver.ErrBadConn) {
+		err = ErrConnectionLost
+	}
+	return res, inTime(ctx, err)
+}
+
+// PrepareContext prepares a statement.
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	defer c.wire.bound(ctx)()
+	stmt, err := c.pqConn.PrepareContext(ctx, query)
+	return stmt, inTime(ctx, err)
+}
+
+// BeginTx begins a transaction.
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	defer c.wire.bound(ctx)()
+	tx, err := c.pqConn.BeginTx(ctx, opts)
+	return tx, inTime(ctx, err)
+}
+
+// Ping asks the server for a sign of life.
+func (c *conn) Ping(ctx context.Context) error {
+	defer c.wire.bound(ctx)()
+	return inTime(ctx, c.pqConn.Ping(ctx))
+}
+
+// inTime adds the end of the context to an error that it caused. An error that
+// database/sql acts upon stays as it is.
+func inTime(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, driver.ErrBadConn) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), err)
+}

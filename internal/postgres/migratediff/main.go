@@ -1,0 +1,102 @@
+// Command migratediff writes the next file of migrations/: what has to change
+// for a database that is migrated by the files to equal ent's schema.
+//
+//	go run ./internal/postgres/migratediff add_waiting_room
+//
+// It needs the Postgres of `make services`, where it works in a database that it
+// makes and drops again. migrations/atlas.sum guards the files against changes by
+// accident; after a correction by hand, `go run ./internal/postgres/migratediff
+// -rehash` writes it anew.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+
+	atlas "ariga.io/atlas/sql/migrate"
+	"ariga.io/atlas/sql/sqltool"
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"entgo.io/ent/dialect/sql/schema"
+	_ "github.com/lib/pq"
+
+	"seckill/ent/migrate"
+)
+
+const (
+	directory   = "migrations"
+	urlVariable = "SECKILL_TEST_DATABASE_URL"
+)
+
+var nameFormat = regexp.MustCompile(`^[a-z][a-z0-9_]{2,48}$`)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:], os.Getenv(urlVariable)); err != nil {
+		fmt.Fprintln(os.Stderr, "migratediff:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, serverURL string) error {
+	dir, err := sqltool.NewGooseDir(directory)
+	if err != nil {
+		return err
+	}
+	if len(args) == 1 && args[0] == "-rehash" {
+		return rehash(dir)
+	}
+	if len(args) != 1 || !nameFormat.MatchString(args[0]) {
+		return errors.New("want one argument: what the change does, in snake_case")
+	}
+	if serverURL == "" {
+		return errors.New(urlVariable + " is not set; use `make migration NAME=…`, which starts Postgres")
+	}
+	return inScratch(ctx, serverURL, func(scratchURL string) error {
+		pool, err := sql.Open("postgres", scratchURL)
+		if err != nil {
+			return err
+		}
+		defer pool.Close()
+		return migrate.NewSchema(entsql.OpenDB(dialect.Postgres, pool)).NamedDiff(ctx, args[0],
+			schema.WithDir(dir), schema.WithFormatter(sqltool.GooseFormatter),
+			schema.WithMigrationMode(schema.ModeReplay), schema.WithDialect(dialect.Postgres),
+			schema.WithDropColumn(true), schema.WithDropIndex(true))
+	})
+}
+
+func rehash(dir *sqltool.GooseDir) error {
+	sum, err := dir.Checksum()
+	if err != nil {
+		return err
+	}
+	return atlas.WriteSumFile(dir, sum)
+}
+
+// inScratch gives do the URL of an empty database and drops it afterwards.
+func inScratch(ctx context.Context, serverURL string, do func(scratchURL string) error) (err error) {
+	u, err := url.Parse(serverURL)
+	if err != nil {
+		return fmt.Errorf("%s: %w", urlVariable, err)
+	}
+	server, err := sql.Open("postgres", serverURL)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	name := "migratediff_" + rand.Text()[:8]
+	if _, err := server.ExecContext(ctx, `CREATE DATABASE "`+name+`"`); err != nil {
+		return err
+	}
+	defer func() {
+		_, dropErr := server.ExecContext(ctx, `DROP DATABASE "`+name+`" WITH (FORCE)`)
+		err = errors.Join(err, dropErr)
+	}()
+	u.Path = "/" + name
+	return do(u.String())
+}

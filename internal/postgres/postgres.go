@@ -1,0 +1,125 @@
+// Package postgres opens the record: Postgres in earnest, SQLite for the
+// embedded demo, both behind ent's client.
+//
+// It owns how connections behave (deadlines on every read, server-side
+// timeouts), how transactions are run again, what an SQLSTATE means, and the
+// running of the migrations. It owns no table and knows no domain.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/lib/pq"
+
+	"seckill/ent"
+)
+
+// Bounds of a connection and its pool.
+const (
+	defaultMaxConns  = 16              // per process; Postgres's own default limit is 100 in all
+	connMaxIdle      = 5 * time.Minute // idle connections go back to the server after a rush
+	connMaxLifetime  = time.Hour       // so that a failover or a new address is noticed in the end
+	statementTimeout = 2 * time.Second // the longest statement of ours takes milliseconds
+	lockTimeout      = time.Second     // waits for a row shorter than the statement may take
+	idleInTxTimeout  = 5 * time.Second // a process that stopped in a transaction lets its locks go
+	replyMargin      = 2 * time.Second // how long after its own timeout the server may stay silent
+	migrationTimeout = 10 * time.Minute
+)
+
+// DB is an open database.
+type DB struct {
+	SQL     *sql.DB
+	Ent     *ent.Client
+	Dialect string // dialect.Postgres or dialect.SQLite
+
+	url       string // Postgres: how Migrate opens a connection of its own
+	temporary string // SQLite: directory to remove with Close, or ""
+}
+
+// Options say how to open Postgres.
+type Options struct {
+	URL      string // postgres://user@host:port/name?sslmode=…, or lib/pq's key=value form
+	MaxConns int    // connections of this process at the most; 0 = 16
+}
+
+// Open connects to Postgres and pings it.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.MaxConns == 0 {
+		o.MaxConns = defaultMaxConns
+	}
+	pool, err := openPool(o.URL, session{
+		statement: statementTimeout, lock: lockTimeout, idleInTx: idleInTxTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(o.MaxConns)
+	pool.SetMaxIdleConns(o.MaxConns) // fewer would open and close connections all through a rush
+	pool.SetConnMaxIdleTime(connMaxIdle)
+	pool.SetConnMaxLifetime(connMaxLifetime)
+	if err := pool.PingContext(ctx); err != nil {
+		_ = pool.Close()
+		return nil, fmt.Errorf("connect to postgres: %w", err)
+	}
+	return newDB(dialect.Postgres, pool, &DB{url: o.URL}), nil
+}
+
+func newDB(name string, pool *sql.DB, db *DB) *DB {
+	db.SQL, db.Dialect = pool, name
+	db.Ent = ent.NewClient(ent.Driver(entsql.OpenDB(name, pool)))
+	return db
+}
+
+// Close closes all connections, and removes a temporary SQLite file.
+func (db *DB) Close() error {
+	err := db.SQL.Close()
+	if db.temporary != "" {
+		if rmErr := os.RemoveAll(db.temporary); err == nil {
+			err = rmErr
+		}
+	}
+	return err
+}
+
+// session is the set of timeouts that the server keeps for one connection.
+type session struct {
+	statement, lock, idleInTx time.Duration
+}
+
+// openPool returns a pool on lib/pq. It does not connect yet.
+//
+// lc_messages is not among the parameters, although ent tells constraint errors
+// by their English text: only a superuser may set it. Errors are told by
+// SQLSTATE instead, see IsUnique.
+func openPool(url string, s session) (*sql.DB, error) {
+	cfg, err := pq.NewConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database url: %w", err)
+	}
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "seckill"
+	}
+	if cfg.Runtime == nil {
+		cfg.Runtime = map[string]string{}
+	}
+	for name, d := range map[string]time.Duration{
+		"statement_timeout":                   s.statement,
+		"lock_timeout":                        s.lock,
+		"idle_in_transaction_session_timeout": s.idleInTx,
+	} {
+		cfg.Runtime[name] = strconv.FormatInt(d.Milliseconds(), 10)
+	}
+	c, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("database url: %w", err)
+	}
+	c.Dialer(dialer{silence: s.statement + replyMargin})
+	return sql.OpenDB(connector{c}), nil
+}

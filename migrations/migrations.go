@@ -1,0 +1,15 @@
+// Package migrations embeds the versioned SQL of the tables, oldest first by
+// file name. The files are made from ent's schema by
+//
+//	go run ./internal/postgres/migratediff NAME
+//
+// read, corrected by hand where a change needs more than the difference (filling
+// a new column, for example), and never changed once released.
+package migrations
+
+import "embed"
+
+// Files holds the SQL files, in goose's format.
+//
+//go:embed *.sql
+var Files embed.FS
