@@ -1,0 +1,185 @@
+package testenv
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/migrations"
+)
+
+// setupTimeout bounds making or dropping one database, on a busy machine too.
+const setupTimeout = time.Minute
+
+// Postgres returns a database of the test's own, with all tables. It is dropped
+// when the test ends.
+func Postgres(t testing.TB) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: PostgresURL(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the test's database: %v", err)
+		}
+	})
+	return db
+}
+
+// PostgresURL returns the URL of a database of the test's own, with all tables.
+// It is dropped when the test ends.
+func PostgresURL(t testing.TB) string {
+	t.Helper()
+	server := lookup(t, databaseVariable)
+	name, err := template(server)
+	if err != nil {
+		t.Fatalf("make the template database: %v", err)
+	}
+	return clone(t, server, name)
+}
+
+// EmptyPostgresURL returns the URL of a database of the test's own that has no
+// tables yet. It is dropped when the test ends.
+func EmptyPostgresURL(t testing.TB) string {
+	t.Helper()
+	return clone(t, lookup(t, databaseVariable), "template0")
+}
+
+// clone copies a template database for one test.
+func clone(t testing.TB, server, from string) string {
+	t.Helper()
+	name := "test_" + hex.EncodeToString(idBytes())
+	err := onServer(server, func(ctx context.Context, c *sql.Conn) error {
+		return execAll(ctx, c, fmt.Sprintf(`CREATE DATABASE %q TEMPLATE %q`, name, from))
+	})
+	if err != nil {
+		t.Fatalf("clone a database: %v", err)
+	}
+	t.Cleanup(func() {
+		err := onServer(server, func(ctx context.Context, c *sql.Conn) error {
+			return execAll(ctx, c, fmt.Sprintf(`DROP DATABASE %q WITH (FORCE)`, name))
+		})
+		if err != nil {
+			t.Errorf("drop the test's database: %v", err)
+		}
+	})
+	return withDatabase(server, name)
+}
+
+func idBytes() []byte {
+	u := id.New()
+	return u[8:] // the random half
+}
+
+// templates holds the name of the template per server, made once per test binary.
+var templates sync.Map // server URL -> func() (string, error)
+
+func template(server string) (string, error) {
+	once, _ := templates.LoadOrStore(server, sync.OnceValues(func() (string, error) { return makeTemplate(server) }))
+	return once.(func() (string, error))()
+}
+
+// makeTemplate makes the migrated database that all tests clone, unless another
+// test binary made it already: its name carries the hash of the migrations, and
+// an advisory lock of that number keeps two from making it at once. It is built
+// under another name, so that one half made by a killed process is never cloned.
+func makeTemplate(server string) (string, error) {
+	sum, err := migrationsHash()
+	if err != nil {
+		return "", err
+	}
+	name := "template_" + hex.EncodeToString(sum[:6])
+	building := name + "_building"
+	err = onServer(server, func(ctx context.Context, c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, "SELECT pg_advisory_lock($1)", int64(binary.BigEndian.Uint64(sum[:8]))); err != nil {
+			return err
+		}
+		var there bool
+		err := c.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there)
+		if err != nil || there {
+			return err
+		}
+		err = execAll(ctx, c, fmt.Sprintf(`DROP DATABASE IF EXISTS %q WITH (FORCE)`, building), fmt.Sprintf(`CREATE DATABASE %q`, building))
+		if err != nil {
+			return err
+		}
+		if err := migrate(ctx, withDatabase(server, building)); err != nil {
+			return err
+		}
+		return execAll(ctx, c, fmt.Sprintf(`ALTER DATABASE %q RENAME TO %q`, building, name))
+	})
+	return name, err
+}
+
+func migrate(ctx context.Context, url string) error {
+	db, err := postgres.Open(ctx, postgres.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	if _, err := db.Migrate(ctx); err != nil {
+		_ = db.Close()
+		return err
+	}
+	return db.Close()
+}
+
+func migrationsHash() ([]byte, error) {
+	h := sha256.New()
+	err := fs.WalkDir(migrations.Files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(migrations.Files, path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(text), text)
+		return err
+	})
+	return h.Sum(nil), err
+}
+
+// onServer runs do on one connection to the maintenance database, without the
+// timeouts of the product, which making a database may exceed. The connection
+// is closed, and with it every advisory lock.
+func onServer(server string, do func(context.Context, *sql.Conn) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	pool, err := sql.Open("postgres", server)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return do(ctx, conn)
+}
+
+func execAll(ctx context.Context, c *sql.Conn, statements ...string) error {
+	for _, s := range statements {
+		if _, err := c.ExecContext(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func withDatabase(server, name string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return server // lib/pq says what is wrong with it
+	}
+	u.Path = "/" + name
+	return u.String()
+}

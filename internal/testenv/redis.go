@@ -1,0 +1,58 @@
+package testenv
+
+import (
+	"context"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"seckill/internal/redisconn"
+)
+
+// cleanupTimeout bounds deleting the keys of one test.
+const cleanupTimeout = 10 * time.Second
+
+// scanCount is how many keys one SCAN looks at.
+const scanCount = 1000
+
+// Redis returns connections to the shared private Redis and a key prefix of the
+// test's own, for example "t3f9a0c11:". Keys under it are deleted when the test
+// ends.
+func Redis(t testing.TB) (*redisconn.Conn, string) {
+	t.Helper()
+	conn, err := redisconn.Open(t.Context(), RedisURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := "t" + hex.EncodeToString(idBytes()[:5]) + ":"
+	t.Cleanup(func() {
+		if err := deleteKeys(conn, prefix); err != nil {
+			t.Errorf("delete the test's keys: %v", err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Errorf("close the test's redis: %v", err)
+		}
+	})
+	return conn, prefix
+}
+
+func deleteKeys(conn *redisconn.Conn, prefix string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
+	defer cancel()
+	var cursor uint64
+	for {
+		keys, next, err := conn.Cmd.Scan(ctx, cursor, prefix+"*", scanCount).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) > 0 {
+			if err := conn.Cmd.Unlink(ctx, keys...).Err(); err != nil {
+				return err
+			}
+		}
+		if next == 0 {
+			return nil
+		}
+		cursor = next
+	}
+}

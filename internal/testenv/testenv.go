@@ -1,0 +1,109 @@
+// Package testenv gives tests real services: a Postgres database of their own,
+// a stretch of Redis under a prefix of their own, or a whole Redis process that
+// they may kill.
+//
+// It owns how tests find the services of `make services`, and the cleaning up.
+// It is imported from _test.go files only. A service that is missing fails the
+// test.
+package testenv
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Environment variables that name the services; they win over .services/env.
+const (
+	databaseVariable = "SECKILL_TEST_DATABASE_URL"
+	redisVariable    = "SECKILL_TEST_REDIS_URL"
+)
+
+// RedisURL returns the URL of the shared private Redis.
+func RedisURL(t testing.TB) string {
+	t.Helper()
+	return lookup(t, redisVariable)
+}
+
+// lookup finds a service in the environment, else in the file that
+// scripts/services wrote at the root of the module.
+func lookup(t testing.TB, variable string) string {
+	t.Helper()
+	if value := os.Getenv(variable); value != "" {
+		return value
+	}
+	value, err := fromFile(variable)
+	if err != nil {
+		t.Fatalf("no %s in the environment and none in .services/env (%v): run `make services` first", variable, err)
+	}
+	return value
+}
+
+// services reads .services/env once per test binary.
+var services = sync.OnceValues(func() (map[string]string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return readEnv(filepath.Join(dir, ".services", "env"))
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return nil, os.ErrNotExist
+		}
+		dir = parent
+	}
+})
+
+func fromFile(variable string) (string, error) {
+	all, err := services()
+	if err != nil {
+		return "", err
+	}
+	if all[variable] == "" {
+		return "", os.ErrNotExist
+	}
+	return all[variable], nil
+}
+
+func readEnv(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := map[string]string{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), "="); ok {
+			all[name] = value
+		}
+	}
+	return all, lines.Err()
+}
+
+// pollEvery is the rhythm of Eventually: short against what services take.
+const pollEvery = 10 * time.Millisecond
+
+// Eventually waits until cond holds, for what an outside service does in its
+// own time and nobody signals. It fails the test after within.
+func Eventually(t testing.TB, within time.Duration, cond func() bool, msg string) {
+	t.Helper()
+	deadline := time.NewTimer(within)
+	defer deadline.Stop()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", within, msg)
+		case <-tick.C:
+		}
+	}
+}
