@@ -74,7 +74,11 @@ func (p *Problems) redis(raw Secret) {
 	}
 	nodes := strings.Split(string(raw), ",")
 	for i, node := range nodes {
-		u, err := url.Parse(strings.TrimSpace(node))
+		node = strings.TrimSpace(node)
+		if i > 0 && !strings.Contains(node, "://") {
+			node = "redis://" + node // the nodes behind the first may be plain host:port
+		}
+		u, err := url.Parse(node)
 		if err != nil || u.Host == "" || (u.Scheme != "redis" && u.Scheme != "rediss") {
 			p.add("redis-url", "is not an address of Redis in place %d: write redis://host:6379/0", i+1)
 			continue

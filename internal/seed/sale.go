@@ -1,0 +1,116 @@
+package seed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/sale"
+	"seckill/ent/stockmovement"
+	"seckill/internal/id"
+)
+
+// currency of everything that is seeded.
+const currency = "CNY"
+
+// goodsDraft is a goods to be made.
+type goodsDraft struct {
+	id          uuid.UUID // zero until made
+	name        string
+	description string
+	emoji, tint string // of the picture
+	priceMinor  int64  // everyday price, in fen
+}
+
+// saleDraft is a sale to be made, approved and with its times.
+type saleDraft struct {
+	title, rules  string
+	opens, closes time.Time
+	limit         int
+	paymentWindow time.Duration
+	items         []itemDraft
+}
+
+type itemDraft struct {
+	goods      *goodsDraft
+	priceMinor int64
+	stock      int
+}
+
+// madeSale tells what became of a draft.
+type madeSale struct {
+	sale  uuid.UUID
+	items []uuid.UUID
+	slug  string
+	tag   string // short and unique, for names
+}
+
+// createSale writes a sale with its items and the goods that are not there yet,
+// in one transaction. The stock of each item enters the ledger as OPEN.
+func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (madeSale, error) {
+	made := madeSale{sale: s.NewID()}
+	var fresh []*goodsDraft
+	for _, item := range d.items {
+		made.items = append(made.items, s.NewID())
+		if item.goods.id == uuid.Nil {
+			item.goods.id = s.NewID()
+			fresh = append(fresh, item.goods)
+		}
+	}
+	public := id.Format(id.Sale, made.sale)
+	made.tag = public[len(public)-10:]
+	made.slug = slugOf(d.title) + "-" + made.tag
+	err := s.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := createGoods(ctx, tx, now, fresh); err != nil {
+			return err
+		}
+		err := tx.Sale.Create().SetID(made.sale).SetSlug(made.slug).SetTitle(d.title).SetRules(d.rules).
+			SetStatus(sale.StatusSCHEDULED).SetStartsAt(d.opens).SetEndsAt(d.closes).SetPreheatAt(now).
+			SetPaymentWindowSeconds(int(d.paymentWindow / time.Second)).SetPurchaseLimit(d.limit).
+			SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write the sale: %w", err)
+		}
+		return s.createItems(ctx, tx, now, made, d.items)
+	})
+	return made, err
+}
+
+func createGoods(ctx context.Context, tx *ent.Tx, now time.Time, fresh []*goodsDraft) error {
+	for _, g := range fresh {
+		err := tx.Goods.Create().SetID(g.id).SetName(g.name).SetDescription(g.description).
+			SetImageURL(picture(g.emoji, g.tint)).SetListPriceMinor(g.priceMinor).SetCurrency(currency).
+			SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write goods: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Seeder) createItems(ctx context.Context, tx *ent.Tx, now time.Time, made madeSale, items []itemDraft) error {
+	for i, item := range items {
+		err := tx.SaleItem.Create().SetID(made.items[i]).SetSaleID(made.sale).SetGoodsID(item.goods.id).SetPosition(i).
+			SetPriceMinor(item.priceMinor).SetCurrency(currency).SetTotal(item.stock).SetAvailable(item.stock).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write the item: %w", err)
+		}
+		err = tx.StockMovement.Create().SetID(s.NewID()).SetOrderID(made.items[i]).SetItemID(made.items[i]).
+			SetKind(stockmovement.KindOPEN).SetQuantity(item.stock).SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write the opening stock: %w", err)
+		}
+	}
+	return nil
+}
+
+// slugOf turns a title into a part of an address.
+func slugOf(title string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}), "-")
+}

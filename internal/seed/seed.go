@@ -1,0 +1,164 @@
+// Package seed fills an installation with something to sell and somebody to buy:
+// a demo catalogue, load accounts, an approved sale.
+//
+// It writes goods, sales, items, their opening stock movements, and users, in
+// bulk. It does not load gates into Redis, sign tokens, or issue paths: those
+// come as functions from the packages that own them. Everything is new on each
+// run; nothing that is there is changed.
+package seed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// Seeder writes seeds.
+type Seeder struct {
+	DB    *postgres.DB
+	Clock clock.Clock
+	NewID id.Generator
+
+	// Hash returns the encoded hash of a password. It is called once per run,
+	// not once per user: a good hash takes some 25 ms.
+	Hash func(password string) (string, error)
+	// Load builds the gates of an approved sale in Redis and marks it preheated.
+	Load func(ctx context.Context, sale uuid.UUID) error
+	// Token signs an access token for each user; nil = no tokens.
+	Token func(ctx context.Context, user User) (string, error)
+	// Paths issues a path to an item for each user, in their order, without a
+	// captcha; nil = refused.
+	Paths func(ctx context.Context, in PathsInput) ([]string, error)
+}
+
+// PathsInput says whose paths are wanted.
+type PathsInput struct {
+	Sale, Item uuid.UUID
+	Users      []User
+	TTL        time.Duration
+}
+
+// Input says how much is wanted.
+type Input struct {
+	Users         int           // load accounts
+	Stock         int           // units of the one item
+	OpensIn       time.Duration // from now; 0 or less = open at once
+	Lasts         time.Duration // from the opening to the end
+	PurchaseLimit int           // most units that one person may hold
+	PaymentWindow time.Duration
+	PathTTL       time.Duration // 0 = no paths
+}
+
+// Bounds of a seed.
+const (
+	MaxUsers = 1_000_000
+	MaxStock = 10_000_000
+)
+
+// Result is what a seed made, with public ids, as `seed --json` prints it.
+type Result struct {
+	SaleID string     `json:"saleId"`
+	ItemID string     `json:"itemId"`
+	Users  []LoadUser `json:"users"`
+}
+
+// LoadUser is an account for load tools.
+type LoadUser struct {
+	Account     string `json:"account"`
+	Password    string `json:"password"`
+	AccessToken string `json:"accessToken"`
+	Path        string `json:"path"`
+}
+
+// Validate returns what is wrong with the input, nil when nothing is.
+func (in Input) Validate() error {
+	switch {
+	case in.Users < 0 || in.Users > MaxUsers:
+		return fmt.Errorf("%d users: choose between 0 and %d", in.Users, MaxUsers)
+	case in.Stock < 1 || in.Stock > MaxStock:
+		return fmt.Errorf("stock of %d: choose between 1 and %d", in.Stock, MaxStock)
+	case in.Lasts <= 0:
+		return fmt.Errorf("a sale that lasts %s: choose a positive time", in.Lasts)
+	case in.PurchaseLimit < 1 || in.PurchaseLimit > 10:
+		return fmt.Errorf("purchase limit of %d: choose between 1 and 10", in.PurchaseLimit)
+	case in.PaymentWindow < time.Second:
+		return fmt.Errorf("payment window of %s: choose at least a second", in.PaymentWindow)
+	case in.PathTTL < 0:
+		return fmt.Errorf("paths that live %s: choose a positive time", in.PathTTL)
+	}
+	return nil
+}
+
+// Run makes one goods, one loaded sale of it, and load accounts.
+func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
+	if err := in.Validate(); err != nil {
+		return nil, err
+	}
+	now := s.now()
+	product := headphones()
+	draft := saleDraft{
+		title: "Load sale", rules: "Made by `seckill seed`.",
+		opens: now.Add(in.OpensIn), closes: now.Add(max(in.OpensIn, 0) + in.Lasts),
+		limit: in.PurchaseLimit, paymentWindow: in.PaymentWindow,
+		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}},
+	}
+	made, err := s.createSale(ctx, now, draft)
+	if err != nil {
+		return nil, err
+	}
+	users, password, err := s.createLoadUsers(ctx, now, made.tag, in.Users)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Load(ctx, made.sale); err != nil {
+		return nil, fmt.Errorf("load the sale: %w", err)
+	}
+	result := &Result{SaleID: id.Format(id.Sale, made.sale), ItemID: id.Format(id.Item, made.items[0])}
+	if result.Users, err = s.credentials(ctx, users, password); err != nil {
+		return nil, err
+	}
+	if in.PathTTL > 0 {
+		err = s.addPaths(ctx, PathsInput{Sale: made.sale, Item: made.items[0], Users: users, TTL: in.PathTTL}, result.Users)
+	}
+	return result, err
+}
+
+// credentials returns the users as load tools want them.
+func (s *Seeder) credentials(ctx context.Context, users []User, password string) ([]LoadUser, error) {
+	list := make([]LoadUser, len(users))
+	for i, u := range users {
+		list[i] = LoadUser{Account: u.Account, Password: password}
+		if s.Token == nil {
+			continue
+		}
+		token, err := s.Token(ctx, u)
+		if err != nil {
+			return nil, fmt.Errorf("sign a token: %w", err)
+		}
+		list[i].AccessToken = token
+	}
+	return list, nil
+}
+
+func (s *Seeder) addPaths(ctx context.Context, in PathsInput, list []LoadUser) error {
+	paths, err := s.Paths(ctx, in)
+	if err != nil {
+		return fmt.Errorf("issue paths: %w", err)
+	}
+	if len(paths) != len(list) {
+		return fmt.Errorf("issue paths: %d for %d users", len(paths), len(list))
+	}
+	for i := range list {
+		list[i].Path = paths[i]
+	}
+	return nil
+}
+
+// now is read once per run, with the precision that clients see.
+func (s *Seeder) now() time.Time { return s.Clock.Now().UTC().Truncate(time.Millisecond) }
