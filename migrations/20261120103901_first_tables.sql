@@ -10,7 +10,7 @@ CREATE INDEX "order_item_id_status" ON "orders" ("item_id", "status");
 -- create index "order_number" to table: "orders"
 CREATE UNIQUE INDEX "order_number" ON "orders" ("number");
 -- create index "order_one_live_per_user_and_item" to table: "orders"
-CREATE UNIQUE INDEX "order_one_live_per_user_and_item" ON "orders" ("item_id", "user_id") WHERE ((status)::text = ANY ((ARRAY['PENDING_PAYMENT'::character varying, 'PAID'::character varying, 'REFUNDING'::character varying])::text[]));
+CREATE UNIQUE INDEX "order_one_live_per_user_and_item" ON "orders" ("item_id", "user_id") WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING');
 -- create index "order_sale_id_created_at" to table: "orders"
 CREATE INDEX "order_sale_id_created_at" ON "orders" ("sale_id", "created_at");
 -- create index "order_status_payment_deadline" to table: "orders"

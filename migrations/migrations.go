@@ -4,7 +4,9 @@
 //	go run ./internal/postgres/migratediff NAME
 //
 // read, corrected by hand where a change needs more than the difference (filling
-// a new column, for example), and never changed once released.
+// a new column, for example), and never changed once released. The predicate of
+// a partial index is put back to the words of the schema: Postgres rewrites it
+// each time that it reads it, so its own form would count as a change for ever.
 package migrations
 
 import "embed"

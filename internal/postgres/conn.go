@@ -94,10 +94,9 @@ func (c *conn) Ping(ctx context.Context) error {
 	return inTime(ctx, c.pqConn.Ping(ctx))
 }
 
-// inTime adds the end of the context to an error that it caused. An error that
-// database/sql acts upon stays as it is.
+// inTime adds the end of the context to an error that it caused.
 func inTime(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) || errors.Is(err, driver.ErrBadConn) {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ctx.Err(), err)

@@ -23,13 +23,13 @@ import (
 
 // Bounds of a connection and its pool.
 const (
-	defaultMaxConns  = 16              // per process; Postgres's own default limit is 100 in all
-	connMaxIdle      = 5 * time.Minute // idle connections go back to the server after a rush
-	connMaxLifetime  = time.Hour       // so that a failover or a new address is noticed in the end
-	statementTimeout = 2 * time.Second // the longest statement of ours takes milliseconds
-	lockTimeout      = time.Second     // waits for a row shorter than the statement may take
-	idleInTxTimeout  = 5 * time.Second // a process that stopped in a transaction lets its locks go
-	replyMargin      = 2 * time.Second // how long after its own timeout the server may stay silent
+	defaultMaxConns  = 16                      // per process; Postgres's own default limit is 100 in all
+	connMaxIdle      = 5 * time.Minute         // idle connections go back to the server after a rush
+	connMaxLifetime  = time.Hour               // so that a failover or a new address is noticed in the end
+	statementTimeout = 2 * time.Second         // the longest statement of ours takes milliseconds
+	lockTimeout      = 1500 * time.Millisecond // longer than the server waits before it looks for a deadlock (1 s)
+	idleInTxTimeout  = 5 * time.Second         // a process that stopped in a transaction lets its locks go
+	replyMargin      = 2 * time.Second         // how long after its own timeout the server may stay silent
 	migrationTimeout = 10 * time.Minute
 )
 

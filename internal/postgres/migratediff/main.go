@@ -57,17 +57,21 @@ func run(ctx context.Context, args []string, serverURL string) error {
 	if serverURL == "" {
 		return errors.New(urlVariable + " is not set; use `make migration NAME=…`, which starts Postgres")
 	}
-	return inScratch(ctx, serverURL, func(scratchURL string) error {
-		pool, err := sql.Open("postgres", scratchURL)
-		if err != nil {
-			return err
-		}
-		defer pool.Close()
-		return migrate.NewSchema(entsql.OpenDB(dialect.Postgres, pool)).NamedDiff(ctx, args[0],
-			schema.WithDir(dir), schema.WithFormatter(sqltool.GooseFormatter),
-			schema.WithMigrationMode(schema.ModeReplay), schema.WithDialect(dialect.Postgres),
-			schema.WithDropColumn(true), schema.WithDropIndex(true))
-	})
+	return inScratch(ctx, serverURL, func(scratchURL string) error { return diff(ctx, scratchURL, dir, args[0]) })
+}
+
+// diff replays the files of dir in the empty database at scratchURL, compares
+// the tables with ent's schema, and writes the next file when they differ.
+func diff(ctx context.Context, scratchURL string, dir *sqltool.GooseDir, name string) error {
+	pool, err := sql.Open("postgres", scratchURL)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return migrate.NewSchema(entsql.OpenDB(dialect.Postgres, pool)).NamedDiff(ctx, name,
+		schema.WithDir(dir), schema.WithFormatter(sqltool.GooseFormatter),
+		schema.WithMigrationMode(schema.ModeReplay), schema.WithDialect(dialect.Postgres),
+		schema.WithDropColumn(true), schema.WithDropIndex(true))
 }
 
 func rehash(dir *sqltool.GooseDir) error {

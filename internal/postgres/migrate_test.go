@@ -1,0 +1,67 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"seckill/internal/postgres"
+	"seckill/internal/testenv"
+)
+
+func TestProcessesThatMigrateAtOnceApplyEachFileOnce(t *testing.T) {
+	t.Parallel()
+	url := testenv.EmptyPostgresURL(t)
+	type outcome struct {
+		applied int
+		err     error
+	}
+	ended := make(chan outcome, 2)
+	for range 2 {
+		db := open(t, url)
+		go func() {
+			applied, err := db.Migrate(t.Context())
+			ended <- outcome{applied, err}
+		}()
+	}
+	total := 0
+	for range 2 {
+		o := <-ended
+		if o.err != nil {
+			t.Error(o.err)
+		}
+		total += o.applied
+	}
+	list, err := open(t, url).MigrationStatus(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) == 0 || total != len(list) {
+		t.Errorf("%d applied by both, %d known", total, len(list))
+	}
+	for _, m := range list {
+		if !m.Applied || m.AppliedAt.IsZero() || m.Version == 0 || !strings.HasSuffix(m.Name, ".sql") {
+			t.Errorf("not as applied: %+v", m)
+		}
+	}
+}
+
+func TestStatusListsWhatIsNotApplied(t *testing.T) {
+	t.Parallel()
+	list, err := open(t, testenv.EmptyPostgresURL(t)).MigrationStatus(t.Context())
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d known, %v", len(list), err)
+	}
+	for _, m := range list {
+		if m.Applied {
+			t.Errorf("applied to an empty database: %+v", m)
+		}
+	}
+}
+
+func TestSQLiteHasNoMigrations(t *testing.T) {
+	t.Parallel()
+	if _, err := openSQLite(t, "").Migrate(t.Context()); !errors.Is(err, postgres.ErrNoMigrations) {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"seckill/internal/postgres"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// throughProxy opens a database of the test's own directly and through a proxy.
+func throughProxy(t *testing.T) (direct, proxied *postgres.DB, proxy *testenv.Proxy) {
+	t.Helper()
+	raw := testenv.PostgresURL(t)
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy = testenv.NewProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	return open(t, raw), open(t, u.String()), proxy
+}
+
+func open(t *testing.T, url string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return db
+}
+
+func exec(t *testing.T, db *postgres.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.SQL.ExecContext(t.Context(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+func number(t *testing.T, db *postgres.DB, query string) int {
+	t.Helper()
+	var n int
+	if err := db.SQL.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
+	t.Parallel()
+	db := testenv.Postgres(t)
+	for name, want := range map[string]string{
+		"statement_timeout":                   "2s",
+		"lock_timeout":                        "1500ms",
+		"idle_in_transaction_session_timeout": "5s",
+		"application_name":                    "seckill",
+		"synchronous_commit":                  "on",
+	} {
+		var got string
+		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestOpenFailsWithoutAServer(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"postgres://seckill@127.0.0.1:1/x?sslmode=disable", "postgres://%zz"} {
+		if db, err := postgres.Open(t.Context(), postgres.Options{URL: bad}); err == nil {
+			t.Errorf("%s: opened", bad)
+			_ = db.Close()
+		}
+	}
+}
+
+func TestADeadlineIsKeptWhenTheServerFallsSilent(t *testing.T) {
+	t.Parallel()
+	operations := map[string]func(ctx context.Context, db *postgres.DB) error{
+		"query": func(ctx context.Context, db *postgres.DB) error {
+			return db.SQL.QueryRowContext(ctx, "SELECT 1").Scan(new(int))
+		},
+		"query with arguments": func(ctx context.Context, db *postgres.DB) error {
+			return db.SQL.QueryRowContext(ctx, "SELECT $1::int", 1).Scan(new(int))
+		},
+		"exec": func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.SQL.ExecContext(ctx, "SELECT 1")
+			return err
+		},
+		"begin": func(ctx context.Context, db *postgres.DB) error {
+			_, err := db.SQL.BeginTx(ctx, nil)
+			return err
+		},
+		"ping": func(ctx context.Context, db *postgres.DB) error { return db.SQL.PingContext(ctx) },
+		"first connection": func(ctx context.Context, db *postgres.DB) error {
+			db.SQL.SetMaxIdleConns(0)
+			return db.SQL.PingContext(ctx)
+		},
+	}
+	for name, run := range operations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, db, proxy := throughProxy(t)
+			proxy.Silence()
+			defer proxy.Restore()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- run(ctx, db) }()
+			select {
+			case err := <-ended:
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("ended with %v, want the deadline", err)
+				}
+			case <-time.After(time.Second):
+				t.Error("still waiting 0.9 s after the deadline")
+				<-ended
+			}
+			proxy.Restore()
+			if got := number(t, db, "SELECT 7"); got != 7 {
+				t.Errorf("after the silence: %d", got)
+			}
+		})
+	}
+}
+
+func TestAStatementWhoseReplyIsLostIsNotRunTwice(t *testing.T) {
+	t.Parallel()
+	direct, db, proxy := throughProxy(t)
+	exec(t, direct, "CREATE TABLE counter (n int)", "INSERT INTO counter VALUES (0)")
+	proxy.LoseReplyTo("UPDATE counter")
+	_, err := db.SQL.ExecContext(t.Context(), "UPDATE counter SET n = n + 1")
+	if !errors.Is(err, postgres.ErrConnectionLost) {
+		t.Errorf("error is %v, want ErrConnectionLost", err)
+	}
+	if n := number(t, direct, "SELECT n FROM counter"); n != 1 {
+		t.Errorf("the row was incremented %d times", n)
+	}
+}

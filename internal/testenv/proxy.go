@@ -1,0 +1,187 @@
+package testenv
+
+import (
+	"bytes"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy stands between a client and a service and breaks the connection in the
+// ways that networks do.
+type Proxy struct {
+	t        testing.TB
+	target   string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu     sync.Mutex
+	open   []net.Conn    // guarded by mu; both sides of all connections
+	closed bool          // guarded by mu
+	silent chan struct{} // guarded by mu; not nil while nothing passes, closed by Restore
+	needle []byte        // guarded by mu; the request whose reply gets lost, or nil
+	losing bool          // guarded by mu; that request went by, its reply is due
+}
+
+// NewProxy listens on a free port and passes everything on to target
+// (host:port). It ends with the test.
+func NewProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{t: t, target: target, listener: l}
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Addr is where clients connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Silence lets nothing pass from now on, either way; connections stay open and
+// new ones are accepted. That is what a pulled cable looks like.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent == nil {
+		p.silent = make(chan struct{})
+	}
+}
+
+// Restore ends the silence. What was held back passes.
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.silent != nil {
+		close(p.silent)
+		p.silent = nil
+	}
+}
+
+// LoseReplyTo cuts all connections once, when the service has answered the next
+// request that contains needle: it took effect, and the client does not learn.
+func (p *Proxy) LoseReplyTo(needle string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.needle, p.losing = []byte(needle), false
+}
+
+// Cut closes all connections. New ones are accepted.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutLocked()
+}
+
+func (p *Proxy) cutLocked() {
+	for _, c := range p.open {
+		_ = c.Close() // one side may be closed already
+	}
+	p.open = nil
+}
+
+func (p *Proxy) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	p.closed = true
+	p.cutLocked()
+	p.mu.Unlock()
+	p.Restore()
+	p.running.Wait()
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+		if err != nil {
+			_ = client.Close() // the service is down, as the client should see
+			continue
+		}
+		if !p.keep(client, server) {
+			return
+		}
+		p.running.Go(func() { p.pass(client, server, p.request) })
+		p.running.Go(func() { p.pass(server, client, p.reply) })
+	}
+}
+
+func (p *Proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		return false
+	}
+	p.open = append(p.open, conns...)
+	return true
+}
+
+// pass copies from one side to the other until either is closed. before sees
+// every chunk and returns false when it must not go on.
+func (p *Proxy) pass(from, to net.Conn, before func(chunk []byte) bool) {
+	defer p.drop(from, to)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			p.waitForSound()
+			if !before(buf[:n]) {
+				return
+			}
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) waitForSound() {
+	p.mu.Lock()
+	silent := p.silent
+	p.mu.Unlock()
+	if silent != nil {
+		<-silent
+	}
+}
+
+func (p *Proxy) request(chunk []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.needle != nil && bytes.Contains(chunk, p.needle) {
+		p.needle, p.losing = nil, true
+	}
+	return true
+}
+
+func (p *Proxy) reply([]byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.losing {
+		return true
+	}
+	p.losing = false
+	p.cutLocked()
+	return false
+}
+
+func (p *Proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+		p.open = slices.DeleteFunc(p.open, func(o net.Conn) bool { return o == c })
+	}
+}
