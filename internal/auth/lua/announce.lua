@@ -1,0 +1,20 @@
+-- Announces that sessions were ended or that a person's record changed.
+--
+-- KEYS[1]  stream of announcements
+-- ARGV[1]  kind: "sessions" or "user"
+-- ARGV[2]  ids, comma separated
+-- ARGV[3]  how long an announcement matters, milliseconds
+--
+-- Replies the id of the entry.
+--
+-- Keeps true: every announcement of the last ARGV[3] milliseconds is in the
+-- stream, so that a process that starts, or was away, reads what it missed; what
+-- is older is trimmed; a quiet stream lapses. Trimming goes by Redis TIME, which
+-- also numbers the entries: a process with a wrong clock cannot trim too much.
+local keep = tonumber(ARGV[3])
+local id = redis.call('XADD', KEYS[1], '*', 'kind', ARGV[1], 'ids', ARGV[2])
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+redis.call('XTRIM', KEYS[1], 'MINID', string.format('%.0f', now - keep))
+redis.call('PEXPIRE', KEYS[1], keep)
+return id

@@ -1,0 +1,277 @@
+package auth_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
+)
+
+// known is how soon every process must know that a session was ended.
+const known = time.Second
+
+// process is one process's view, running until the test ends.
+func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []uuid.UUID) *auth.Revocations {
+	t.Helper()
+	blocking := conn.NewBlocking()
+	cfg := auth.RevocationsConfig{
+		Client: conn.Script, Tail: blocking, Prefix: prefix, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+	}
+	if ended != nil {
+		cfg.Ended = func(context.Context, time.Time) ([]uuid.UUID, error) { return ended(), nil }
+	}
+	r := auth.NewRevocations(cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := r.Run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		_ = blocking.Close()
+	})
+	select {
+	case <-r.Ready():
+	case <-time.After(5 * time.Second):
+		t.Fatal("the view is not ready within 5 s")
+	}
+	return r
+}
+
+// onBoth runs a test on real Redis and on the one that the demo embeds.
+func onBoth(t *testing.T, test func(t *testing.T, conn *redisconn.Conn, prefix string)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		conn, prefix := testenv.Redis(t)
+		test(t, conn, prefix)
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		mini := miniredis.RunT(t)
+		mini.ClockTTL(true)
+		conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		test(t, conn, "t:")
+	})
+}
+
+func TestEndOfASessionIsKnownEverywhereWithinASecond(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
+		session, other := id.New(), id.New()
+		socketClosed := make(chan struct{})
+		there.OnRevoked(session, func() { close(socketClosed) })
+		there.OnRevoked(other, func() { t.Error("the socket of another session was closed") })
+
+		if err := here.Revoke(t.Context(), session); err != nil {
+			t.Fatal(err)
+		}
+		if !here.Revoked(session) {
+			t.Error("the process that ended the session does not know at once")
+		}
+		select {
+		case <-socketClosed:
+		case <-time.After(known):
+			t.Fatalf("the socket in the other process is open after %s", known)
+		}
+		if !there.Revoked(session) || there.Revoked(other) {
+			t.Error("the other process has the wrong session ended")
+		}
+	})
+}
+
+func TestProcessThatStartsLaterKnowsWhatWasEnded(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		here := process(t, conn, prefix, nil)
+		sessions := make([]uuid.UUID, 250) // more than one announcement
+		for i := range sessions {
+			sessions[i] = id.New()
+		}
+		if err := here.Revoke(t.Context(), sessions...); err != nil {
+			t.Fatal(err)
+		}
+		later := process(t, conn, prefix, nil)
+		for i, s := range sessions {
+			if !later.Revoked(s) {
+				t.Fatalf("session %d is not known as ended", i)
+			}
+		}
+	})
+}
+
+func TestRecordFillsInWhatRedisLost(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	conn := server.Conn()
+	session, next := id.New(), id.New()
+	here := process(t, conn, "t:", nil)
+	if err := here.Revoke(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	server.FlushAll()
+	later := process(t, conn, "t:", func() []uuid.UUID { return []uuid.UUID{session} })
+	if !later.Revoked(session) {
+		t.Error("a process that started after the loss takes an ended session for a live one")
+	}
+	if err := later.Revoke(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 5*time.Second, func() bool { return here.Revoked(next) }, "announcements after the loss are read")
+}
+
+func TestViewComesBackAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	conn := server.Conn()
+	here, there := process(t, conn, "t:", nil), process(t, conn, "t:", nil)
+	server.Kill()
+	session := id.New()
+	if err := here.Revoke(t.Context(), session); fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("Revoke without Redis: %v, want UNAVAILABLE", err)
+	}
+	if !here.Revoked(session) {
+		t.Error("the own process must know, announced or not")
+	}
+	server.Restart()
+	testenv.Eventually(t, 5*time.Second, func() bool { return here.Revoke(t.Context(), session) == nil }, "can be announced again")
+	testenv.Eventually(t, 5*time.Second, func() bool { return there.Revoked(session) }, "is read again")
+}
+
+func TestUnreadableAnnouncementBlindsNobody(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
+		session := id.New()
+		if err := here.Revoke(t.Context(), id.New()); err != nil {
+			t.Fatal(err)
+		}
+		keys, err := conn.Cmd.Keys(t.Context(), prefix+"*").Result()
+		if err != nil || len(keys) != 1 {
+			t.Fatalf("keys %v, %v; want the one stream", keys, err)
+		}
+		for _, values := range []map[string]any{
+			{"kind": "sessions", "ids": "not-an-id"},
+			{"kind": "weather", "ids": session.String()},
+			{"x": "y"},
+		} {
+			if err := conn.Cmd.Do(t.Context(), flatten(keys[0], values)...).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := here.Revoke(t.Context(), session); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Eventually(t, known, func() bool { return there.Revoked(session) }, "the announcement behind is applied")
+	})
+}
+
+func flatten(stream string, values map[string]any) []any {
+	args := []any{"XADD", stream, "*"}
+	for k, v := range values {
+		args = append(args, k, v)
+	}
+	return args
+}
+
+func TestChangeOfAUserIsTold(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
+		told := make(chan uuid.UUID, 8)
+		stop := there.OnUserChanged(func(u uuid.UUID) { told <- u })
+		defer stop()
+		user := id.New()
+		if err := here.UserChanged(t.Context(), user); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-told:
+			if got != user {
+				t.Errorf("told of %s, want %s", got, user)
+			}
+		case <-time.After(known):
+			t.Error("not told within a second")
+		}
+	})
+}
+
+func TestRegistrationsAreCalledOnceOrTakenBack(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	r := process(t, conn, prefix, nil)
+	session := id.New()
+	var called, takenBack, late atomic.Int32
+	for range 100 {
+		r.OnRevoked(session, func() { called.Add(1) })
+	}
+	unregister := r.OnRevoked(session, func() { takenBack.Add(1) })
+	unregister()
+	unregister() // twice is harmless
+	for range 3 {
+		if err := r.Revoke(t.Context(), session); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.OnRevoked(session, func() { late.Add(1) })()
+	if called.Load() != 100 || takenBack.Load() != 0 || late.Load() != 1 {
+		t.Errorf("called %d of 100, %d taken back, %d late; want 100, 0, 1", called.Load(), takenBack.Load(), late.Load())
+	}
+}
+
+func TestOldAnnouncementsAreTrimmed(t *testing.T) {
+	t.Parallel()
+	mini := miniredis.RunT(t)
+	mini.ClockTTL(true)
+	mini.SetTime(noon)
+	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	r := auth.NewRevocations(auth.RevocationsConfig{Client: conn.Script, Prefix: "t:", Keep: time.Minute, Clock: clock.System{}})
+	for range 3 {
+		if err := r.Revoke(t.Context(), id.New()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mini.SetTime(noon.Add(50 * time.Second))
+	if err := r.Revoke(t.Context(), id.New()); err != nil {
+		t.Fatal(err)
+	}
+	mini.SetTime(noon.Add(90 * time.Second)) // the first three do not matter any more
+	if err := r.Revoke(t.Context(), id.New()); err != nil {
+		t.Fatal(err)
+	}
+	stream := mini.Keys()[0]
+	if n := conn.Cmd.XLen(t.Context(), stream).Val(); n != 2 {
+		t.Errorf("%d announcements are kept, want the 2 of the last minute", n)
+	}
+	mini.SetTime(noon.Add(3 * time.Minute))
+	if keys := mini.Keys(); len(keys) != 0 {
+		t.Errorf("a quiet stream stays: %v", keys)
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

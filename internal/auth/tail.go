@@ -1,0 +1,187 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	streamStart = "0-0"
+	tailBatch   = 1000                   // entries per read, below 4 MB
+	tailBlock   = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
+	tailPause   = 200 * time.Millisecond // after a fault
+)
+
+// Run keeps the view in step until ctx ends, and returns nil then. It first reads
+// all that still matters, then follows. A fault is logged once per outage.
+func (r *Revocations) Run(ctx context.Context) error {
+	t := &tail{r: r, cursor: streamStart}
+	broken := false
+	for ctx.Err() == nil {
+		err := t.step(ctx)
+		switch {
+		case err == nil:
+			if broken {
+				r.cfg.Log.InfoContext(ctx, "announcements are read again")
+			}
+			broken = false
+		case ctx.Err() != nil:
+			return nil
+		default:
+			if !broken {
+				r.cfg.Log.ErrorContext(ctx, "announcements cannot be read", slog.Any("error", err))
+			}
+			broken = true
+			pause(ctx, tailPause)
+		}
+		r.sweep()
+	}
+	return nil
+}
+
+// tail is the reading position of Run.
+type tail struct {
+	r        *Revocations
+	cursor   string // last entry that was applied
+	restored bool   // whether the record was asked since the start or the last loss
+}
+
+// step asks the record when that is due, reads one batch and applies it.
+func (t *tail) step(ctx context.Context) error {
+	if !t.restored {
+		if err := t.restore(ctx); err != nil {
+			return err
+		}
+	}
+	block := tailBlock
+	if !t.caughtUp() {
+		block = -1 // what is there already, without waiting
+	}
+	streams, err := t.r.cfg.Tail.XRead(ctx, &redis.XReadArgs{
+		Streams: []string{t.r.stream, t.cursor}, Count: tailBatch, Block: block,
+	}).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if len(streams) == 0 || len(streams[0].Messages) == 0 {
+		if err := t.checkHistory(ctx); err != nil {
+			return err
+		}
+		t.caught()
+		return nil
+	}
+	for _, entry := range streams[0].Messages {
+		t.r.apply(ctx, entry)
+		t.cursor = entry.ID
+	}
+	t.saw()
+	return nil
+}
+
+// restore takes over what the record says was ended lately: Redis may have
+// lost announcements.
+func (t *tail) restore(ctx context.Context) error {
+	if t.r.cfg.Ended != nil {
+		ended, err := t.r.cfg.Ended(ctx, t.r.cfg.Clock.Now().Add(-t.r.cfg.Keep))
+		if err != nil {
+			return err
+		}
+		t.r.end(ended)
+	}
+	t.restored = true
+	return nil
+}
+
+// checkHistory starts over when the stream ends before the cursor: it lapsed,
+// Redis was emptied, or an older copy took over. Applying an entry twice is harmless.
+func (t *tail) checkHistory(ctx context.Context) error {
+	if t.cursor == streamStart {
+		return nil
+	}
+	last, err := t.r.cfg.Client.XRevRangeN(ctx, t.r.stream, "+", "-", 1).Result()
+	if err != nil {
+		return err
+	}
+	if len(last) == 0 || before(last[0].ID, t.cursor) {
+		t.cursor, t.restored = streamStart, false
+	}
+	return nil
+}
+
+func (t *tail) caughtUp() bool {
+	select {
+	case <-t.r.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *tail) caught() {
+	t.saw()
+	if !t.caughtUp() {
+		close(t.r.ready)
+	}
+}
+
+func (t *tail) saw() {
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	t.r.seenAt = t.r.cfg.Clock.Now()
+}
+
+// apply takes one announcement over. What cannot be read is logged and passed by:
+// one bad entry must not blind the process.
+func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
+	kind, _ := entry.Values["kind"].(string)
+	list, _ := entry.Values["ids"].(string)
+	var ids []uuid.UUID
+	for text := range strings.SplitSeq(list, ",") {
+		id, err := uuid.Parse(text)
+		if err != nil {
+			r.cfg.Log.WarnContext(ctx, "announcement not understood", slog.String("entry", entry.ID))
+			continue
+		}
+		ids = append(ids, id)
+	}
+	switch kind {
+	case kindSessions:
+		r.end(ids)
+	case kindUser:
+		for _, user := range ids {
+			r.notifyChanged(user)
+		}
+	default:
+		r.cfg.Log.WarnContext(ctx, "announcement of unknown kind", slog.String("entry", entry.ID))
+	}
+}
+
+// before compares two stream ids ("milliseconds-sequence").
+func before(a, b string) bool {
+	aMs, aSeq := splitID(a)
+	bMs, bSeq := splitID(b)
+	return aMs < bMs || (aMs == bMs && aSeq < bSeq)
+}
+
+func splitID(id string) (ms, seq uint64) {
+	left, right, _ := strings.Cut(id, "-")
+	ms, _ = strconv.ParseUint(left, 10, 64)
+	seq, _ = strconv.ParseUint(right, 10, 64)
+	return ms, seq
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,224 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+)
+
+const (
+	issuer    = "seckill"
+	audience  = "seckill-api"
+	tokenType = "at+jwt" // RFC 9068 §2.1; a refresh token or anything else signed with the key is no access token
+
+	// leeway bounds how far the clocks of two processes may differ.
+	leeway = 5 * time.Second
+	// maxTokenBytes is three times the length of our own tokens.
+	maxTokenBytes = 1024
+	// DefaultAccessLife is how long an access token lives: short, because the
+	// role of a customer is not looked up and revocations are kept this long.
+	DefaultAccessLife = 10 * time.Minute
+	// defaultCacheSize bounds the verified tokens kept, about 250 bytes each.
+	defaultCacheSize = 1 << 16
+)
+
+// TokensConfig is what Tokens needs.
+type TokensConfig struct {
+	Keys       Keys
+	AccessLife time.Duration // 0 = DefaultAccessLife
+	CacheSize  int           // verified tokens kept; 0 = 65,536
+	Clock      clock.Clock
+	// Revoked says whether a session was ended; see Revocations.Revoked. Required.
+	Revoked func(session uuid.UUID) bool
+	// Role returns a person's role as it is now, at most seconds old. It is asked
+	// for staff tokens only. An error that is no fault refuses the token with
+	// UNAVAILABLE. Required.
+	Role func(ctx context.Context, user uuid.UUID) (Role, error)
+}
+
+// Tokens mints and verifies access tokens. It is safe for concurrent use.
+type Tokens struct {
+	cfg      TokensConfig
+	parser   *jwt.Parser
+	verified *lru.Cache[[sha256.Size]byte, *Principal]
+}
+
+// claims is the content of an access token.
+type claims struct {
+	jwt.RegisteredClaims
+	Session uuid.UUID `json:"sid"`
+	Role    Role      `json:"role"`
+}
+
+// NewTokens returns a mint and verifier. The error wraps ErrUnfitKey when the keys
+// were not made by NewKeys, or another error when something required is missing.
+func NewTokens(cfg TokensConfig) (*Tokens, error) {
+	if len(cfg.Keys.keys) == 0 {
+		return nil, fmt.Errorf("%w: none given", ErrUnfitKey)
+	}
+	if cfg.Revoked == nil || cfg.Role == nil || cfg.Clock == nil {
+		return nil, errors.New("tokens need a clock, revocations and roles")
+	}
+	if cfg.AccessLife == 0 {
+		cfg.AccessLife = DefaultAccessLife
+	}
+	if cfg.CacheSize == 0 {
+		cfg.CacheSize = defaultCacheSize
+	}
+	verified, err := lru.New[[sha256.Size]byte, *Principal](cfg.CacheSize)
+	if err != nil {
+		return nil, fmt.Errorf("cache of verified tokens: %w", err)
+	}
+	return &Tokens{cfg: cfg, verified: verified, parser: jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithExpirationRequired(),
+		jwt.WithIssuedAt(),
+		jwt.WithIssuer(issuer),
+		jwt.WithAudience(audience),
+		jwt.WithLeeway(leeway),
+		jwt.WithStrictDecoding(),
+		jwt.WithTimeFunc(cfg.Clock.Now),
+	)}, nil
+}
+
+// AccessLife returns how long an access token lives.
+func (t *Tokens) AccessLife() time.Duration { return t.cfg.AccessLife }
+
+// MintInput is what an access token says.
+type MintInput struct {
+	User    uuid.UUID
+	Session uuid.UUID
+	Role    Role
+	Life    time.Duration // 0 = AccessLife
+}
+
+// Mint returns a signed access token and when it lapses.
+func (t *Tokens) Mint(in MintInput) (token string, expiresAt time.Time, err error) {
+	life := in.Life
+	if life == 0 {
+		life = t.cfg.AccessLife
+	}
+	now := t.cfg.Clock.Now().UTC().Truncate(time.Second) // JWT instants are whole seconds
+	expiresAt = now.Add(life).Truncate(time.Second)
+	key := t.cfg.Keys.signing()
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer:    issuer,
+			Audience:  jwt.ClaimStrings{audience},
+			Subject:   in.User.String(),
+			IssuedAt:  jwt.NewNumericDate(now),
+			ExpiresAt: jwt.NewNumericDate(expiresAt),
+		},
+		Session: in.Session,
+		Role:    in.Role,
+	})
+	unsigned.Header["typ"] = tokenType
+	unsigned.Header["kid"] = key.ID
+	token, err = unsigned.SignedString(key.Secret)
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("sign access token: %w", err)
+	}
+	return token, expiresAt, nil
+}
+
+// Verify returns who holds an access token. A token that is malformed, forged,
+// lapsed or whose session was ended is a fault UNAUTHENTICATED. The principal's
+// role is never higher than the token says, nor than the person's role is now.
+func (t *Tokens) Verify(ctx context.Context, token string) (*Principal, error) {
+	if token == "" || len(token) > maxTokenBytes {
+		return nil, unauthenticated(errors.New("length out of range"))
+	}
+	hash := sha256.Sum256([]byte(token))
+	p, known := t.verified.Get(hash)
+	if !known {
+		var err error
+		if p, err = t.parse(token); err != nil {
+			return nil, unauthenticated(err)
+		}
+		t.verified.Add(hash, p)
+	}
+	if !t.cfg.Clock.Now().Before(p.ExpiresAt.Add(leeway)) {
+		t.verified.Remove(hash)
+		return nil, unauthenticated(jwt.ErrTokenExpired)
+	}
+	if t.cfg.Revoked(p.SessionID) {
+		return nil, unauthenticated(errors.New("session was ended"))
+	}
+	if p.Role == Customer {
+		return p, nil
+	}
+	return t.withRoleNow(ctx, p)
+}
+
+// withRoleNow lowers the role of a staff principal to what the person still is.
+func (t *Tokens) withRoleNow(ctx context.Context, p *Principal) (*Principal, error) {
+	role, err := t.cfg.Role(ctx, p.UserID)
+	if err != nil {
+		if _, isFault := errors.AsType[*fault.Error](err); isFault {
+			return nil, err
+		}
+		return nil, fault.Wrap(fault.Unavailable, "your rights cannot be checked now; try again shortly", err)
+	}
+	if role == p.Role || role.AtLeast(p.Role) {
+		return p, nil
+	}
+	lowered := *p
+	lowered.Role = lower(p.Role, role)
+	return &lowered, nil
+}
+
+// parse checks a token that was not seen before.
+func (t *Tokens) parse(token string) (*Principal, error) {
+	var c claims
+	parsed, err := t.parser.ParseWithClaims(token, &c, t.keyFor)
+	if err != nil {
+		return nil, err // what parsed holds now is the attacker's
+	}
+	if !parsed.Valid {
+		return nil, jwt.ErrTokenUnverifiable
+	}
+	if err := strictSegments(token); err != nil {
+		return nil, err
+	}
+	user, err := uuid.Parse(c.Subject)
+	if err != nil || user == uuid.Nil {
+		return nil, fmt.Errorf("%w: sub", jwt.ErrTokenInvalidClaims)
+	}
+	if c.Session == uuid.Nil || !c.Role.Valid() || c.IssuedAt == nil {
+		return nil, fmt.Errorf("%w: sid, role or iat", jwt.ErrTokenInvalidClaims)
+	}
+	return &Principal{UserID: user, SessionID: c.Session, Role: c.Role, ExpiresAt: c.ExpiresAt.UTC()}, nil
+}
+
+// keyFor picks the key by its id from the fixed set, after the header proved to
+// be one of ours: nothing but alg, typ and kid, so no crit, jwk, jku or x5u.
+func (t *Tokens) keyFor(token *jwt.Token) (any, error) {
+	if len(token.Header) != 3 {
+		return nil, errors.New("unexpected header fields")
+	}
+	if typ, _ := token.Header["typ"].(string); typ != tokenType {
+		return nil, errors.New("not an access token")
+	}
+	kid, _ := token.Header["kid"].(string)
+	secret := t.cfg.Keys.byID(kid)
+	if secret == nil {
+		return nil, errors.New("unknown key")
+	}
+	return secret, nil
+}
+
+func unauthenticated(cause error) *fault.Error {
+	if errors.Is(cause, jwt.ErrTokenExpired) && !errors.Is(cause, jwt.ErrTokenSignatureInvalid) {
+		return fault.Wrap(fault.Unauthenticated, "the access token has lapsed; refresh the session", cause)
+	}
+	return fault.Wrap(fault.Unauthenticated, "the access token is not good; sign in", cause)
+}
