@@ -26,17 +26,20 @@ const (
 // It keeps its data in an append-only file, synced always, so that a restart
 // brings back what was acknowledged.
 type RedisProcess struct {
-	t    testing.TB
-	dir  string
-	port int
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended
+	t        testing.TB
+	dir      string
+	settings []string
+	port     int
+	cmd      *exec.Cmd
+	done     chan struct{} // closed when the process has ended
 }
 
-// RedisServer starts a server on a free port. It is ended with the test.
-func RedisServer(t testing.TB) *RedisProcess {
+// RedisServer starts a server on a free port, with further settings as they
+// stand on its command line, for example "--cluster-enabled", "yes". It is ended
+// with the test.
+func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	t.Helper()
-	s := &RedisProcess{t: t, dir: t.TempDir()}
+	s := &RedisProcess{t: t, dir: t.TempDir(), settings: settings}
 	t.Cleanup(s.Kill)
 	for range startTries {
 		s.port = freePort(t)
@@ -117,8 +120,11 @@ func (s *RedisProcess) start() bool {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command("redis-server", "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1",
-		"--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction")
+	settings := []string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+		"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction",
+	}
+	s.cmd = exec.Command("redis-server", append(settings, s.settings...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("%v: run `make services`, which installs it", err)
