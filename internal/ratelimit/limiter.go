@@ -1,0 +1,142 @@
+package ratelimit
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+)
+
+//go:embed lua/gcra.lua
+var gcraSource string
+
+var gcra = redis.NewScript(gcraSource)
+
+// Outcome is how a try ended, for metrics.
+type Outcome string
+
+// Outcomes.
+const (
+	Passed       Outcome = "passed"
+	RefusedHere  Outcome = "refused_locally" // without asking Redis
+	RefusedThere Outcome = "refused"
+	Faulted      Outcome = "fault" // nobody could count
+)
+
+// Config is what a Limiter needs.
+type Config struct {
+	Client redis.UniversalClient // without retries: a try that ran twice counts twice
+	Prefix string                // of every key, for example "sk:"
+	Clock  clock.Clock
+	Size   int                                  // subjects remembered in the process; 0 = DefaultLocalSize
+	Off    bool                                 // let everything through: for drills and tests
+	Notice func(policy string, outcome Outcome) // told of every try, for metrics; may be nil
+}
+
+// Limiter counts tries across all processes. It is safe for concurrent use.
+type Limiter struct {
+	cfg   Config
+	local *Local[bucket]
+}
+
+// bucket is one subject under one policy.
+type bucket struct {
+	policy  string
+	subject Subject
+}
+
+// New returns a limiter.
+func New(cfg Config) *Limiter {
+	if cfg.Notice == nil {
+		cfg.Notice = func(string, Outcome) {}
+	}
+	return &Limiter{cfg: cfg, local: NewLocal[bucket](cfg.Clock, cfg.Size)}
+}
+
+// Allow takes one token of a subject's bucket. The error is a fault UNAVAILABLE:
+// nobody could count, and the policy fails closed.
+func (l *Limiter) Allow(ctx context.Context, p Policy, subject Subject) (Decision, error) {
+	return l.AllowN(ctx, p, subject, 1)
+}
+
+// AllowN takes several tokens at once, or none when they are not all there; with
+// 0 it tells how the bucket stands and takes nothing.
+func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens int) (Decision, error) {
+	if l.cfg.Off || p.unlimited() {
+		return free(), nil
+	}
+	b, cost := bucket{p.Name, subject}, int64(tokens)
+	// The process's view runs ahead of Redis only by tries under way, so what it
+	// refuses Redis would refuse too.
+	if d := l.local.take(p, b, l.local.now(), cost); !d.Allowed {
+		l.cfg.Notice(p.Name, RefusedHere)
+		return d, nil
+	}
+	wait, ahead, err := l.ask(ctx, p, b, cost)
+	if err != nil {
+		return l.uncounted(p, b, cost, err)
+	}
+	now := l.local.now()
+	d := p.decision(now+ahead, now, wait)
+	if !d.Allowed {
+		l.local.giveBack(p, b, cost)
+	}
+	l.local.raise(b, now+ahead)
+	if d.Allowed {
+		l.cfg.Notice(p.Name, Passed)
+	} else {
+		l.cfg.Notice(p.Name, RefusedThere)
+	}
+	return d, nil
+}
+
+// Check is one of several limits that a try must pass.
+type Check struct {
+	Policy  Policy
+	Subject Subject
+}
+
+// AllowAll asks limits in turn and stops at the first that refuses. Tokens of the
+// limits before it stay taken: whoever runs into one limit does not save another.
+func (l *Limiter) AllowAll(ctx context.Context, checks ...Check) (Decision, error) {
+	d := free()
+	for _, c := range checks {
+		var err error
+		if d, err = l.Allow(ctx, c.Policy, c.Subject); err != nil || !d.Allowed {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+func (l *Limiter) ask(ctx context.Context, p Policy, b bucket, cost int64) (wait, ahead int64, err error) {
+	key := l.cfg.Prefix + "rate:" + b.policy + ":" + string(b.subject)
+	reply, err := gcra.Run(ctx, l.cfg.Client, []string{key}, p.interval(), p.Burst, cost).Int64Slice()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(reply) != 2 {
+		return 0, 0, fmt.Errorf("rate limit script replied %d values", len(reply))
+	}
+	return reply[0], reply[1], nil
+}
+
+// uncounted decides when Redis did not answer. Under FailOpen the token taken
+// from the process's own bucket stays taken: that bucket is the limit now.
+func (l *Limiter) uncounted(p Policy, b bucket, cost int64, cause error) (Decision, error) {
+	l.cfg.Notice(p.Name, Faulted)
+	if p.Mode == FailOpen {
+		now := l.local.now()
+		return l.local.take(p, b, now, 0), nil
+	}
+	l.local.giveBack(p, b, cost)
+	return Decision{}, &fault.Error{
+		Code: fault.Unavailable, Message: "tries cannot be counted now; try again shortly",
+		RetryAfter: time.Second, Err: fmt.Errorf("rate limit %s: %w", p.Name, cause),
+	}
+}

@@ -1,0 +1,94 @@
+package ratelimit
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"seckill/internal/clock"
+)
+
+const (
+	localShards = 16 // locks; more than the cores of one process
+	// DefaultLocalSize bounds the subjects that a Local remembers, about 150 bytes each.
+	DefaultLocalSize = 1 << 17
+)
+
+// Local counts the tries of one operation in this process only. Whoever was not heard of for longest is
+// forgotten when it is full. It is safe for concurrent use, does no I/O and
+// allocates only for a subject not seen before.
+type Local[K comparable] struct {
+	clock  clock.Clock
+	seed   maphash.Seed
+	off    bool
+	shards [localShards]localShard[K]
+}
+
+type localShard[K comparable] struct {
+	mu   sync.Mutex
+	tats *simplelru.LRU[K, int64] // guarded by mu; subject → theoretical arrival time, Unix microseconds
+}
+
+// NewLocal returns a counter that remembers about size subjects, 0 = DefaultLocalSize.
+func NewLocal[K comparable](c clock.Clock, size int) *Local[K] {
+	if size <= 0 {
+		size = DefaultLocalSize
+	}
+	l := &Local[K]{clock: c, seed: maphash.MakeSeed()}
+	for i := range l.shards {
+		tats, err := simplelru.NewLRU[K, int64]((size+localShards-1)/localShards, nil)
+		if err != nil {
+			panic(err) // only for a size below 1
+		}
+		l.shards[i].tats = tats
+	}
+	return l
+}
+
+// NewLocalOff returns a counter that lets everything through: for drills and tests.
+func NewLocalOff[K comparable]() *Local[K] { return &Local[K]{off: true} }
+
+// Allow takes one token of the subject's bucket.
+func (l *Local[K]) Allow(p Policy, subject K) Decision {
+	if l.off || p.unlimited() {
+		return free()
+	}
+	return l.take(p, subject, l.now(), 1)
+}
+
+func (l *Local[K]) now() int64 { return l.clock.Now().UnixMicro() }
+
+func (l *Local[K]) take(p Policy, subject K, now, cost int64) Decision {
+	s := l.shard(subject)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tat, _ := s.tats.Get(subject)
+	next, d := p.decide(tat, now, cost)
+	s.tats.Add(subject, next)
+	return d
+}
+
+// giveBack undoes a take.
+func (l *Local[K]) giveBack(p Policy, subject K, cost int64) {
+	s := l.shard(subject)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tat, ok := s.tats.Get(subject); ok {
+		s.tats.Add(subject, tat-cost*p.interval())
+	}
+}
+
+// raise takes over an arrival time that others have reached.
+func (l *Local[K]) raise(subject K, tat int64) {
+	s := l.shard(subject)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if own, _ := s.tats.Get(subject); tat > own {
+		s.tats.Add(subject, tat)
+	}
+}
+
+func (l *Local[K]) shard(subject K) *localShard[K] {
+	return &l.shards[maphash.Comparable(l.seed, subject)%localShards]
+}

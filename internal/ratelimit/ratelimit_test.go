@@ -1,0 +1,266 @@
+package ratelimit_test
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/ratelimit"
+	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// slow gives nothing back while a test lasts.
+var slow = ratelimit.Policy{Name: "slow", Burst: 5, PerSecond: 0.001}
+
+func onBoth(t *testing.T, test func(t *testing.T, conn *redisconn.Conn, prefix string)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		conn, prefix := testenv.Redis(t)
+		test(t, conn, prefix)
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		conn, _ := embedded(t)
+		test(t, conn, "t:")
+	})
+}
+
+func embedded(t *testing.T) (*redisconn.Conn, *miniredis.Miniredis) {
+	t.Helper()
+	mini := miniredis.RunT(t)
+	mini.ClockTTL(true)
+	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, mini
+}
+
+func limiter(conn *redisconn.Conn, prefix string) *ratelimit.Limiter {
+	return ratelimit.New(ratelimit.Config{Client: conn.Script, Prefix: prefix, Clock: clock.System{}})
+}
+
+// flood sends n tries at once, spread over the limiters, and counts those that pass.
+func flood(t *testing.T, n int, p ratelimit.Policy, who ratelimit.Subject, limiters ...*ratelimit.Limiter) int {
+	t.Helper()
+	var passed atomic.Int32
+	var all sync.WaitGroup
+	gate := make(chan struct{}, 24) // below the connections of the pool
+	for i := range n {
+		all.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			d, err := limiters[i%len(limiters)].Allow(t.Context(), p, who)
+			if err != nil {
+				t.Errorf("try %d: %v", i, err)
+			}
+			if d.Allowed {
+				passed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(passed.Load())
+}
+
+func TestExactlyTheBurstPassesWhateverTheNumberOfProcesses(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		a, b, c := limiter(conn, prefix), limiter(conn, prefix), limiter(conn, prefix)
+		if n := flood(t, 300, slow, ratelimit.User(id.New()), a, b, c); n != slow.Burst {
+			t.Errorf("%d of 300 passed, want %d", n, slow.Burst)
+		}
+		if n := flood(t, 20, slow, ratelimit.User(id.New()), a, b, c); n != slow.Burst {
+			t.Errorf("another person: %d passed, want a bucket of their own with %d", n, slow.Burst)
+		}
+		other := slow
+		other.Name = "other"
+		who := ratelimit.User(id.New())
+		if n := flood(t, 20, slow, who, a) + flood(t, 20, other, who, a); n != 2*slow.Burst {
+			t.Errorf("two operations: %d passed, want %d", n, 2*slow.Burst)
+		}
+	})
+}
+
+func TestRefusalSaysWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		p := ratelimit.Policy{Name: "quick", Burst: 2, PerSecond: 5}
+		l, who := limiter(conn, prefix), ratelimit.User(id.New())
+		for want := 1; want >= 0; want-- {
+			d, err := l.Allow(t.Context(), p, who)
+			if err != nil || !d.Allowed || d.Remaining != want || d.Refusal() != nil {
+				t.Fatalf("got %+v, %v; want allowed with %d left", d, err, want)
+			}
+		}
+		d, err := l.Allow(t.Context(), p, who)
+		if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 200*time.Millisecond {
+			t.Fatalf("got %+v, %v; want refused for at most 200 ms", d, err)
+		}
+		refusal, ok := d.Refusal("input").(fault.Throttled)
+		if !ok || refusal.RetryAfter != d.RetryAfter || refusal.Reason() != fault.TooManyTries {
+			t.Errorf("refusal %+v", d.Refusal("input"))
+		}
+		testenv.Eventually(t, 2*time.Second, func() bool {
+			d, err := l.Allow(t.Context(), p, who)
+			return err == nil && d.Allowed
+		}, "passes after the wait")
+	})
+}
+
+func TestLookingTakesNothing(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	l, who := limiter(conn, prefix), ratelimit.User(id.New())
+	for range 50 {
+		if d, err := l.AllowN(t.Context(), slow, who, 0); err != nil || d.Remaining != slow.Burst {
+			t.Fatalf("got %+v, %v; want %d left", d, err, slow.Burst)
+		}
+	}
+	if d, err := l.AllowN(t.Context(), slow, who, slow.Burst+1); err != nil || d.Allowed {
+		t.Errorf("more than the burst at once: %+v, %v", d, err)
+	}
+	if d, err := l.AllowN(t.Context(), slow, who, slow.Burst); err != nil || !d.Allowed || d.Remaining != 0 {
+		t.Errorf("the whole burst at once: %+v, %v", d, err)
+	}
+}
+
+func TestFloodIsRefusedWithoutARoundTrip(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	var here, there atomic.Int32
+	l := ratelimit.New(ratelimit.Config{Client: conn.Script, Prefix: prefix, Clock: clock.System{}, Notice: func(_ string, o ratelimit.Outcome) {
+		if o == ratelimit.RefusedHere {
+			here.Add(1)
+		} else {
+			there.Add(1)
+		}
+	}})
+	flood(t, 2000, slow, "a:flooder", l)
+	if there.Load() > int32(slow.Burst) || here.Load() < 2000-int32(slow.Burst) {
+		t.Errorf("%d tries reached Redis, %d were refused in the process", there.Load(), here.Load())
+	}
+}
+
+func TestProcessDoesNotPunishForWhatOthersRefused(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	p := ratelimit.Policy{Name: "p", Burst: 5, PerSecond: 20}
+	busy, idle, who := limiter(conn, prefix), limiter(conn, prefix), ratelimit.Subject("a:x")
+	flood(t, p.Burst, p, who, busy)
+	for range 50 {
+		if _, err := idle.Allow(t.Context(), p, who); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := idle.Allow(t.Context(), p, who)
+	if err != nil || d.RetryAfter > 50*time.Millisecond {
+		t.Errorf("after 50 refused tries: %+v, %v; want to wait for one token, 50 ms at most", d, err)
+	}
+}
+
+func TestWithoutRedisClosedRefusesAndOpenLimitsAlone(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	l := limiter(server.Conn(), "t:")
+	server.Kill()
+	closed, open := slow, slow
+	closed.Mode, open.Mode = ratelimit.FailClosed, ratelimit.FailOpen
+	closed.Name, open.Name = "closed", "open"
+	for range 2 {
+		if d, err := l.Allow(t.Context(), closed, "a:x"); d.Allowed || fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("fail closed: %+v, %v; want UNAVAILABLE", d, err)
+		}
+	}
+	if n := flood(t, 50, open, "a:x", l); n != open.Burst {
+		t.Errorf("fail open: %d passed, want the %d of this process", n, open.Burst)
+	}
+	server.Restart()
+	testenv.Eventually(t, 5*time.Second, func() bool {
+		d, err := l.Allow(t.Context(), closed, "a:x")
+		return err == nil && d.Allowed
+	}, "counts again")
+}
+
+func TestOffAndUnlimitedLetEverythingThrough(t *testing.T) {
+	t.Parallel()
+	off := ratelimit.New(ratelimit.Config{Clock: clock.System{}, Off: true}) // not even a client
+	on := ratelimit.New(ratelimit.Config{Clock: clock.System{}})
+	local := ratelimit.NewLocalOff[uuid.UUID]()
+	for range 100 {
+		a, errA := off.Allow(t.Context(), slow, ratelimit.Everybody)
+		b, errB := on.Allow(t.Context(), ratelimit.Policy{Name: "none"}, ratelimit.Everybody)
+		c := local.Allow(slow, uuid.Nil)
+		if errA != nil || errB != nil || !a.Allowed || !b.Allowed || !c.Allowed {
+			t.Fatalf("%v %v %v %v %v", a, errA, b, errB, c)
+		}
+	}
+}
+
+func TestFirstLimitThatRefusesDecides(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	l := limiter(conn, prefix)
+	tight := ratelimit.Policy{Name: "tight", Burst: 1, PerSecond: 0.001}
+	check := func() (ratelimit.Decision, error) {
+		return l.AllowAll(t.Context(), ratelimit.Check{Policy: slow, Subject: "u:1"}, ratelimit.Check{Policy: tight, Subject: "a:1"})
+	}
+	if d, err := check(); err != nil || !d.Allowed {
+		t.Fatalf("first: %+v, %v", d, err)
+	}
+	if d, err := check(); err != nil || d.Allowed || d.Limit != tight.Burst {
+		t.Errorf("second: %+v, %v; want refused by the tight limit", d, err)
+	}
+}
+
+func TestAddressesCountByHousehold(t *testing.T) {
+	t.Parallel()
+	same := [][2]string{
+		{"2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"},
+		{"::ffff:192.0.2.7", "192.0.2.7"},
+		{"fe80::1%eth0", "fe80::2%eth1"},
+	}
+	for _, pair := range same {
+		if a, b := ratelimit.Addr(netip.MustParseAddr(pair[0])), ratelimit.Addr(netip.MustParseAddr(pair[1])); a != b {
+			t.Errorf("%s and %s count apart: %s, %s", pair[0], pair[1], a, b)
+		}
+	}
+	apart := [][2]string{{"2001:db8:1:2::1", "2001:db8:1:3::1"}, {"192.0.2.7", "192.0.2.8"}}
+	for _, pair := range apart {
+		if a, b := ratelimit.Addr(netip.MustParseAddr(pair[0])), ratelimit.Addr(netip.MustParseAddr(pair[1])); a == b {
+			t.Errorf("%s and %s count together: %s", pair[0], pair[1], a)
+		}
+	}
+	user := id.New()
+	ip := netip.MustParseAddr("192.0.2.7")
+	if ratelimit.Caller(user, ip) != ratelimit.User(user) || ratelimit.Caller(uuid.Nil, ip) != ratelimit.Addr(ip) {
+		t.Error("a caller is the person when signed in, else the address")
+	}
+	if ratelimit.Addr(netip.Addr{}) == "" {
+		t.Error("an unknown address is not counted")
+	}
+}
+
+func TestWaitingCallerHonoursItsContext(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := limiter(conn, prefix).Allow(ctx, slow, "a:x"); err == nil {
+		t.Error("a cancelled try was counted as good")
+	}
+}

@@ -1,0 +1,40 @@
+package ratelimit
+
+import (
+	"net/netip"
+
+	"github.com/google/uuid"
+)
+
+// Subject is who or what is counted.
+type Subject string
+
+// Everybody counts all callers together.
+const Everybody Subject = "all"
+
+// User counts one person.
+func User(id uuid.UUID) Subject { return Subject("u:" + id.String()) }
+
+// Addr counts one address; of IPv6 the /64, which is what one household or one
+// server is given. An invalid address counts with all other invalid ones.
+func Addr(ip netip.Addr) Subject {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsValid() {
+		return "a:unknown"
+	}
+	if ip.Is6() {
+		prefix, err := ip.Prefix(64)
+		if err == nil {
+			return Subject("a:" + prefix.Addr().String() + "/64")
+		}
+	}
+	return Subject("a:" + ip.String())
+}
+
+// Caller counts the person when somebody is signed in, else the address.
+func Caller(user uuid.UUID, ip netip.Addr) Subject {
+	if user != uuid.Nil {
+		return User(user)
+	}
+	return Addr(ip)
+}
