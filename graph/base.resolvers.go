@@ -7,21 +7,34 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/fault"
 )
 
 func (r *queryResolver) Node(ctx context.Context, id string) (model.Node, error) {
-	panic(fmt.Errorf("not implemented: Node - node"))
+	return r.node(ctx, id)
 }
 
 func (r *queryResolver) Nodes(ctx context.Context, ids []string) ([]model.Node, error) {
-	panic(fmt.Errorf("not implemented: Nodes - nodes"))
+	if len(ids) > maxNodes {
+		return nil, fault.New(fault.BadInput, "At most 100 ids at a time.")
+	}
+	nodes := make([]model.Node, len(ids))
+	for i, nodeID := range ids {
+		var err error
+		if nodes[i], err = r.node(ctx, nodeID); err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
 }
 
 func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, error) {
-	panic(fmt.Errorf("not implemented: ServerInfo - serverInfo"))
+	return &model.ServerInfo{
+		Version: r.Server.Version, Commit: r.Server.Commit, Ready: r.Server.Ready(), ServerTime: r.Store.Now(),
+	}, nil
 }
 
 func (r *Resolver) Query() generated.QueryResolver { return &queryResolver{r} }

@@ -7,17 +7,25 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
+	"github.com/google/uuid"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/auth"
 )
 
 func (r *purchaseLimitErrorResolver) ExistingOrder(ctx context.Context, obj *model.PurchaseLimitError) (*model.Order, error) {
-	panic(fmt.Errorf("not implemented: ExistingOrder - existingOrder"))
+	p := auth.PrincipalFrom(ctx)
+	if p == nil || obj.Source == uuid.Nil {
+		return nil, nil
+	}
+	o, err := r.Orders.OrderFor(ctx, obj.Source, p.UserID, false)
+	return r.toOrder(o), err
 }
 
 func (r *soldOutErrorResolver) Item(ctx context.Context, obj *model.SoldOutError) (*model.SaleItem, error) {
-	panic(fmt.Errorf("not implemented: Item - item"))
+	return toItem(obj.Source), nil
 }
 
 func (r *Resolver) PurchaseLimitError() generated.PurchaseLimitErrorResolver {

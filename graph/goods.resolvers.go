@@ -7,10 +7,20 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
 	"seckill/graph/model"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
 )
 
 func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, last *int, before *string, search *string) (*model.GoodsConnection, error) {
-	panic(fmt.Errorf("not implemented: Goods - goods"))
+	page, err := r.Store.Goods(ctx, deref(search), storefront.PageInput{First: first, After: after, Last: last, Before: before})
+	if err != nil {
+		return nil, err
+	}
+	out := &model.GoodsConnection{TotalCount: &page.Total}
+	out.Edges, out.PageInfo = toPage(page, func(g *sale.Goods, cursor string) *model.GoodsEdge {
+		return &model.GoodsEdge{Cursor: cursor, Node: toGoods(g)}
+	})
+	return out, nil
 }

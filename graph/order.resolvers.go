@@ -7,33 +7,60 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/auth"
+	idpkg "seckill/internal/id"
+	"seckill/internal/order"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
-	panic(fmt.Errorf("not implemented: Sale - sale"))
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.toSale(snap.Sale(obj.Source.Sale)), nil
 }
 
 func (r *orderResolver) Buyer(ctx context.Context, obj *model.Order) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Buyer - buyer"))
+	return r.user(ctx, obj.Source.User)
 }
 
 func (r *orderResolver) Item(ctx context.Context, obj *model.Order) (*model.SaleItem, error) {
-	panic(fmt.Errorf("not implemented: Item - item"))
+	return toItem(r.item(ctx, obj.Source.Item)), nil
 }
 
 func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {
-	panic(fmt.Errorf("not implemented: MyOrders - myOrders"))
+	in, err := orderPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	if in.Filter, err = orderFilter(filter); err != nil {
+		return nil, err
+	}
+	in.User = auth.PrincipalFrom(ctx).UserID
+	return r.orderConnection(ctx, in)
 }
 
 func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, error) {
-	panic(fmt.Errorf("not implemented: Order - order"))
+	p := auth.PrincipalFrom(ctx)
+	orderID, err := idpkg.Parse(idpkg.Order, id)
+	if err != nil {
+		return nil, nil
+	}
+	o, err := r.Orders.OrderFor(ctx, orderID, p.UserID, isOperator(ctx))
+	return r.toOrder(o), err
 }
 
 func (r *subscriptionResolver) OrderStatus(ctx context.Context, orderID string) (<-chan *model.OrderEvent, error) {
-	panic(fmt.Errorf("not implemented: OrderStatus - orderStatus"))
+	o, err := r.ownOrder(ctx, orderID)
+	if err != nil {
+		return nil, err
+	}
+	return relay(ctx, r.Store.WatchOrder(ctx, o.ID), func(o *order.Order, kind model.StreamEventKind) *model.OrderEvent {
+		return &model.OrderEvent{Kind: kind, Order: r.toOrder(o), ServerTime: r.Store.Now()}
+	}), nil
 }
 
 func (r *Resolver) Order() generated.OrderResolver { return &orderResolver{r} }

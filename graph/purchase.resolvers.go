@@ -8,8 +8,14 @@ package graph
 import (
 	"context"
 	"fmt"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/checkout"
+	"seckill/internal/fault"
+	idpkg "seckill/internal/id"
+	"seckill/internal/order"
 )
 
 func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
@@ -17,23 +23,53 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 }
 
 func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
-	panic(fmt.Errorf("not implemented: PlaceOrder - placeOrder"))
+	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
+	if err != nil {
+		return &model.PlaceOrderPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+	}
+	placed, refusal, err := r.Checkout.Place(ctx, checkout.PlaceInput{
+		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
+		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.PlaceOrderPayload{
+		OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed, UserErrors: r.userErrors(ctx, refusal),
+	}, nil
 }
 
 func (r *orderTaskResolver) Item(ctx context.Context, obj *model.OrderTask) (*model.SaleItem, error) {
-	panic(fmt.Errorf("not implemented: Item - item"))
+	return toItem(r.item(ctx, obj.Source.Item)), nil
 }
 
 func (r *orderTaskResolver) Order(ctx context.Context, obj *model.OrderTask) (*model.Order, error) {
-	panic(fmt.Errorf("not implemented: Order - order"))
+	if obj.Source.Status != order.Succeeded {
+		return nil, nil
+	}
+	o, err := r.Orders.Order(ctx, obj.Source.OrderID)
+	return r.toOrder(o), err
 }
 
 func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderTask, error) {
-	panic(fmt.Errorf("not implemented: OrderTask - orderTask"))
+	t, err := r.ownTask(ctx, id)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	return toTask(ctx, t), nil
 }
 
 func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent, error) {
-	panic(fmt.Errorf("not implemented: OrderTaskStatus - orderTaskStatus"))
+	t, err := r.ownTask(ctx, orderTaskID)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		return nil, fault.New(fault.NotFound, "There is no such attempt.")
+	}
+	return relay(ctx, r.Store.WatchTask(ctx, t.ID), func(t *order.Task, kind model.StreamEventKind) *model.OrderTaskEvent {
+		return &model.OrderTaskEvent{Kind: kind, OrderTask: toTask(ctx, t), ServerTime: r.Store.Now()}
+	}), nil
 }
 
 func (r *Resolver) OrderTask() generated.OrderTaskResolver { return &orderTaskResolver{r} }

@@ -1,8 +1,36 @@
+// Package graph is the GraphQL face of the product. Resolvers are adapters: read
+// who asks, call one domain function, build the payload. There is no SQL, no
+// Redis, no transaction and no goroutine here; what a domain refuses becomes a
+// userError in errors.go, and nowhere else.
 package graph
 
-// This file will not be regenerated automatically.
-//
-// It serves as dependency injection for your app, add any dependencies you require
-// here.
+import (
+	"seckill/internal/account"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/checkout"
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/ratelimit"
+	"seckill/internal/storefront"
+)
 
-type Resolver struct{}
+// Resolver holds the domains that the API speaks for.
+type Resolver struct {
+	Accounts *account.Service
+	Captchas *captcha.Service
+	Paths    *path.Service
+	Store    *storefront.Storefront
+	Checkout *checkout.Checkout
+	Orders   *order.Store
+	Hub      *notifier.Hub
+	Limits   *ratelimit.Limiter
+	Server   ServerInfo
+}
+
+// ServerInfo says what this server is.
+type ServerInfo struct {
+	Version string
+	Commit  string
+	Ready   func() bool // false while draining
+}

@@ -7,41 +7,93 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
 )
 
 func (r *queryResolver) Sales(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.SaleFilter, orderBy *model.SaleSort) (*model.SaleConnection, error) {
-	panic(fmt.Errorf("not implemented: Sales - sales"))
+	f, err := saleFilter(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	in := storefront.PageInput{First: first, After: after, Last: last, Before: before}
+	page, err := r.Store.Sales(ctx, f, saleOrder(orderBy), in)
+	if err != nil {
+		return nil, err
+	}
+	out := &model.SaleConnection{TotalCount: &page.Total}
+	out.Edges, out.PageInfo = toPage(page, func(v *sale.Sale, cursor string) *model.SaleEdge {
+		return &model.SaleEdge{Cursor: cursor, Node: r.toSale(v)}
+	})
+	return out, nil
 }
 
 func (r *queryResolver) Sale(ctx context.Context, by model.SaleLookup) (*model.Sale, error) {
-	panic(fmt.Errorf("not implemented: Sale - sale"))
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if by.Slug != nil {
+		return r.toSale(visible(ctx, snap.BySlug(*by.Slug))), nil
+	}
+	saleID, err := id.Parse(id.Sale, deref(by.ID))
+	if err != nil {
+		return nil, nil
+	}
+	return r.toSale(visible(ctx, snap.Sale(saleID))), nil
 }
 
 func (r *saleResolver) Items(ctx context.Context, obj *model.Sale) ([]*model.SaleItem, error) {
-	panic(fmt.Errorf("not implemented: Items - items"))
+	return toItems(obj.Source.Items), nil
 }
 
 func (r *saleResolver) Viewer(ctx context.Context, obj *model.Sale) (*model.SaleViewer, error) {
-	panic(fmt.Errorf("not implemented: Viewer - viewer"))
+	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return nil, nil
+	}
+	v, err := r.Store.Viewer(ctx, obj.Source, p.UserID)
+	if err != nil {
+		return nil, err
+	}
+	return r.toViewer(ctx, v), nil
 }
 
 func (r *saleItemResolver) Goods(ctx context.Context, obj *model.SaleItem) (*model.Goods, error) {
-	panic(fmt.Errorf("not implemented: Goods - goods"))
+	return toGoods(obj.Source.Goods), nil
 }
 
 func (r *saleItemResolver) Stock(ctx context.Context, obj *model.SaleItem) (*model.Stock, error) {
-	panic(fmt.Errorf("not implemented: Stock - stock"))
+	hidden, err := r.stockHidden(ctx, obj.Source)
+	if err != nil {
+		return nil, err
+	}
+	return toStock(r.Store.Stock(obj.Source), hidden), nil
 }
 
 func (r *subscriptionResolver) SaleStatus(ctx context.Context, saleID string) (<-chan *model.SaleEvent, error) {
-	panic(fmt.Errorf("not implemented: SaleStatus - saleStatus"))
+	saleUUID, err := r.visibleSale(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	return relay(ctx, r.Store.WatchStatus(ctx, saleUUID), func(v *sale.Sale, kind model.StreamEventKind) *model.SaleEvent {
+		return &model.SaleEvent{Kind: kind, Sale: r.toSale(v), ServerTime: r.Store.Now()}
+	}), nil
 }
 
 func (r *subscriptionResolver) SaleStock(ctx context.Context, saleID string) (<-chan *model.StockEvent, error) {
-	panic(fmt.Errorf("not implemented: SaleStock - saleStock"))
+	saleUUID, err := r.visibleSale(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	return relay(ctx, r.Store.WatchStock(ctx, saleUUID), func(items []*sale.Item, kind model.StreamEventKind) *model.StockEvent {
+		return &model.StockEvent{Kind: kind, Items: toItems(items), ServerTime: r.Store.Now()}
+	}), nil
 }
 
 func (r *Resolver) Sale() generated.SaleResolver { return &saleResolver{r} }

@@ -10,6 +10,8 @@ import (
 	"seckill/internal/sale"
 	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // An object with an id that is unique in the whole graph.
@@ -382,8 +384,8 @@ type PurchaseLimitError struct {
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down, or null.
-	Path   []string     `json:"path,omitempty"`
-	Source *order.Order `json:"-"`
+	Path   []string  `json:"path,omitempty"`
+	Source uuid.UUID `json:"-"`
 }
 
 func (PurchaseLimitError) IsUserError() {}

@@ -45,43 +45,35 @@ type View struct {
 type ItemRef struct{ Sale, Item uuid.UUID }
 
 // Board is the view that one process has of all loaded gates: it refuses the
-// hopeless in memory, before Redis, and tells who watches when stock changes.
-// A mark dies after markLife, and is undone by the next reading that shows
+// hopeless in memory, before Redis. A mark dies after markLife, and is undone by the next reading that shows
 // stock, so that units which come back are on sale again within a second.
 type Board struct {
-	client  redis.UniversalClient
-	keys    Keys
-	clock   clock.Clock
-	log     *slog.Logger
-	loaded  func(ctx context.Context) ([]ItemRef, error) // what to watch
-	changed func([]View)                                 // called with the items that changed, outside the lock
+	client redis.UniversalClient
+	keys   Keys
+	clock  clock.Clock
+	log    *slog.Logger
+	loaded func(ctx context.Context) ([]ItemRef, error) // what to watch
 
 	mu     sync.RWMutex
 	views  map[uuid.UUID]View // guarded by mu; by item
-	told   map[uuid.UUID]View // guarded by mu; what changed was last called with
 	offset time.Duration      // guarded by mu; Redis time minus local time
 	synced bool               // guarded by mu; whether offset was measured
 }
 
 // BoardConfig says what a board needs.
 type BoardConfig struct {
-	Client  redis.UniversalClient
-	Keys    Keys
-	Clock   clock.Clock
-	Log     *slog.Logger
-	Loaded  func(ctx context.Context) ([]ItemRef, error)
-	Changed func([]View) // may be nil
+	Client redis.UniversalClient
+	Keys   Keys
+	Clock  clock.Clock
+	Log    *slog.Logger
+	Loaded func(ctx context.Context) ([]ItemRef, error)
 }
 
 // NewBoard returns an empty board: until its first reading it refuses nobody.
 func NewBoard(cfg BoardConfig) *Board {
-	if cfg.Changed == nil {
-		cfg.Changed = func([]View) {}
-	}
 	return &Board{
 		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
-		loaded: cfg.Loaded, changed: cfg.Changed,
-		views: make(map[uuid.UUID]View), told: make(map[uuid.UUID]View),
+		loaded: cfg.Loaded, views: make(map[uuid.UUID]View),
 	}
 }
 
@@ -133,49 +125,28 @@ func (b *Board) Refresh(ctx context.Context) error {
 		}
 	}
 	offset := clockCmd.Val().Sub(sent.Add(now.Sub(sent) / 2))
-	if changed := b.replace(fresh, offset); len(changed) > 0 {
-		b.changed(changed)
-	}
+	b.replace(fresh, offset)
 	return nil
 }
 
 // replace takes the fresh views in, keeping newer ones that replies of the
-// reserve script brought meanwhile, and returns those that watchers were not
-// told of yet.
-func (b *Board) replace(fresh []View, offset time.Duration) []View {
+// scripts brought meanwhile.
+func (b *Board) replace(fresh []View, offset time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	views := make(map[uuid.UUID]View, len(fresh))
-	var changed []View
 	for _, v := range fresh {
-		old, known := b.views[v.Item]
-		if known && old.Epoch == v.Epoch && old.Revision > v.Revision {
+		if old, ok := b.views[v.Item]; ok && old.Epoch == v.Epoch && old.Revision > v.Revision {
 			old.ReadAt = v.ReadAt
 			v = old
 		}
 		views[v.Item] = v
-		if told, ok := b.told[v.Item]; !ok || v.differs(told) {
-			changed = append(changed, v)
-			b.told[v.Item] = v
-		}
-	}
-	for item := range b.told {
-		if _, ok := views[item]; !ok {
-			delete(b.told, item)
-		}
 	}
 	b.views, b.offset, b.synced = views, offset, true
-	return changed
-}
-
-// differs reports whether watchers would see a difference.
-func (v View) differs(other View) bool {
-	return v.Epoch != other.Epoch || v.Revision != other.Revision || v.State != other.State ||
-		!v.Opens.Equal(other.Opens) || !v.Closes.Equal(other.Closes)
 }
 
 // Note takes in what the reserve or the release script answered, so that the
-// mark of a sold-out item is known at once. Watchers are told at the next reading.
+// mark of a sold-out item is known at once.
 func (b *Board) Note(item uuid.UUID, epoch, revision int64, remaining int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

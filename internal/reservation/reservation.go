@@ -3,12 +3,12 @@
 // change them. One Lua script makes all checks, takes the stock, records the
 // holder and appends the order message, so that no crash can part them:
 //
-//	            reserve (window, path, already holding, limit, stock)
-//	 buyer ───────────────────────────────► RESERVED ──► message in the order stream
-//	                                           │
-//	              release (expired, cancelled, │ failed): once per task
-//	                                           ▼
-//	                                        stock again
+//	           reserve (window, path, already holding, limit, stock)
+//	buyer ───────────────────────────────► RESERVED ──► message in the order stream
+//	                                          │
+//	             release (expired, cancelled, │ failed): once per task
+//	                                          ▼
+//	                                       stock again
 //
 // Redis is the gate, not the record: Postgres is (package order). A gate that is
 // missing, or older than the sale's epoch, is closed; it is never made up here.

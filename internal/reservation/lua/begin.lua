@@ -11,5 +11,6 @@ if epoch >= tonumber(ARGV[1]) then
   return 0
 end
 redis.call('DEL', KEYS[2], KEYS[3])
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'gate', 'loading')
+local now = redis.call('TIME')
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'gate', 'loading', 'since', now[1] * 1000)
 return 1

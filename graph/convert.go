@@ -1,0 +1,108 @@
+package graph
+
+import (
+	"context"
+	"time"
+
+	"seckill/graph/model"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
+)
+
+// pollAfter is what a client that polls an order task is told to wait.
+const pollAfter = 500 * time.Millisecond
+
+func toMoney(a money.Amount) *model.Money {
+	return &model.Money{Amount: a.Decimal(), CurrencyCode: a.Currency}
+}
+
+func toGoods(g *sale.Goods) *model.Goods {
+	if g == nil {
+		return nil
+	}
+	return &model.Goods{
+		ID: id.Format(id.Goods, g.ID), Name: g.Name, Description: g.Description, ImageURL: g.ImageURL,
+		ListPrice: toMoney(g.ListPrice), CreatedAt: g.CreatedAt,
+	}
+}
+
+func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
+	if v == nil {
+		return nil
+	}
+	now := r.Store.Now()
+	return &model.Sale{
+		ID: id.Format(id.Sale, v.ID), Slug: v.Slug, Title: v.Title, Rules: v.Rules,
+		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
+		Phase: model.SalePhase(r.Store.Phase(v, now)), Status: model.SaleStatus(v.Status),
+		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit,
+		Revision: int(v.Revision), Source: v,
+	}
+}
+
+func toItem(item *sale.Item) *model.SaleItem {
+	if item == nil {
+		return nil
+	}
+	return &model.SaleItem{ID: id.Format(id.Item, item.ID), Price: toMoney(item.Price), Source: item}
+}
+
+func toStock(s storefront.Stock, hidden bool) *model.Stock {
+	out := &model.Stock{Level: model.StockLevel(s.Level), Revision: int(s.Revision), UpdatedAt: s.UpdatedAt}
+	if !hidden {
+		out.Remaining, out.Total = &s.Remaining, &s.Total
+	}
+	return out
+}
+
+func toTask(ctx context.Context, t *order.Task) *model.OrderTask {
+	if t == nil {
+		return nil
+	}
+	out := &model.OrderTask{
+		ID: id.Format(id.Task, t.ID), Status: model.OrderTaskStatus(t.Status), Quantity: t.Quantity,
+		Revision: int(t.Revision), CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Source: t,
+	}
+	switch t.Status {
+	case order.Submitted:
+		ms := int(pollAfter.Milliseconds())
+		out.PollAfterMs = &ms
+	case order.Failed:
+		out.Failure = basicError(ctx, t.Failure, nil)
+	case order.Succeeded:
+	}
+	return out
+}
+
+func (r *Resolver) toOrder(o *order.Order) *model.Order {
+	if o == nil {
+		return nil
+	}
+	unit := money.Amount{Minor: o.UnitPriceMinor, Currency: o.Currency}
+	return &model.Order{
+		ID: id.Format(id.Order, o.ID), Number: o.Number, Status: model.OrderStatus(o.Status),
+		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
+		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,
+		ServerTime: r.Store.Now(), Source: o,
+	}
+}
+
+// toPage translates a page into edges.
+func toPage[T, E any](p storefront.Page[T], edge func(node T, cursor string) E) ([]E, *model.PageInfo) {
+	edges := make([]E, len(p.Nodes))
+	for i, n := range p.Nodes {
+		edges[i] = edge(n, p.Cursors[i])
+	}
+	return edges, toPageInfo(p.Cursors, p.HasNext, p.HasPrev)
+}
+
+func toPageInfo(cursors []string, next, prev bool) *model.PageInfo {
+	info := &model.PageInfo{HasNextPage: next, HasPreviousPage: prev}
+	if len(cursors) > 0 {
+		info.StartCursor, info.EndCursor = &cursors[0], &cursors[len(cursors)-1]
+	}
+	return info
+}

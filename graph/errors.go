@@ -1,0 +1,123 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/google/uuid"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/graph/model"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/fault"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+// userErrors translates a refusal for a payload: an empty list when there is
+// none. It is the one place where outcomes of domains meet the API's types.
+func (r *Resolver) userErrors(ctx context.Context, refusal fault.Refusal) []model.UserError {
+	if refusal == nil {
+		return []model.UserError{}
+	}
+	return []model.UserError{r.userError(ctx, refusal)}
+}
+
+func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.UserError {
+	code, msg, path := model.ErrorCode(refusal.Reason()), message(ctx, refusal.Reason()), refusal.Path()
+	switch v := refusal.(type) {
+	case fault.BadField:
+		return model.InputError{Code: code, Message: msg, Path: path, Rule: v.Rule}
+	case fault.Throttled:
+		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: max(1, int(v.RetryAfter.Milliseconds()))}
+	case sale.NotOpen:
+		return model.SaleNotOpenError{
+			Code: code, Message: msg, Path: path,
+			Phase: model.SalePhase(v.Phase), StartsAt: v.StartsAt, ServerTime: v.ServerTime,
+		}
+	case reservation.NoneLeft:
+		return model.SoldOutError{Code: code, Message: msg, Path: path, Source: r.item(ctx, v.Item)}
+	case reservation.LimitReached:
+		return model.PurchaseLimitError{Code: code, Message: msg, Path: path, Limit: v.Limit, Source: v.Task}
+	case captcha.Refused:
+		return model.CaptchaError{Code: code, Message: msg, Path: path, Challenge: toChallenge(ctx, v.Challenge)}
+	}
+	return basicError(ctx, refusal.Reason(), path)
+}
+
+func basicError(ctx context.Context, why fault.Reason, path []string) model.BasicError {
+	return model.BasicError{Code: model.ErrorCode(why), Message: message(ctx, why), Path: path}
+}
+
+// item returns an item of the catalogue; nil when it is not there.
+func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return nil
+	}
+	return snap.Item(itemID)
+}
+
+// Errors translates faults to the top-level errors list: a fixed code, a message
+// that says nothing of the inside, and for what nobody foresaw an error id that
+// stands in the log with the whole chain.
+type Errors struct{ Log *slog.Logger }
+
+// Present is gqlgen's error presenter.
+func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
+	var known *gqlerror.Error
+	var f *fault.Error
+	switch {
+	case errors.As(err, &f) && f.Code != fault.Internal:
+		return e.fromFault(ctx, f)
+	case errors.As(err, &known) && known.Err == nil:
+		return known // made by the parser, the validator or a transport
+	case errors.As(err, &known) && known.Rule != "":
+		return known
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return at(ctx, fault.Timeout, "The answer took too long.", nil)
+	}
+	errorID := uuid.NewString()
+	e.Log.ErrorContext(ctx, "request failed", slog.String("error_id", errorID), slog.Any("error", err))
+	return at(ctx, fault.Internal, "Something went wrong on our side.", map[string]any{"errorId": errorID})
+}
+
+func (e Errors) fromFault(ctx context.Context, f *fault.Error) *gqlerror.Error {
+	var more map[string]any
+	if f.RetryAfter > 0 {
+		more = map[string]any{"retryAfterMs": f.RetryAfter.Milliseconds()}
+	}
+	switch f.Code {
+	case fault.Unavailable, fault.Timeout:
+		e.Log.WarnContext(ctx, "request not answered", slog.String("code", string(f.Code)), slog.Any("error", f))
+	default: // expected at the edge; a metric, not a log line
+	}
+	return at(ctx, f.Code, f.Message, more)
+}
+
+func at(ctx context.Context, code fault.Code, msg string, more map[string]any) *gqlerror.Error {
+	ext := map[string]any{"code": string(code)}
+	for k, v := range more {
+		ext[k] = v
+	}
+	out := &gqlerror.Error{Message: msg, Extensions: ext}
+	if graphql.GetFieldContext(ctx) != nil {
+		out.Path = graphql.GetPath(ctx)
+	}
+	return out
+}
+
+// Recover is gqlgen's recover function: a panic is an INTERNAL error with an id.
+func (e Errors) Recover(ctx context.Context, p any) error {
+	errorID := uuid.NewString()
+	e.Log.ErrorContext(ctx, "panic", slog.String("error_id", errorID),
+		slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+	return &gqlerror.Error{
+		Message:    "Something went wrong on our side.",
+		Extensions: map[string]any{"code": string(fault.Internal), "errorId": errorID},
+	}
+}

@@ -1,0 +1,73 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+)
+
+// maxNodes bounds the ids of one nodes query.
+const maxNodes = 100
+
+// node finds any object by its global id; nil when there is none that the caller
+// may see.
+func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) {
+	kind, u, err := id.Split(nodeID)
+	if err != nil {
+		return nil, nil
+	}
+	switch kind {
+	case id.Sale, id.Item, id.Goods:
+		return r.catalogueNode(ctx, kind, u)
+	case id.User:
+		user, err := r.user(ctx, u)
+		return orNil(user), err
+	}
+	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return nil, nil
+	}
+	switch kind {
+	case id.Order:
+		o, err := r.Orders.OrderFor(ctx, u, p.UserID, isOperator(ctx))
+		return orNil(r.toOrder(o)), err
+	case id.Task:
+		t, err := r.ownTask(ctx, nodeID)
+		return orNil(toTask(ctx, t)), err
+	}
+	return nil, nil
+}
+
+func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case id.Goods:
+		return orNil(toGoods(snap.GoodsByID(u))), nil
+	case id.Item:
+		item := snap.Item(u)
+		if item == nil || visible(ctx, snap.Sale(item.SaleID)) == nil {
+			return nil, nil
+		}
+		return orNil(toItem(item)), nil
+	default:
+		return orNil(r.toSale(visible(ctx, snap.Sale(u)))), nil
+	}
+}
+
+// orNil keeps a nil pointer from becoming a node that is not nil.
+func orNil[T any, P interface {
+	*T
+	model.Node
+}](p P) model.Node {
+	if p == nil {
+		return nil
+	}
+	return p
+}

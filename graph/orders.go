@@ -1,0 +1,126 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/storefront"
+)
+
+// unknown refuses an id in the input that names nothing the caller can see.
+func unknown(field string) fault.Refusal {
+	return fault.Refused{Why: fault.Unknown, At: []string{"input", field}}
+}
+
+// ownOrder reads an order that the caller may see; a foreign one is not found.
+func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, error) {
+	missing := fault.New(fault.NotFound, "There is no such order.")
+	u, err := id.Parse(id.Order, orderID)
+	if err != nil {
+		return nil, missing
+	}
+	o, err := r.Orders.OrderFor(ctx, u, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
+	if err == nil && o == nil {
+		err = missing
+	}
+	return o, err
+}
+
+// ownTask reads a task of the caller; nil when there is none, or it is foreign.
+func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, error) {
+	u, err := id.Parse(id.Task, taskID)
+	if err != nil {
+		return nil, nil
+	}
+	t, err := r.Orders.Task(ctx, u)
+	if err != nil || t == nil || (t.User != auth.PrincipalFrom(ctx).UserID && !isOperator(ctx)) {
+		return nil, err
+	}
+	return t, nil
+}
+
+// orderPage reads the window of an order list.
+func orderPage(first *int, after *string, last *int, before *string) (order.ListInput, error) {
+	in := order.ListInput{Limit: storefront.DefaultPage}
+	switch {
+	case first != nil && last != nil:
+		return in, fault.New(fault.BadInput, "Give first or last, not both.")
+	case first != nil:
+		in.Limit = *first
+	case last != nil:
+		in.Limit, in.Backward = *last, true
+	}
+	if in.Limit < 1 || in.Limit > storefront.MaxPage {
+		return in, fault.New(fault.BadInput, "first and last go from 1 to 100.")
+	}
+	for _, c := range []struct {
+		text *string
+		into **order.Cursor
+	}{{after, &in.After}, {before, &in.Before}} {
+		if c.text == nil {
+			continue
+		}
+		cursor, err := order.ParseCursor(*c.text)
+		if err != nil {
+			return in, fault.Wrap(fault.BadInput, "The cursor is none that this list gave.", err)
+		}
+		*c.into = &cursor
+	}
+	return in, nil
+}
+
+func orderFilter(f *model.OrderFilter) (order.Filter, error) {
+	var out order.Filter
+	if f == nil {
+		return out, nil
+	}
+	if f.SaleID != nil {
+		u, err := id.Parse(id.Sale, *f.SaleID)
+		if err != nil {
+			return out, fault.Wrap(fault.BadInput, "filter.saleId is no id of a sale.", err)
+		}
+		out.Sale = u
+	}
+	for _, s := range f.Statuses {
+		out.Statuses = append(out.Statuses, order.Status(s))
+	}
+	return out, nil
+}
+
+func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*model.OrderConnection, error) {
+	page, err := r.Orders.List(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &model.OrderConnection{Edges: make([]*model.OrderEdge, len(page.Orders))}
+	cursors := make([]string, len(page.Orders))
+	for i, o := range page.Orders {
+		cursors[i] = order.CursorOf(o).String()
+		out.Edges[i] = &model.OrderEdge{Cursor: cursors[i], Node: r.toOrder(o)}
+	}
+	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
+	if asked(ctx, "totalCount") {
+		total, err := r.Orders.Count(ctx, in.Filter)
+		if err != nil {
+			return nil, err
+		}
+		out.TotalCount = &total
+	}
+	return out, nil
+}
+
+// asked reports whether the current field selects a field of that name.
+func asked(ctx context.Context, name string) bool {
+	for _, f := range graphql.CollectFieldsCtx(ctx, nil) {
+		if f.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,120 @@
+package graph
+
+import (
+	"context"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
+
+	"github.com/google/uuid"
+)
+
+func deref[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+// isOperator reports whether the caller may see what buyers may not.
+func isOperator(ctx context.Context) bool {
+	p := auth.PrincipalFrom(ctx)
+	return p != nil && p.Role.AtLeast(auth.Operator)
+}
+
+// visible returns a sale if the caller may see it, else nil.
+func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
+	if v == nil || (!v.Status.Public() && !isOperator(ctx)) {
+		return nil
+	}
+	return v
+}
+
+// visibleSale reads the id of a sale that the caller may see.
+func (r *Resolver) visibleSale(ctx context.Context, saleID string) (uuid.UUID, error) {
+	u, err := id.Parse(id.Sale, saleID)
+	if err != nil {
+		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
+	}
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if visible(ctx, snap.Sale(u)) == nil {
+		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
+	}
+	return u, nil
+}
+
+func saleFilter(ctx context.Context, f *model.SaleFilter) (storefront.SaleFilter, error) {
+	out := storefront.SaleFilter{Hidden: isOperator(ctx)}
+	if f == nil {
+		return out, nil
+	}
+	if len(f.Statuses) > 0 && !out.Hidden {
+		return out, fault.New(fault.Forbidden, "Only operators may filter by status.")
+	}
+	out.Search = deref(f.Search)
+	for _, p := range f.Phases {
+		out.Phases = append(out.Phases, sale.Phase(p))
+	}
+	for _, s := range f.Statuses {
+		out.Statuses = append(out.Statuses, sale.Status(s))
+	}
+	return out, nil
+}
+
+func saleOrder(o *model.SaleSort) storefront.SaleOrder {
+	if o == nil {
+		return storefront.SaleOrder{}
+	}
+	return storefront.SaleOrder{
+		ByCreation: o.Field == model.SaleSortFieldCreatedAt,
+		Descending: o.Direction == model.OrderDirectionDesc,
+	}
+}
+
+// stockHidden reports whether the sale of an item shows words instead of numbers.
+func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, error) {
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return false, err
+	}
+	v := snap.Sale(item.SaleID)
+	return v != nil && v.HideExactStock && !isOperator(ctx), nil
+}
+
+func toItems(items []*sale.Item) []*model.SaleItem {
+	out := make([]*model.SaleItem, len(items))
+	for i, item := range items {
+		out[i] = toItem(item)
+	}
+	return out
+}
+
+func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.SaleViewer {
+	out := &model.SaleViewer{
+		Action: model.PurchaseAction(v.Action), RemainingLimit: v.RemainingLimit,
+		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task),
+	}
+	if v.Action == storefront.ActionNone {
+		reason := disabledReasons[v.Phase].in(ctx)
+		out.DisabledReason = &reason
+	}
+	return out
+}
+
+// disabledReasons say why the big button does nothing.
+var disabledReasons = map[sale.Phase]text{
+	sale.PhaseSoldOut:   {"Sold out at present.", "已抢光。"},
+	sale.PhasePaused:    {"The sale is held for a moment.", "抢购暂停中。"},
+	sale.PhaseEnded:     {"The sale is over.", "抢购已结束。"},
+	sale.PhaseCancelled: {"The sale was called off.", "抢购已取消。"},
+	sale.PhaseLive:      {"Nothing can be done at present.", "当前无法操作。"},
+	sale.PhaseUpcoming:  {"The sale has not begun.", "抢购尚未开始。"},
+}

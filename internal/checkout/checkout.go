@@ -1,0 +1,195 @@
+// Package checkout holds the use cases that cross domains on a buyer's way. Read
+// Place from top to bottom to see how a press of the button becomes an order
+// task; what follows is the worker's (package order).
+//
+// The package owns no state. It asks the catalogue, the gate in memory, the gate
+// in Redis, and says in one value what came of it.
+package checkout
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/stream"
+)
+
+// Checkout places orders.
+type Checkout struct {
+	catalog  *sale.Catalog
+	board    *reservation.Board
+	reserver *reservation.Reserver
+	orders   *order.Store
+}
+
+// New returns a checkout.
+func New(catalog *sale.Catalog, board *reservation.Board, reserver *reservation.Reserver, orders *order.Store) *Checkout {
+	return &Checkout{catalog: catalog, board: board, reserver: reserver, orders: orders}
+}
+
+// PlaceInput is a press of the button.
+type PlaceInput struct {
+	User           uuid.UUID
+	Item           uuid.UUID
+	Quantity       int
+	PathToken      string
+	IdempotencyKey string
+}
+
+// Placed is what came of it. Beside a refusal, Task is what the buyer holds of
+// the item already, or nil.
+type Placed struct {
+	Task     *order.Task
+	Replayed bool // this answers an earlier call with the same idempotency key
+}
+
+// Place takes stock and queues the order. It answers once Redis has taken the
+// stock and the message together; the order row follows.
+func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refusal, error) {
+	catalog, err := c.catalog.Snapshot(ctx)
+	if err != nil {
+		return Placed{}, nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+	}
+	item := catalog.Item(in.Item)
+	if item == nil {
+		return Placed{}, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+	}
+	parent := catalog.Sale(item.SaleID)
+	if !parent.Status.Public() {
+		return Placed{}, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+	}
+	if o, refused := c.board.Refuse(item.ID); refused {
+		return c.refuse(ctx, parent, in, o)
+	}
+	attempt, err := newAttempt(in, parent, item)
+	if err != nil {
+		return Placed{}, nil, err
+	}
+	o, err := c.reserver.Reserve(ctx, attempt)
+	if err != nil {
+		return Placed{}, nil, err
+	}
+	if o.Epoch > 0 {
+		c.board.Note(item.ID, o.Epoch, o.Revision, o.Remaining)
+	}
+	switch o.Code {
+	case reservation.Accepted:
+		return Placed{Task: submitted(attempt, o)}, nil, nil
+	case reservation.Replayed:
+		task, err := c.task(ctx, o.Task)
+		return Placed{Task: task, Replayed: true}, nil, err
+	default:
+		return c.refuse(ctx, parent, in, o)
+	}
+}
+
+// newAttempt makes everything that the reserve script needs, the task id first.
+func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
+	task := id.NewTask(id.ShardOf(parent.ID))
+	msg, err := order.Requested{
+		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
+		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
+		PaymentWindowSeconds: int(parent.PaymentWindow / time.Second), IdempotencyKey: in.IdempotencyKey,
+	}.Message()
+	if err != nil {
+		return reservation.Attempt{}, fmt.Errorf("make order message: %w", err)
+	}
+	entry, err := stream.Entry(msg)
+	if err != nil {
+		return reservation.Attempt{}, fmt.Errorf("make stream entry: %w", err)
+	}
+	return reservation.Attempt{
+		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
+		PathToken: in.PathToken, IdempotencyKey: in.IdempotencyKey,
+		Record: record(task, in, parent), Entry: entry,
+	}, nil
+}
+
+// record is the JSON of the task as order.Task reads it, without the times that
+// the script adds and without its closing brace.
+func record(task uuid.UUID, in PlaceInput, parent *sale.Sale) string {
+	b := make([]byte, 0, 256)
+	b = append(b, `{"id":"`...)
+	b = append(b, task.String()...)
+	b = append(b, `","user":"`...)
+	b = append(b, in.User.String()...)
+	b = append(b, `","sale":"`...)
+	b = append(b, parent.ID.String()...)
+	b = append(b, `","item":"`...)
+	b = append(b, in.Item.String()...)
+	b = append(b, `","quantity":`...)
+	b = strconv.AppendInt(b, int64(in.Quantity), 10)
+	b = append(b, `,"status":"SUBMITTED","revision":1`...)
+	return string(b)
+}
+
+func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
+	return &order.Task{
+		ID: a.Task, User: a.User, Sale: a.Sale, Item: a.Item, Quantity: a.Quantity,
+		Status: order.Submitted, Revision: 1, CreatedAt: o.At, UpdatedAt: o.At,
+	}
+}
+
+// refuse says why no stock was taken.
+func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, fault.Refusal, error) {
+	switch o.Code {
+	case reservation.NotStarted:
+		return Placed{}, notOpen(sale.PhaseUpcoming, o), nil
+	case reservation.Ended:
+		return Placed{}, notOpen(sale.PhaseEnded, o), nil
+	case reservation.Paused, reservation.NotLoaded:
+		return Placed{}, notOpen(closedPhase(parent, o), o), nil
+	case reservation.SoldOut, reservation.TooFewLeft:
+		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: o.Remaining}, nil
+	case reservation.IdempotencyMismatch:
+		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}, nil
+	case reservation.OverLimit:
+		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, At: []string{"input", "quantity"}}, nil
+	case reservation.PathInvalid:
+		task, err := c.task(ctx, o.Task)
+		return Placed{Task: task}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}, err
+	case reservation.AlreadyHolding:
+		task, err := c.task(ctx, o.Task)
+		return Placed{Task: task}, reservation.LimitReached{Limit: parent.PurchaseLimit, Task: o.Task}, err
+	case reservation.Accepted, reservation.Replayed:
+	}
+	return Placed{}, nil, fmt.Errorf("reserve answered %d", o.Code)
+}
+
+// closedPhase tells a sale that nobody may enter yet from one that is held: a
+// gate that is not there before the opening is simply not open.
+func closedPhase(parent *sale.Sale, o reservation.Outcome) sale.Phase {
+	phase := parent.Phase(o.At, false)
+	if phase == sale.PhaseLive {
+		return sale.PhasePaused
+	}
+	return phase
+}
+
+func notOpen(phase sale.Phase, o reservation.Outcome) sale.NotOpen {
+	n := sale.NotOpen{Phase: phase, ServerTime: o.At}
+	if phase == sale.PhaseUpcoming && o.Opens.UnixMilli() > 0 {
+		n.StartsAt = &o.Opens
+	}
+	return n
+}
+
+// task reads a task that the gate named; nil for none.
+func (c *Checkout) task(ctx context.Context, taskID uuid.UUID) (*order.Task, error) {
+	if taskID == uuid.Nil {
+		return nil, nil
+	}
+	task, err := c.orders.Task(ctx, taskID)
+	if err != nil {
+		return nil, fmt.Errorf("read task: %w", err)
+	}
+	return task, nil
+}

@@ -1,0 +1,160 @@
+package reservation_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"seckill/internal/id"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is one item with an open gate, on one Redis.
+type fixture struct {
+	t        testing.TB
+	client   redis.UniversalClient
+	keys     reservation.Keys
+	sale     uuid.UUID
+	item     uuid.UUID
+	reserver *reservation.Reserver
+	meter    *meter
+}
+
+type meter struct{ batches chan int }
+
+func (m *meter) Batch(n int, _ time.Duration, _ error) {
+	select {
+	case m.batches <- n:
+	default:
+	}
+}
+func (*meter) Outcome(reservation.Code) {}
+
+// onBoth runs a test on a real Redis and on the in-process one of the demo.
+func onBoth(t *testing.T, run func(t *testing.T, f *fixture)) {
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		conn, prefix := testenv.Redis(t)
+		run(t, newFixture(t, conn.Script, prefix))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		server := miniredis.RunT(t)
+		conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr()+"/0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		run(t, newFixture(t, conn.Script, "t:"))
+	})
+}
+
+func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixture {
+	t.Helper()
+	f := &fixture{
+		t: t, client: client, keys: reservation.Keys{Prefix: prefix},
+		sale: id.New(), item: id.New(), meter: &meter{batches: make(chan int, 100)},
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	f.reserver = reservation.NewReserver(client, f.keys, f.meter, log)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.reserver.Run(ctx)
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return f
+}
+
+// open builds the gate with a stock, open since an hour.
+func (f *fixture) open(stock int, change ...func(*reservation.Gate)) {
+	f.t.Helper()
+	g := reservation.Gate{
+		Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 1,
+		Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
+		Limit: 1, Total: stock, Stock: stock, Revision: 1,
+	}
+	for _, c := range change {
+		c(&g)
+	}
+	loader := reservation.NewLoader(f.client, f.keys)
+	begun, err := loader.Begin(f.t.Context(), g.Sale, g.Item, g.Epoch)
+	if err != nil || !begun {
+		f.t.Fatalf("begin: %v %v", begun, err)
+	}
+	opened, err := loader.Open(f.t.Context(), g)
+	if err != nil || !opened {
+		f.t.Fatalf("open: %v %v", opened, err)
+	}
+}
+
+// attempt makes a try of a user with a valid path.
+func (f *fixture) attempt(user uuid.UUID) reservation.Attempt {
+	f.t.Helper()
+	f.path(user, 1, "token")
+	return f.bare(user)
+}
+
+// path writes a path as admission does.
+func (f *fixture) path(user uuid.UUID, epoch int, token string) {
+	f.t.Helper()
+	key := f.keys.Path(id.ShardOf(f.sale), f.item, user)
+	if err := f.client.Set(f.t.Context(), key, fmt.Sprintf("%d|%s", epoch, token), time.Minute).Err(); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
+	task := id.NewTask(id.ShardOf(f.sale))
+	return reservation.Attempt{
+		Task: task, Sale: f.sale, Item: f.item, User: user, Quantity: 1,
+		PathToken: "token", IdempotencyKey: uuid.NewString(),
+		Record: fmt.Sprintf(`{"id":"%s","status":"SUBMITTED"`, task),
+		Entry:  []any{"_watermill_message_uuid", task.String(), "payload", "{}"},
+	}
+}
+
+func (f *fixture) reserve(a reservation.Attempt) reservation.Outcome {
+	f.t.Helper()
+	o, err := f.reserver.Reserve(context.Background(), a)
+	if err != nil {
+		f.t.Fatalf("reserve: %v", err)
+	}
+	return o
+}
+
+// figures are what Redis holds of the item.
+type figures struct{ stock, reserved, holders, messages int }
+
+func (f *fixture) figures() figures {
+	f.t.Helper()
+	ctx, shard := context.Background(), id.ShardOf(f.sale)
+	hash := f.client.HGetAll(ctx, f.keys.Item(shard, f.item)).Val()
+	var out figures
+	out.stock, _ = strconv.Atoi(hash["stock"])
+	out.reserved, _ = strconv.Atoi(hash["reserved"])
+	out.holders = int(f.client.HLen(ctx, f.keys.Holders(shard, f.item)).Val())
+	out.messages = int(f.client.XLen(ctx, f.keys.Orders(shard)).Val())
+	return out
+}
+
+func (f *fixture) want(w figures) {
+	f.t.Helper()
+	if got := f.figures(); got != w {
+		f.t.Errorf("Redis holds %+v, want %+v", got, w)
+	}
+}

@@ -1,0 +1,366 @@
+package reservation_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestAcceptanceTakesStockRecordsTheHolderAndQueuesTheMessageTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		a := f.attempt(id.New())
+		o := f.reserve(a)
+		if o.Code != reservation.Accepted || o.Task != a.Task || o.Remaining != 4 || o.Epoch != 1 {
+			t.Fatalf("outcome %+v", o)
+		}
+		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+		shard := id.ShardOf(f.sale)
+		entry := f.client.XRange(t.Context(), f.keys.Orders(shard), "-", "+").Val()[0].Values
+		if entry["_watermill_message_uuid"] != a.Task.String() || entry["epoch"] != "1" || entry["at"] == "" {
+			t.Errorf("stream entry %v", entry)
+		}
+		record := f.client.Get(t.Context(), f.keys.Task(shard, a.Task)).Val()
+		if !json.Valid([]byte(record)) || !strings.Contains(record, `"createdAtMs":`) {
+			t.Errorf("task record %s", record)
+		}
+	})
+}
+
+func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
+	t.Parallel()
+	hour := time.Hour
+	cases := map[string]struct {
+		gate   func(*reservation.Gate)
+		change func(f *fixture, a *reservation.Attempt)
+		want   reservation.Code
+	}{
+		"not started":  {gate: func(g *reservation.Gate) { g.Opens = time.Now().Add(hour) }, want: reservation.NotStarted},
+		"ended":        {gate: func(g *reservation.Gate) { g.Closes = time.Now().Add(-time.Second) }, want: reservation.Ended},
+		"ended early":  {gate: func(g *reservation.Gate) { g.State = reservation.GateEnded }, want: reservation.Ended},
+		"paused":       {gate: func(g *reservation.Gate) { g.State = reservation.GatePaused }, want: reservation.Paused},
+		"sold out":     {gate: func(g *reservation.Gate) { g.Stock = 0 }, want: reservation.SoldOut},
+		"too few left": {gate: func(g *reservation.Gate) { g.Limit = 9 }, change: func(_ *fixture, a *reservation.Attempt) { a.Quantity = 6 }, want: reservation.TooFewLeft},
+		"over limit":   {change: func(_ *fixture, a *reservation.Attempt) { a.Quantity = 2 }, want: reservation.OverLimit},
+		"wrong path":   {change: func(_ *fixture, a *reservation.Attempt) { a.PathToken = "guess" }, want: reservation.PathInvalid},
+		"no path":      {change: func(f *fixture, a *reservation.Attempt) { *a = f.bare(id.New()) }, want: reservation.PathInvalid},
+		"path of another user": {change: func(f *fixture, a *reservation.Attempt) {
+			*a = f.bare(id.New()) // the token is right, but it was given to somebody else
+		}, want: reservation.PathInvalid},
+		"path of an older epoch": {change: func(f *fixture, a *reservation.Attempt) { f.path(a.User, 0, "token") }, want: reservation.PathInvalid},
+		"expired path": {change: func(f *fixture, a *reservation.Attempt) {
+			f.client.Del(context.Background(), f.keys.Path(id.ShardOf(f.sale), f.item, a.User))
+		}, want: reservation.PathInvalid},
+		"item without a gate": {change: func(_ *fixture, a *reservation.Attempt) { a.Item = id.New() }, want: reservation.NotLoaded},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, f *fixture) {
+				gates := []func(*reservation.Gate){}
+				if c.gate != nil {
+					gates = append(gates, c.gate)
+				}
+				f.open(5, gates...)
+				before := f.figures()
+				a := f.attempt(id.New())
+				if c.change != nil {
+					c.change(f, &a)
+				}
+				if o := f.reserve(a); o.Code != c.want {
+					t.Errorf("code %d, want %d", o.Code, c.want)
+				}
+				f.want(before)
+			})
+		})
+	}
+}
+
+func TestAPathIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		a := f.attempt(id.New())
+		first := f.reserve(a)
+		again := a
+		again.Task, again.IdempotencyKey = id.NewTask(id.ShardOf(f.sale)), uuid.NewString()
+		o := f.reserve(again)
+		if o.Code != reservation.PathInvalid || o.Task != first.Task {
+			t.Errorf("second use: %+v, want PathInvalid naming task %s", o, first.Task)
+		}
+		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+	})
+}
+
+func TestAHolderWithAFreshPathIsToldWhatItHolds(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		a := f.attempt(id.New())
+		first := f.reserve(a)
+		o := f.reserve(f.attempt(a.User))
+		if o.Code != reservation.AlreadyHolding || o.Task != first.Task {
+			t.Errorf("outcome %+v", o)
+		}
+		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+	})
+}
+
+func TestTheSameIdempotencyKeyAnswersTheSameTask(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5, func(g *reservation.Gate) { g.Limit = 3 })
+		a := f.attempt(id.New())
+		first := f.reserve(a)
+		retry := a
+		retry.Task = id.NewTask(id.ShardOf(f.sale))
+		if o := f.reserve(retry); o.Code != reservation.Replayed || o.Task != first.Task {
+			t.Errorf("retry: %+v", o)
+		}
+		retry.Quantity = 2
+		if o := f.reserve(retry); o.Code != reservation.IdempotencyMismatch {
+			t.Errorf("other input: %+v", o)
+		}
+		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+	})
+}
+
+func TestManyBuyersNeverOversellNorUndersell(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		const buyers, stock = 2000, 200
+		f.open(stock)
+		attempts := make([]reservation.Attempt, buyers)
+		for i := range attempts {
+			attempts[i] = f.attempt(id.New())
+		}
+		var accepted, soldOut atomic.Int64
+		var wg sync.WaitGroup
+		for _, a := range attempts {
+			wg.Go(func() {
+				switch o := f.reserve(a); o.Code {
+				case reservation.Accepted:
+					accepted.Add(1)
+				case reservation.SoldOut:
+					soldOut.Add(1)
+				default:
+					t.Errorf("code %d", o.Code)
+				}
+			})
+		}
+		wg.Wait()
+		if accepted.Load() != stock || soldOut.Load() != buyers-stock {
+			t.Errorf("%d accepted, %d sold out; want %d and %d", accepted.Load(), soldOut.Load(), stock, buyers-stock)
+		}
+		f.want(figures{stock: 0, reserved: stock, holders: stock, messages: stock})
+	})
+}
+
+func TestOneUserWithTenThousandPressesHoldsOneUnit(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(50)
+		a := f.attempt(id.New())
+		var accepted atomic.Int64
+		var wg sync.WaitGroup
+		gate := make(chan struct{}, 1000) // stays below the bound of the queue
+		for range 10_000 {
+			gate <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-gate }()
+				press := a
+				press.Task, press.IdempotencyKey = id.NewTask(id.ShardOf(f.sale)), uuid.NewString()
+				if f.reserve(press).Code == reservation.Accepted {
+					accepted.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if accepted.Load() != 1 {
+			t.Errorf("%d accepted", accepted.Load())
+		}
+		f.want(figures{stock: 49, reserved: 1, holders: 1, messages: 1})
+	})
+}
+
+func TestConcurrentAttemptsGoTogether(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(1000)
+	attempts := make([]reservation.Attempt, 500)
+	for i := range attempts {
+		attempts[i] = f.attempt(id.New())
+	}
+	var wg sync.WaitGroup
+	for _, a := range attempts {
+		wg.Go(func() { f.reserve(a) })
+	}
+	wg.Wait()
+	largest := 0
+	for len(f.meter.batches) > 0 {
+		largest = max(largest, <-f.meter.batches)
+	}
+	if largest < 2 {
+		t.Errorf("500 concurrent attempts never shared a batch")
+	}
+}
+
+func TestALostReplyTakesStockOnce(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	proxy := testenv.NewProxy(t, server.Addr())
+	conn, err := redisconn.Open(t.Context(), "redis://"+proxy.Addr()+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	f := newFixture(t, conn.Script, "t:")
+	f.open(10)
+	if err := reservation.LoadScripts(t.Context(), conn.Script); err != nil {
+		t.Fatal(err)
+	}
+	a := f.attempt(id.New())
+	proxy.LoseReplyTo("evalsha")
+	o := f.reserve(a)
+	if o.Code != reservation.Accepted || o.Task != a.Task {
+		t.Errorf("outcome %+v, want the acceptance that got lost", o)
+	}
+	f.want(figures{stock: 9, reserved: 1, holders: 1, messages: 1})
+}
+
+func TestAGateThatCannotBeReachedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	f := newFixture(t, server.Conn().Script, "t:")
+	f.open(10)
+	a := f.attempt(id.New())
+	server.Kill()
+	_, err := f.reserver.Reserve(context.Background(), a)
+	if code := fault.CodeOf(err); err == nil || (code != fault.Unavailable && !errors.Is(err, reservation.ErrUnknown)) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestReleaseGivesBackOncePerTask(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(3)
+		a := f.attempt(id.New())
+		f.reserve(a)
+		releaser := reservation.NewReleaser(f.client, f.keys)
+		hold := reservation.Hold{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}
+		var done atomic.Int64
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				r, err := releaser.Release(context.Background(), hold)
+				if err != nil {
+					t.Error(err)
+				}
+				if r.Done {
+					done.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if done.Load() != 1 {
+			t.Errorf("released %d times", done.Load())
+		}
+		f.want(figures{stock: 3, reserved: 0, holders: 0, messages: 1})
+		if o := f.reserve(f.attempt(a.User)); o.Code != reservation.Accepted {
+			t.Errorf("after the release the user may try again, got %d", o.Code)
+		}
+		if r, err := releaser.Release(context.Background(), hold); err != nil || r.Done {
+			t.Errorf("the old task must not release the new hold: %+v %v", r, err)
+		}
+	})
+}
+
+func TestAnEpochIsBuiltOnceAndClosesTheGateMeanwhile(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		loader := reservation.NewLoader(f.client, f.keys)
+		if again, err := loader.Begin(t.Context(), f.sale, f.item, 1); err != nil || again {
+			t.Errorf("the same epoch begins again: %v %v", again, err)
+		}
+		if begun, err := loader.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
+			t.Fatalf("begin: %v %v", begun, err)
+		}
+		a := f.attempt(id.New())
+		if o := f.reserve(a); o.Code != reservation.Paused {
+			t.Errorf("while it is built: code %d", o.Code)
+		}
+		holder := reservation.Holder{User: id.New(), Task: id.NewTask(id.ShardOf(f.sale)), Quantity: 2, At: time.Now(), IdempotencyKey: "k"}
+		gate := reservation.Gate{
+			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 2, Limit: 2, Total: 5, Stock: 3, Revision: 9,
+			Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour), Holders: []reservation.Holder{holder},
+		}
+		if opened, err := loader.Open(t.Context(), gate); err != nil || !opened {
+			t.Fatalf("open: %v %v", opened, err)
+		}
+		f.want(figures{stock: 3, reserved: 2, holders: 1, messages: 0})
+		held, err := reservation.NewHoldings(f.client, f.keys).Of(t.Context(), f.sale, []uuid.UUID{f.item}, holder.User)
+		if err != nil || held[f.item].Task != holder.Task || held[f.item].Quantity != 2 {
+			t.Errorf("holding %+v %v", held, err)
+		}
+		if o := f.reserve(a); o.Code != reservation.PathInvalid {
+			t.Errorf("a path of the epoch before: code %d", o.Code)
+		}
+	})
+}
+
+func TestAFullQueueShedsLoadAndTakesNothing(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(1)
+	idle := reservation.NewReserver(conn.Script, f.keys, f.meter, nil) // nobody works its queue
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var overloaded atomic.Int64
+	for range 5000 {
+		wg.Go(func() {
+			_, err := idle.Reserve(ctx, f.bare(id.New()))
+			if fault.CodeOf(err) == fault.Overloaded {
+				overloaded.Add(1)
+			}
+		})
+	}
+	testenv.Eventually(t, 10*time.Second, func() bool { return overloaded.Load() == 5000-4096 }, "904 callers are told OVERLOADED")
+	cancel()
+	wg.Wait()
+	f.want(figures{stock: 1})
+}
+
+func TestScriptsNameEveryKeyOfOneShard(t *testing.T) {
+	t.Parallel()
+	keys := reservation.Keys{Prefix: "sk:"}
+	sale, item, user := id.New(), id.New(), id.New()
+	shard := id.ShardOf(sale)
+	tag := fmt.Sprintf("{s%02d}", shard)
+	for _, key := range []string{
+		keys.Item(shard, item), keys.Holders(shard, item), keys.Path(shard, item, user), keys.Permits(shard, item),
+		keys.Captcha(shard, sale, user), keys.Idem(shard, user, "k"), keys.Task(shard, id.NewTask(shard)), keys.Orders(shard),
+	} {
+		if strings.Count(key, "{") != 1 || !strings.Contains(key, tag) {
+			t.Errorf("key %s does not carry the tag %s once", key, tag)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package storefront
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/sale"
+)
+
+// DefaultPage is the length of a page when none is asked for; MaxPage the most.
+const (
+	DefaultPage = 20
+	MaxPage     = 100
+)
+
+// PageInput is a window into a list, as Relay connections ask for it.
+type PageInput struct {
+	First, Last   *int
+	After, Before *string
+}
+
+// Page is a window of a list.
+type Page[T any] struct {
+	Nodes   []T
+	Cursors []string
+	HasNext bool
+	HasPrev bool
+	Total   int // of the whole list
+}
+
+// SaleFilter says which sales to list.
+type SaleFilter struct {
+	Phases   []sale.Phase
+	Statuses []sale.Status
+	Search   string
+	Hidden   bool // whether sales that buyers may not see are listed too
+}
+
+// SaleOrder says how to sort sales.
+type SaleOrder struct {
+	ByCreation bool // by creation instead of by start
+	Descending bool
+}
+
+// Sales lists sales from memory.
+func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p PageInput) (Page[*sale.Sale], error) {
+	snap, err := s.Catalog(ctx)
+	if err != nil {
+		return Page[*sale.Sale]{}, err
+	}
+	now := s.Now()
+	search := strings.ToLower(f.Search)
+	var list []*sale.Sale
+	for _, v := range snap.Sales {
+		if (f.Hidden || v.Status.Public()) &&
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, v.Status)) &&
+			(search == "" || strings.Contains(strings.ToLower(v.Title), search)) &&
+			(len(f.Phases) == 0 || slices.Contains(f.Phases, s.Phase(v, now))) {
+			list = append(list, v)
+		}
+	}
+	key := func(v *sale.Sale) (time.Time, uuid.UUID) { return v.StartsAt, v.ID }
+	if o.ByCreation {
+		key = func(v *sale.Sale) (time.Time, uuid.UUID) { return v.CreatedAt, v.ID }
+	}
+	return paginate(list, p, o.Descending, key)
+}
+
+// Goods lists the catalogue from memory, newest first.
+func (s *Storefront) Goods(ctx context.Context, search string, p PageInput) (Page[*sale.Goods], error) {
+	snap, err := s.Catalog(ctx)
+	if err != nil {
+		return Page[*sale.Goods]{}, err
+	}
+	search = strings.ToLower(search)
+	var list []*sale.Goods
+	for _, g := range snap.Goods {
+		if search == "" || strings.Contains(strings.ToLower(g.Name), search) {
+			list = append(list, g)
+		}
+	}
+	return paginate(list, p, true, func(g *sale.Goods) (time.Time, uuid.UUID) { return g.CreatedAt, g.ID })
+}
+
+// paginate sorts a list by (time, id) and cuts the page out of it. Cursors name
+// the key, so that a page stays right while the list grows.
+func paginate[T any](list []T, p PageInput, descending bool, key func(T) (time.Time, uuid.UUID)) (Page[T], error) {
+	size, backward, err := p.size()
+	if err != nil {
+		return Page[T]{}, err
+	}
+	slices.SortFunc(list, func(a, b T) int {
+		c := strings.Compare(cursorKey(key(a)), cursorKey(key(b)))
+		if descending {
+			return -c
+		}
+		return c
+	})
+	lo, hi := 0, len(list)
+	beyond := func(i int, cursor string) int { // order of element i against a cursor, in list order
+		c := cmp.Compare(cursorKey(key(list[i])), cursor)
+		if descending {
+			return -c
+		}
+		return c
+	}
+	if p.After != nil {
+		c, err := readCursor(*p.After)
+		if err != nil {
+			return Page[T]{}, err
+		}
+		for lo < hi && beyond(lo, c) <= 0 {
+			lo++
+		}
+	}
+	if p.Before != nil {
+		c, err := readCursor(*p.Before)
+		if err != nil {
+			return Page[T]{}, err
+		}
+		for hi > lo && beyond(hi-1, c) >= 0 {
+			hi--
+		}
+	}
+	page := Page[T]{Total: len(list)}
+	if backward {
+		lo = max(lo, hi-size)
+	} else {
+		hi = min(hi, lo+size)
+	}
+	page.HasPrev, page.HasNext = lo > 0, hi < len(list)
+	page.Nodes = list[lo:hi]
+	for i := lo; i < hi; i++ {
+		page.Cursors = append(page.Cursors, writeCursor(cursorKey(key(list[i]))))
+	}
+	return page, nil
+}
+
+func (p PageInput) size() (n int, backward bool, err error) {
+	switch {
+	case p.First != nil && p.Last != nil:
+		return 0, false, fault.New(fault.BadInput, "give first or last, not both")
+	case p.First != nil:
+		n = *p.First
+	case p.Last != nil:
+		n, backward = *p.Last, true
+	default:
+		return DefaultPage, false, nil
+	}
+	if n < 1 || n > MaxPage {
+		return 0, false, fault.New(fault.BadInput, "first and last go from 1 to 100")
+	}
+	return n, backward, nil
+}
+
+// cursorKey sorts as text the way (time, id) sorts.
+func cursorKey(t time.Time, u uuid.UUID) string {
+	return t.UTC().Format("20060102150405.000000000") + u.String()
+}
+
+func writeCursor(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
+
+func readCursor(cursor string) (string, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(raw) != len("20060102150405.000000000")+36 {
+		return "", fault.New(fault.BadInput, "the cursor is none that this list gave")
+	}
+	return string(raw), nil
+}
