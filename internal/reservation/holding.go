@@ -42,7 +42,7 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 		if !ok {
 			continue
 		}
-		holder, err := parseHolder(user, text)
+		holder, err := ParseHolder(user, text)
 		if err != nil {
 			return nil, fmt.Errorf("read holding of %s: %w", item, err)
 		}
@@ -51,8 +51,8 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 	return held, nil
 }
 
-// parseHolder reads the record "task|quantity|at|idempotency key".
-func parseHolder(user uuid.UUID, text string) (Holder, error) {
+// ParseHolder reads the record "task|quantity|at|idempotency key".
+func ParseHolder(user uuid.UUID, text string) (Holder, error) {
 	parts := strings.SplitN(text, "|", 4)
 	if len(parts) != 4 {
 		return Holder{}, fmt.Errorf("holder record has %d parts", len(parts))
