@@ -1,0 +1,220 @@
+package preload_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	entsale "seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/ent/stockmovement"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/preload"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type fixture struct {
+	db      *postgres.DB
+	redis   *redisconn.Conn
+	keys    reservation.Keys
+	clock   *clock.Fake
+	pending []order.Requested
+	sale    uuid.UUID
+	item    uuid.UUID
+}
+
+func setup(t *testing.T) *fixture {
+	conn, prefix := testenv.Redis(t)
+	f := &fixture{
+		db: testenv.Postgres(t), redis: conn, keys: reservation.Keys{Prefix: prefix},
+		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New(), item: id.New(),
+	}
+	now, goods := f.clock.Now(), id.New()
+	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Goods.Create().SetID(goods).SetName("Kettle").SetListPriceMinor(9900).SetCurrency("CNY").SetCreatedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.Sale.Create().SetID(f.sale).SetSlug("s").SetTitle("S").SetStatus(entsale.StatusSCHEDULED).
+			SetStartsAt(now.Add(time.Minute)).SetEndsAt(now.Add(time.Hour)).SetPreheatAt(now.Add(5 * time.Second)).
+			SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetCreatedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(f.item).SetSaleID(f.sale).SetGoodsID(goods).SetPosition(0).
+			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(10).SetAvailable(10).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) preloader() *preload.Preloader {
+	return preload.New(preload.Config{
+		DB: f.db, Gates: reservation.NewLoader(f.redis.Script, f.keys), States: reservation.NewStates(f.redis.Cmd, f.keys),
+		Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
+		Forget:  func() {}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+func (f *fixture) step(t *testing.T) map[string]int {
+	t.Helper()
+	counts, err := f.preloader().Step(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
+
+func (f *fixture) row(t *testing.T) *ent.Sale {
+	t.Helper()
+	row, err := f.db.Ent.Sale.Get(t.Context(), f.sale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+func (f *fixture) gate(t *testing.T) map[string]string {
+	t.Helper()
+	return f.redis.Cmd.HGetAll(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item)).Val()
+}
+
+// sell writes an order of one unit as the writer does.
+func (f *fixture) sell(t *testing.T) uuid.UUID {
+	t.Helper()
+	task, now := id.NewTask(id.ShardOf(f.sale)), f.clock.Now()
+	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Order.Create().SetID(task).SetNumber(task.String()[:20]).SetSaleID(f.sale).SetItemID(f.item).SetUserID(id.New()).
+			SetBatchID(id.New()).SetStatus(entorder.StatusPENDING_PAYMENT).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").
+			SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
+			SetQuantity(1).SetCreatedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.SaleItem.Update().Where(saleitem.ID(f.item)).AddAvailable(-1).AddHeld(1).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
+
+func (f *fixture) wantGate(t *testing.T, epoch, stock, reserved string) {
+	t.Helper()
+	g := f.gate(t)
+	if g["epoch"] != epoch || g["stock"] != stock || g["reserved"] != reserved || g["gate"] != reservation.GateOpen {
+		t.Errorf("gate %v, want epoch %s, stock %s, reserved %s, open", g, epoch, stock, reserved)
+	}
+}
+
+func TestASaleIsLoadedWhenItIsDueAndOnlyOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	if counts := f.step(t); len(counts) != 0 || len(f.gate(t)) != 0 {
+		t.Errorf("before it is due: %v, gate %v", counts, f.gate(t))
+	}
+	f.clock.Advance(6 * time.Second)
+	if counts := f.step(t); counts["loaded"] != 1 {
+		t.Errorf("when due: %v", counts)
+	}
+	f.wantGate(t, "1", "10", "0")
+	if counts := f.step(t); len(counts) != 0 {
+		t.Errorf("loaded again: %v", counts)
+	}
+}
+
+func TestStatusFollowsTheClock(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	for _, want := range []struct {
+		after  time.Duration
+		status entsale.Status
+	}{{0, entsale.StatusPREHEATED}, {time.Minute, entsale.StatusLIVE}, {time.Hour, entsale.StatusENDED}} {
+		f.clock.Advance(want.after)
+		f.step(t)
+		if got := f.row(t).Status; got != want.status {
+			t.Errorf("after %s: %s, want %s", want.after, got, want.status)
+		}
+	}
+}
+
+func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	f.step(t)
+	written := f.sell(t)
+	message := func(task uuid.UUID) order.Requested {
+		return order.Requested{V: 1, Task: task, User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
+	}
+	// One message was written already, one is waiting and stands twice in the stream.
+	waiting := message(id.NewTask(id.ShardOf(f.sale)))
+	f.pending = []order.Requested{message(written), waiting, waiting}
+	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Holders(id.ShardOf(f.sale), f.item))
+	if counts := f.step(t); counts["rebuilt"] != 1 {
+		t.Fatalf("step: %v", counts)
+	}
+	f.wantGate(t, "2", "8", "2")
+	if n := f.redis.Cmd.HLen(t.Context(), f.keys.Holders(id.ShardOf(f.sale), f.item)).Val(); n != 2 {
+		t.Errorf("%d holders, want 2", n)
+	}
+}
+
+func TestTwoProcessesThatLoadAtOnceLeaveOneGate(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if _, err := f.preloader().Step(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	f.step(t) // a process that lost in the middle is made good by the next step
+	g := f.gate(t)
+	if g["stock"] != "10" || g["reserved"] != "0" || g["gate"] != reservation.GateOpen {
+		t.Errorf("gate %v", g)
+	}
+}
+
+func TestABuildThatDiedHalfWayIsBegunAnew(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	f.step(t)
+	row := f.row(t)
+	loader := reservation.NewLoader(f.redis.Script, f.keys)
+	if begun, err := loader.Begin(t.Context(), f.sale, f.item, row.Epoch+1); err != nil || !begun {
+		t.Fatal(begun, err)
+	}
+	if err := f.db.Ent.Sale.UpdateOneID(f.sale).SetEpoch(row.Epoch + 1).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.step(t)
+	if g := f.gate(t); g["gate"] != reservation.GateLoading {
+		t.Errorf("a build that may still go on is left alone, got %v", g)
+	}
+	f.clock.Advance(30 * time.Second)
+	f.step(t)
+	f.wantGate(t, "3", "10", "0")
+}
