@@ -1,0 +1,108 @@
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// owner says which rooms may import a library, and why the others may not.
+type owner struct {
+	library string // import path; covers what lies below
+	rooms   []string
+	reason  string
+}
+
+// owners lists the libraries that are kept in one place each.
+var owners = []owner{
+	{
+		"github.com/ThreeDotsLabs",
+		[]string{"internal/stream", "internal/app", "internal/notifier", "internal/order"},
+		"messages go through internal/stream; order and notifier know the message type only",
+	},
+	{
+		"github.com/redis/go-redis",
+		[]string{
+			"internal/redisconn", "internal/testenv", "internal/reservation", "internal/admission", "internal/ratelimit",
+			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/app",
+		},
+		"only packages that own keys talk to Redis",
+	},
+	{
+		"ent",
+		[]string{
+			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/account",
+			"internal/preload", "internal/audit", "internal/seed", "internal/app",
+		},
+		"only packages that own tables, or build from them, see ent",
+	},
+	{"github.com/lib/pq", []string{"internal/postgres"}, "what an error of the database means is told by internal/postgres"},
+	{"modernc.org/sqlite", []string{"internal/postgres"}, "what an error of the database means is told by internal/postgres"},
+	{"github.com/prometheus", []string{"internal/telemetry"}, "figures are described and registered in internal/telemetry"},
+	{"go.opentelemetry.io/otel/sdk", []string{"internal/telemetry"}, "traces are set up in internal/telemetry"},
+	{"github.com/99designs/gqlgen", []string{"graph", "internal/app"}, "domains do not know how they are asked"},
+	{"github.com/alicebob/miniredis", []string{"internal/app"}, "the embedded Redis is for the demo; everybody else is given a connection"},
+	{"github.com/alecthomas/kong", []string{"cmd", "internal/config"}, "arguments are parsed at the edge"},
+	{"internal/testenv", nil, "it is for tests"},
+	{"testing", []string{"internal/testenv"}, "it is for tests"},
+}
+
+// strangers returns the imports of a file that belong to other rooms. Tests may
+// know what they like.
+func strangers(f file) []string {
+	if f.isTest() || f.generated {
+		return nil
+	}
+	var wrong []string
+	for _, imported := range f.imports {
+		for _, o := range owners {
+			if !within(imported, o.library) || within(f.pkg(), o.library) {
+				continue
+			}
+			if !slices.ContainsFunc(o.rooms, func(room string) bool { return within(f.pkg(), room) }) {
+				wrong = append(wrong, fmt.Sprintf("%s imports %s: %s", f.path, imported, o.reason))
+			}
+		}
+	}
+	return wrong
+}
+
+func TestLibrariesStayWhereTheyAreOwned(t *testing.T) {
+	t.Parallel()
+	for _, f := range goFiles(t) {
+		for _, wrong := range strangers(f) {
+			t.Error(wrong)
+		}
+	}
+}
+
+func TestTheTablesImportNothingOfOurs(t *testing.T) {
+	t.Parallel()
+	for _, f := range goFiles(t) {
+		if !within(f.path, "ent/schema") {
+			continue
+		}
+		for _, imported := range f.imports {
+			if _, _, ours := place(imported); ours && !f.isTest() {
+				t.Errorf("%s imports %s: the tables are the bottom, the generated code is built from them", f.path, imported)
+			}
+		}
+	}
+}
+
+func TestTheOwnersBite(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		file file
+		want int
+	}{
+		{file{path: "graph/x.go", imports: []string{"github.com/redis/go-redis/v9", "ent/sale", "testing", "internal/testenv"}}, 4},
+		{file{path: "internal/order/x.go", imports: []string{"github.com/redis/go-redis/v9", "ent/order"}}, 0},
+		{file{path: "internal/order/x_test.go", imports: []string{"internal/testenv", "testing"}}, 0},
+		{file{path: "internal/sale/x.go", imports: []string{"testing/fstest", "entgo.io/ent"}}, 1},
+	} {
+		if got := strangers(c.file); len(got) != c.want {
+			t.Errorf("%+v: %q, want %d findings", c.file, got, c.want)
+		}
+	}
+}
