@@ -1,0 +1,217 @@
+// Package guard decides, before anything runs, whether an operation may run:
+// the size and shape of its document, its cost, whether it is one of the
+// trusted documents, and @oneOf in its variables.
+//
+// It is a gqlgen extension and the executor's document cache in one. It does
+// not know callers or operations: who may do what, and how often, is decided
+// by the resolvers and directives.
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+	"github.com/vektah/gqlparser/v2/validator"
+
+	"seckill/internal/fault"
+)
+
+// Codes of refusals, in extensions.code.
+const (
+	CodeTooComplex   = "COMPLEXITY_LIMIT_EXCEEDED"
+	CodeNotTrusted   = "PERSISTED_QUERY_ONLY"
+	CodeUnknownHash  = "PERSISTED_QUERY_NOT_FOUND"
+	codeParseFailed  = "GRAPHQL_PARSE_FAILED"
+	codeBadUserInput = string(fault.BadInput)
+)
+
+// Limits bound one document. Zero fields take the default in brackets.
+type Limits struct {
+	Tokens     int   // lexical tokens [1,000]
+	Nodes      int   // selections of one operation, fragments counted at each spread [300]
+	Depth      int   // nesting of fields [8]
+	Fragments  int   // fragment definitions [20]
+	Operations int   // operation definitions [20]
+	Aliases    int   // aliases of one field in one operation [10]
+	NameLength int   // bytes of one name [128]
+	Cost       int64 // cost of one operation by @cost and @listSize [5,000]
+}
+
+func (l Limits) withDefaults() Limits {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&l.Tokens, 1000}, {&l.Nodes, 300}, {&l.Depth, 8}, {&l.Fragments, 20}, {&l.Operations, 20}, {&l.Aliases, 10}, {&l.NameLength, 128}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if l.Cost == 0 {
+		l.Cost = 5000
+	}
+	return l
+}
+
+// Budget is what a caller has left to spend on operations.
+type Budget struct {
+	Burst       int64   `json:"burst"`       // most points that the bucket holds
+	Remaining   int64   `json:"remaining"`   // points left after this operation
+	RestoreRate float64 `json:"restoreRate"` // points given back each second
+}
+
+// Options configure a Guard.
+type Options struct {
+	// Schema is the schema that documents are written against.
+	Schema *ast.Schema
+	// Limits bound documents that are not trusted.
+	Limits Limits
+	// Trusted holds the documents that may be named by their hash.
+	Trusted Manifest
+	// TrustedOnly refuses every other document before it is parsed.
+	TrustedOnly bool
+	// Introspection lets operations ask for the schema.
+	Introspection bool
+	// Spend takes the cost of an operation from its caller's budget. An error
+	// refuses the operation. nil = no budget.
+	Spend func(ctx context.Context, cost int64) (Budget, error)
+}
+
+// Guard checks operations. It is safe for concurrent use.
+type Guard struct {
+	opts Options
+	docs *Documents
+}
+
+// New checks every trusted document against schema and limits and returns the
+// guard. A trusted document that does not fit is an error.
+func New(opts Options) (*Guard, error) {
+	opts.Limits = opts.Limits.withDefaults()
+	g := &Guard{opts: opts, docs: newDocuments()}
+	for hash, text := range opts.Trusted {
+		if err := g.admit(text); err != nil {
+			return nil, fmt.Errorf("trusted document %s: %w", hash, err)
+		}
+	}
+	return g, nil
+}
+
+func (g *Guard) admit(text string) error {
+	doc, refusal := g.examine(text)
+	if refusal != nil {
+		return refusal
+	}
+	if errs := validator.ValidateWithRules(g.opts.Schema, doc, nil); len(errs) > 0 {
+		return errs
+	}
+	for _, op := range doc.Operations {
+		if p := newPlan(g.opts.Schema, doc, op); p.constant && p.total > g.opts.Limits.Cost {
+			return tooComplex("costs " + strconv.FormatInt(p.total, 10))
+		}
+	}
+	g.docs.Add(context.Background(), text, doc)
+	return nil
+}
+
+// Documents is the cache of documents that passed; hand it to the executor.
+func (g *Guard) Documents() *Documents { return g.docs }
+
+// MaxTokens is the parser's bound; hand it to the executor.
+func (g *Guard) MaxTokens() int { return g.opts.Limits.Tokens }
+
+// ExtensionName names the extension.
+func (*Guard) ExtensionName() string { return "Guard" }
+
+// Validate accepts any schema.
+func (*Guard) Validate(graphql.ExecutableSchema) error { return nil }
+
+// MutateOperationParameters finds trusted documents by hash and bounds all
+// others, before the executor parses anything.
+func (g *Guard) MutateOperationParameters(_ context.Context, p *graphql.RawParams) *gqlerror.Error {
+	if refusal := g.resolve(p); refusal != nil {
+		return refusal
+	}
+	if g.docs.has(p.Query) {
+		return nil
+	}
+	_, refusal := g.examine(p.Query)
+	return refusal
+}
+
+// MutateOperationContext checks variables against @oneOf and the cost against
+// the limit and the caller's budget.
+func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
+	op.DisableIntrospection = !g.opts.Introspection
+	p := g.docs.plan(g.opts.Schema, op)
+	if refusal := p.checkOneOf(g.opts.Schema, op.Variables); refusal != nil {
+		return refusal
+	}
+	spent := &Cost{Requested: p.cost(op.Variables), Limit: g.opts.Limits.Cost}
+	if spent.Requested > spent.Limit {
+		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", spent.Requested, spent.Limit))
+	}
+	if g.opts.Spend != nil {
+		budget, err := g.opts.Spend(ctx, spent.Requested)
+		if err != nil {
+			return refused(err)
+		}
+		spent.Budget = &budget
+	}
+	op.Stats.SetExtension(costExtension, spent)
+	return nil
+}
+
+// InterceptResponse puts the cost beside every answer; events of a stream go
+// without.
+func (g *Guard) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
+	if graphql.HasOperationContext(ctx) {
+		op := graphql.GetOperationContext(ctx)
+		spent, ok := op.Stats.GetExtension(costExtension).(*Cost)
+		if ok && op.Operation.Operation != ast.Subscription {
+			graphql.RegisterExtension(ctx, costExtension, spent.render())
+		}
+	}
+	return next(ctx)
+}
+
+const costExtension = "cost"
+
+// Cost is what an operation was reckoned to cost.
+type Cost struct {
+	Requested int64   `json:"requestedQueryCost"` // points
+	Limit     int64   `json:"maximumAvailable"`   // most that one operation may cost
+	Budget    *Budget `json:"throttleStatus,omitempty"`
+}
+
+func (c *Cost) render() json.RawMessage {
+	if c.Budget != nil {
+		text, _ := json.Marshal(c) // three numbers and a struct of numbers always marshal
+		return text
+	}
+	b := make([]byte, 0, 64)
+	b = append(b, `{"requestedQueryCost":`...)
+	b = strconv.AppendInt(b, c.Requested, 10)
+	b = append(b, `,"maximumAvailable":`...)
+	b = strconv.AppendInt(b, c.Limit, 10)
+	return append(b, '}')
+}
+
+// CostFrom returns what the running operation was reckoned to cost, nil outside
+// of one.
+func CostFrom(ctx context.Context) *Cost {
+	if !graphql.HasOperationContext(ctx) {
+		return nil
+	}
+	spent, _ := graphql.GetOperationContext(ctx).Stats.GetExtension(costExtension).(*Cost)
+	return spent
+}
+
+func tooComplex(message string) *gqlerror.Error { return refuse(CodeTooComplex, message) }
+
+func refuse(code, message string) *gqlerror.Error {
+	return &gqlerror.Error{Message: message, Extensions: map[string]any{"code": code}}
+}

@@ -1,0 +1,270 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/99designs/gqlgen/graphql/executor"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/internal/fault"
+)
+
+// Handler answers GraphQL requests on one path, whatever their transport.
+type Handler struct {
+	opts   Options
+	exec   *executor.Executor
+	bodies *bodies
+}
+
+// NewHandler assembles executor, guard and transports.
+func NewHandler(opts Options) *Handler {
+	opts = opts.withDefaults()
+	exec := executor.New(opts.Schema)
+	exec.SetErrorPresenter(opts.ErrorPresenter)
+	exec.SetRecoverFunc(opts.Recover)
+	exec.SetDisableSuggestion(!opts.Development)
+	exec.SetQueryCache(opts.Guard.Documents())
+	exec.SetParserTokenLimit(opts.Guard.MaxTokens())
+	exec.Use(opts.Guard)
+	for _, e := range opts.Extensions {
+		exec.Use(e)
+	}
+	return &Handler{opts: opts, exec: exec, bodies: newBodies(opts.MaxBody)}
+}
+
+// ServeHTTP picks the transport.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer h.recovered(w, r)
+	switch {
+	case isUpgrade(r):
+		h.serveSocket(w, r)
+	case r.Method == http.MethodPost && !isJSON(r.Header.Get("Content-Type")):
+		refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The content type must be application/json."})
+	case r.Method == http.MethodPost && wantsEvents(r):
+		h.serveEvents(w, r, h.readBody)
+	case r.Method == http.MethodPost:
+		h.servePost(w, r)
+	case r.Method == http.MethodGet && wantsEvents(r):
+		h.serveEvents(w, r, readURL)
+	case r.Method == http.MethodGet:
+		h.serveGet(w, r)
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", "GET, POST, OPTIONS")
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "GET, POST, OPTIONS")
+		refuse(w, r, &badRequest{http.StatusMethodNotAllowed, "Use POST."})
+	}
+}
+
+func isUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Upgrade") != ""
+}
+
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	name, params, err := mime.ParseMediaType(contentType)
+	if err != nil || name != "application/json" {
+		return false
+	}
+	charset, given := params["charset"]
+	return !given || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
+}
+
+func wantsEvents(r *http.Request) bool { return accepted(r.Header.Get("Accept")) == eventStreamType }
+
+func (h *Handler) readBody(r *http.Request) (*graphql.RawParams, error) {
+	text, err := h.bodies.read(r)
+	if err != nil {
+		return nil, err
+	}
+	return decodeRequest(text)
+}
+
+func readURL(r *http.Request) (*graphql.RawParams, error) { return decodeQueryString(r.URL.RawQuery) }
+
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
+	params, err := h.readBody(r)
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	h.answer(w, r, params)
+}
+
+func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
+	params, err := readURL(r)
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	h.answer(w, r, params)
+}
+
+// answer runs one operation and writes its result in one piece.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql.RawParams) {
+	kind := accepted(r.Header.Get("Accept"))
+	ctx := graphql.StartOperationTrace(r.Context())
+	caller, err := h.authenticate(ctx, r.Header.Get("Authorization"))
+	if err != nil {
+		h.writeFault(ctx, w, kind, err)
+		return
+	}
+	params.Headers = r.Header
+	op, refusal := h.prepare(caller.Context, params)
+	if refusal != nil {
+		writeResponse(w, kind, statusOf(kind, refusal), refusal)
+		return
+	}
+	if bad := h.misplaced(w, r.Method, op); bad != nil {
+		refuse(w, r, bad)
+		return
+	}
+	responses, ctx := h.exec.DispatchOperation(caller.Context, op)
+	resp := responses(ctx)
+	writeResponse(w, kind, statusOf(kind, resp), resp)
+}
+
+// misplaced says why an operation cannot be answered in one piece.
+func (h *Handler) misplaced(w http.ResponseWriter, method string, op *graphql.OperationContext) *badRequest {
+	switch {
+	case op.Operation.Operation == ast.Subscription:
+		return &badRequest{http.StatusBadRequest, "Subscriptions need a WebSocket or Accept: text/event-stream."}
+	case method == http.MethodGet && op.Operation.Operation != ast.Query:
+		w.Header().Set("Allow", "POST")
+		return &badRequest{http.StatusMethodNotAllowed, "Only queries can be sent by GET."}
+	case method == http.MethodGet && !h.opts.Development && !h.opts.Guard.Trusts(op.RawQuery):
+		w.Header().Set("Allow", "POST")
+		return &badRequest{http.StatusMethodNotAllowed, "Send this document by POST."}
+	}
+	return nil
+}
+
+// authenticate tells who sends a request. An empty header is an anonymous
+// caller; anything but a good bearer token is a fault.
+func (h *Handler) authenticate(ctx context.Context, header string) (Caller, error) {
+	if header == "" {
+		return Caller{Context: ctx}, nil
+	}
+	scheme, token, _ := strings.Cut(header, " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "bearer") || token == "" {
+		return Caller{}, fault.New(fault.Unauthenticated, "The authorization must be a bearer token.")
+	}
+	return h.opts.Authenticate(ctx, token)
+}
+
+// prepare parses, validates and bounds an operation. The response is the
+// refusal, nil when the operation may run.
+func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *graphql.OperationContext, refusal *graphql.Response) {
+	defer func() {
+		if v := recover(); v != nil {
+			op, refusal = nil, h.faultResponse(ctx, h.opts.Recover(ctx, v))
+		}
+	}()
+	op, errs := h.exec.CreateOperationContext(ctx, params)
+	if len(errs) == 0 {
+		return op, nil
+	}
+	return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
+}
+
+// public makes errors about documents and variables fit to be sent. In
+// production they do not quote what they complain of.
+func (h *Handler) public(errs gqlerror.List) gqlerror.List {
+	out := make(gqlerror.List, len(errs))
+	for i, err := range errs {
+		code := codeOf(err)
+		aboutVariable := len(err.Path) > 0 && err.Path[0] == ast.PathName("variable")
+		if aboutVariable {
+			code = string(fault.BadInput)
+		}
+		message := err.Message
+		if !h.opts.Development {
+			message = terse(code, message)
+		}
+		out[i] = &gqlerror.Error{Message: message, Locations: err.Locations, Extensions: err.Extensions}
+		if h.opts.Development || !aboutVariable {
+			out[i].Path = err.Path
+		}
+		if aboutVariable {
+			out[i].Extensions = map[string]any{"code": code}
+		}
+	}
+	return out
+}
+
+// terse is what production says of a bad document.
+func terse(code, message string) string {
+	switch code {
+	case "GRAPHQL_PARSE_FAILED":
+		return "The document cannot be parsed."
+	case "GRAPHQL_VALIDATION_FAILED":
+		return "The document does not fit the schema."
+	case string(fault.BadInput):
+		return "A variable has a value that does not fit its type."
+	default:
+		return message
+	}
+}
+
+// faultResponse is the answer to a request that failed as a whole.
+func (h *Handler) faultResponse(ctx context.Context, err error) *graphql.Response {
+	return &graphql.Response{Errors: gqlerror.List{h.opts.ErrorPresenter(ctx, err)}}
+}
+
+func (h *Handler) writeFault(ctx context.Context, w http.ResponseWriter, kind mediaType, err error) {
+	resp := h.faultResponse(ctx, err)
+	if codeOf(resp.Errors[0]) == string(fault.Unauthenticated) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	writeResponse(w, kind, statusOf(kind, resp), resp)
+}
+
+// refuse answers a request that could not be read.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status, reason := http.StatusBadRequest, "The request is malformed."
+	if bad, ok := errors.AsType[*badRequest](err); ok {
+		status, reason = bad.status, bad.reason
+	}
+	writeResponse(w, accepted(r.Header.Get("Accept")), status, &graphql.Response{Errors: gqlerror.List{{
+		Message:    reason,
+		Extensions: map[string]any{"code": string(fault.BadInput)},
+	}}})
+}
+
+// recovered ends a request whose handler panicked.
+func (h *Handler) recovered(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+		panic(v)
+	}
+	resp := h.faultResponse(r.Context(), h.opts.Recover(r.Context(), v))
+	writeResponse(w, accepted(r.Header.Get("Accept")), http.StatusInternalServerError, resp)
+}
+
+func recoverTo(log *slog.Logger) graphql.RecoverFunc {
+	return func(ctx context.Context, v any) error {
+		log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+		return fault.New(fault.Internal, "Something went wrong.")
+	}
+}
+
+func asFault(err error) *fault.Error {
+	f, _ := errors.AsType[*fault.Error](err)
+	return f
+}

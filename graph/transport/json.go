@@ -1,0 +1,302 @@
+package transport
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxJSONDepth bounds the nesting of a request: a variable nests no deeper than
+// the input types of the schema, which stay far below.
+const maxJSONDepth = 32
+
+// errJSON says that a text is not JSON. It never quotes the text: a body may
+// hold a password.
+var errJSON = errors.New("not valid JSON")
+
+// scanner reads one JSON text (RFC 8259), once, from left to right. Strings
+// without escapes share the memory of the text. Whole numbers become int64,
+// others json.Number; never float64, which gqlgen refuses as an Int.
+type scanner struct {
+	text string
+	pos  int
+}
+
+func (s *scanner) space() {
+	for s.pos < len(s.text) {
+		switch s.text[s.pos] {
+		case ' ', '\t', '\n', '\r':
+			s.pos++
+		default:
+			return
+		}
+	}
+}
+
+// peek returns the next byte after white space, 0 at the end.
+func (s *scanner) peek() byte {
+	s.space()
+	if s.pos >= len(s.text) {
+		return 0
+	}
+	return s.text[s.pos]
+}
+
+// take consumes c, which must come next after white space.
+func (s *scanner) take(c byte) error {
+	if s.peek() != c {
+		return errJSON
+	}
+	s.pos++
+	return nil
+}
+
+// end reports an error unless nothing but white space is left.
+func (s *scanner) end() error {
+	s.space()
+	if s.pos != len(s.text) {
+		return errJSON
+	}
+	return nil
+}
+
+func (s *scanner) value(depth int) (any, error) {
+	if depth <= 0 {
+		return nil, errJSON
+	}
+	switch c := s.peek(); c {
+	case '{':
+		return s.object(depth)
+	case '[':
+		return s.array(depth)
+	case '"':
+		return s.str()
+	case 't':
+		return true, s.word("true")
+	case 'f':
+		return false, s.word("false")
+	case 'n':
+		return nil, s.word("null")
+	default:
+		return s.number()
+	}
+}
+
+func (s *scanner) word(w string) error {
+	if !strings.HasPrefix(s.text[s.pos:], w) {
+		return errJSON
+	}
+	s.pos += len(w)
+	return nil
+}
+
+func (s *scanner) object(depth int) (map[string]any, error) {
+	m := map[string]any{}
+	err := s.members(func(key string) error {
+		v, err := s.value(depth - 1)
+		m[key] = v
+		return err
+	})
+	return m, err
+}
+
+// members walks an object and calls field at each value.
+func (s *scanner) members(field func(key string) error) error {
+	if err := s.take('{'); err != nil {
+		return err
+	}
+	if s.peek() == '}' {
+		s.pos++
+		return nil
+	}
+	for {
+		if s.peek() != '"' {
+			return errJSON
+		}
+		key, err := s.str()
+		if err != nil {
+			return err
+		}
+		if err := s.take(':'); err != nil {
+			return err
+		}
+		if err := field(key); err != nil {
+			return err
+		}
+		if s.peek() != ',' {
+			return s.take('}')
+		}
+		s.pos++
+	}
+}
+
+func (s *scanner) array(depth int) ([]any, error) {
+	s.pos++ // the bracket
+	list := []any{}
+	if s.peek() == ']' {
+		s.pos++
+		return list, nil
+	}
+	for {
+		v, err := s.value(depth - 1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+		if s.peek() != ',' {
+			return list, s.take(']')
+		}
+		s.pos++
+	}
+}
+
+func (s *scanner) number() (any, error) {
+	start := s.pos
+	if s.at('-') {
+		s.pos++
+	}
+	if s.at('0') {
+		s.pos++
+	} else if !s.digits() {
+		return nil, errJSON
+	}
+	whole := true
+	if s.at('.') {
+		s.pos++
+		whole = false
+		if !s.digits() {
+			return nil, errJSON
+		}
+	}
+	if s.at('e') || s.at('E') {
+		s.pos++
+		whole = false
+		if s.at('+') || s.at('-') {
+			s.pos++
+		}
+		if !s.digits() {
+			return nil, errJSON
+		}
+	}
+	text := s.text[start:s.pos]
+	if whole {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return json.Number(text), nil
+}
+
+func (s *scanner) at(c byte) bool { return s.pos < len(s.text) && s.text[s.pos] == c }
+
+// digits consumes at least one digit.
+func (s *scanner) digits() bool {
+	start := s.pos
+	for s.pos < len(s.text) && s.text[s.pos] >= '0' && s.text[s.pos] <= '9' {
+		s.pos++
+	}
+	return s.pos > start
+}
+
+// str reads a string; the quote comes next.
+func (s *scanner) str() (string, error) {
+	s.pos++
+	start := s.pos
+	for ; s.pos < len(s.text); s.pos++ {
+		switch c := s.text[s.pos]; {
+		case c == '"':
+			out := s.text[start:s.pos]
+			s.pos++
+			return out, nil
+		case c == '\\':
+			return s.escaped(start)
+		case c < 0x20:
+			return "", errJSON
+		}
+	}
+	return "", errJSON
+}
+
+// escaped reads the rest of a string that began at start, from its first
+// escape on.
+func (s *scanner) escaped(start int) (string, error) {
+	out := make([]byte, 0, len(s.text)-start)
+	out = append(out, s.text[start:s.pos]...)
+	for s.pos < len(s.text) {
+		c := s.text[s.pos]
+		s.pos++
+		switch {
+		case c == '"':
+			return string(out), nil
+		case c < 0x20:
+			return "", errJSON
+		case c != '\\':
+			out = append(out, c)
+		default:
+			r, err := s.escape()
+			if err != nil {
+				return "", err
+			}
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return "", errJSON
+}
+
+// escape reads what follows a backslash. A surrogate without its other half
+// becomes U+FFFD, as in encoding/json.
+func (s *scanner) escape() (rune, error) {
+	if s.pos >= len(s.text) {
+		return 0, errJSON
+	}
+	c := s.text[s.pos]
+	s.pos++
+	switch c {
+	case '"', '\\', '/':
+		return rune(c), nil
+	case 'b':
+		return '\b', nil
+	case 'f':
+		return '\f', nil
+	case 'n':
+		return '\n', nil
+	case 'r':
+		return '\r', nil
+	case 't':
+		return '\t', nil
+	case 'u':
+		return s.unicode()
+	}
+	return 0, errJSON
+}
+
+func (s *scanner) unicode() (rune, error) {
+	r, ok := s.hex4(s.pos)
+	if !ok {
+		return 0, errJSON
+	}
+	s.pos += 4
+	if !utf16.IsSurrogate(r) {
+		return r, nil
+	}
+	if strings.HasPrefix(s.text[s.pos:], `\u`) {
+		if low, ok := s.hex4(s.pos + 2); ok {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				s.pos += 6
+				return pair, nil
+			}
+		}
+	}
+	return utf8.RuneError, nil
+}
+
+func (s *scanner) hex4(at int) (rune, bool) {
+	if at+4 > len(s.text) {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s.text[at:at+4], 16, 16)
+	return rune(n), err == nil
+}

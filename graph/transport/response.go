@@ -1,0 +1,194 @@
+package transport
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/internal/fault"
+)
+
+// mediaType is the form of an answer, as the GraphQL-over-HTTP draft names them.
+// They differ in the status of a request that was refused before it ran: 200
+// under JSON, which old clients expect, 4xx and 5xx under GraphQLResponse.
+type mediaType int
+
+const (
+	jsonType mediaType = iota
+	graphqlResponse
+	eventStreamType
+)
+
+// header values, shared: net/http does not write to them
+var contentTypes = [...][]string{
+	jsonType:        {"application/json; charset=utf-8"},
+	graphqlResponse: {"application/graphql-response+json; charset=utf-8"},
+	eventStreamType: {"text/event-stream; charset=utf-8"},
+}
+
+var noStore = []string{"no-store"}
+
+// accepted picks the media type the client likes best, the first of several it
+// likes as much; application/json when it does not say, or names nothing known.
+func accepted(accept string) mediaType {
+	switch accept {
+	case "", "*/*", "application/json":
+		return jsonType
+	case "application/graphql-response+json":
+		return graphqlResponse
+	case "text/event-stream":
+		return eventStreamType
+	}
+	best, bestQ := jsonType, 0.0
+	for part := range strings.SplitSeq(accept, ",") {
+		name, params, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		q := 1.0
+		if text, ok := params["q"]; ok {
+			if q, err = strconv.ParseFloat(text, 64); err != nil {
+				continue
+			}
+		}
+		kind := jsonType
+		switch name {
+		case "application/graphql-response+json":
+			kind = graphqlResponse
+		case "text/event-stream":
+			kind = eventStreamType
+		case "application/json", "application/*", "*/*":
+		default:
+			continue
+		}
+		if q > bestQ {
+			best, bestQ = kind, q
+		}
+	}
+	return best
+}
+
+// buffers holds answers while they are put together.
+var buffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, 2048)
+	return &b
+}}
+
+const maxKeptBuffer = 64 << 10 // bytes; larger answers are rare and not kept
+
+func keepBuffer(b *[]byte) {
+	if cap(*b) <= maxKeptBuffer {
+		buffers.Put(b)
+	}
+}
+
+// appendResponse renders an answer. Data is JSON already and copied as it is.
+// An answer without data has no "data" member: the request was refused before
+// it ran.
+func appendResponse(b []byte, r *graphql.Response) []byte {
+	b = append(b, '{')
+	comma := false
+	if len(r.Errors) > 0 {
+		b = append(b, `"errors":`...)
+		b = appendJSON(b, r.Errors)
+		comma = true
+	}
+	if r.Data != nil {
+		if comma {
+			b = append(b, ',')
+		}
+		b = append(b, `"data":`...)
+		b = append(b, r.Data...)
+		comma = true
+	}
+	if len(r.Extensions) > 0 {
+		if comma {
+			b = append(b, ',')
+		}
+		b = append(b, `"extensions":`...)
+		b = appendExtensions(b, r.Extensions)
+	}
+	return append(b, '}')
+}
+
+func appendExtensions(b []byte, extensions map[string]any) []byte {
+	b = append(b, '{')
+	first := true
+	for key, v := range extensions {
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = appendJSON(b, key)
+		b = append(b, ':')
+		if raw, ok := v.(json.RawMessage); ok {
+			b = append(b, raw...)
+			continue
+		}
+		b = appendJSON(b, v)
+	}
+	return append(b, '}')
+}
+
+func appendJSON(b []byte, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return append(b, "null"...)
+	}
+	return append(b, text...)
+}
+
+// writeResponse answers a request. A nil response means that the client left.
+func writeResponse(w http.ResponseWriter, kind mediaType, status int, resp *graphql.Response) {
+	if resp == nil {
+		return
+	}
+	buf := buffers.Get().(*[]byte)
+	defer keepBuffer(buf)
+	*buf = appendResponse((*buf)[:0], resp)
+	if kind == eventStreamType {
+		kind = graphqlResponse // refused before the stream began
+	}
+	h := w.Header()
+	h["Content-Type"] = contentTypes[kind]
+	h["Cache-Control"] = noStore
+	h.Set("Content-Length", strconv.Itoa(len(*buf)))
+	w.WriteHeader(status)
+	_, _ = w.Write(*buf) // the client may be gone; nobody is left to tell
+}
+
+// statusOf is the status of an answer: 200 once an operation ran.
+func statusOf(kind mediaType, resp *graphql.Response) int {
+	if resp == nil || resp.Data != nil || kind == jsonType || len(resp.Errors) == 0 {
+		return http.StatusOK
+	}
+	return statusOfCode(codeOf(resp.Errors[0]))
+}
+
+func codeOf(err *gqlerror.Error) string {
+	code, _ := err.Extensions["code"].(string)
+	return code
+}
+
+func statusOfCode(code string) int {
+	switch fault.Code(code) {
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.RateLimited:
+		return http.StatusTooManyRequests
+	case fault.Overloaded, fault.Unavailable, fault.Timeout:
+		return http.StatusServiceUnavailable
+	case fault.Internal:
+		return http.StatusInternalServerError
+	default:
+		return http.StatusBadRequest
+	}
+}

@@ -1,0 +1,170 @@
+package transport_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/graph/guard"
+	"seckill/graph/transport"
+	"seckill/graph/transport/internal/testschema"
+	"seckill/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a running server over the test schema.
+type fixture struct {
+	t        testing.TB
+	resolver *testschema.Resolver
+	sockets  *transport.Sockets
+	server   *httptest.Server
+	client   *http.Client
+}
+
+type setupOptions struct {
+	production bool
+	guard      guard.Options
+	sockets    transport.SocketOptions
+	transport  transport.Options
+	http2      bool
+}
+
+type userKey struct{}
+
+// authenticate understands tokens "user:<name>[:<lifetime>]".
+func authenticate(ctx context.Context, token string) (transport.Caller, error) {
+	parts := strings.Split(token, ":")
+	if parts[0] != "user" {
+		return transport.Caller{}, fault.New(fault.Unauthenticated, "Sign in again.")
+	}
+	c := transport.Caller{
+		Context: context.WithValue(ctx, userKey{}, parts[1]),
+		User:    uuid.NewSHA1(uuid.NameSpaceOID, []byte(parts[1])),
+		Session: uuid.NewSHA1(uuid.NameSpaceURL, []byte(parts[1])),
+	}
+	if len(parts) > 2 {
+		d, err := time.ParseDuration(parts[2])
+		if err != nil {
+			return transport.Caller{}, err
+		}
+		c.ExpiresAt = time.Now().Add(d)
+	}
+	return c, nil
+}
+
+func setup(t testing.TB, o setupOptions) *fixture {
+	t.Helper()
+	f := &fixture{t: t, resolver: &testschema.Resolver{}}
+	f.resolver.Viewer = func(ctx context.Context) string {
+		name, _ := ctx.Value(userKey{}).(string)
+		return name
+	}
+	schema := testschema.NewExecutableSchema(testschema.Config{Resolvers: f.resolver})
+	o.guard.Schema = schema.Schema()
+	o.guard.Introspection = !o.production
+	g, err := guard.New(o.guard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sockets = transport.NewSockets(o.sockets)
+	opts := o.transport
+	opts.Schema, opts.Guard, opts.Sockets = schema, g, f.sockets
+	opts.Development = !o.production
+	if opts.Authenticate == nil {
+		opts.Authenticate = authenticate
+	}
+	f.server = httptest.NewUnstartedServer(transport.NewHandler(opts))
+	if o.http2 {
+		f.server.EnableHTTP2 = true
+		f.server.StartTLS()
+	} else {
+		f.server.Start()
+	}
+	f.client = f.server.Client()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := f.sockets.Drain(ctx); err != nil {
+			t.Errorf("drain: %v", err)
+		}
+		f.client.CloseIdleConnections()
+		f.server.Close()
+	})
+	return f
+}
+
+// answer is a response with its body read.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+type edit func(*http.Request)
+
+func header(key, value string) edit {
+	return func(r *http.Request) { r.Header.Set(key, value) }
+}
+
+var wantGraphQL = header("Accept", "application/graphql-response+json")
+
+func (f *fixture) do(method, url, body string, edits ...edit) answer {
+	f.t.Helper()
+	r, err := http.NewRequestWithContext(f.t.Context(), method, f.server.URL+url, strings.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, e := range edits {
+		e(r)
+	}
+	resp, err := f.client.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(text)}
+}
+
+func (f *fixture) post(body string, edits ...edit) answer {
+	f.t.Helper()
+	return f.do(http.MethodPost, "/graphql", body, edits...)
+}
+
+// query posts a document with variables given as JSON.
+func (f *fixture) query(document, variables string, edits ...edit) answer {
+	f.t.Helper()
+	if variables == "" {
+		variables = "null"
+	}
+	return f.post(fmt.Sprintf(`{"query":%q,"variables":%s}`, document, variables), edits...)
+}
+
+func (a answer) expect(t testing.TB, status int, body string) {
+	t.Helper()
+	if a.status != status || a.body != body {
+		t.Errorf("got %d %s\nwant %d %s", a.status, a.body, status, body)
+	}
+}
+
+func (a answer) contains(t testing.TB, status int, part string) {
+	t.Helper()
+	if a.status != status || !strings.Contains(a.body, part) {
+		t.Errorf("got %d %s\nwant %d …%s…", a.status, a.body, status, part)
+	}
+}

@@ -1,0 +1,216 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// socket is one graphql-transport-ws connection. It has one goroutine that
+// reads, and one for each stream; nothing waits on its behalf: the init
+// time-out, pings and the token's end are timers.
+type socket struct {
+	h       *Handler
+	conn    *websocket.Conn
+	ctx     context.Context // of everything the socket runs; cancelled when it closes
+	cancel  context.CancelFunc
+	headers http.Header // the few that operations look at
+
+	// of the reading goroutine
+	acked  bool
+	caller Caller
+	frames bucket
+
+	mu      sync.Mutex // held while writing, so that nothing follows the end of a stream or of the socket
+	closing bool       // guarded by mu
+	streams map[string]*stream
+	clock   *time.Timer // guarded by mu: the init time-out, then the next ping
+	expiry  *time.Timer // guarded by mu: the token's end; nil without a token
+}
+
+// serveSocket upgrades the request and returns; the socket lives on.
+func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
+	opts := h.opts.Sockets.opts
+	if !originAllowed(r, opts.Origins) {
+		refuse(w, r, &badRequest{http.StatusForbidden, "This origin is not allowed."})
+		return
+	}
+	s := &socket{h: h, streams: map[string]*stream{}, headers: http.Header{}}
+	if err := h.opts.Sockets.admits(); err != nil {
+		h.writeFault(r.Context(), w, graphqlResponse, err)
+		return
+	}
+	protocols := offered(r)
+	known := slices.Contains(protocols, subprotocol)
+	speak := subprotocol
+	if !known && len(protocols) > 0 {
+		speak = protocols[0] // without an answer the client would never see the close code
+	}
+	s.frames = newBucket(opts.FrameRate, opts.FrameBurst)
+	conn, err := websocket.Accept(&upgradeWriter{w, opts.WriteTimeout}, r, &websocket.AcceptOptions{
+		Subprotocols:       []string{speak},
+		InsecureSkipVerify: true, // the origin was checked above
+		OnPingReceived:     s.onPing,
+	})
+	if err != nil {
+		return // the refusal is written
+	}
+	conn.SetReadLimit(opts.MaxFrame)
+	s.conn = conn
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
+	for _, name := range []string{"Accept-Language", "Authorization"} {
+		if v := r.Header.Get(name); v != "" {
+			s.headers.Set(name, v)
+		}
+	}
+	// the request, its buffers and net/http's goroutine go; the socket stays
+	go s.live(known)
+}
+
+// live runs the socket to its end.
+func (s *socket) live(known bool) {
+	defer s.end()
+	if err := s.h.opts.Sockets.enter(s); err != nil {
+		s.shut(closeServiceRestart, reasonServerRestarting)
+		return
+	}
+	if !known {
+		s.shut(closeBadSubprotocol, "Subprotocol not acceptable")
+		return
+	}
+	s.mu.Lock()
+	s.clock = time.AfterFunc(s.h.opts.Sockets.opts.InitTimeout, func() {
+		s.shut(closeInitTimeout, "Connection initialisation timeout")
+	})
+	s.mu.Unlock()
+	for s.read() {
+	}
+}
+
+// read handles one message. It reports whether the socket goes on.
+func (s *socket) read() bool {
+	kind, data, err := s.conn.Read(context.Background())
+	switch {
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		s.shut(websocket.StatusMessageTooBig, "Frame too large")
+		return false
+	case err != nil:
+		return false
+	case s.acked && !s.frames.take(time.Now()):
+		s.shut(closeTooMany, "Too many messages")
+		return false
+	case kind != websocket.MessageText:
+		s.shut(closeBadRequest, "Invalid message")
+		return false
+	}
+	return s.handle(string(data))
+}
+
+// onPing counts a client's pings as frames. It runs inside read.
+func (s *socket) onPing(context.Context, []byte) bool {
+	if s.frames.take(time.Now()) {
+		return true
+	}
+	go s.shut(closeTooMany, "Too many messages")
+	return false
+}
+
+// end lets go of everything the socket held.
+func (s *socket) end() {
+	if v := recover(); v != nil {
+		s.h.opts.Log.ErrorContext(s.ctx, "socket", slog.Any("error", s.h.opts.Recover(s.ctx, v)))
+	}
+	s.mu.Lock()
+	s.closing = true
+	for _, t := range []*time.Timer{s.clock, s.expiry} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	s.mu.Unlock()
+	s.cancel()
+	_ = s.conn.CloseNow() // closed already, in most cases
+	s.h.opts.Sockets.leave(s)
+}
+
+// shut closes with a code. Once it began, nothing else is written: a stream
+// that ends because of it sends no "complete", which a client would take for
+// the end.
+func (s *socket) shut(code websocket.StatusCode, reason string) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return
+	}
+	s.closing = true
+	s.mu.Unlock()
+	s.cancel()
+	_ = s.conn.Close(code, reason) // an error means that the client is gone
+}
+
+// write sends a frame unless the socket closes. mu is held. A client that does
+// not take it in time is gone.
+func (s *socket) write(frame []byte) bool {
+	if s.closing {
+		return false
+	}
+	if err := s.conn.Write(context.Background(), websocket.MessageText, frame); err != nil {
+		s.closing = true
+		s.cancel()
+		_ = s.conn.CloseNow()
+		return false
+	}
+	return true
+}
+
+// send is write for what belongs to no stream.
+func (s *socket) send(frame string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.write([]byte(frame))
+}
+
+// ping asks the client whether it still reads, and comes back later if it does.
+// It runs on its timer's goroutine.
+func (s *socket) ping() {
+	opts := s.h.opts.Sockets.opts
+	ctx, cancel := context.WithTimeout(s.ctx, opts.PingTimeout)
+	defer cancel()
+	if err := s.conn.Ping(ctx); err != nil {
+		s.cancel()
+		_ = s.conn.CloseNow()
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closing {
+		s.clock.Reset(opts.PingEvery)
+	}
+}
+
+// bucket counts frames: so many a second, so many at once.
+type bucket struct {
+	rate, burst float64
+	left        float64
+	last        time.Time
+}
+
+func newBucket(rate, burst int) bucket {
+	return bucket{rate: float64(rate), burst: float64(burst), left: float64(burst), last: time.Now()}
+}
+
+func (b *bucket) take(now time.Time) bool {
+	b.left = min(b.burst, b.left+now.Sub(b.last).Seconds()*b.rate)
+	b.last = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}

@@ -1,0 +1,272 @@
+package transport
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+)
+
+// Close codes of graphql-transport-ws and of this server. A graphql-ws client
+// comes back by itself after 4403, 4408 and 1012, and gives up after the others.
+const (
+	closeBadRequest        websocket.StatusCode = 4400
+	closeUnauthorized      websocket.StatusCode = 4401
+	closeForbidden         websocket.StatusCode = 4403
+	closeBadSubprotocol    websocket.StatusCode = 4406
+	closeInitTimeout       websocket.StatusCode = 4408
+	closeDuplicateID       websocket.StatusCode = 4409
+	closeTooMany           websocket.StatusCode = 4429
+	closeInternal          websocket.StatusCode = 4500
+	closeServiceRestart                         = websocket.StatusServiceRestart
+	subprotocol                                 = "graphql-transport-ws"
+	maxSocketIDLength                           = 128 // bytes; clients use small numbers or UUIDs
+	reasonTokenExpired                          = "Token expired"
+	reasonSessionEnded                          = "Session ended"
+	reasonServerRestarting                      = "Server restarting"
+)
+
+// SocketOptions bound sockets and streams. Zero fields take the default in
+// brackets.
+type SocketOptions struct {
+	MaxSockets   int           // sockets and SSE streams of the process [50,000]
+	MaxPerUser   int           // sockets of one signed-in user [3]
+	MaxStreams   int           // streams of one socket, SSE streams of one user [20]
+	MaxFrame     int64         // bytes of one frame [16 kB]
+	FrameRate    int           // frames a second from one client [20]
+	FrameBurst   int           // frames at once: a client that resumes sends all its streams [FrameRate + 10]
+	InitTimeout  time.Duration // from the upgrade to connection_init [5 s]
+	WriteTimeout time.Duration // of one write; then the client counts as gone [5 s]
+	PingEvery    time.Duration // pause between pings [5 s]
+	PingTimeout  time.Duration // from ping to pong [4 s]
+	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
+	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
+}
+
+func (o SocketOptions) withDefaults() SocketOptions {
+	setDefault(&o.MaxSockets, 50_000)
+	setDefault(&o.MaxPerUser, 3)
+	setDefault(&o.MaxStreams, 20)
+	setDefault(&o.MaxFrame, 16<<10)
+	setDefault(&o.FrameRate, 20)
+	setDefault(&o.FrameBurst, o.FrameRate+10)
+	setDefault(&o.InitTimeout, 5*time.Second)
+	setDefault(&o.WriteTimeout, writeWait)
+	setDefault(&o.PingEvery, 5*time.Second)
+	setDefault(&o.PingTimeout, 4*time.Second)
+	setDefault(&o.DrainWindow, 5*time.Second)
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// member is an open socket or SSE stream.
+type member interface {
+	// shut ends it. It may block for as long as two writes may take.
+	shut(code websocket.StatusCode, reason string)
+}
+
+// Sockets knows every open socket and SSE stream of the process: it bounds
+// them, closes those of a session or user that signed out, and drains them all
+// when the server stops. It is safe for concurrent use.
+type Sockets struct {
+	opts SocketOptions
+
+	mu       sync.Mutex
+	members  map[member]Caller      // guarded by mu
+	users    map[uuid.UUID][]member // guarded by mu; signed-in members only
+	draining bool                   // guarded by mu
+	idle     chan struct{}          // guarded by mu: closed when a drain has emptied members; nil otherwise
+}
+
+// NewSockets returns an empty registry.
+func NewSockets(opts SocketOptions) *Sockets {
+	return &Sockets{opts: opts.withDefaults(), members: map[member]Caller{}, users: map[uuid.UUID][]member{}}
+}
+
+// Count returns how many sockets and SSE streams are open.
+func (r *Sockets) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.members)
+}
+
+// CloseSession ends what one session has open, at once, because it was signed
+// out.
+func (r *Sockets) CloseSession(user, session uuid.UUID) {
+	r.closeWhere(user, func(c Caller) bool { return c.Session == session })
+}
+
+// CloseUser ends everything that a user has open, at once.
+func (r *Sockets) CloseUser(user uuid.UUID) {
+	r.closeWhere(user, func(Caller) bool { return true })
+}
+
+func (r *Sockets) closeWhere(user uuid.UUID, match func(Caller) bool) {
+	var hit []member
+	r.mu.Lock()
+	for _, m := range r.users[user] {
+		if match(r.members[m]) {
+			hit = append(hit, m)
+		}
+	}
+	r.mu.Unlock()
+	for _, m := range hit {
+		go m.shut(closeForbidden, reasonSessionEnded) // a client that does not read must not hold the others up
+	}
+}
+
+// Drain refuses new sockets, closes all open ones with 1012, spread over the
+// drain window so that their clients do not come back all at once, and returns
+// when the last is gone or ctx ends.
+func (r *Sockets) Drain(ctx context.Context) error {
+	r.mu.Lock()
+	r.draining = true
+	if r.idle == nil {
+		r.idle = make(chan struct{})
+	}
+	idle := r.idle
+	window := r.opts.DrainWindow
+	if deadline, ok := ctx.Deadline(); ok {
+		window = min(window, time.Until(deadline)/2)
+	}
+	timers := make([]*time.Timer, 0, len(r.members))
+	for m := range r.members {
+		delay := time.Duration(rand.Int64N(int64(max(window, 1)))) //nolint:gosec // jitter, not a secret
+		timers = append(timers, time.AfterFunc(delay, func() { m.shut(closeServiceRestart, reasonServerRestarting) }))
+	}
+	r.signalIdle()
+	r.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		for _, t := range timers {
+			t.Stop()
+		}
+		return ctx.Err()
+	}
+}
+
+// admits says whether another socket may be opened.
+func (r *Sockets) admits() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.room()
+}
+
+// enter notes a socket or stream that is open; its caller is not known yet.
+func (r *Sockets) enter(m member) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.room(); err != nil {
+		return err
+	}
+	r.members[m] = Caller{}
+	return nil
+}
+
+// room says whether there is room for one more. mu is held.
+func (r *Sockets) room() error {
+	switch {
+	case r.draining:
+		return fault.New(fault.Unavailable, reasonServerRestarting)
+	case len(r.members) >= r.opts.MaxSockets:
+		return fault.New(fault.Overloaded, "Too many connections.")
+	}
+	return nil
+}
+
+// claim notes whose a member is. It reports false when the user has too many of
+// that kind already.
+func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) bool {
+	if c.User == uuid.Nil {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, other := range r.users[c.User] {
+		if same(other) {
+			n++
+		}
+	}
+	if n >= limit {
+		return false
+	}
+	r.members[m] = Caller{User: c.User, Session: c.Session}
+	r.users[c.User] = append(r.users[c.User], m)
+	return true
+}
+
+// leave forgets a member.
+func (r *Sockets) leave(m member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, known := r.members[m]
+	if !known {
+		return
+	}
+	delete(r.members, m)
+	if c.User != uuid.Nil {
+		list := r.users[c.User]
+		for i, other := range list {
+			if other == m {
+				list[i] = list[len(list)-1]
+				list[len(list)-1] = nil
+				list = list[:len(list)-1]
+				break
+			}
+		}
+		if len(list) == 0 {
+			delete(r.users, c.User)
+		} else {
+			r.users[c.User] = list
+		}
+	}
+	r.signalIdle()
+}
+
+// signalIdle ends a drain that has nothing left to wait for. mu is held.
+func (r *Sockets) signalIdle() {
+	if r.draining && len(r.members) == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// eventStream is an SSE stream as a member.
+type eventStream struct{ cancel context.CancelCauseFunc }
+
+func (s *eventStream) shut(_ websocket.StatusCode, reason string) {
+	s.cancel(fault.New(fault.Unavailable, reason))
+}
+
+// joinStream admits an SSE stream and ends it when the token lapses. The
+// function returned must be called when the stream is over.
+func (r *Sockets) joinStream(c Caller, cancel context.CancelCauseFunc) (left func(), err error) {
+	s := &eventStream{cancel: cancel}
+	if err := r.enter(s); err != nil {
+		return nil, err
+	}
+	isStream := func(m member) bool { _, ok := m.(*eventStream); return ok }
+	if !r.claim(s, c, r.opts.MaxStreams, isStream) {
+		r.leave(s)
+		return nil, fault.New(fault.RateLimited, "Too many streams are open.")
+	}
+	if c.ExpiresAt.IsZero() {
+		return func() { r.leave(s) }, nil
+	}
+	expiry := time.AfterFunc(time.Until(c.ExpiresAt), func() { s.shut(closeForbidden, reasonTokenExpired) })
+	return func() { expiry.Stop(); r.leave(s) }, nil
+}

@@ -1,0 +1,158 @@
+package transport
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+)
+
+// writeWait is how long one write may take before the reader counts as gone.
+const writeWait = 5 * time.Second
+
+// serveEvents answers one operation as a stream of server-sent events, as
+// graphql-sse's protocol says for distinct connections: "next" for each result,
+// "complete" at the end. A stream that the server ends (expiry, sign-out,
+// drain) closes without "complete", so that the client comes back.
+func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(*http.Request) (*graphql.RawParams, error)) {
+	params, err := read(r)
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	ctx := graphql.StartOperationTrace(r.Context())
+	caller, err := h.authenticate(ctx, r.Header.Get("Authorization"))
+	if err != nil {
+		h.writeFault(ctx, w, graphqlResponse, err)
+		return
+	}
+	params.Headers = r.Header
+	op, refusal := h.prepare(caller.Context, params)
+	if refusal == nil && r.Method == http.MethodGet && op.Operation.Operation == ast.Mutation {
+		w.Header().Set("Allow", "POST")
+		refuse(w, r, &badRequest{http.StatusMethodNotAllowed, "Mutations cannot be sent by GET."})
+		return
+	}
+	streamCtx, cancel := context.WithCancelCause(caller.Context)
+	defer cancel(nil)
+	left, err := h.opts.Sockets.joinStream(caller, cancel)
+	if err != nil {
+		h.writeFault(ctx, w, graphqlResponse, err)
+		return
+	}
+	defer left()
+	e := newEvents(w, h.opts.KeepAlive, func() { cancel(nil) })
+	defer e.close()
+	if refusal != nil {
+		e.next(refusal)
+		e.complete()
+		return
+	}
+	h.pump(streamCtx, e, op)
+}
+
+// pump runs the operation and writes what it yields.
+func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationContext) {
+	responses, opCtx := h.exec.DispatchOperation(ctx, op)
+	for {
+		resp := responses(opCtx)
+		if ctx.Err() != nil {
+			return
+		}
+		if resp == nil {
+			e.complete()
+			return
+		}
+		if !e.next(resp) {
+			return
+		}
+	}
+}
+
+// events writes server-sent events. The keep-alive runs on a timer's goroutine:
+// it takes the same lock as everything else and finds done set once the handler
+// left, so that nothing is ever written to a finished response.
+type events struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	pause time.Duration
+	gone  func() // told when a write failed
+	timer *time.Timer
+
+	mu   sync.Mutex
+	done bool // guarded by mu: the handler left or a write failed
+}
+
+func newEvents(w http.ResponseWriter, pause time.Duration, gone func()) *events {
+	e := &events{w: w, rc: http.NewResponseController(w), pause: pause, gone: gone}
+	h := w.Header()
+	h["Content-Type"] = contentTypes[eventStreamType]
+	h["Cache-Control"] = noStore
+	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.timer = time.AfterFunc(pause, e.keepAlive)
+	w.WriteHeader(http.StatusOK)
+	e.write([]byte(":\n\n"))
+	return e
+}
+
+// write sends a piece at once. mu is held. It reports whether the client is
+// still there.
+func (e *events) write(piece []byte) bool {
+	if e.done {
+		return false
+	}
+	// not every writer has deadlines; the server's own then holds
+	_ = e.rc.SetWriteDeadline(time.Now().Add(writeWait))
+	_, err := e.w.Write(piece)
+	if err == nil {
+		err = e.rc.Flush()
+	}
+	if err != nil {
+		e.done = true
+		e.gone()
+		return false
+	}
+	// a quiet stream must not run into the deadline of its last write
+	_ = e.rc.SetWriteDeadline(time.Time{})
+	return true
+}
+
+func (e *events) keepAlive() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.write([]byte(":\n\n")) {
+		e.timer.Reset(e.pause)
+	}
+}
+
+func (e *events) next(resp *graphql.Response) bool {
+	buf := buffers.Get().(*[]byte)
+	defer keepBuffer(buf)
+	*buf = append((*buf)[:0], "event: next\ndata: "...)
+	*buf = appendResponse(*buf, resp)
+	*buf = append(*buf, "\n\n"...)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ok := e.write(*buf)
+	e.timer.Reset(e.pause)
+	return ok
+}
+
+func (e *events) complete() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write([]byte("event: complete\ndata:\n\n"))
+}
+
+// close waits for a keep-alive that is being written and forbids the next.
+func (e *events) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.done = true
+	e.timer.Stop()
+}

@@ -1,0 +1,103 @@
+package transport
+
+import (
+	"context"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/internal/fault"
+)
+
+// stream is one operation on a socket.
+type stream struct {
+	s      *socket
+	id     string
+	ctx    context.Context
+	cancel context.CancelFunc
+	over   bool // guarded by s.mu: nothing more may be sent under this id
+}
+
+func newStream(s *socket, id string) *stream {
+	st := &stream{s: s, id: id}
+	st.ctx, st.cancel = context.WithCancel(graphql.StartOperationTrace(s.caller.Context))
+	return st
+}
+
+// run executes the operation and sends what it yields.
+func (st *stream) run(params *graphql.RawParams) {
+	defer st.cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			st.refuse(st.s.h.opts.Recover(st.ctx, v))
+		}
+	}()
+	op, refusal := st.s.h.prepare(st.ctx, params)
+	if refusal != nil {
+		st.finish("error", refusal.Errors)
+		return
+	}
+	if op.Operation.Operation == ast.Mutation {
+		st.refuse(fault.New(fault.BadInput, "Send mutations by POST."))
+		return
+	}
+	responses, ctx := st.s.h.exec.DispatchOperation(st.ctx, op)
+	for {
+		resp := responses(ctx)
+		switch {
+		case st.ctx.Err() != nil:
+			return
+		case resp == nil:
+			st.finish("complete", nil)
+			return
+		case resp.Data == nil && len(resp.Errors) > 0:
+			st.finish("error", resp.Errors) // it was refused before it ran
+			return
+		}
+		if !st.next(resp) {
+			return
+		}
+	}
+}
+
+// next sends one result.
+func (st *stream) next(resp *graphql.Response) bool {
+	buf := buffers.Get().(*[]byte)
+	defer keepBuffer(buf)
+	*buf = append((*buf)[:0], `{"type":"next","id":`...)
+	*buf = appendJSON(*buf, st.id)
+	*buf = append(*buf, `,"payload":`...)
+	*buf = appendResponse(*buf, resp)
+	*buf = append(*buf, '}')
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	return !st.over && st.s.write(*buf)
+}
+
+// finish sends the last message of the stream and frees its id.
+func (st *stream) finish(kind string, errs gqlerror.List) {
+	frame := append([]byte(nil), `{"type":"`+kind+`","id":`...)
+	frame = appendJSON(frame, st.id)
+	if errs != nil {
+		frame = append(frame, `,"payload":`...)
+		frame = appendJSON(frame, errs)
+	}
+	frame = append(frame, '}')
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.over {
+		return
+	}
+	st.over = true
+	if st.s.streams[st.id] == st {
+		delete(st.s.streams, st.id)
+	}
+	st.s.write(frame)
+}
+
+// refuse ends the stream with a fault.
+func (st *stream) refuse(err error) {
+	st.cancel()
+	st.finish("error", st.s.h.faultResponse(st.ctx, err).Errors)
+}

@@ -1,0 +1,105 @@
+package transport
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Buffers of one socket. net/http's own, 4 kB each way, are dropped at the
+// upgrade: an idle socket needs neither. A frame that is larger than the write
+// buffer costs a second system call.
+const (
+	readBuffer  = 256  // bytes
+	writeBuffer = 1024 // bytes
+)
+
+// upgradeWriter stands between net/http and the websocket library: it hands over
+// a connection with small buffers and a write deadline, and keeps the library
+// from quoting request headers when it refuses an upgrade.
+type upgradeWriter struct {
+	http.ResponseWriter
+	writeTimeout time.Duration
+}
+
+// Write drops the library's error text; the status says enough.
+func (u *upgradeWriter) Write(p []byte) (int, error) { return len(p), nil }
+
+// Hijack takes the connection over.
+func (u *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := http.NewResponseController(u.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	early, err := rw.Reader.Peek(rw.Reader.Buffered())
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &deadlineConn{Conn: conn, timeout: u.writeTimeout}
+	if len(early) > 0 {
+		d.early = io.MultiReader(bytes.NewReader(bytes.Clone(early)), conn)
+	}
+	return d, bufio.NewReadWriter(bufio.NewReaderSize(d, readBuffer), bufio.NewWriterSize(d, writeBuffer)), nil
+}
+
+// deadlineConn bounds every write. Without it a client that stops reading holds
+// the writer, and everything that waits for it, for ever.
+type deadlineConn struct {
+	net.Conn
+	timeout time.Duration
+	early   io.Reader    // what the client sent before the upgrade was answered; nil = nothing
+	set     atomic.Int64 // when the deadline was last moved, Unix ns
+}
+
+func (c *deadlineConn) Read(p []byte) (int, error) {
+	if c.early != nil {
+		return c.early.Read(p)
+	}
+	return c.Conn.Read(p)
+}
+
+// Write moves the deadline when the last one is older than a tenth of the
+// time-out: moving it costs as much as the rest of a small write.
+func (c *deadlineConn) Write(p []byte) (int, error) {
+	now := time.Now()
+	if now.UnixNano()-c.set.Load() > int64(c.timeout/10) {
+		if err := c.SetWriteDeadline(now.Add(c.timeout)); err != nil {
+			return 0, err
+		}
+		c.set.Store(now.UnixNano())
+	}
+	return c.Conn.Write(p)
+}
+
+// originAllowed reports whether a page of that origin may open a socket: the
+// server's own pages, those listed, and clients that are no browser.
+func originAllowed(r *http.Request, allowed []string) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	if u, err := url.Parse(origin); err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+		return true
+	}
+	return slices.Contains(allowed, strings.ToLower(origin))
+}
+
+// offered lists the subprotocols that the client offers.
+func offered(r *http.Request) []string {
+	var out []string
+	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
