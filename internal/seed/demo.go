@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/ent/user"
+	"seckill/internal/auth"
 )
 
 // Times and rules of the demo's sales.
@@ -41,10 +41,10 @@ type DemoResult struct {
 func (s *Seeder) Demo(ctx context.Context) (*DemoResult, error) {
 	now := s.now()
 	result := &DemoResult{Users: []User{
-		{ID: s.NewID(), Account: "alice@demo.example", Name: "Alice", Role: user.RoleCUSTOMER},
-		{ID: s.NewID(), Account: "bob@demo.example", Name: "Bob", Role: user.RoleCUSTOMER},
-		{ID: s.NewID(), Account: "operator@demo.example", Name: "Olive (operator)", Role: user.RoleOPERATOR},
-		{ID: s.NewID(), Account: "admin@demo.example", Name: "Adam (administrator)", Role: user.RoleADMIN},
+		{ID: s.NewID(), Account: "alice@demo.example", Name: "Alice", Role: auth.Customer},
+		{ID: s.NewID(), Account: "bob@demo.example", Name: "Bob", Role: auth.Customer},
+		{ID: s.NewID(), Account: "operator@demo.example", Name: "Olive (operator)", Role: auth.Operator},
+		{ID: s.NewID(), Account: "admin@demo.example", Name: "Adam (administrator)", Role: auth.Admin},
 	}}
 	if err := s.createUsers(ctx, now, DemoPassword, result.Users); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/user"
+	"seckill/internal/auth"
 )
 
 // userBatch is how many users one transaction writes: seven values each stay
@@ -21,7 +22,7 @@ type User struct {
 	ID      uuid.UUID
 	Account string
 	Name    string
-	Role    user.Role
+	Role    auth.Role
 }
 
 // createLoadUsers writes n customers with one shared, random password. The tag
@@ -31,7 +32,7 @@ func (s *Seeder) createLoadUsers(ctx context.Context, now time.Time, tag string,
 	for i := range users {
 		users[i] = User{
 			ID: s.NewID(), Account: fmt.Sprintf("buyer%06d.%s@load.example", i+1, tag),
-			Name: fmt.Sprintf("Buyer %d", i+1), Role: user.RoleCUSTOMER,
+			Name: fmt.Sprintf("Buyer %d", i+1), Role: auth.Customer,
 		}
 	}
 	password := rand.Text()
@@ -53,7 +54,7 @@ func (s *Seeder) createUsers(ctx context.Context, now time.Time, password string
 			rows := make([]*ent.UserCreate, len(part))
 			for i, u := range part {
 				rows[i] = tx.User.Create().SetID(u.ID).SetAccount(u.Account).SetDisplayName(u.Name).
-					SetPasswordHash(hash).SetRole(u.Role).SetCreatedAt(now)
+					SetPasswordHash(hash).SetRole(user.Role(u.Role)).SetCreatedAt(now)
 			}
 			return tx.User.CreateBulk(rows...).Exec(ctx)
 		})

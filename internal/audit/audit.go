@@ -1,0 +1,153 @@
+// Package audit checks that a sale adds up: that the record in Postgres, the
+// gate in Redis and the messages between them tell the same story.
+//
+//	holders in Redis = live orders in Postgres
+//	                 + messages whose order is not written yet
+//	                 + failed tasks whose units are on their way back
+//
+// It reads and changes nothing. It owns no table and no key; it knows the
+// meaning of those that packages order and reservation own.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+)
+
+// The three stores cannot be read at one instant. While a sale runs, a reading
+// may catch an order between two of them; so one that does not add up is read
+// again, and only what stays is reported.
+const (
+	readings = 5
+	pause    = 300 * time.Millisecond
+)
+
+// ErrUnknownSale says that no sale has the id.
+var ErrUnknownSale = errors.New("no such sale")
+
+// Auditor checks sales.
+type Auditor struct {
+	DB    *postgres.DB
+	Redis *redisconn.Conn
+	Keys  reservation.Keys
+}
+
+// Report is the result for one sale. All figures are sums over its items.
+type Report struct {
+	SaleID   string   `json:"saleId"`
+	OK       bool     `json:"ok"`
+	Findings []string `json:"findings"` // one sentence each; empty when all adds up
+	Postgres Record   `json:"postgres"`
+	Redis    Gate     `json:"redis"`
+	Stream   Queue    `json:"stream"`
+}
+
+// Record is what Postgres says, in units; Orders counts the live ones.
+type Record struct {
+	Total     int `json:"total"`
+	Available int `json:"available"`
+	Held      int `json:"held"`
+	Sold      int `json:"sold"`
+	Orders    int `json:"orders"`
+}
+
+// Gate is what Redis says, in units.
+type Gate struct {
+	Stock    int `json:"stock"`
+	Reserved int `json:"reserved"`
+}
+
+// Queue counts the sale's messages that are not done with.
+type Queue struct {
+	Unread  int `json:"unread"`  // no worker has them
+	Pending int `json:"pending"` // a worker has them, or had
+	Dead    int `json:"dead"`    // set aside
+}
+
+// Sale checks one sale. The error says what could not be read; that something
+// does not add up is a finding.
+func (a *Auditor) Sale(ctx context.Context, sale uuid.UUID) (*Report, error) {
+	var report *Report
+	for try := range readings {
+		if try > 0 {
+			if err := wait(ctx); err != nil {
+				return nil, err
+			}
+		}
+		state, err := a.read(ctx, sale)
+		if err != nil {
+			return nil, err
+		}
+		report = state.report()
+		if report.OK {
+			break
+		}
+	}
+	return report, nil
+}
+
+// read takes one reading: the gates, the messages, Postgres, the gates again. A
+// holder of the first look whose message was done with in between has its order
+// by then; an order or message that is newer has its holder in the second look.
+func (a *Auditor) read(ctx context.Context, sale uuid.UUID) (*state, error) {
+	rows, err := a.readSale(ctx, sale)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{}
+	for _, row := range rows {
+		gate, err := a.readGate(ctx, sale, row.ID)
+		if err != nil {
+			return nil, err
+		}
+		s.items = append(s.items, &itemState{id: row.ID, gate: gate})
+	}
+	if err := a.readQueue(ctx, sale, s); err != nil {
+		return nil, err
+	}
+	if err := a.readRecord(ctx, sale, s); err != nil {
+		return nil, err
+	}
+	for _, it := range s.items {
+		if it.later, err = a.readGate(ctx, sale, it.id); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func wait(ctx context.Context) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("audit: %w", ctx.Err())
+	case <-timer.C:
+		return nil
+	}
+}
+
+// report compares and sums up.
+func (s *state) report() *Report {
+	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: s.findings(), Stream: s.queue}
+	r.OK = len(r.Findings) == 0
+	for _, it := range s.items {
+		r.Postgres.Total += it.row.Total
+		r.Postgres.Available += it.row.Available
+		r.Postgres.Held += it.row.Held
+		r.Postgres.Sold += it.row.Sold
+		r.Postgres.Orders += it.liveOrders()
+		r.Redis.Stock += it.gate.stock
+		r.Redis.Reserved += it.gate.reserved
+	}
+	return r
+}

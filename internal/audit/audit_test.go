@@ -1,0 +1,214 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/audit"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/stream"
+	"seckill/internal/testenv"
+)
+
+func TestASaleAddsUpAtEveryStepOfItsOrders(t *testing.T) {
+	t.Parallel()
+	embedded, err := postgres.OpenSQLite(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = embedded.Close() })
+	for name, db := range map[string]*postgres.DB{"postgres": testenv.Postgres(t), "sqlite": embedded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			everyStep(setup(t, db))
+		})
+	}
+}
+
+func everyStep(w *world) {
+	check := func(step string, record audit.Record, gate audit.Gate, queue audit.Queue) {
+		w.Helper()
+		want := &audit.Report{SaleID: id.Format(id.Sale, w.sale), OK: true, Findings: []string{}, Postgres: record, Redis: gate, Stream: queue}
+		got := w.audit()
+		if got.Findings == nil {
+			got.Findings = []string{}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			w.Errorf("%s (-want +got):\n%s", step, diff)
+		}
+	}
+	check("nothing bought", audit.Record{Total: 20, Available: 20}, audit.Gate{Stock: 20}, audit.Queue{})
+	w.buy(7)
+	check("seven bought, nobody reads", audit.Record{Total: 20, Available: 20}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 7})
+	w.work(4)
+	check("four written", audit.Record{Total: 20, Available: 16, Held: 4, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 3})
+	w.read(2)
+	check("two at a worker", audit.Record{Total: 20, Available: 16, Held: 4, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 1, Pending: 2})
+	w.pay(w.tasks[0])
+	check("one paid", audit.Record{Total: 20, Available: 16, Held: 3, Sold: 1, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 1, Pending: 2})
+}
+
+func TestTheJSONHasTheAgreedNames(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(audit.Report{SaleID: "sal_1", Findings: []string{"x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"saleId":"sal_1","ok":false,"findings":["x"],` +
+		`"postgres":{"total":0,"available":0,"held":0,"sold":0,"orders":0},` +
+		`"redis":{"stock":0,"reserved":0},"stream":{"unread":0,"pending":0,"dead":0}}`
+	if string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+}
+
+func TestAnUnknownSaleIsNoFinding(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	if _, err := w.auditor.Sale(t.Context(), id.New()); !errors.Is(err, audit.ErrUnknownSale) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAnotherSaleOfTheShardIsLeftOut(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	w.buy(2)
+	other := *w
+	other.sale = id.New()
+	other.sale[15] = w.sale[15] // the same shard, and so the same stream
+	w.must(w.redis.Cmd.XAdd(t.Context(), &redis.XAddArgs{
+		Stream: w.keys.Orders(w.shard()), Values: []any{"payload", `{"sale":"` + other.sale.String() + `"}`},
+	}).Err())
+	w.must(w.redis.Cmd.XAdd(t.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: []any{"garbage", "x"}}).Err())
+	if report := w.audit(); !report.OK || report.Stream.Unread != 2 {
+		t.Errorf("report is %+v", report)
+	}
+}
+
+func TestEveryWayNotToAddUpIsFound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		spoil func(w *world)
+		want  string
+	}{
+		"stock burnt in Redis": {func(w *world) {
+			w.must(w.redis.Cmd.HIncrBy(w.Context(), w.keys.Item(w.shard(), w.item), "stock", -1).Err())
+		}, "stock 12 + reserved 7 in Redis is not the 20 units that were loaded"},
+		"holder lost": {func(w *world) {
+			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[0].String()).Err())
+		}, "7 units are reserved in Redis, and its holders have 6"},
+		"order without holder": {func(w *world) {
+			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[0].String()).Err())
+		}, "1 live orders have no holder in Redis"},
+		"message without holder": {func(w *world) {
+			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[6].String()).Err())
+		}, "1 messages wait for units that nobody holds in Redis"},
+		"message lost": {func(w *world) {
+			w.must(w.redis.Cmd.XTrimMaxLen(w.Context(), w.keys.Orders(w.shard()), 0).Err())
+		}, "3 holders in Redis have neither an order nor a message"},
+		"acknowledged unwritten": {func(w *world) {
+			for _, entry := range w.read(1) {
+				w.must(w.redis.Cmd.XAck(w.Context(), w.keys.Orders(w.shard()), group, entry.ID).Err())
+			}
+		}, "1 holders in Redis have neither an order nor a message"},
+		"message set aside": {setAside, "1 messages were set aside before their tasks ended"},
+		"cancelled, not given back": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.Order.UpdateOneID(w.tasks[0]).SetStatus(entorder.StatusCANCELLED).Exec(ctx)
+			})
+		}, "1 holders in Redis belong to tasks that are over"},
+		"held and orders differ": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.SaleItem.UpdateOneID(w.item).AddAvailable(1).AddHeld(-1).Exec(ctx)
+			})
+		}, "3 units are held by its row, and 4 by unpaid orders"},
+		"ledger line missing": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				_, err := tx.StockMovement.Delete().Exec(ctx)
+				return err
+			})
+		}, "20 units are put on sale by its row, and 0 by the ledger"},
+		"task ended twice": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.OrderFailure.Create().SetID(w.tasks[0]).SetSaleID(w.sale).SetItemID(w.item).SetUserID(w.users[0]).
+					SetQuantity(1).SetCode("SOLD_OUT").SetReason("test").SetReservedAt(time.Now()).SetCreatedAt(time.Now()).Exec(ctx)
+			})
+		}, "1 tasks ended both as an order and as a failure"},
+		"over the limit": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.Sale.UpdateOneID(w.sale).SetPurchaseLimit(1).Exec(ctx)
+			})
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "limit", 1).Err())
+			w.bigOrder()
+		}, "1 orders exceed the purchase limit of their buyers"},
+		"gate lost": {func(w *world) {
+			w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Holders(w.shard(), w.item)).Err())
+		}, "it has no gate in Redis, although its sale is LIVE"},
+		"gate of an older time": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "epoch", 0).Err())
+		}, "its gate has epoch 0, and its sale epoch 1"},
+		"gate half built": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "gate", "loading").Err())
+		}, "its gate is being built"},
+		"holder garbled": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[0].String(), "x").Err())
+		}, "1 holders in Redis cannot be read"},
+		"stock added in Postgres alone": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.SaleItem.UpdateOneID(w.item).AddAvailable(5).AddTotal(5).Exec(ctx)
+			})
+		}, "20 units were loaded into Redis, and 25 are on sale"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, testenv.Postgres(t))
+			w.buy(7)
+			w.work(4)
+			test.spoil(w)
+			w.finds(test.want)
+		})
+	}
+}
+
+// setAside moves one message to the dead letters, as the worker's router does.
+func setAside(w *world) {
+	key := w.keys.Orders(w.shard())
+	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: w.redis.Cmd, Key: w.keys.DeadLetters(), Log: slog.New(slog.DiscardHandler)})
+	subscriber, err := stream.NewSubscriber(stream.SubscriberConfig{
+		Client: w.redis.NewBlocking(), Group: group, Consumer: "test", Batch: 1, Log: slog.New(slog.DiscardHandler),
+	})
+	w.must(err)
+	messages, err := subscriber.Subscribe(w.Context(), key)
+	w.must(err)
+	msg := <-messages
+	msg.Metadata.Set(middleware.PoisonedTopicKey, key)
+	msg.Metadata.Set(middleware.ReasonForPoisonedKey, "test")
+	w.must(letters.Publish("", msg))
+	msg.Ack()
+	w.must(subscriber.Close())
+}
+
+// bigOrder makes the first order one of two units.
+func (w *world) bigOrder() {
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		if _, err := tx.Order.Delete().Where(entorder.ID(w.tasks[0])).Exec(ctx); err != nil {
+			return err
+		}
+		now := time.Now()
+		return tx.Order.Create().SetID(w.tasks[0]).SetNumber("X1").SetSaleID(w.sale).SetItemID(w.item).SetUserID(w.users[0]).
+			SetBatchID(id.New()).SetQuantity(2).SetUnitPriceMinor(69900).SetCurrency("CNY").SetEpoch(1).
+			SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+	})
+}

@@ -1,0 +1,233 @@
+package audit
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+)
+
+// Kinds of ledger lines that no order causes.
+const (
+	movementOpen   order.Movement = "OPEN"   // stock put on sale
+	movementAdjust order.Movement = "ADJUST" // stock added or taken away by an operator; signed
+)
+
+// examples bounds how many ids a finding lists.
+const examples = 3
+
+// findings compares the three stores of every item.
+func (s *state) findings() []string {
+	f := findings{}
+	for _, it := range s.items {
+		f.item = id.Format(id.Item, it.id)
+		f.stockRow(it)
+		f.ledger(it)
+		f.limit(it, s.limit)
+		f.ends(it)
+		f.deadLetters(it)
+		if !it.gate.there {
+			if s.status.Loaded() {
+				f.add("it has no gate in Redis, although its sale is %s", s.status)
+			}
+			continue
+		}
+		f.gate(it, s.epoch)
+		f.holders(it)
+		f.withoutHolder(it)
+	}
+	return f.lines
+}
+
+// findings collects sentences about one item after the other.
+type findings struct {
+	item  string
+	lines []string
+}
+
+func (f *findings) add(format string, args ...any) {
+	f.lines = append(f.lines, "Item "+f.item+": "+fmt.Sprintf(format, args...)+".")
+}
+
+// tasks adds a finding about tasks, when there are any.
+func (f *findings) tasks(tasks []uuid.UUID, format string) {
+	if len(tasks) == 0 {
+		return
+	}
+	slices.SortFunc(tasks, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	names := make([]string, 0, examples)
+	for _, task := range tasks[:min(examples, len(tasks))] {
+		names = append(names, id.Format(id.Task, task))
+	}
+	if len(tasks) > examples {
+		names = append(names, "…")
+	}
+	f.add(format+" (%s)", len(tasks), strings.Join(names, ", "))
+}
+
+// stockRow checks the row of stock against the orders.
+func (f *findings) stockRow(it *itemState) {
+	row := it.row
+	if row.Available < 0 || row.Held < 0 || row.Sold < 0 || row.Available+row.Held+row.Sold != row.Total {
+		f.add("available %d + held %d + sold %d is not the total of %d", row.Available, row.Held, row.Sold, row.Total)
+	}
+	units := map[order.Status]int{}
+	for _, o := range it.orders {
+		units[o.status] += o.quantity
+	}
+	if held := units[order.PendingPayment]; held != row.Held {
+		f.add("%d units are held by its row, and %d by unpaid orders", row.Held, held)
+	}
+	// A refund gives the unit back by choice, so a refunded order may keep it sold.
+	least := units[order.Paid] + units[order.Refunding]
+	if row.Sold < least || row.Sold > least+units[order.Refunded] {
+		f.add("%d units are sold by its row, and %d by paid orders", row.Sold, least)
+	}
+}
+
+// ledger checks the row of stock, and the orders, against the movements.
+func (f *findings) ledger(it *itemState) {
+	units := func(kind order.Movement) int { return it.ledger[kind].units }
+	for _, c := range []struct {
+		name      string
+		row, book int
+	}{
+		{"put on sale", it.row.Total, units(movementOpen) + units(movementAdjust)},
+		{"held", it.row.Held, units(order.Hold) - units(order.Sell) - units(order.Release)},
+		{"sold", it.row.Sold, units(order.Sell) + units(order.Retake) - units(order.Restock)},
+	} {
+		if c.row != c.book {
+			f.add("%d units are %s by its row, and %d by the ledger", c.row, c.name, c.book)
+		}
+	}
+	all := 0
+	for _, o := range it.orders {
+		all += o.quantity
+	}
+	if hold := it.ledger[order.Hold]; hold.count != len(it.orders) || hold.units != all {
+		f.add("the ledger holds %d units for %d orders, and there are %d orders of %d units", hold.units, hold.count, len(it.orders), all)
+	}
+}
+
+// limit checks that nobody has more live orders' units than one person may.
+func (f *findings) limit(it *itemState, limit int) {
+	units := map[uuid.UUID]int{}
+	var over []uuid.UUID
+	for task, o := range it.orders {
+		if !o.status.IsLive() {
+			continue
+		}
+		if units[o.user] += o.quantity; units[o.user] > limit {
+			over = append(over, task)
+		}
+	}
+	f.tasks(over, "%d orders exceed the purchase limit of their buyers")
+}
+
+// ends checks that every task ended once.
+func (f *findings) ends(it *itemState) {
+	var twice []uuid.UUID
+	for task := range it.failures {
+		if _, ok := it.orders[task]; ok {
+			twice = append(twice, task)
+		}
+	}
+	f.tasks(twice, "%d tasks ended both as an order and as a failure")
+}
+
+func (f *findings) deadLetters(it *itemState) {
+	var lost []uuid.UUID
+	for task := range it.dead {
+		_, ordered := it.orders[task]
+		_, failed := it.failures[task]
+		if !ordered && !failed {
+			lost = append(lost, task)
+		}
+	}
+	f.tasks(lost, "%d messages were set aside before their tasks ended")
+}
+
+// gate checks the gate's own sums.
+func (f *findings) gate(it *itemState, epoch int64) {
+	g := it.gate
+	if g.state == reservation.GateLoading {
+		f.add("its gate is being built")
+		return
+	}
+	if g.epoch != epoch {
+		f.add("its gate has epoch %d, and its sale epoch %d", g.epoch, epoch)
+	}
+	if g.stock < 0 || g.reserved < 0 || g.stock+g.reserved != g.total {
+		f.add("stock %d + reserved %d in Redis is not the %d units that were loaded", g.stock, g.reserved, g.total)
+	}
+	if g.total != it.row.Total {
+		f.add("%d units were loaded into Redis, and %d are on sale", g.total, it.row.Total)
+	}
+	if g.malformed > 0 {
+		f.add("%d holders in Redis cannot be read", g.malformed)
+		return
+	}
+	held := 0
+	for _, h := range g.holders {
+		held += h.quantity
+	}
+	if held != g.reserved {
+		f.add("%d units are reserved in Redis, and its holders have %d", g.reserved, held)
+	}
+}
+
+// holders checks that each holder has a live order, a message that will become
+// one, or a failure whose unit is on its way back.
+func (f *findings) holders(it *itemState) {
+	var lost, stale, different []uuid.UUID
+	for user, h := range it.gate.holders {
+		o, ordered := it.orders[h.task]
+		fail, failed := it.failures[h.task]
+		_, queued := it.queued[h.task]
+		_, dead := it.dead[h.task]
+		switch {
+		case ordered && o.status.IsLive():
+			if o.user != user || o.quantity != h.quantity {
+				different = append(different, h.task)
+			}
+		case ordered, failed && fail.released:
+			stale = append(stale, h.task)
+		case !failed && !queued && !dead: // a dead letter is a finding of its own
+			lost = append(lost, h.task)
+		}
+	}
+	f.tasks(lost, "%d holders in Redis have neither an order nor a message")
+	f.tasks(stale, "%d holders in Redis belong to tasks that are over")
+	f.tasks(different, "%d holders in Redis differ from their orders in user or quantity")
+}
+
+// withoutHolder checks that whoever has an order, or will, is known to the gate.
+func (f *findings) withoutHolder(it *itemState) {
+	holding := make(map[uuid.UUID]bool, len(it.gate.holders))
+	for _, look := range []gate{it.gate, it.later} {
+		for _, h := range look.holders {
+			holding[h.task] = true
+		}
+	}
+	var orders, messages []uuid.UUID
+	for task, o := range it.orders {
+		if o.status.IsLive() && !holding[task] {
+			orders = append(orders, task)
+		}
+	}
+	for task := range it.queued {
+		_, ordered := it.orders[task]
+		_, failed := it.failures[task]
+		if !ordered && !failed && !holding[task] {
+			messages = append(messages, task)
+		}
+	}
+	f.tasks(orders, "%d live orders have no holder in Redis")
+	f.tasks(messages, "%d messages wait for units that nobody holds in Redis")
+}

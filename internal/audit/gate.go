@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+)
+
+// Bounds of reading holders.
+const (
+	atOnce    = 20_000 // so many are read with their item in one step, some 10 ms of Redis
+	scanCount = 1000   // fields per HSCAN when there are more
+	scanTries = 5      // how often a scan is begun again because the item changed meanwhile
+)
+
+// readGate reads an item's gate with its holders, as they stood together.
+func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, error) {
+	shard := id.ShardOf(sale)
+	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Holders(shard, item)
+	count, err := a.Redis.Cmd.HLen(ctx, holdersKey).Result()
+	if err != nil {
+		return gate{}, fmt.Errorf("count the holders of item %s: %w", item, err)
+	}
+	var g gate
+	if count <= atOnce {
+		g, err = a.readAtOnce(ctx, itemKey, holdersKey)
+	} else {
+		g, err = a.scan(ctx, itemKey, holdersKey)
+	}
+	if err != nil {
+		return g, fmt.Errorf("read the gate of item %s: %w", item, err)
+	}
+	return g, nil
+}
+
+func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (gate, error) {
+	pipe := a.Redis.Cmd.TxPipeline()
+	item, holders := pipe.HGetAll(ctx, itemKey), pipe.HGetAll(ctx, holdersKey)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return gate{}, err
+	}
+	g, _, err := parseItem(item.Val())
+	if err != nil || !g.there {
+		return g, err
+	}
+	for user, record := range holders.Val() {
+		g.addHolder(user, record)
+	}
+	return g, nil
+}
+
+// scan reads many holders bit by bit, and all again when the item changed
+// meanwhile. A rush that never stops ends the tries; then the reading is what it
+// is, and the audit takes another.
+func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, error) {
+	for try := 1; ; try++ {
+		fields, err := a.Redis.Cmd.HGetAll(ctx, itemKey).Result()
+		if err != nil {
+			return gate{}, err
+		}
+		g, version, err := parseItem(fields)
+		if err != nil || !g.there {
+			return g, err
+		}
+		if err := a.scanHolders(ctx, holdersKey, &g); err != nil {
+			return g, err
+		}
+		if fields, err = a.Redis.Cmd.HGetAll(ctx, itemKey).Result(); err != nil {
+			return g, err
+		}
+		if _, after, err := parseItem(fields); err != nil || after == version || try == scanTries {
+			return g, err
+		}
+	}
+}
+
+func (a *Auditor) scanHolders(ctx context.Context, key string, g *gate) error {
+	for cursor := uint64(0); ; {
+		pairs, next, err := a.Redis.Cmd.HScan(ctx, key, cursor, "", scanCount).Result()
+		if err != nil {
+			return err
+		}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			g.addHolder(pairs[i], pairs[i+1])
+		}
+		if next == 0 {
+			return nil
+		}
+		cursor = next
+	}
+}
+
+// parseItem reads an item's hash; version changes with every change of it.
+func parseItem(fields map[string]string) (g gate, version string, err error) {
+	if len(fields) == 0 {
+		return g, "", nil
+	}
+	g = gate{there: true, state: fields["gate"], holders: map[uuid.UUID]holder{}}
+	for name, into := range map[string]*int{"total": &g.total, "stock": &g.stock, "reserved": &g.reserved} {
+		if fields[name] == "" {
+			continue // a gate that is being built has none yet
+		}
+		if *into, err = strconv.Atoi(fields[name]); err != nil {
+			return g, "", fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if g.epoch, err = strconv.ParseInt(fields["epoch"], 10, 64); err != nil {
+		return g, "", fmt.Errorf("epoch: %w", err)
+	}
+	return g, fields["epoch"] + "/" + fields["rev"], nil
+}
+
+func (g *gate) addHolder(user, record string) {
+	userID, err := uuid.Parse(user)
+	if err != nil {
+		g.malformed++
+		return
+	}
+	h, err := reservation.ParseHolder(userID, record)
+	if err != nil {
+		g.malformed++
+		return
+	}
+	g.holders[userID] = holder{task: h.Task, quantity: h.Quantity}
+}

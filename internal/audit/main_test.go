@@ -1,0 +1,219 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/saleitem"
+	"seckill/internal/audit"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/seed"
+	"seckill/internal/stream"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const group = "orders"
+
+// world is a seeded, loaded sale of 20 units, its buyers, and what works on it.
+type world struct {
+	*testing.T
+	db       *postgres.DB
+	redis    *redisconn.Conn
+	keys     reservation.Keys
+	reserver *reservation.Reserver
+	writer   *order.Writer
+	auditor  *audit.Auditor
+	sale     uuid.UUID
+	item     uuid.UUID
+	users    []uuid.UUID
+	tasks    []uuid.UUID // of accepted attempts
+}
+
+// meter counts nothing.
+type meter struct{}
+
+func (meter) Batch(int, time.Duration, error) {}
+func (meter) Outcome(reservation.Code)        {}
+
+func setup(t *testing.T, db *postgres.DB) *world {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	w := &world{T: t, db: db, redis: conn, keys: reservation.Keys{Prefix: prefix}}
+	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys}
+	w.seed()
+	w.reserver = reservation.NewReserver(conn.Script, w.keys, meter{}, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.reserver.Run(ctx) }()
+	w.writer = order.NewWriter(order.WriterConfig{DB: db, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() {
+		stop()
+		w.must(<-ended)
+		w.must(w.writer.Close(context.Background()))
+	})
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// seed makes the sale and opens its gate.
+func (w *world) seed() {
+	w.Helper()
+	s := &seed.Seeder{
+		DB: w.db, Clock: clock.System{}, NewID: id.New, Load: w.load,
+		Hash: func(string) (string, error) { return "no hash", nil },
+		Token: func(_ context.Context, u seed.User) (string, error) {
+			w.users = append(w.users, u.ID)
+			return "", nil
+		},
+	}
+	result, err := s.Run(w.Context(), seed.Input{
+		Users: 30, Stock: 20, OpensIn: -time.Minute, Lasts: time.Hour, PurchaseLimit: 2, PaymentWindow: time.Minute,
+	})
+	w.must(err)
+	w.sale, err = id.Parse(id.Sale, result.SaleID)
+	w.must(err)
+	w.item, err = id.Parse(id.Item, result.ItemID)
+	w.must(err)
+}
+
+func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
+	item := w.db.Ent.SaleItem.Query().Where(saleitem.SaleID(saleID)).OnlyX(ctx)
+	loader := reservation.NewLoader(w.redis.Script, w.keys)
+	if _, err := loader.Begin(ctx, saleID, item.ID, 1); err != nil {
+		return err
+	}
+	_, err := loader.Open(ctx, reservation.Gate{
+		Sale: saleID, Item: item.ID, State: reservation.GateOpen, Epoch: 1,
+		Opens: time.Now().Add(-time.Minute), Closes: time.Now().Add(time.Hour),
+		Limit: 2, Total: item.Total, Stock: item.Total, Revision: 1,
+	})
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Sale.UpdateOneID(saleID).SetEpoch(1).SetStatus("LIVE").Exec(ctx)
+	})
+	return err
+}
+
+func (w *world) update(fn func(ctx context.Context, tx *ent.Tx) error) {
+	w.Helper()
+	w.must(w.db.WithTx(w.Context(), fn))
+}
+
+func (w *world) shard() int { return id.ShardOf(w.sale) }
+
+// buy takes n units, one for each of the next n users.
+func (w *world) buy(n int) {
+	w.Helper()
+	for range n {
+		user := w.users[len(w.tasks)]
+		w.must(w.redis.Cmd.Set(w.Context(), w.keys.Path(w.shard(), w.item, user), "1|token", time.Minute).Err())
+		r := order.Requested{
+			V: 1, Task: id.NewTask(w.shard()), User: user, Sale: w.sale, Item: w.item, Quantity: 1,
+			UnitPriceMinor: 69900, Currency: "CNY", PaymentWindowSeconds: 60, IdempotencyKey: "key-of-sixteen-bytes",
+		}
+		msg, err := r.Message()
+		w.must(err)
+		entry, err := stream.Entry(msg)
+		w.must(err)
+		out, err := w.reserver.Reserve(w.Context(), reservation.Attempt{
+			Task: r.Task, Sale: r.Sale, Item: r.Item, User: user, Quantity: 1, PathToken: "token",
+			IdempotencyKey: r.IdempotencyKey, Record: "{", Entry: entry,
+		})
+		w.must(err)
+		if out.Code != reservation.Accepted {
+			w.Fatalf("reserve answered %d", out.Code)
+		}
+		w.tasks = append(w.tasks, r.Task)
+	}
+}
+
+// read delivers up to n messages to a worker.
+func (w *world) read(n int) []redis.XMessage {
+	w.Helper()
+	key := w.keys.Orders(w.shard())
+	if err := w.redis.Cmd.XGroupCreate(w.Context(), key, group, "0").Err(); err != nil && !strings.HasPrefix(err.Error(), "BUSYGROUP") {
+		w.Fatal(err)
+	}
+	streams, err := w.redis.Cmd.XReadGroup(w.Context(), &redis.XReadGroupArgs{
+		Group: group, Consumer: "test", Streams: []string{key, ">"}, Count: int64(n), Block: -1,
+	}).Result()
+	w.must(err)
+	return streams[0].Messages
+}
+
+// work reads n messages, writes their orders and acknowledges.
+func (w *world) work(n int) {
+	w.Helper()
+	for _, entry := range w.read(n) {
+		var r order.Requested
+		payload, _ := entry.Values["payload"].(string)
+		w.must(json.Unmarshal([]byte(payload), &r))
+		r.Epoch, r.SubmittedAtMs = 1, time.Now().UnixMilli()
+		out, err := w.writer.Write(w.Context(), r)
+		w.must(err)
+		if out.Task.Status != order.Succeeded {
+			w.Fatalf("task ended %s", out.Task.Status)
+		}
+		w.must(w.redis.Cmd.XAck(w.Context(), w.keys.Orders(w.shard()), group, entry.ID).Err())
+	}
+}
+
+// audit returns the report and fails the test when it cannot be made.
+func (w *world) audit() *audit.Report {
+	w.Helper()
+	report, err := w.auditor.Sale(w.Context(), w.sale)
+	w.must(err)
+	return report
+}
+
+// finds checks that the audit finds this one thing, named by a part of it.
+func (w *world) finds(part string) {
+	w.Helper()
+	report := w.audit()
+	if report.OK || !strings.Contains(strings.Join(report.Findings, "\n"), part) {
+		w.Errorf("findings do not tell %q:\n%s", part, strings.Join(report.Findings, "\n"))
+	}
+	for _, line := range report.Findings {
+		if !strings.HasPrefix(line, fmt.Sprintf("Item %s: ", id.Format(id.Item, w.item))) || !strings.HasSuffix(line, ".") {
+			w.Errorf("%q is no sentence about the item", line)
+		}
+	}
+}
+
+// pay moves an order to PAID with its ledger line, as a payment does.
+func (w *world) pay(task uuid.UUID) {
+	w.Helper()
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Order.UpdateOneID(task).SetStatus(entorder.StatusPAID).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.SaleItem.UpdateOneID(w.item).AddHeld(-1).AddSold(1).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(w.item).SetKind("SELL").
+			SetQuantity(1).SetCreatedAt(time.Now()).Exec(ctx)
+	})
+}

@@ -1,0 +1,174 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/stream"
+)
+
+const (
+	// orderGroup is the consumer group of the order streams.
+	orderGroup = "orders"
+	// payloadField is where watermill's wire format keeps the message.
+	payloadField = "payload"
+	// chunk bounds one read of entries.
+	chunk = 1000
+)
+
+// readQueue reads the sale's messages that are not done with. Entries that carry
+// no order message of this sale are somebody else's.
+func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error {
+	for _, it := range s.items {
+		it.queued, it.dead = map[uuid.UUID]int{}, map[uuid.UUID]int{}
+	}
+	key := a.Keys.Orders(id.ShardOf(sale))
+	queued := func(it *itemState) map[uuid.UUID]int { return it.queued }
+	// Pending before unread: what is delivered in between is then seen twice,
+	// not missed; the maps hold it once.
+	pending, last, err := a.pending(ctx, key)
+	if err != nil {
+		return fmt.Errorf("read pending messages: %w", err)
+	}
+	for _, entry := range pending {
+		s.queue.Pending += s.enter(sale, payloadOf(entry), queued)
+	}
+	for from := "(" + last; ; {
+		entries, err := a.Redis.Cmd.XRangeN(ctx, key, from, "+", chunk).Result()
+		if err != nil {
+			return fmt.Errorf("read unread messages: %w", err)
+		}
+		for _, entry := range entries {
+			s.queue.Unread += s.enter(sale, payloadOf(entry), queued)
+			from = "(" + entry.ID
+		}
+		if len(entries) < chunk {
+			break
+		}
+	}
+	if err := a.readDead(ctx, sale, key, s); err != nil {
+		return fmt.Errorf("read messages set aside: %w", err)
+	}
+	return nil
+}
+
+// readDead reads the letters of the sale's stream. They are few: each is one
+// that an operator has to look at.
+func (a *Auditor) readDead(ctx context.Context, sale uuid.UUID, key string, s *state) error {
+	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: a.Redis.Cmd, Key: a.Keys.DeadLetters()})
+	for after := ""; ; {
+		page, err := letters.List(ctx, after, chunk)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, summary := range page {
+			after = summary.ID
+			if summary.Stream != key {
+				continue
+			}
+			letter, err := letters.Inspect(ctx, summary.ID)
+			if err != nil || letter == nil {
+				continue // unreadable, or replayed meanwhile
+			}
+			s.queue.Dead += s.enter(sale, payloadOfLetter(letter), func(it *itemState) map[uuid.UUID]int { return it.dead })
+		}
+	}
+}
+
+func payloadOf(entry redis.XMessage) []byte {
+	payload, _ := entry.Values[payloadField].(string)
+	return []byte(payload)
+}
+
+func payloadOfLetter(letter *stream.Letter) []byte {
+	for _, f := range letter.Fields {
+		if string(f.Name) == payloadField {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+// enter notes a message of this sale and returns 1 when it is one, and new.
+func (s *state) enter(sale uuid.UUID, payload []byte, set func(*itemState) map[uuid.UUID]int) int {
+	var r order.Requested
+	if err := json.Unmarshal(payload, &r); err != nil || r.Sale != sale {
+		return 0
+	}
+	it := s.item(r.Item)
+	if it == nil {
+		return 0
+	}
+	tasks := set(it)
+	if _, known := tasks[r.Task]; known {
+		return 0
+	}
+	tasks[r.Task] = r.Quantity
+	return 1
+}
+
+// pending returns the entries that were delivered and not acknowledged, and the
+// id of the last one delivered: "0" when no group reads the stream.
+func (a *Auditor) pending(ctx context.Context, key string) ([]redis.XMessage, string, error) {
+	groups, err := a.Redis.Cmd.XInfoGroups(ctx, key).Result()
+	if err != nil {
+		if redis.HasErrorPrefix(err, "no such key") {
+			return nil, "0", nil
+		}
+		return nil, "", err
+	}
+	last := ""
+	for _, g := range groups {
+		if g.Name == orderGroup {
+			last = g.LastDeliveredID
+		}
+	}
+	if last == "" {
+		return nil, "0", nil
+	}
+	var entries []redis.XMessage
+	for start := "-"; ; {
+		list, err := a.Redis.Cmd.XPendingExt(ctx, &redis.XPendingExtArgs{
+			Stream: key, Group: orderGroup, Start: start, End: "+", Count: chunk,
+		}).Result()
+		if err != nil {
+			return nil, "", err
+		}
+		found, err := a.entries(ctx, key, list)
+		if err != nil {
+			return nil, "", err
+		}
+		entries = append(entries, found...)
+		if len(list) < chunk {
+			return entries, last, nil
+		}
+		start = "(" + list[len(list)-1].ID
+	}
+}
+
+// entries fetches entries by their ids in one round trip. One that was trimmed
+// meanwhile is left out.
+func (a *Auditor) entries(ctx context.Context, key string, list []redis.XPendingExt) ([]redis.XMessage, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	pipe := a.Redis.Cmd.Pipeline()
+	ranges := make([]*redis.XMessageSliceCmd, len(list))
+	for i, p := range list {
+		ranges[i] = pipe.XRange(ctx, key, p.ID, p.ID)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	var entries []redis.XMessage
+	for _, r := range ranges {
+		entries = append(entries, r.Val()...)
+	}
+	return entries, nil
+}

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
+	"seckill/ent/predicate"
+	"seckill/ent/saleitem"
+	"seckill/ent/stockmovement"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+// page bounds one read of rows; each stays far below the statement timeout.
+const page = 5000
+
+// readSale returns the items of a sale by position, or ErrUnknownSale.
+func (a *Auditor) readSale(ctx context.Context, saleID uuid.UUID) ([]*ent.SaleItem, error) {
+	rows, err := a.DB.Ent.SaleItem.Query().Where(saleitem.SaleID(saleID)).Order(saleitem.ByPosition()).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the items: %w", err)
+	}
+	if len(rows) > 0 {
+		return rows, nil
+	}
+	_, err = a.DB.Ent.Sale.Get(ctx, saleID)
+	if ent.IsNotFound(err) {
+		return nil, ErrUnknownSale
+	}
+	return nil, err
+}
+
+// readRecord reads everything of Postgres in one snapshot.
+func (a *Auditor) readRecord(ctx context.Context, saleID uuid.UUID, s *state) error {
+	return a.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Sale.Get(ctx, saleID)
+		if err != nil {
+			return fmt.Errorf("read the sale: %w", err)
+		}
+		s.sale, s.status, s.epoch, s.limit = row.ID, sale.Status(row.Status), row.Epoch, row.PurchaseLimit
+		for _, it := range s.items {
+			if err := it.readRecord(ctx, tx, saleID); err != nil {
+				return fmt.Errorf("item %s: %w", it.id, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUID) (err error) {
+	if it.row, err = tx.SaleItem.Get(ctx, it.id); err != nil {
+		return fmt.Errorf("read the stock: %w", err)
+	}
+	if it.ledger, err = readLedger(ctx, tx, it.id); err != nil {
+		return err
+	}
+	if it.orders, err = readOrders(ctx, tx, it.id); err != nil {
+		return err
+	}
+	it.failures, err = readFailures(ctx, tx, saleID, it.id)
+	return err
+}
+
+func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Movement]moves, error) {
+	var sums []struct {
+		Kind  string `json:"kind"`
+		Count int    `json:"count"`
+		Sum   int    `json:"sum"`
+	}
+	err := tx.StockMovement.Query().Where(stockmovement.ItemID(item)).GroupBy(stockmovement.FieldKind).
+		Aggregate(ent.Count(), ent.Sum(stockmovement.FieldQuantity)).Scan(ctx, &sums)
+	if err != nil {
+		return nil, fmt.Errorf("sum the ledger: %w", err)
+	}
+	ledger := make(map[order.Movement]moves, len(sums))
+	for _, s := range sums {
+		ledger[order.Movement(s.Kind)] = moves{count: s.Count, units: s.Sum}
+	}
+	return ledger, nil
+}
+
+func readOrders(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[uuid.UUID]orderRow, error) {
+	orders := map[uuid.UUID]orderRow{}
+	for last := uuid.Nil; ; {
+		rows, err := tx.Order.Query().Where(entorder.ItemID(item), entorder.IDGT(last)).
+			Order(entorder.ByID()).Limit(page).
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldStatus).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read orders: %w", err)
+		}
+		for _, row := range rows {
+			orders[row.ID] = orderRow{user: row.UserID, quantity: row.Quantity, status: order.Status(row.Status)}
+			last = row.ID
+		}
+		if len(rows) < page {
+			return orders, nil
+		}
+	}
+}
+
+func readFailures(ctx context.Context, tx *ent.Tx, saleID, item uuid.UUID) (map[uuid.UUID]failure, error) {
+	failures := map[uuid.UUID]failure{}
+	for last := uuid.Nil; ; {
+		where := []predicate.OrderFailure{orderfailure.SaleID(saleID), orderfailure.ItemID(item), orderfailure.IDGT(last)}
+		rows, err := tx.OrderFailure.Query().Where(where...).Order(orderfailure.ByID()).Limit(page).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read failed tasks: %w", err)
+		}
+		for _, row := range rows {
+			failures[row.ID] = failure{quantity: row.Quantity, released: row.Released}
+			last = row.ID
+		}
+		if len(rows) < page {
+			return failures, nil
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+// state is one reading of a sale.
+type state struct {
+	sale   uuid.UUID
+	status sale.Status
+	epoch  int64 // of the gate, as Postgres has it
+	limit  int   // most units that one person may hold of one item
+	items  []*itemState
+	queue  Queue
+}
+
+// itemState is one reading of an item.
+type itemState struct {
+	id       uuid.UUID
+	row      *ent.SaleItem
+	ledger   map[order.Movement]moves
+	orders   map[uuid.UUID]orderRow // by task, every status
+	failures map[uuid.UUID]failure  // by task
+	gate     gate                   // before all else was read
+	later    gate                   // after
+	queued   map[uuid.UUID]int      // task → units, unread or pending
+	dead     map[uuid.UUID]int      // task → units, set aside
+}
+
+// moves sums the movements of one kind.
+type moves struct{ count, units int }
+
+type orderRow struct {
+	user     uuid.UUID
+	quantity int
+	status   order.Status
+}
+
+type failure struct {
+	quantity int
+	released bool
+}
+
+// gate is an item in Redis.
+type gate struct {
+	there     bool
+	state     string
+	epoch     int64
+	total     int
+	stock     int
+	reserved  int
+	holders   map[uuid.UUID]holder // by user
+	malformed int                  // holders that cannot be read
+}
+
+type holder struct {
+	task     uuid.UUID
+	quantity int
+}
+
+// item returns the reading of an item, nil when it is not the sale's.
+func (s *state) item(itemID uuid.UUID) *itemState {
+	for _, it := range s.items {
+		if it.id == itemID {
+			return it
+		}
+	}
+	return nil
+}
+
+func (it *itemState) liveOrders() int {
+	n := 0
+	for _, o := range it.orders {
+		if o.status.IsLive() {
+			n++
+		}
+	}
+	return n
+}
