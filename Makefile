@@ -1,0 +1,78 @@
+# Everything a developer does, and what CI does: .ci/run is `make test` and
+# `make check` from a clean clone.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GOLANGCI_LINT := go tool -modfile=tools/go.mod golangci-lint
+
+# The race detector needs a C compiler; without one the tests run without it.
+RACE := $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null && echo -race)
+
+##@ Every day
+
+.PHONY: help
+help: ## list the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the shop with nothing installed: embedded Redis and SQLite
+	go run ./cmd/seckill demo
+
+.PHONY: build
+build: ## build bin/seckill
+	go build -trimpath -o bin/seckill ./cmd/seckill
+
+.PHONY: services
+services: ## start private Postgres and Redis on free ports (scripts/services stop ends them)
+	@scripts/services
+
+.PHONY: test
+test: services ## run all tests, Go and web, on real services
+	@[ -n "$(RACE)" ] || echo "no C compiler here: tests run without the race detector"
+	go test $(RACE) -timeout 10m ./...
+	@if [ -x scripts/test-web ]; then scripts/test-web; fi
+
+.PHONY: check
+check: ## check what is committed: generated code, formatting, lints, layers
+	scripts/check-generated
+	go vet ./...
+	@$(MAKE) lint
+	go test ./internal/archtest
+	@if [ -x scripts/check-web ]; then scripts/check-web; fi
+
+##@ Now and then
+
+.PHONY: generate
+generate: ## write generated code anew: ent, GraphQL
+	go generate ./ent
+	@if [ -f gqlgen.yml ]; then echo go tool gqlgen generate; go tool gqlgen generate; fi
+
+.PHONY: migration
+migration: services ## write the next SQL file from the change of ent's schema: make migration NAME=add_waiting_room
+	@set -a; . .services/env; go run ./internal/postgres/migratediff "$(NAME)"
+
+.PHONY: fmt
+fmt: ## format the Go code
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: lint
+lint: ## lint the Go code by the closed list of .golangci.yml
+	$(GOLANGCI_LINT) run
+
+.PHONY: bench
+bench: ## measure the ratios of the hot path against floors of the same run
+	@[ -x scripts/bench ] || { echo "scripts/bench is missing"; exit 1; }
+	@scripts/bench
+
+.PHONY: e2e
+e2e: services ## drive the shop in a real browser
+	@[ -x scripts/e2e ] || { echo "scripts/e2e is missing"; exit 1; }
+	@scripts/e2e
+
+.PHONY: clean
+clean: ## stop the private services and remove what was built
+	scripts/services stop
+	rm -rf bin bench-out
