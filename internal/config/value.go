@@ -61,8 +61,11 @@ func oneOf[T ~string](target *T, text []byte, allowed ...T) error {
 }
 
 // Secret is a text that never reaches a log or a terminal by accident: printing
-// it gives a mask. Convert it to string where the value is needed.
+// it gives a mask. Reveal gives the value where it is needed.
 type Secret string
+
+// Reveal returns the value itself.
+func (s Secret) Reveal() string { return string(s) }
 
 // mask stands for what must not be read.
 const mask = "***"
