@@ -1,0 +1,179 @@
+package order
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/redisconn"
+)
+
+const (
+	// recordTTL is how long Redis remembers tasks and orders.
+	recordTTL = 24 * time.Hour
+	// recordsPerCall bounds one script call: it keeps Redis busy for well under
+	// a millisecond.
+	recordsPerCall = 128
+)
+
+//go:embed lua/newer.lua
+var newerLua string
+
+var newerScript = redis.NewScript(newerLua)
+
+// TaskKey returns the key of a task's record: reservation.Keys.Task.
+type TaskKey func(shard int, task uuid.UUID) string
+
+// Cache holds copies of tasks and orders in Redis, so that look-ups do not touch
+// the database. It owns the order keys; the task records are shared with the
+// reserve script, which makes them. Records only ever grow in revision.
+type Cache struct {
+	conn    *redisconn.Conn
+	prefix  string
+	taskKey TaskKey
+	clock   clock.Clock
+}
+
+// NewCache returns a cache whose keys begin with prefix. A nil clock is the
+// system's.
+func NewCache(conn *redisconn.Conn, prefix string, taskKey TaskKey, c clock.Clock) *Cache {
+	if c == nil {
+		c = clock.System{}
+	}
+	return &Cache{conn: conn, prefix: prefix, taskKey: taskKey, clock: c}
+}
+
+// orderKey is the string with the JSON of an order: revision, fields, and when it
+// was copied. Lapses after recordTTL.
+func (c *Cache) orderKey(shard int, order uuid.UUID) string {
+	return fmt.Sprintf("%s{s%02d}:order:%s", c.prefix, shard, order)
+}
+
+// orderRecord is an order with the time of the copy.
+type orderRecord struct {
+	*Order
+	CopiedAtMs int64 `json:"copiedAtMs"`
+}
+
+type record struct {
+	key      string
+	revision int64
+	text     []byte
+}
+
+// Put copies tasks and orders, unless Redis has something newer. It is one round
+// trip: scripts of at most recordsPerCall records in one pipeline.
+func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
+	var shards [id.Shards][]record
+	for _, t := range tasks {
+		shard, err := id.TaskShard(t.ID)
+		if err != nil {
+			return fmt.Errorf("record task: %w", err)
+		}
+		text, err := json.Marshal(t)
+		if err != nil {
+			return fmt.Errorf("record task %s: %w", t.ID, err)
+		}
+		shards[shard] = append(shards[shard], record{c.taskKey(shard, t.ID), t.Revision, text})
+	}
+	now := c.clock.Now().UnixMilli()
+	for _, o := range orders {
+		shard, err := id.TaskShard(o.ID)
+		if err != nil {
+			return fmt.Errorf("record order: %w", err)
+		}
+		text, err := json.Marshal(orderRecord{o, now})
+		if err != nil {
+			return fmt.Errorf("record order %s: %w", o.ID, err)
+		}
+		shards[shard] = append(shards[shard], record{c.orderKey(shard, o.ID), o.Version, text})
+	}
+	err := c.write(ctx, &shards)
+	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		// Pipelines do not load scripts by themselves.
+		if err := newerScript.Load(ctx, c.conn.Cmd).Err(); err != nil {
+			return fmt.Errorf("load script: %w", err)
+		}
+		err = c.write(ctx, &shards)
+	}
+	if err != nil {
+		return fmt.Errorf("record %d tasks and %d orders: %w", len(tasks), len(orders), err)
+	}
+	return nil
+}
+
+func (c *Cache) write(ctx context.Context, shards *[id.Shards][]record) error {
+	pipe := c.conn.Cmd.Pipeline() // twice does no harm
+	for _, records := range shards {
+		for len(records) > 0 {
+			n := min(len(records), recordsPerCall)
+			keys := make([]string, 0, n)
+			args := make([]any, 0, 2*n+1)
+			args = append(args, recordTTL.Milliseconds())
+			for _, r := range records[:n] {
+				keys = append(keys, r.key)
+				args = append(args, r.revision, r.text)
+			}
+			newerScript.EvalSha(ctx, pipe, keys, args...)
+			records = records[n:]
+		}
+	}
+	_, err := pipe.Exec(ctx)
+	return err
+}
+
+// task returns the record of a task, or nil.
+func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
+	shard, err := id.TaskShard(task)
+	if err != nil {
+		return nil, nil //nolint:nilnil,nilerr // such a task cannot exist
+	}
+	text, err := c.conn.Cmd.Get(ctx, c.taskKey(shard, task)).Bytes()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil //nolint:nilnil // no record is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read task record: %w", err)
+	}
+	var t Task
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, err
+	}
+	return &t, nil
+}
+
+// orders returns the records that are there, with the time of their copy.
+func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orderRecord, error) {
+	pipe := c.conn.Cmd.Pipeline()
+	replies := make([]*redis.StringCmd, 0, len(ids))
+	for _, o := range ids {
+		if shard, err := id.TaskShard(o); err == nil {
+			replies = append(replies, pipe.Get(ctx, c.orderKey(shard, o)))
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("read order records: %w", err)
+	}
+	found := make(map[uuid.UUID]orderRecord, len(replies))
+	for _, reply := range replies {
+		text, err := reply.Bytes()
+		if err != nil {
+			continue // not there
+		}
+		r := orderRecord{Order: &Order{}}
+		if err := json.Unmarshal(text, &r); err != nil {
+			continue // not readable: as good as not there
+		}
+		found[r.Order.ID] = r
+	}
+	return found, nil
+}

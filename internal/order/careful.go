@@ -1,0 +1,193 @@
+package order
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
+	"seckill/ent/saleitem"
+	"seckill/internal/fault"
+)
+
+// buyer is who may have one live order.
+type buyer struct{ item, user uuid.UUID }
+
+// careful decides a batch request by request. It locks the items first, so that
+// what it reads stays true: nobody else can end a task of these items, or move
+// their stock, before it commits. It is slower than fast, and rare.
+func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+	available, err := b.lockItems(ctx, tx, itemsOf(requests))
+	if err != nil {
+		return err
+	}
+	if err := b.recogniseEnds(ctx, tx, requests); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(requests), func(r Requested) bool { return b.ended(r.Task) })
+	live, err := b.liveOrders(ctx, tx, left)
+	if err != nil {
+		return err
+	}
+	chosen, failed := b.choose(left, live, available)
+	written, err := b.insertOrders(ctx, tx, chosen)
+	if err != nil {
+		return err
+	}
+	if len(written) < len(chosen) {
+		return errAgain
+	}
+	if err := b.insertHolds(ctx, tx, written); err != nil {
+		return err
+	}
+	if err := b.takeStock(ctx, tx, written); err != nil {
+		if errors.Is(err, errUnusual) {
+			return errAgain
+		}
+		return err
+	}
+	return b.insertFailures(ctx, tx, failed)
+}
+
+// lockItems locks the rows of the items that exist, in the order of their ids,
+// and returns how many units of each are available. The update that changes
+// nothing but the revision is a lock on every database.
+func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]int, error) {
+	for _, item := range items {
+		if err := tx.SaleItem.Update().Where(saleitem.ID(item)).AddRevision(1).Exec(ctx); err != nil {
+			return nil, fmt.Errorf("lock item %s: %w", item, err)
+		}
+	}
+	rows, err := tx.SaleItem.Query().Where(saleitem.IDIn(items...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read locked items: %w", err)
+	}
+	available := make(map[uuid.UUID]int, len(rows))
+	for _, row := range rows {
+		available[row.ID] = row.Available
+	}
+	return available, nil
+}
+
+// recogniseEnds notes the requests whose task ended before.
+func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+	ids := taskIDs(requests)
+	if err := b.recognise(ctx, tx, ids); err != nil {
+		return err
+	}
+	rows, err := tx.OrderFailure.Query().Where(orderfailure.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read known failures: %w", err)
+	}
+	for _, row := range rows {
+		b.ends[row.ID] = Outcome{Task: failureFromRow(row).Task(), Replayed: true}
+	}
+	return nil
+}
+
+// liveOrders returns who of the buyers has a live order of the item.
+func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]uuid.UUID, error) {
+	live := map[buyer]uuid.UUID{}
+	if len(requests) == 0 {
+		return live, nil
+	}
+	users := make([]uuid.UUID, 0, len(requests))
+	for _, r := range requests {
+		users = append(users, r.User)
+	}
+	rows, err := tx.Order.Query().
+		Where(entorder.ItemIDIn(itemsOf(requests)...), entorder.UserIDIn(users...), entorder.StatusIn(liveStatuses()...)).
+		Select(entorder.FieldID, entorder.FieldItemID, entorder.FieldUserID).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read live orders: %w", err)
+	}
+	for _, row := range rows {
+		live[buyer{row.ItemID, row.UserID}] = row.ID
+	}
+	return live, nil
+}
+
+// choose parts the requests into those that become orders and those that fail:
+// oldest reservation first, as many as fit. A large request that does not fit
+// does not keep a later, smaller one from its unit.
+func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, available map[uuid.UUID]int) ([]Requested, []Failure) {
+	byAge := slices.Clone(requests)
+	slices.SortStableFunc(byAge, func(a, b Requested) int {
+		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))
+	})
+	var chosen []Requested
+	var failed []Failure
+	for _, r := range byAge {
+		who := buyer{r.Item, r.User}
+		other, has := live[who]
+		code, reason := b.rejectCode(r)
+		switch {
+		case reason != "":
+			failed = append(failed, b.failure(r, code, reason))
+		case has:
+			failed = append(failed, b.failure(r, fault.PurchaseLimitReached, "live order "+other.String()))
+		case r.Quantity > available[r.Item]:
+			reason := fmt.Sprintf("reserved %d units where the record has %d", r.Quantity, available[r.Item])
+			failed = append(failed, b.failure(r, fault.SoldOut, reason))
+		default:
+			available[r.Item] -= r.Quantity
+			live[who] = r.Task
+			chosen = append(chosen, r)
+		}
+	}
+	slices.SortFunc(chosen, func(a, b Requested) int { return bytes.Compare(a.Task[:], b.Task[:]) })
+	return chosen, failed
+}
+
+// rejectCode is reject with the code that the buyer is told.
+func (b *batch) rejectCode(r Requested) (fault.Reason, string) {
+	reason := b.reject(r)
+	if t, ok := b.terms[r.Item]; ok && t.sale == r.Sale {
+		return fault.PurchaseLimitReached, reason
+	}
+	return fault.Unknown, reason
+}
+
+func (b *batch) failure(r Requested, code fault.Reason, reason string) Failure {
+	return Failure{
+		ID: r.Task, Sale: r.Sale, Item: r.Item, User: r.User, Quantity: r.Quantity,
+		Code: code, Reason: reason, ReservedAt: r.submittedAt(), CreatedAt: b.now,
+	}
+}
+
+// insertFailures ends tasks as failed. Their units are given back in Redis later,
+// by the release loop: the row says so.
+func (b *batch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Failure) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	rows := make([]*ent.OrderFailureCreate, 0, len(failed))
+	for _, f := range failed {
+		rows = append(rows, tx.OrderFailure.Create().SetID(f.ID).SetSaleID(f.Sale).SetItemID(f.Item).SetUserID(f.User).
+			SetQuantity(f.Quantity).SetCode(string(f.Code)).SetReason(f.Reason).
+			SetReservedAt(f.ReservedAt).SetCreatedAt(f.CreatedAt))
+		b.ends[f.ID] = Outcome{Task: f.Task()}
+	}
+	// A task of an unknown item has no row to lock: another writer may have
+	// failed it the same way.
+	if err := tx.OrderFailure.CreateBulk(rows...).OnConflict(sql.DoNothing()).Exec(ctx); err != nil {
+		return fmt.Errorf("insert failures: %w", err)
+	}
+	return nil
+}
+
+func liveStatuses() []entorder.Status {
+	var live []entorder.Status
+	for _, s := range Live() {
+		live = append(live, entorder.Status(s))
+	}
+	return live
+}

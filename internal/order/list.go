@@ -1,0 +1,152 @@
+package order
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/predicate"
+)
+
+// maxPage bounds a page.
+const maxPage = 200
+
+// ErrCursor says that a cursor was not made here.
+var ErrCursor = errors.New("malformed cursor")
+
+// Cursor is a place in a list of orders: just at the order with this time and id.
+type Cursor struct {
+	CreatedAt time.Time
+	ID        uuid.UUID
+}
+
+// CursorOf returns the cursor of an order.
+func CursorOf(o *Order) Cursor { return Cursor{o.CreatedAt, o.ID} }
+
+// String returns the opaque form of a cursor.
+func (c Cursor) String() string {
+	raw := binary.BigEndian.AppendUint64(nil, uint64(c.CreatedAt.UnixMicro())) //nolint:gosec // bits, not a number
+	return base64.RawURLEncoding.EncodeToString(append(raw, c.ID[:]...))
+}
+
+// ParseCursor reads the opaque form. Its error wraps ErrCursor.
+func ParseCursor(text string) (Cursor, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) != 24 {
+		return Cursor{}, ErrCursor
+	}
+	micros := int64(binary.BigEndian.Uint64(raw)) //nolint:gosec // bits, not a number
+	return Cursor{CreatedAt: time.UnixMicro(micros).UTC(), ID: uuid.UUID(raw[8:])}, nil
+}
+
+// Filter says which orders to list; its fields are joined by AND.
+type Filter struct {
+	User     uuid.UUID // zero = everybody's
+	Sale     uuid.UUID // zero = of every sale
+	Statuses []Status  // nil = in every state
+}
+
+// ListInput asks for a page of orders, newest first.
+type ListInput struct {
+	Filter
+	After  *Cursor // only older ones
+	Before *Cursor // only newer ones
+	Limit  int     // 1 to maxPage
+	// Backward takes the page from the old end, before Before, as "last" and
+	// "before" do. The page itself is newest first all the same.
+	Backward bool
+}
+
+// Page is a stretch of a list, newest first.
+type Page struct {
+	Orders      []*Order
+	HasNext     bool // there are older ones
+	HasPrevious bool // there are newer ones
+}
+
+// List returns a page of orders as Postgres has them.
+func (s *Store) List(ctx context.Context, in ListInput) (Page, error) {
+	if in.Limit < 1 || in.Limit > maxPage {
+		return Page{}, fmt.Errorf("list orders: page of %d, want 1 to %d", in.Limit, maxPage)
+	}
+	query := s.db.Ent.Order.Query().Where(in.predicates()...)
+	if in.After != nil {
+		query.Where(olderThan(*in.After))
+	}
+	if in.Before != nil {
+		query.Where(newerThan(*in.Before))
+	}
+	if in.Backward {
+		query.Order(ent.Asc(entorder.FieldCreatedAt, entorder.FieldID))
+	} else {
+		query.Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID))
+	}
+	rows, err := query.Limit(in.Limit + 1).All(ctx)
+	if err != nil {
+		return Page{}, fmt.Errorf("list orders: %w", err)
+	}
+	more := len(rows) > in.Limit
+	rows = rows[:min(len(rows), in.Limit)]
+	page := Page{Orders: make([]*Order, 0, len(rows)), HasNext: more, HasPrevious: in.After != nil}
+	for _, row := range rows {
+		page.Orders = append(page.Orders, FromRow(row))
+	}
+	if in.Backward {
+		slices.Reverse(page.Orders)
+		page.HasNext, page.HasPrevious = in.Before != nil, more
+	}
+	return page, nil
+}
+
+// ListByUser returns a page of one person's orders.
+func (s *Store) ListByUser(ctx context.Context, user uuid.UUID, in ListInput) (Page, error) {
+	in.User = user
+	return s.List(ctx, in)
+}
+
+// Count returns how many orders a filter lets through.
+func (s *Store) Count(ctx context.Context, f Filter) (int, error) {
+	n, err := s.db.Ent.Order.Query().Where(f.predicates()...).Count(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count orders: %w", err)
+	}
+	return n, nil
+}
+
+func (f Filter) predicates() []predicate.Order {
+	var ps []predicate.Order
+	if f.User != uuid.Nil {
+		ps = append(ps, entorder.UserID(f.User))
+	}
+	if f.Sale != uuid.Nil {
+		ps = append(ps, entorder.SaleID(f.Sale))
+	}
+	if f.Statuses != nil {
+		in := make([]entorder.Status, 0, len(f.Statuses))
+		for _, s := range f.Statuses {
+			in = append(in, entorder.Status(s))
+		}
+		ps = append(ps, entorder.StatusIn(in...))
+	}
+	return ps
+}
+
+// olderThan and newerThan bound the indexed column first, then break the tie.
+
+func olderThan(c Cursor) predicate.Order {
+	return entorder.And(entorder.CreatedAtLTE(c.CreatedAt),
+		entorder.Or(entorder.CreatedAtLT(c.CreatedAt), entorder.IDLT(c.ID)))
+}
+
+func newerThan(c Cursor) predicate.Order {
+	return entorder.And(entorder.CreatedAtGTE(c.CreatedAt),
+		entorder.Or(entorder.CreatedAtGT(c.CreatedAt), entorder.IDGT(c.ID)))
+}

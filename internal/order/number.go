@@ -1,0 +1,27 @@
+package order
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// numberDigits is how many characters follow the date: 25 bits. Two orders of a
+// day share them about once in 33 million pairs; the unique index notices, and
+// the next attempt is longer.
+const numberDigits = 5
+
+// crockford leaves out I, L, O and U, which people misread.
+var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+
+// Number returns the number of an order for people, such as "20261120-7H3K9":
+// the UTC date at which it was made, and characters that follow from its id.
+// Attempt grows from 0 each time the number turned out to be taken; each adds
+// two characters.
+func Number(id uuid.UUID, at time.Time, attempt int) string {
+	sum := sha256.Sum256(append(id[:], byte(attempt)))
+	text := crockford.EncodeToString(sum[:])
+	return at.UTC().Format("20060102") + "-" + text[:min(numberDigits+2*attempt, 20)]
+}

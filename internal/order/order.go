@@ -1,0 +1,122 @@
+// Package order owns orders and order tasks: their states and moves, the message
+// that asks for an order, the writer that makes rows of messages, the look-ups,
+// and the giving back of units whose task failed.
+//
+// It does not own the stock gate in Redis (internal/reservation), the plumbing of
+// streams (internal/stream), or payments (internal/payment). Postgres is the
+// truth here; the records in Redis are copies that may be lost.
+//
+// A task is the attempt, an order what came of it. Both have one id, chosen
+// before stock was taken:
+//
+//	                  SUBMITTED ──► FAILED           (row in order_failures)
+//	                      │
+//	                      ▼
+//	                  SUCCEEDED                      (row in orders)
+//	                      ║
+//	               PENDING_PAYMENT ──► CANCELLED
+//	                  │        │
+//	                  ▼        ▼
+//	REFUNDING ◄──► PAID ◄── EXPIRED                  (paid late, unit taken again)
+//	    │
+//	    ▼
+//	REFUNDED
+//
+// Every move of an order is a compare-and-set on (status, version), made in one
+// transaction with its move of stock:
+//
+//	HOLD     available → held     a task becomes an order
+//	SELL     held → sold          an order is paid
+//	RELEASE  held → available     an order is cancelled or lapses
+//	RETAKE   available → sold     a lapsed order is paid after all
+//	RESTOCK  sold → available     a paid order's unit comes back
+//
+// The stock ledger's key (order, kind) makes each of them happen at most once.
+package order
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+)
+
+// Order is a purchase as it stands at one version.
+type Order struct {
+	ID     uuid.UUID `json:"id"` // also the id of its task
+	Number string    `json:"number"`
+	Sale   uuid.UUID `json:"sale"`
+	Item   uuid.UUID `json:"item"`
+	User   uuid.UUID `json:"user"`
+	Kind   Kind      `json:"kind"`
+	Status Status    `json:"status"`
+
+	Quantity       int    `json:"quantity"`
+	UnitPriceMinor int64  `json:"unitPriceMinor"` // of one unit, in minor units, as it was when ordered
+	Currency       string `json:"currency"`       // ISO 4217
+
+	Version int64 `json:"revision"` // grows by one with every change
+	Epoch   int64 `json:"epoch"`    // gate epoch of the reservation
+
+	ReservedAt      time.Time  `json:"reservedAt"`
+	CreatedAt       time.Time  `json:"createdAt"`
+	UpdatedAt       time.Time  `json:"updatedAt"`
+	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"` // nil once it cannot lapse
+	PaidAt          *time.Time `json:"paidAt,omitempty"`
+}
+
+// Kind tells how an order came about.
+type Kind string
+
+// Kinds of orders.
+const (
+	Ordinary Kind = "ORDINARY"
+	Seckill  Kind = "SECKILL"
+)
+
+// TotalMinor is what the order costs in all, in minor units.
+func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity) }
+
+// Task is how the attempt behind the order ended.
+func (o *Order) Task() Task {
+	return Task{
+		ID: o.ID, User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
+		Status: Succeeded, Revision: revisionEnded, OrderID: o.ID,
+		CreatedAt: o.ReservedAt, UpdatedAt: o.CreatedAt,
+	}
+}
+
+// FromRow translates a row of the orders table.
+func FromRow(row *ent.Order) *Order {
+	return &Order{
+		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
+		Kind: Kind(row.Kind), Status: Status(row.Status), Quantity: row.Quantity,
+		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,
+		Version: row.Version, Epoch: row.Epoch,
+		ReservedAt: row.ReservedAt.UTC(), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+		PaymentDeadline: utc(row.PaymentDeadline), PaidAt: utc(row.PaidAt),
+	}
+}
+
+func decodeOrder(text string) (*Order, error) {
+	var o Order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return nil, fmt.Errorf("decode order record: %w", err)
+	}
+	return &o, nil
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+// instant cuts a time to what the database keeps, so that a row written and a
+// row read are equal.
+func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -1,0 +1,216 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/clock"
+	"seckill/internal/postgres"
+)
+
+const (
+	// taskTrust is how long a SUBMITTED record is believed without asking
+	// Postgres: the writer needs far less, and its note in Redis may be lost.
+	taskTrust = 3 * time.Second
+	// orderTrust is how long the copy of an order that may still change is
+	// believed, for the same reason.
+	orderTrust = 3 * time.Second
+	// maxIDs bounds a look-up by ids.
+	maxIDs = 1000
+)
+
+// StoreConfig is what a Store is made of.
+type StoreConfig struct {
+	DB    *postgres.DB
+	Cache *Cache      // nil = read Postgres only
+	Clock clock.Clock // nil = clock.System
+	Log   *slog.Logger
+}
+
+// Store looks up tasks and orders: in Redis while its copies can be believed,
+// else in Postgres. It does not know who asks; see OrderFor.
+type Store struct {
+	db    *postgres.DB
+	cache *Cache
+	clock clock.Clock
+	log   *slog.Logger
+}
+
+// NewStore returns a store.
+func NewStore(cfg StoreConfig) *Store {
+	s := &Store{db: cfg.DB, cache: cfg.Cache, clock: cfg.Clock, log: cfg.Log}
+	if s.clock == nil {
+		s.clock = clock.System{}
+	}
+	return s
+}
+
+// Task returns a task as it stands, or nil when nobody knows it. A task that
+// still is SUBMITTED after taskTrust is looked up in Postgres, so that a lost
+// note cannot leave it queueing for ever.
+func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
+	var record *Task
+	var cacheErr error
+	if s.cache != nil {
+		if record, cacheErr = s.cache.task(ctx, id); cacheErr != nil {
+			s.log.WarnContext(ctx, "task record", slog.Any("error", cacheErr))
+		}
+	}
+	if record != nil && (record.Ended() || s.clock.Now().Sub(record.CreatedAt) < taskTrust) {
+		return record, nil
+	}
+	ended, err := s.endedTask(ctx, id)
+	switch {
+	case err != nil && record != nil:
+		return record, nil //nolint:nilerr // what Redis says is true, if perhaps old
+	case err != nil:
+		return nil, err
+	case ended != nil:
+		s.remember(ctx, []Task{*ended}, nil)
+		return ended, nil
+	case record == nil && cacheErr != nil:
+		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
+	}
+	return record, nil
+}
+
+// endedTask returns how a task ended according to Postgres, or nil.
+func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
+	row, err := s.db.Ent.Order.Get(ctx, id)
+	if err == nil {
+		t := FromRow(row).Task()
+		return &t, nil
+	}
+	if !ent.IsNotFound(err) {
+		return nil, fmt.Errorf("look up order of task %s: %w", id, err)
+	}
+	failed, err := s.db.Ent.OrderFailure.Get(ctx, id)
+	if err == nil {
+		t := failureFromRow(failed).Task()
+		return &t, nil
+	}
+	if !ent.IsNotFound(err) {
+		return nil, fmt.Errorf("look up failure of task %s: %w", id, err)
+	}
+	return nil, nil //nolint:nilnil // not ended is an answer
+}
+
+// Order returns an order, or nil when there is none. It may be up to orderTrust
+// old; Reload is not.
+func (s *Store) Order(ctx context.Context, id uuid.UUID) (*Order, error) {
+	found, err := s.Orders(ctx, []uuid.UUID{id})
+	return found[id], err
+}
+
+// OrderFor returns an order if the user may see it: their own, or any for an
+// operator. Another person's order is nil, like one that is not there.
+func (s *Store) OrderFor(ctx context.Context, id, user uuid.UUID, operator bool) (*Order, error) {
+	o, err := s.Order(ctx, id)
+	if err != nil || o == nil || (o.User != user && !operator) {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Reload returns an order as Postgres has it now, or nil.
+func (s *Store) Reload(ctx context.Context, id uuid.UUID) (*Order, error) {
+	found, err := s.reload(ctx, []uuid.UUID{id})
+	return found[id], err
+}
+
+// Orders returns the orders that exist of up to maxIDs ids, as Order does.
+func (s *Store) Orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Order, error) {
+	if len(ids) > maxIDs {
+		return nil, fmt.Errorf("look up %d orders: at most %d", len(ids), maxIDs)
+	}
+	found := make(map[uuid.UUID]*Order, len(ids))
+	missing := ids
+	if s.cache != nil && len(ids) > 0 {
+		records, err := s.cache.orders(ctx, ids)
+		if err != nil {
+			s.log.WarnContext(ctx, "order records", slog.Any("error", err))
+		}
+		missing = nil
+		now := s.clock.Now()
+		for _, id := range ids {
+			if r, ok := records[id]; ok && (r.Status.Ended() || now.Sub(time.UnixMilli(r.CopiedAtMs)) < orderTrust) {
+				found[id] = r.Order
+			} else {
+				missing = append(missing, id)
+			}
+		}
+	}
+	read, err := s.reload(ctx, missing)
+	for id, o := range read {
+		found[id] = o
+	}
+	return found, err
+}
+
+// reload reads orders from Postgres and copies them to Redis.
+func (s *Store) reload(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Order, error) {
+	if len(ids) == 0 {
+		return nil, nil //nolint:nilnil // a nil map reads as empty
+	}
+	rows, err := s.db.Ent.Order.Query().Where(entorder.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look up %d orders: %w", len(ids), err)
+	}
+	found := make(map[uuid.UUID]*Order, len(rows))
+	copies := make([]*Order, 0, len(rows))
+	for _, row := range rows {
+		o := FromRow(row)
+		found[o.ID] = o
+		copies = append(copies, o)
+	}
+	s.remember(ctx, nil, copies)
+	return found, nil
+}
+
+// LiveByUserAndItem returns the order that uses up the user's limit of an item,
+// or nil.
+func (s *Store) LiveByUserAndItem(ctx context.Context, user, item uuid.UUID) (*Order, error) {
+	row, err := s.db.Ent.Order.Query().
+		Where(entorder.UserID(user), entorder.ItemID(item), entorder.StatusIn(liveStatuses()...)).
+		Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up live order of item %s: %w", item, err)
+	}
+	return FromRow(row), nil
+}
+
+// NewestByUserAndItem returns the user's newest order of an item, live or not,
+// or nil.
+func (s *Store) NewestByUserAndItem(ctx context.Context, user, item uuid.UUID) (*Order, error) {
+	row, err := s.db.Ent.Order.Query().
+		Where(entorder.UserID(user), entorder.ItemID(item)).
+		Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).First(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up newest order of item %s: %w", item, err)
+	}
+	return FromRow(row), nil
+}
+
+// remember copies to Redis what was read; a failure costs the next reader a
+// query.
+func (s *Store) remember(ctx context.Context, tasks []Task, orders []*Order) {
+	if s.cache == nil || len(tasks)+len(orders) == 0 {
+		return
+	}
+	if err := s.cache.Put(ctx, tasks, orders); err != nil && !errors.Is(err, context.Canceled) {
+		s.log.WarnContext(ctx, "copy to redis", slog.Any("error", err))
+	}
+}

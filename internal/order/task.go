@@ -1,0 +1,118 @@
+package order
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+)
+
+// TaskStatus is how an attempt to buy is going.
+type TaskStatus string
+
+// States of a task.
+const (
+	Submitted TaskStatus = "SUBMITTED" // stock is held in Redis; waits for the writer
+	Succeeded TaskStatus = "SUCCEEDED" // the order is there
+	Failed    TaskStatus = "FAILED"    // no order came of it; what was taken goes back
+)
+
+// Revisions of a task: it changes once.
+const (
+	revisionSubmitted int64 = 1
+	revisionEnded     int64 = 2
+)
+
+// Task is an attempt to buy that has passed the gate.
+type Task struct {
+	ID       uuid.UUID
+	User     uuid.UUID
+	Sale     uuid.UUID
+	Item     uuid.UUID
+	Quantity int
+	Status   TaskStatus
+	Revision int64        // 1 SUBMITTED, 2 ended
+	OrderID  uuid.UUID    // the task's own id once SUCCEEDED, else zero
+	Failure  fault.Reason // why it failed, else ""
+
+	CreatedAt time.Time // when stock was taken
+	UpdatedAt time.Time
+}
+
+// Ended tells whether the task will not change any more.
+func (t *Task) Ended() bool { return t.Status == Succeeded || t.Status == Failed }
+
+// taskRecord is the JSON of a task, in Redis and in status messages. The reserve
+// script writes the same shape.
+type taskRecord struct {
+	ID          uuid.UUID    `json:"id"`
+	User        uuid.UUID    `json:"user"`
+	Sale        uuid.UUID    `json:"sale"`
+	Item        uuid.UUID    `json:"item"`
+	Quantity    int          `json:"quantity"`
+	Status      TaskStatus   `json:"status"`
+	Revision    int64        `json:"revision"`
+	Failure     fault.Reason `json:"failure,omitempty"`
+	CreatedAtMs int64        `json:"createdAtMs"`
+	UpdatedAtMs int64        `json:"updatedAtMs"`
+}
+
+// MarshalJSON writes the record of a task; instants are Unix milliseconds.
+func (t Task) MarshalJSON() ([]byte, error) {
+	return json.Marshal(taskRecord{
+		ID: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity, Status: t.Status,
+		Revision: t.Revision, Failure: t.Failure,
+		CreatedAtMs: t.CreatedAt.UnixMilli(), UpdatedAtMs: t.UpdatedAt.UnixMilli(),
+	})
+}
+
+// UnmarshalJSON reads the record of a task.
+func (t *Task) UnmarshalJSON(text []byte) error {
+	var r taskRecord
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("decode task record: %w", err)
+	}
+	*t = Task{
+		ID: r.ID, User: r.User, Sale: r.Sale, Item: r.Item, Quantity: r.Quantity, Status: r.Status,
+		Revision: r.Revision, Failure: r.Failure,
+		CreatedAt: time.UnixMilli(r.CreatedAtMs).UTC(), UpdatedAt: time.UnixMilli(r.UpdatedAtMs).UTC(),
+	}
+	if t.Status == Succeeded {
+		t.OrderID = t.ID
+	}
+	return nil
+}
+
+// Failure is the end of a task that became no order.
+type Failure struct {
+	ID         uuid.UUID // the task's
+	Sale       uuid.UUID
+	Item       uuid.UUID
+	User       uuid.UUID
+	Quantity   int
+	Code       fault.Reason // told to the buyer
+	Reason     string       // for operators
+	ReservedAt time.Time
+	CreatedAt  time.Time
+}
+
+// Task is how the attempt ended.
+func (f *Failure) Task() Task {
+	return Task{
+		ID: f.ID, User: f.User, Sale: f.Sale, Item: f.Item, Quantity: f.Quantity,
+		Status: Failed, Revision: revisionEnded, Failure: f.Code,
+		CreatedAt: f.ReservedAt, UpdatedAt: f.CreatedAt,
+	}
+}
+
+func failureFromRow(row *ent.OrderFailure) *Failure {
+	return &Failure{
+		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
+		Code: fault.Reason(row.Code), Reason: row.Reason,
+		ReservedAt: row.ReservedAt.UTC(), CreatedAt: row.CreatedAt.UTC(),
+	}
+}

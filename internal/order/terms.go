@@ -1,0 +1,108 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/internal/postgres"
+)
+
+// termsTTL is how long the terms of an item are believed: long enough to read
+// them about once per second under load, short enough for a change to be felt.
+const termsTTL = time.Second
+
+// maxTerms bounds the cache; past it, it is emptied.
+const maxTerms = 4096
+
+// terms are what an item is sold for and under which rules, as the database says.
+type terms struct {
+	sale       uuid.UUID
+	priceMinor int64
+	currency   string
+	limit      int           // most units per person
+	window     time.Duration // time to pay
+	readAt     time.Time
+}
+
+// termsCache reads terms, at most once per item and termsTTL. An item that is
+// not there is not remembered.
+type termsCache struct {
+	db *postgres.DB
+
+	mu    sync.Mutex
+	items map[uuid.UUID]terms // guarded by mu
+}
+
+func newTermsCache(db *postgres.DB) *termsCache {
+	return &termsCache{db: db, items: map[uuid.UUID]terms{}}
+}
+
+// load returns the terms of the items that exist.
+func (c *termsCache) load(ctx context.Context, items []uuid.UUID, now time.Time) (map[uuid.UUID]terms, error) {
+	known := make(map[uuid.UUID]terms, len(items))
+	var missing []uuid.UUID
+	c.mu.Lock()
+	for _, item := range items {
+		if t, ok := c.items[item]; ok && now.Sub(t.readAt) < termsTTL {
+			known[item] = t
+		} else {
+			missing = append(missing, item)
+		}
+	}
+	c.mu.Unlock()
+	if len(missing) == 0 {
+		return known, nil
+	}
+	read, err := c.read(ctx, missing, now)
+	if err != nil {
+		return nil, fmt.Errorf("read terms of sale: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.items)+len(read) > maxTerms {
+		clear(c.items)
+	}
+	for item, t := range read {
+		known[item] = t
+		c.items[item] = t
+	}
+	return known, nil
+}
+
+func (c *termsCache) read(ctx context.Context, ids []uuid.UUID, now time.Time) (map[uuid.UUID]terms, error) {
+	items, err := c.db.Ent.SaleItem.Query().Where(saleitem.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	saleIDs := make([]uuid.UUID, 0, len(items))
+	for _, item := range items {
+		saleIDs = append(saleIDs, item.SaleID)
+	}
+	rows, err := c.db.Ent.Sale.Query().Where(sale.IDIn(saleIDs...)).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sales := make(map[uuid.UUID]*ent.Sale, len(rows))
+	for _, row := range rows {
+		sales[row.ID] = row
+	}
+	read := make(map[uuid.UUID]terms, len(items))
+	for _, item := range items {
+		s, ok := sales[item.SaleID]
+		if !ok {
+			continue
+		}
+		read[item.ID] = terms{
+			sale: s.ID, priceMinor: item.PriceMinor, currency: item.Currency, limit: s.PurchaseLimit,
+			window: time.Duration(s.PaymentWindowSeconds) * time.Second, readAt: now,
+		}
+	}
+	return read, nil
+}

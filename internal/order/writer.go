@@ -1,0 +1,288 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"entgo.io/ent/dialect"
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+const (
+	// maxBatch bounds the requests of one transaction: larger ones gain nothing
+	// (performance notes) and hold the item's row lock for longer.
+	maxBatch = 500
+	// maxBatchSQLite is the same for SQLite, which is slower in larger ones.
+	maxBatchSQLite = 100
+	// inFlight is how many batches are under way at once: one commits while the
+	// next is inserted. SQLite has one writer anyway.
+	inFlight = 2
+	// maxPending bounds the requests that wait; it is far above what the
+	// subscribers hand out at once.
+	maxPending = 16_384
+	// batchTimeout bounds one batch, its retries included.
+	batchTimeout = 5 * time.Second
+	// afterTimeout bounds what follows a commit: records in Redis, announcement.
+	afterTimeout = 2 * time.Second
+)
+
+// ErrBusy says that too many requests wait for the database; nothing was done.
+var ErrBusy = errors.New("order writer: too many requests wait")
+
+// ErrClosed says that the writer was closed; nothing was done.
+var ErrClosed = errors.New("order writer: closed")
+
+// Announce tells the world how tasks ended, once per batch. It may lose what it
+// was given: whoever follows a task asks the Store again.
+type Announce func(ctx context.Context, tasks []Task) error
+
+// Meter counts what the package does.
+type Meter interface {
+	// Batch is called once per transaction of the writer with the number of
+	// requests, how long it took and how it went.
+	Batch(size int, took time.Duration, err error)
+	// Ended is called once per task that ended here for the first time; the
+	// reason is empty for an order.
+	Ended(status TaskStatus, reason string)
+	// Fault is called when a step after a commit went wrong: "record", "announce".
+	Fault(step string)
+}
+
+// WriterConfig is what a Writer is made of.
+type WriterConfig struct {
+	DB       *postgres.DB
+	Cache    *Cache       // nil = no records in Redis
+	Announce Announce     // nil = tell nobody
+	Clock    clock.Clock  // nil = clock.System
+	NewID    id.Generator // nil = id.New
+	Meter    Meter        // nil = count nothing
+	Log      *slog.Logger
+}
+
+// Writer makes orders of requests: group commit into Postgres. Requests that
+// come in while a transaction is under way go together into the next one, so
+// that the stock row is touched once per batch. It is safe for concurrent use
+// and needs no goroutine of its own while nothing waits.
+type Writer struct {
+	db       *postgres.DB
+	cache    *Cache
+	announce Announce
+	clock    clock.Clock
+	newID    id.Generator
+	meter    Meter
+	log      *slog.Logger
+	terms    *termsCache
+	maxBatch int
+	inFlight int
+
+	mu      sync.Mutex
+	pending []*call       // guarded by mu
+	running int           // guarded by mu; batches under way
+	closed  bool          // guarded by mu
+	idle    chan struct{} // guarded by mu; closed when running falls to 0 after Close
+}
+
+// call is one request that waits for its batch.
+type call struct {
+	request Requested
+	done    chan result // buffered: an answer never waits for a caller who left
+}
+
+type result struct {
+	outcome Outcome
+	err     error
+}
+
+// Outcome is how a request ended.
+type Outcome struct {
+	Task     Task
+	Order    *Order // set once SUCCEEDED
+	Replayed bool   // it had ended before, by an earlier delivery
+}
+
+// NewWriter returns a writer. Close waits for what is under way.
+func NewWriter(cfg WriterConfig) *Writer {
+	w := &Writer{
+		db: cfg.DB, cache: cfg.Cache, announce: cfg.Announce, clock: cfg.Clock, newID: cfg.NewID,
+		meter: cfg.Meter, log: cfg.Log, terms: newTermsCache(cfg.DB),
+		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
+	}
+	if w.clock == nil {
+		w.clock = clock.System{}
+	}
+	if w.newID == nil {
+		w.newID = id.New
+	}
+	if w.meter == nil {
+		w.meter = noMeter{}
+	}
+	if cfg.DB.Dialect == dialect.SQLite {
+		w.maxBatch, w.inFlight = maxBatchSQLite, 1
+	}
+	return w
+}
+
+// Write makes an order of a request, or ends its task as failed, and returns
+// once that is committed. Writing a request again, at once or later, returns the
+// first end. An error means that nobody knows: the same request again will tell.
+func (w *Writer) Write(ctx context.Context, r Requested) (Outcome, error) {
+	c := &call{request: r, done: make(chan result, 1)}
+	if err := w.enqueue(c); err != nil {
+		return Outcome{}, err
+	}
+	select {
+	case res := <-c.done:
+		return res.outcome, res.err
+	case <-ctx.Done():
+		return Outcome{}, fmt.Errorf("write order %s: %w", r.Task, ctx.Err())
+	}
+}
+
+// Close refuses further requests and waits until those at hand have ended, or
+// ctx has.
+func (w *Writer) Close(ctx context.Context) error {
+	w.mu.Lock()
+	if !w.closed {
+		w.closed = true
+		if w.running == 0 {
+			close(w.idle)
+		}
+	}
+	w.mu.Unlock()
+	select {
+	case <-w.idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close order writer: %w", ctx.Err())
+	}
+}
+
+func (w *Writer) enqueue(c *call) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return ErrClosed
+	case len(w.pending) >= maxPending:
+		return ErrBusy
+	}
+	w.pending = append(w.pending, c)
+	if w.running < w.inFlight {
+		w.running++
+		go w.drain()
+	}
+	return nil
+}
+
+// drain writes batches until nothing waits.
+func (w *Writer) drain() {
+	for {
+		calls := w.take()
+		if calls == nil {
+			return
+		}
+		w.process(calls)
+	}
+}
+
+// take returns the next batch, or nil after having signed off.
+func (w *Writer) take() []*call {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.pending), w.maxBatch)
+	if n == 0 {
+		w.running--
+		if w.closed && w.running == 0 {
+			close(w.idle)
+		}
+		return nil
+	}
+	calls := make([]*call, n)
+	copy(calls, w.pending)
+	rest := copy(w.pending, w.pending[n:])
+	clear(w.pending[rest:])
+	w.pending = w.pending[:rest]
+	return calls
+}
+
+// process writes one batch and answers its callers. The answer waits for the
+// records and the announcement, so that a crash between leads to a redelivery,
+// which does them again.
+func (w *Writer) process(calls []*call) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	began := w.clock.Now()
+	requests := make([]Requested, 0, len(calls))
+	seen := make(map[uuid.UUID]bool, len(calls))
+	for _, c := range calls {
+		if !seen[c.request.Task] {
+			seen[c.request.Task] = true
+			requests = append(requests, c.request)
+		}
+	}
+	ends, err := w.persist(ctx, requests)
+	w.meter.Batch(len(requests), w.clock.Now().Sub(began), err)
+	if err == nil {
+		w.tell(ctx, ends)
+	}
+	for _, c := range calls {
+		outcome, ok := ends[c.request.Task]
+		switch {
+		case err != nil:
+			c.done <- result{err: fmt.Errorf("write batch of %d orders: %w", len(requests), err)}
+		case !ok:
+			c.done <- result{err: fmt.Errorf("write order %s: not decided", c.request.Task)}
+		default:
+			c.done <- result{outcome: outcome}
+		}
+	}
+}
+
+// tell writes the ends of a batch to Redis and announces them. What goes wrong
+// here is logged and counted: the orders stand, and look-ups fall back on
+// Postgres.
+func (w *Writer) tell(ctx context.Context, ends map[uuid.UUID]Outcome) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
+	defer cancel()
+	tasks := make([]Task, 0, len(ends))
+	orders := make([]*Order, 0, len(ends))
+	for _, end := range ends {
+		tasks = append(tasks, end.Task)
+		if end.Order != nil {
+			orders = append(orders, end.Order)
+		}
+		if !end.Replayed {
+			w.meter.Ended(end.Task.Status, string(end.Task.Failure))
+		}
+	}
+	if w.cache != nil {
+		if err := w.cache.Put(ctx, tasks, orders); err != nil {
+			w.fault(ctx, "record", err)
+		}
+	}
+	if w.announce != nil {
+		if err := w.announce(ctx, tasks); err != nil {
+			w.fault(ctx, "announce", err)
+		}
+	}
+}
+
+func (w *Writer) fault(ctx context.Context, step string, err error) {
+	w.meter.Fault(step)
+	w.log.WarnContext(ctx, "after an order was written", slog.String("step", step), slog.Any("error", err))
+}
+
+// noMeter counts nothing.
+type noMeter struct{}
+
+func (noMeter) Batch(int, time.Duration, error) {}
+func (noMeter) Ended(TaskStatus, string)        {}
+func (noMeter) Fault(string)                    {}

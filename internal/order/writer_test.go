@@ -1,0 +1,362 @@
+package order_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/testenv"
+)
+
+func TestARequestBecomesAnOrder(t *testing.T) {
+	onBoth(t, stock{units: 10, limit: 2}, func(t *testing.T, e *env) {
+		r := e.requestOf(id.New(), 2)
+		r.UnitPriceMinor = 1 // the database's price counts, not the message's
+		out := e.write(e.writer(nil), r)
+		o := out.Order
+		if out.Replayed || out.Task.Status != order.Succeeded || out.Task.OrderID != r.Task || out.Task.Revision != 2 {
+			t.Errorf("outcome %+v", out)
+		}
+		if o.ID != r.Task || o.User != r.User || o.TotalMinor() != 2*1999 || o.Currency != "EUR" || o.Version != 1 ||
+			o.Status != order.PendingPayment || !o.PaymentDeadline.Equal(opening.Add(900*time.Second)) {
+			t.Errorf("order %+v", o)
+		}
+		if f := e.figures(); f != (figures{8, 2, 0, 10}) {
+			t.Errorf("stock %+v", f)
+		}
+		stored, err := e.store().Reload(t.Context(), r.Task)
+		e.must(err)
+		if *stored.PaymentDeadline != *o.PaymentDeadline || stored.CreatedAt != o.CreatedAt || stored.Number != o.Number {
+			t.Errorf("stored %+v, returned %+v", stored, o)
+		}
+		e.conserved()
+	})
+}
+
+func TestARequestWrittenAgainIsRecognised(t *testing.T) {
+	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
+		r := e.request()
+		first := e.write(e.writer(nil), r)
+		again := e.write(e.writer(nil), r)
+		if !again.Replayed || again.Order.Number != first.Order.Number || again.Task.Status != order.Succeeded {
+			t.Errorf("again %+v", again)
+		}
+		if f := e.figures(); f.held != 1 {
+			t.Errorf("stock %+v", f)
+		}
+		e.conserved()
+	})
+}
+
+// Each message comes five times, in any order, to three writers at once.
+func TestRandomRedeliveriesMakeOneOrderEach(t *testing.T) {
+	onBoth(t, stock{units: 300, limit: 1}, func(t *testing.T, e *env) {
+		const buyers, times = 250, 5
+		var deliveries []order.Requested
+		for _, r := range e.requests(buyers) {
+			for range times {
+				deliveries = append(deliveries, r)
+			}
+		}
+		rand.Shuffle(len(deliveries), func(i, j int) { deliveries[i], deliveries[j] = deliveries[j], deliveries[i] })
+		writers := []*order.Writer{e.writer(nil), e.writer(nil), e.writer(nil)}
+		stop := e.watch()
+		fresh := e.deliver(writers, deliveries)
+		if looks := stop(); looks == 0 {
+			t.Error("nobody looked at the books")
+		}
+		if fresh != buyers || e.orders() != buyers || e.figures() != (figures{50, 250, 0, 300}) {
+			t.Errorf("%d fresh, %d orders, %+v", fresh, e.orders(), e.figures())
+		}
+		e.conserved()
+	})
+}
+
+// deliver writes all requests at once, each until it succeeds, as redelivery
+// does, and returns how many ended for the first time as an order.
+func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
+	e.t.Helper()
+	var g errgroup.Group
+	var mu sync.Mutex
+	fresh := map[uuid.UUID]bool{}
+	for i, r := range requests {
+		g.Go(func() error {
+			for range 20 {
+				out, err := writers[i%len(writers)].Write(e.t.Context(), r)
+				if err != nil {
+					continue
+				}
+				if !out.Replayed && out.Order != nil {
+					mu.Lock()
+					fresh[r.Task] = true
+					mu.Unlock()
+				}
+				return nil
+			}
+			return errors.New("twenty tries failed")
+		})
+	}
+	e.must(g.Wait())
+	return len(fresh)
+}
+
+func TestOneUserGetsOneLiveOrder(t *testing.T) {
+	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
+		user := id.New()
+		requests := make([]order.Requested, 50)
+		for i := range requests {
+			requests[i] = e.requestOf(user, 1)
+		}
+		if n := e.deliver([]*order.Writer{e.writer(nil), e.writer(nil)}, requests); n != 1 {
+			t.Errorf("%d orders", n)
+		}
+		if e.orders() != 1 || e.failures() != 49 || e.figures().held != 1 {
+			t.Errorf("%d orders, %d failures, %+v", e.orders(), e.failures(), e.figures())
+		}
+		e.conserved()
+		for _, row := range e.db.Ent.OrderFailure.Query().AllX(t.Context()) {
+			if row.Code != string(fault.PurchaseLimitReached) || row.Released {
+				t.Fatalf("failure %+v", row)
+			}
+		}
+	})
+}
+
+// Redis promised 30 units where the record has 20.
+func TestExactlyAsManyAsFitBecomeOrders(t *testing.T) {
+	onBoth(t, stock{units: 20, limit: 1}, func(t *testing.T, e *env) {
+		requests := e.requests(30)
+		for i := range requests {
+			requests[i].SubmittedAtMs += int64(i)
+		}
+		if n := e.deliver([]*order.Writer{e.writer(nil), e.writer(nil)}, requests); n != 20 {
+			t.Errorf("%d orders", n)
+		}
+		if e.figures() != (figures{0, 20, 0, 20}) || e.failures() != 10 {
+			t.Errorf("%+v, %d failures", e.figures(), e.failures())
+		}
+		for _, row := range e.db.Ent.OrderFailure.Query().AllX(t.Context()) {
+			if row.Code != string(fault.SoldOut) || row.Released {
+				t.Fatalf("failure %+v", row)
+			}
+		}
+		e.conserved()
+	})
+}
+
+func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 3}, func(t *testing.T, e *env) {
+		// In one batch, newest first: 1, 1, 3, 3 units; the oldest takes 3 of 5,
+		// the next 3 do not fit, the two single ones do.
+		quantities := []int{1, 1, 3, 3}
+		requests := make([]order.Requested, len(quantities))
+		for i, n := range quantities {
+			requests[i] = e.requestOf(id.New(), n)
+			requests[i].SubmittedAtMs += int64(len(quantities) - i)
+		}
+		ends := e.inOneBatch(requests)
+		want := []order.TaskStatus{order.Succeeded, order.Succeeded, order.Failed, order.Succeeded}
+		for i, r := range requests {
+			if got := ends[r.Task].Task.Status; got != want[i] {
+				t.Errorf("request %d of %d units: %s, want %s", i, r.Quantity, got, want[i])
+			}
+		}
+		if e.figures() != (figures{0, 5, 0, 5}) {
+			t.Errorf("%+v", e.figures())
+		}
+		e.conserved()
+	})
+}
+
+// inOneBatch writes requests so that they meet in one batch: the announcement of
+// a first request holds both batches under way until all wait.
+func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome {
+	e.t.Helper()
+	gate, entered := make(chan struct{}), make(chan struct{}, 16)
+	w := e.writer(func(context.Context, []order.Task) error {
+		entered <- struct{}{}
+		<-gate
+		return nil
+	})
+	other, item := e.sale, e.item
+	e.sale, e.item = e.addSale(stock{units: 10, limit: 1})
+	blockers := e.requests(2)
+	e.sale, e.item = other, item
+	var g errgroup.Group
+	for _, r := range blockers {
+		g.Go(func() error { _, err := w.Write(e.t.Context(), r); return err })
+	}
+	<-entered
+	if e.db.Dialect == "postgres" {
+		<-entered
+	}
+	var mu sync.Mutex
+	ends := map[uuid.UUID]order.Outcome{}
+	for _, r := range requests {
+		g.Go(func() error {
+			out, err := w.Write(e.t.Context(), r)
+			mu.Lock()
+			defer mu.Unlock()
+			ends[r.Task] = out
+			return err
+		})
+	}
+	testenv.Eventually(e.t, 10*time.Second, func() bool { return order.Waiting(w) == len(requests) }, "all requests wait")
+	close(gate)
+	e.must(g.Wait())
+	return ends
+}
+
+func TestRequestsThatCanNeverFitAreRecordedAsFailed(t *testing.T) {
+	onBoth(t, stock{units: 10, limit: 2}, func(t *testing.T, e *env) {
+		elsewhere, _ := e.addSale(stock{units: 1, limit: 1})
+		unknownItem, wrongSale, tooMany := e.request(), e.request(), e.requestOf(id.New(), 3)
+		unknownItem.Item = id.New()
+		wrongSale.Sale = elsewhere
+		good := e.request()
+		want := map[uuid.UUID]fault.Reason{
+			unknownItem.Task: fault.Unknown, wrongSale.Task: fault.Unknown, tooMany.Task: fault.PurchaseLimitReached, good.Task: "",
+		}
+		requests := []order.Requested{unknownItem, wrongSale, tooMany, good}
+		for task, end := range e.inOneBatch(requests) {
+			if end.Task.Failure != want[task] || end.Task.Revision != 2 {
+				t.Errorf("got %+v, want failure %q", end.Task, want[task])
+			}
+		}
+		for _, r := range requests { // and the same again
+			if end := e.write(e.writer(nil), r); end.Task.Failure != want[r.Task] || !end.Replayed {
+				t.Errorf("again %+v, want failure %q", end, want[r.Task])
+			}
+		}
+		if e.figures().held != 1 || e.failures() != 3 {
+			t.Errorf("%+v, %d failures", e.figures(), e.failures())
+		}
+		e.conserved()
+	})
+}
+
+func TestATaskThatFailedStaysFailedWhenStockComesBack(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		w := e.writer(nil)
+		first, late := e.request(), e.request()
+		winner := e.write(w, first).Order
+		if out := e.write(w, late); out.Task.Failure != fault.SoldOut {
+			t.Fatalf("late %+v", out)
+		}
+		e.move(winner, order.Cancelled)
+		if out := e.write(w, late); out.Task.Status != order.Failed || !out.Replayed {
+			t.Errorf("late again %+v", out)
+		}
+		if e.figures() != (figures{1, 0, 0, 1}) {
+			t.Errorf("%+v", e.figures())
+		}
+		e.conserved()
+	})
+}
+
+func TestACancelledBuyerMayBuyAgain(t *testing.T) {
+	onBoth(t, stock{units: 2, limit: 1}, func(t *testing.T, e *env) {
+		w, user := e.writer(nil), id.New()
+		e.move(e.write(w, e.requestOf(user, 1)).Order, order.Cancelled)
+		if out := e.write(w, e.requestOf(user, 1)); out.Task.Status != order.Succeeded {
+			t.Errorf("second try %+v", out)
+		}
+		e.conserved()
+	})
+}
+
+// move moves an order outside of the use cases.
+func (e *env) move(o *order.Order, to order.Status) *order.Order {
+	e.t.Helper()
+	var moved *order.Order
+	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		var err error
+		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: to, At: e.clock.Now()})
+		return err
+	}))
+	return moved
+}
+
+func TestATakenNumberIsReplacedByALongerOne(t *testing.T) {
+	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
+		w, wanted := e.writer(nil), e.request()
+		number := order.Number(wanted.Task, e.clock.Now(), 0)
+		squatter := e.write(w, e.request()).Order
+		e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+			_, err := tx.ExecContext(ctx, `UPDATE orders SET number = $1 WHERE id = $2`, number, squatter.ID)
+			return err
+		}))
+		out := e.write(w, wanted)
+		if out.Order == nil || out.Order.Number != order.Number(wanted.Task, e.clock.Now(), 1) {
+			t.Fatalf("order %+v", out.Order)
+		}
+		if n := e.db.Ent.Order.Query().Where(entorder.Number(out.Order.Number)).CountX(t.Context()); n != 1 {
+			t.Errorf("%d rows with the new number", n)
+		}
+		e.conserved()
+	})
+}
+
+func TestSeveralItemsInOneBatch(t *testing.T) {
+	onBoth(t, stock{units: 30, limit: 1}, func(t *testing.T, e *env) {
+		items := []uuid.UUID{e.item, e.addItem(e.sale, 30, 1), e.addItem(e.sale, 30, 2)}
+		var requests []order.Requested
+		for _, item := range items {
+			for range 30 {
+				r := e.request()
+				r.Item = item
+				requests = append(requests, r)
+			}
+		}
+		rand.Shuffle(len(requests), func(i, j int) { requests[i], requests[j] = requests[j], requests[i] })
+		if n := e.deliver([]*order.Writer{e.writer(nil), e.writer(nil)}, requests); n != 90 {
+			t.Errorf("%d orders", n)
+		}
+		for _, item := range items {
+			e.item = item
+			if e.figures() != (figures{0, 30, 0, 30}) {
+				t.Errorf("item %s: %+v", item, e.figures())
+			}
+		}
+		e.conserved()
+	})
+}
+
+func TestAClosedWriterRefusesAndFinishesWhatItHas(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	gate, entered := make(chan struct{}), make(chan struct{}, 1)
+	w := e.writer(func(context.Context, []order.Task) error {
+		entered <- struct{}{}
+		<-gate
+		return nil
+	})
+	var g errgroup.Group
+	g.Go(func() error { _, err := w.Write(t.Context(), e.request()); return err })
+	<-entered
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := w.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("close with an order under way: %v", err)
+	}
+	if _, err := w.Write(t.Context(), e.request()); !errors.Is(err, order.ErrClosed) {
+		t.Errorf("write after close: %v", err)
+	}
+	close(gate)
+	e.must(w.Close(t.Context()))
+	e.must(g.Wait())
+	if e.orders() != 1 {
+		t.Errorf("%d orders", e.orders())
+	}
+}
