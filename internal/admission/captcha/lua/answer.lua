@@ -1,0 +1,42 @@
+-- Judging an answer: functions that the scripts using them are put behind.
+--
+-- A hash holds the open challenges of one scope:
+--   c:<challenge>        "mac|wrong answers so far|expires (Unix ms)|kind"
+--   path, permits, user  the path that a right answer was traded for: its key,
+--                        the key of the permits, and the member there
+--
+-- answer(key, challenge, mac, now)  replies a verdict and the kind ("" when not
+--   known): "right" (nothing is changed), "wrong" (counted; the third voids the
+--   challenge), "unknown" (no such challenge is open)
+-- use_up(key)  voids all open challenges of the hash; a path stays noted
+--
+-- Keeps true: a challenge takes at most three wrong answers and one right one,
+-- provided that the script calls use_up in the step that a right answer pays
+-- for. MACs are compared, never answers, so timing tells nothing.
+local MAX_TRIES = 3
+
+local function answer(key, challenge, mac, now)
+  local field = 'c:' .. challenge
+  local open = redis.call('HGET', key, field)
+  if not open then return 'unknown', '' end
+  local want, tries, expires, kind = string.match(open, '^(%x+)|(%d+)|(%d+)|(.*)$')
+  if not want or now >= tonumber(expires) then
+    redis.call('HDEL', key, field)
+    return 'unknown', kind or ''
+  end
+  if want == mac then return 'right', kind end
+  tries = tonumber(tries) + 1
+  if tries >= MAX_TRIES then
+    redis.call('HDEL', key, field)
+  else
+    redis.call('HSET', key, field, want .. '|' .. tries .. '|' .. expires .. '|' .. kind)
+  end
+  return 'wrong', kind
+end
+
+local function use_up(key)
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if string.sub(field, 1, 2) == 'c:' then redis.call('HDEL', key, field) end
+  end
+end
+

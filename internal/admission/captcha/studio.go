@@ -1,0 +1,158 @@
+package captcha
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"image/color"
+	"math/big"
+	"strconv"
+
+	"github.com/mojocn/base64Captcha"
+)
+
+const (
+	// defaultPoolSize is a burst of a few hundred people; one picture takes 2 ms to draw.
+	defaultPoolSize = 256
+
+	pictureWidth  = 240
+	pictureHeight = 80
+	noiseCount    = 2 // pale characters in the background
+
+	textLength = 5
+	// textAlphabet has no two characters that look alike in any font used:
+	// 26^5 = 11.9 million answers.
+	textAlphabet = "346789abcdefhjkmnpqrtuvwxy"
+
+	// A sum is answer − addend + addend, with every answer equally likely, so that
+	// no guess is better than 1 in mathAnswers.
+	mathLowest  = 10_000
+	mathAnswers = 20_000
+	mathAddend  = 90 // addends 10 to 99
+)
+
+// pictureFonts are the readable ones among those that come with the library. The
+// last has Chinese too; none lacks a digit, + or =.
+var pictureFonts = []string{"chromohv.ttf", "RitaSmith.ttf", "ApothecaryFont.ttf", "wqy-microhei.ttc"}
+
+// picture is a drawn puzzle that nobody has seen yet. It is shown once.
+type picture struct {
+	kind   Kind
+	answer string
+	image  string // data URL
+}
+
+// studio draws pictures, mostly ahead of need.
+type studio struct {
+	driver *base64Captcha.DriverString
+	text   chan picture
+	math   chan picture
+	inline chan struct{} // one place: a picture drawn while somebody waits
+}
+
+func newStudio(size int) *studio {
+	paper := &color.RGBA{R: 245, G: 247, B: 250, A: 255}
+	return &studio{
+		driver: base64Captcha.NewDriverString(pictureHeight, pictureWidth, noiseCount,
+			base64Captcha.OptionShowSlimeLine|base64Captcha.OptionShowHollowLine, textLength, textAlphabet, paper, nil, pictureFonts),
+		text:   make(chan picture, size),
+		math:   make(chan picture, size),
+		inline: make(chan struct{}, 1),
+	}
+}
+
+// run keeps both pools full. One goroutine draws, so that a rush for captchas
+// never takes more than one core from the orders.
+func (s *studio) run(ctx context.Context) error {
+	var next [2]picture
+	for {
+		for i, kind := range []Kind{Text, Math} {
+			if next[i].image != "" {
+				continue
+			}
+			var err error
+			if next[i], err = s.draw(kind); err != nil {
+				return err
+			}
+		}
+		select {
+		case s.text <- next[0]:
+			next[0] = picture{}
+		case s.math <- next[1]:
+			next[1] = picture{}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take returns a picture from the pool, or draws one when nobody else is doing so
+// on the spot. When neither is possible it reports false: pictures are asked for
+// faster than one core draws them.
+func (s *studio) take(kind Kind) (picture, bool, error) {
+	pool := s.text
+	if kind == Math {
+		pool = s.math
+	}
+	select {
+	case p := <-pool:
+		return p, true, nil
+	default:
+	}
+	select {
+	case s.inline <- struct{}{}:
+		defer func() { <-s.inline }()
+		p, err := s.draw(kind)
+		return p, err == nil, err
+	default:
+		return picture{}, false, nil
+	}
+}
+
+// draw makes a picture. The answer comes from crypto/rand; the library's own
+// generator, which only places lines and letters, is seeded with the clock.
+func (s *studio) draw(kind Kind) (picture, error) {
+	question, answer, err := puzzle(kind)
+	if err != nil {
+		return picture{}, err
+	}
+	item, err := s.driver.DrawCaptcha(question)
+	if err != nil {
+		return picture{}, fmt.Errorf("draw: %w", err)
+	}
+	return picture{kind: kind, answer: answer, image: item.EncodeB64string()}, nil
+}
+
+// puzzle returns what a picture shows and what it is answered with.
+func puzzle(kind Kind) (question, answer string, err error) {
+	if kind == Math {
+		result, err := randomBelow(mathAnswers)
+		if err != nil {
+			return "", "", err
+		}
+		addend, err := randomBelow(mathAddend)
+		if err != nil {
+			return "", "", err
+		}
+		result, addend = result+mathLowest, addend+10
+		return fmt.Sprintf("%d+%d=?", result-addend, addend), strconv.FormatInt(result, 10), nil
+	}
+	text := make([]byte, textLength)
+	for i := range text {
+		n, err := randomBelow(int64(len(textAlphabet)))
+		if err != nil {
+			return "", "", err
+		}
+		text[i] = textAlphabet[n]
+	}
+	return string(text), string(text), nil
+}
+
+// randomBelow returns a number from 0 to n−1, each equally likely.
+func randomBelow(n int64) (int64, error) {
+	v, err := rand.Int(rand.Reader, big.NewInt(n))
+	if err != nil {
+		return 0, fmt.Errorf("random number: %w", err)
+	}
+	return v.Int64(), nil
+}
