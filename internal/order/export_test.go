@@ -6,3 +6,6 @@ func Waiting(w *Writer) int {
 	defer w.mu.Unlock()
 	return len(w.pending)
 }
+
+// InFlight returns how many batches may be under way at once.
+func InFlight(w *Writer) int { return w.inFlight }

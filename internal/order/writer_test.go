@@ -179,8 +179,8 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 	})
 }
 
-// inOneBatch writes requests so that they meet in one batch: the announcement of
-// a first request holds both batches under way until all wait.
+// inOneBatch writes requests so that they meet in one batch: the announcements of
+// other requests hold all batches under way until these wait.
 func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome {
 	e.t.Helper()
 	gate, entered := make(chan struct{}), make(chan struct{}, 16)
@@ -189,16 +189,13 @@ func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome
 		<-gate
 		return nil
 	})
-	other, item := e.sale, e.item
+	target, item := e.sale, e.item
 	e.sale, e.item = e.addSale(stock{units: 10, limit: 1})
-	blockers := e.requests(2)
-	e.sale, e.item = other, item
+	blockers := e.requests(order.InFlight(w))
+	e.sale, e.item = target, item
 	var g errgroup.Group
 	for _, r := range blockers {
 		g.Go(func() error { _, err := w.Write(e.t.Context(), r); return err })
-	}
-	<-entered
-	if e.db.Dialect == "postgres" {
 		<-entered
 	}
 	var mu sync.Mutex
