@@ -17,6 +17,7 @@ type Setting struct {
 	Default string `json:"default"`
 	Value   string `json:"value"` // masked when secret
 	Origin  Origin `json:"origin"`
+	Secret  bool   `json:"secret"`
 }
 
 // Options returns what a kong parser needs to fill an embedded Config: the
@@ -57,6 +58,7 @@ func (s *Source) Settings(ctx *kong.Context) []Setting {
 		setting := Setting{
 			Flag: flag.Name, Env: EnvName(flag.Name), Group: flag.Group.Key, Help: flag.Help,
 			Default: flag.Default, Value: valueText(flag.Target), Origin: OriginDefault,
+			Secret: isSecret(flag.Target.Type()),
 		}
 		if origin, ok := s.origins[flag.Name]; ok {
 			setting.Origin = origin
@@ -67,6 +69,13 @@ func (s *Source) Settings(ctx *kong.Context) []Setting {
 		settings = append(settings, setting)
 	}
 	return settings
+}
+
+func isSecret(t reflect.Type) bool {
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t == reflect.TypeFor[Secret]()
 }
 
 // valueText prints a value the way it is written. Secrets mask themselves.

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"seckill/internal/config"
+)
+
+const areaConfig = "config"
+
+func (r *report) settings(d Deps) {
+	before := len(r.findings)
+	if err := d.Config.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
+		if problems, ok := errors.AsType[config.Problems](err); ok {
+			for _, p := range problems {
+				r.add(areaConfig, Error, p)
+			}
+		} else {
+			r.add(areaConfig, Error, err.Error())
+		}
+	}
+	for _, name := range config.UnknownVariables(d.Settings, d.Environ) {
+		r.add(areaConfig, Warning, name+" is no setting: misspelt? `seckill config print` lists them all")
+	}
+	r.secretsInFile(d.Settings)
+	if host, _, err := net.SplitHostPort(d.Config.AdminAddr); err == nil && d.Config.Production() && !loopback(host) {
+		r.add(areaConfig, Warning, fmt.Sprintf("the admin listener is on %s: it shows profiles and figures to whoever reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
+	}
+	if len(r.findings) == before {
+		r.add(areaConfig, OK, fmt.Sprintf("%d settings, profile %s", len(d.Settings), d.Config.Profile))
+	}
+}
+
+// secretsInFile warns of a file that others may read and that holds secrets.
+func (r *report) secretsInFile(settings []config.Setting) {
+	for _, s := range settings {
+		fromFile := s.Origin != config.OriginDefault && s.Origin != config.OriginFlag && !strings.HasPrefix(string(s.Origin), config.EnvPrefix)
+		if !s.Secret || !fromFile {
+			continue
+		}
+		info, err := os.Stat(string(s.Origin))
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			r.add(areaConfig, Warning, fmt.Sprintf("%s holds secrets and is open to other users: chmod 600 %s", s.Origin, s.Origin))
+			return
+		}
+	}
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}

@@ -1,0 +1,187 @@
+package doctor_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/doctor"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const key = "0123456789abcdef0123456789abcdef"
+
+// healthy returns what the doctor has nothing to complain about.
+func healthy(t *testing.T) doctor.Deps {
+	t.Helper()
+	return deps(t, testenv.PostgresURL(t), testenv.RedisServer(t).URL())
+}
+
+func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
+	t.Helper()
+	vars := map[string]string{"SECKILL_DATABASE_URL": database, "SECKILL_REDIS_URL": redis, "SECKILL_JWT_KEY": key}
+	for i := 0; i < len(extra); i += 2 {
+		vars[extra[i]] = extra[i+1]
+	}
+	cfg, settings, err := config.Parse(nil, func(name string) (string, bool) { v, ok := vars[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := doctor.Deps{Config: cfg, Settings: settings, Clock: clock.System{}}
+	for name, value := range vars {
+		d.Environ = append(d.Environ, name+"="+value)
+	}
+	return d
+}
+
+// find returns the findings of a level and an area.
+func find(findings []doctor.Finding, area string, level doctor.Level) []string {
+	var found []string
+	for _, f := range findings {
+		if f.Area == area && f.Level == level {
+			found = append(found, f.Message)
+		}
+	}
+	return found
+}
+
+func wants(t *testing.T, findings []doctor.Finding, area string, level doctor.Level, part string) {
+	t.Helper()
+	if !strings.Contains(strings.Join(find(findings, area, level), "\n"), part) {
+		t.Errorf("no %s of %s with %q in %+v", level, area, part, findings)
+	}
+	if level == doctor.Error == doctor.Healthy(findings) {
+		t.Errorf("healthy: %t with %+v", doctor.Healthy(findings), findings)
+	}
+}
+
+func TestAFitInstallationHasNoFindings(t *testing.T) {
+	t.Parallel()
+	findings := doctor.Check(t.Context(), healthy(t))
+	for _, f := range findings {
+		if f.Level != doctor.OK {
+			t.Errorf("finding %+v", f)
+		}
+	}
+	for area, n := range map[string]int{"config": 1, "postgres": 2, "redis": 2, "clock": 2} {
+		if got := find(findings, area, doctor.OK); len(got) != n {
+			t.Errorf("%s was examined %d times, want %d: %q", area, len(got), n, got)
+		}
+	}
+}
+
+func TestMissingSettingsAreAllTold(t *testing.T) {
+	t.Parallel()
+	d := doctor.Deps{Config: config.Default(), Clock: clock.System{}}
+	findings := doctor.Check(t.Context(), d)
+	if got := find(findings, "config", doctor.Error); len(got) != 3 {
+		t.Errorf("findings are %q", got)
+	}
+}
+
+func TestServicesThatCannotBeReachedAreTold(t *testing.T) {
+	t.Parallel()
+	d := deps(t, "postgres://shop:hunter2@127.0.0.1:1/seckill?sslmode=disable", "redis://:hunter2@127.0.0.1:1/0")
+	findings := doctor.Check(t.Context(), d)
+	wants(t, findings, "postgres", doctor.Error, "cannot be reached at postgres://***@127.0.0.1:1/seckill")
+	wants(t, findings, "redis", doctor.Error, "cannot be reached at redis://***@127.0.0.1:1/0")
+	for _, f := range findings {
+		if strings.Contains(f.Message, "hunter2") {
+			t.Errorf("a password shows: %s", f.Message)
+		}
+	}
+}
+
+func TestADatabaseWithoutTablesIsTold(t *testing.T) {
+	t.Parallel()
+	d := deps(t, testenv.EmptyPostgresURL(t), testenv.RedisURL(t))
+	wants(t, doctor.Check(t.Context(), d), "postgres", doctor.Error, "run `seckill migrate up`")
+}
+
+func TestSettingsOfPostgresThatLoseOrdersAreTold(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse(testenv.PostgresURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("synchronous_commit", "off")
+	q.Set("default_transaction_read_only", "on")
+	u.RawQuery = q.Encode()
+	d := deps(t, u.String(), testenv.RedisURL(t), "SECKILL_DATABASE_POOL", "1000")
+	findings := doctor.Check(t.Context(), d)
+	wants(t, findings, "postgres", doctor.Error, "synchronous_commit is off")
+	wants(t, findings, "postgres", doctor.Error, "takes no writes")
+	if got := find(findings, "postgres", doctor.Warning); len(got) != 1 || !strings.Contains(got[0], "may open 1000") {
+		t.Errorf("warnings are %q", got)
+	}
+}
+
+func TestARedisThatEvictsIsAnError(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
+	findings := doctor.Check(t.Context(), deps(t, testenv.PostgresURL(t), server.URL()))
+	wants(t, findings, "redis", doctor.Error, "evicts (maxmemory-policy allkeys-lru)")
+	if got := find(findings, "redis", doctor.Warning); len(got) != 1 || !strings.Contains(got[0], "append-only") {
+		t.Errorf("warnings are %q", got)
+	}
+}
+
+func TestClocksThatDisagreeAreTold(t *testing.T) {
+	t.Parallel()
+	d := healthy(t)
+	d.Clock = clock.NewFake(time.Now().Add(-700 * time.Second))
+	findings := doctor.Check(t.Context(), d)
+	wants(t, findings, "clock", doctor.Error, "postgres is 11m40")
+	wants(t, findings, "clock", doctor.Error, "off this host")
+	if got := find(findings, "clock", doctor.Error); len(got) != 2 {
+		t.Errorf("findings are %q", got)
+	}
+}
+
+func TestWhatAnOperatorShouldKnowIsAWarning(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "seckill.toml")
+	if err := os.WriteFile(file, []byte(`jwt_key = "`+key+`"`), 0o644); err != nil { //nolint:gosec // that is the point
+		t.Fatal(err)
+	}
+	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t),
+		"SECKILL_JWT_KEY", "", "SECKILL_CONFIG", file, "SECKILL_ADMIN_ADDR", "0.0.0.0:9090", "SECKILL_HTP_ADDR", ":1")
+	findings := doctor.Check(t.Context(), d)
+	wants(t, findings, "config", doctor.Warning, "SECKILL_HTP_ADDR is no setting")
+	wants(t, findings, "config", doctor.Warning, "open to other users")
+	wants(t, findings, "config", doctor.Warning, "admin listener is on 0.0.0.0:9090")
+}
+
+func TestFindingsArePrintedForPeopleAndPrograms(t *testing.T) {
+	t.Parallel()
+	findings := []doctor.Finding{{Area: "redis", Level: doctor.Error, Message: "gone"}, {Area: "config", Level: doctor.OK, Message: "fit"}}
+	var table, text bytes.Buffer
+	if err := doctor.WriteTable(&table, findings); err != nil {
+		t.Fatal(err)
+	}
+	if want := "error  redis   gone\nok     config  fit\n"; table.String() != want {
+		t.Errorf("table is\n%swant\n%s", table.String(), want)
+	}
+	if err := doctor.WriteJSON(&text, findings); err != nil {
+		t.Fatal(err)
+	}
+	var back struct {
+		OK       bool
+		Findings []doctor.Finding
+	}
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back.OK || len(back.Findings) != 2 {
+		t.Errorf("JSON is %s (%v)", text.String(), err)
+	}
+}

@@ -1,0 +1,128 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"seckill/internal/postgres"
+)
+
+const (
+	areaPostgres = "postgres"
+	areaClock    = "clock"
+	// minPostgres is the oldest version, as server_version_num, that the tests run on or that is still served.
+	minPostgres = 130000
+)
+
+func (r *report) postgres(ctx context.Context, d Deps) {
+	if d.Config.DatabaseURL == "" {
+		return // a finding of the settings
+	}
+	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	defer cancel()
+	db, err := postgres.Open(ctx, postgres.Options{URL: d.Config.DatabaseURL.Reveal(), MaxConns: 2})
+	if err != nil {
+		r.add(areaPostgres, Error, fmt.Sprintf("cannot be reached at %s: %v", d.Config.DatabaseURL, err))
+		return
+	}
+	defer func() { _ = db.Close() }()
+	r.server(ctx, db, d.Config.DatabasePool)
+	r.migrations(ctx, db)
+	r.postgresClock(ctx, db, d)
+}
+
+// server examines the version and the settings that durability hangs on.
+func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
+	names := []string{
+		"server_version", "server_version_num", "fsync", "synchronous_commit", "full_page_writes",
+		"default_transaction_read_only", "transaction_read_only", "max_connections",
+	}
+	values := map[string]string{}
+	for _, name := range names {
+		var value string
+		if err := db.SQL.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			r.add(areaPostgres, Error, fmt.Sprintf("does not tell %s: %v", name, err))
+			return
+		}
+		values[name] = value
+	}
+	number, _ := strconv.Atoi(values["server_version_num"])
+	if number < minPostgres {
+		r.add(areaPostgres, Error, fmt.Sprintf("is version %s: at least %d is needed", values["server_version"], minPostgres/10000))
+	} else {
+		r.add(areaPostgres, OK, "reachable, version "+values["server_version"])
+	}
+	for _, c := range []struct {
+		bad     bool
+		level   Level
+		message string
+	}{
+		{values["fsync"] == "off", Error, "fsync is off: a power cut destroys the record of orders; set fsync = on"},
+		{values["full_page_writes"] == "off", Warning, "full_page_writes is off: a power cut may tear pages; set full_page_writes = on"},
+		{
+			values["synchronous_commit"] == "off", Error,
+			"synchronous_commit is off: a crash loses orders that were told to buyers; set synchronous_commit = on",
+		},
+		{
+			values["default_transaction_read_only"] == "on" || values["transaction_read_only"] == "on", Error,
+			"takes no writes: it is a replica or set to read-only; give the address of the primary",
+		},
+	} {
+		if c.bad {
+			r.add(areaPostgres, c.level, c.message)
+		}
+	}
+	if most, err := strconv.Atoi(values["max_connections"]); err == nil && pool > most-3 {
+		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, and one process may open %d: lower SECKILL_DATABASE_POOL or raise it", most, pool))
+	}
+}
+
+func (r *report) migrations(ctx context.Context, db *postgres.DB) {
+	all, err := db.MigrationStatus(ctx)
+	if err != nil {
+		r.add(areaPostgres, Error, fmt.Sprintf("does not tell its migrations: %v", err))
+		return
+	}
+	var missing []string
+	for _, m := range all {
+		if !m.Applied {
+			missing = append(missing, m.Name)
+		}
+	}
+	if len(missing) > 0 {
+		r.add(areaPostgres, Error, fmt.Sprintf("%d of %d migrations are not applied (%s): run `seckill migrate up`", len(missing), len(all), strings.Join(missing, ", ")))
+		return
+	}
+	r.add(areaPostgres, OK, fmt.Sprintf("all %d migrations are applied", len(all)))
+}
+
+func (r *report) postgresClock(ctx context.Context, db *postgres.DB, d Deps) {
+	before := d.Clock.Now()
+	var now time.Time
+	if err := db.SQL.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
+		r.add(areaClock, Error, fmt.Sprintf("postgres does not tell the time: %v", err))
+		return
+	}
+	r.skew("postgres", now, before, d.Clock.Now())
+}
+
+// skew compares a server's clock with ours. The server read its clock at some
+// time between before and after.
+func (r *report) skew(who string, now, before, after time.Time) {
+	var off time.Duration
+	switch {
+	case now.Before(before):
+		off = now.Sub(before)
+	case now.After(after):
+		off = now.Sub(after)
+	}
+	off = off.Round(time.Millisecond)
+	if off.Abs() > maxSkew {
+		r.add(areaClock, Error, fmt.Sprintf("%s is %s off this host: sales would open and lapse at the wrong second; run NTP on both", who, off))
+		return
+	}
+	r.add(areaClock, OK, fmt.Sprintf("%s agrees with this host within %s", who, maxSkew))
+}

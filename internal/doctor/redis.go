@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"seckill/internal/redisconn"
+)
+
+const areaRedis = "redis"
+
+// minRedis is the oldest version with XAUTOCLAIM, which takes over the messages
+// of a dead worker.
+var minRedis = [2]int{6, 2}
+
+// noEviction is the only policy that never drops stock to make room.
+const noEviction = "noeviction"
+
+func (r *report) redis(ctx context.Context, d Deps) {
+	if d.Config.RedisURL == "" {
+		return // a finding of the settings
+	}
+	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
+	defer cancel()
+	conn, err := redisconn.Open(ctx, d.Config.RedisURL.Reveal())
+	if err != nil {
+		r.add(areaRedis, Error, fmt.Sprintf("cannot be reached at %s: %v", d.Config.RedisURL, err))
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	before := d.Clock.Now()
+	servers, err := conn.Servers(ctx)
+	after := d.Clock.Now()
+	if err != nil {
+		r.add(areaRedis, Error, fmt.Sprintf("does not tell about itself: %v", err))
+		return
+	}
+	for _, s := range servers {
+		r.redisServer(s)
+		r.skew("redis "+s.Addr, s.Now, before, after)
+	}
+}
+
+func (r *report) redisServer(s redisconn.Server) {
+	switch old, known := olderThan(s.Version, minRedis); {
+	case !known:
+		r.add(areaRedis, Warning, fmt.Sprintf("%s does not tell its version: at least %d.%d is needed", s.Addr, minRedis[0], minRedis[1]))
+	case old:
+		r.add(areaRedis, Error, fmt.Sprintf("%s is version %s: at least %d.%d is needed", s.Addr, s.Version, minRedis[0], minRedis[1]))
+	default:
+		r.add(areaRedis, OK, fmt.Sprintf("%s is reachable, version %s", s.Addr, s.Version))
+	}
+	switch s.Policy {
+	case noEviction:
+		r.add(areaRedis, OK, s.Addr+" never evicts")
+	case "":
+		r.add(areaRedis, Warning, s.Addr+" does not tell its maxmemory-policy: it must be noeviction")
+	default:
+		r.add(areaRedis, Error, fmt.Sprintf("%s evicts (maxmemory-policy %s): stock would be lost when memory is short; CONFIG SET maxmemory-policy noeviction", s.Addr, s.Policy))
+	}
+	if s.AppendOnly == "no" {
+		r.add(areaRedis, Warning, s.Addr+" keeps no append-only file: after a restart, orders not written yet are lost and gates are built anew; CONFIG SET appendonly yes")
+	}
+}
+
+// olderThan compares a version such as "7.0.15" with major and minor.
+func olderThan(version string, least [2]int) (older, known bool) {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false, false
+	}
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return false, false
+	}
+	minor, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return false, false
+	}
+	return major < least[0] || major == least[0] && minor < least[1], true
+}
