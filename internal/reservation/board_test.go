@@ -1,0 +1,142 @@
+package reservation_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+// board returns a board that watches the fixture's item.
+func (f *fixture) board(c clock.Clock) *reservation.Board {
+	return reservation.NewBoard(reservation.BoardConfig{
+		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),
+		Loaded: func(context.Context) ([]reservation.ItemRef, error) {
+			return []reservation.ItemRef{{Sale: f.sale, Item: f.item}}, nil
+		},
+	})
+}
+
+func refresh(t *testing.T, b *reservation.Board) {
+	t.Helper()
+	if err := b.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(1)
+		b := f.board(clock.System{})
+		refresh(t, b)
+		if _, refused := b.Refuse(f.item); refused {
+			t.Fatal("an item with stock is refused")
+		}
+		a := f.attempt(id.New())
+		o := f.reserve(a)
+		b.Note(f.item, o.Epoch, o.Revision, o.Remaining)
+		if got, refused := b.Refuse(f.item); !refused || got.Code != reservation.SoldOut {
+			t.Fatalf("after the last unit: %+v %v", got, refused)
+		}
+		if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
+			reservation.Hold{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); _ = b.Run(ctx) }()
+		testenv.Eventually(t, time.Second, func() bool { _, refused := b.Refuse(f.item); return !refused },
+			"the mark is undone within a second")
+		cancel()
+		<-done
+	})
+}
+
+func TestAMarkDiesWhenRedisIsNotHeardOf(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(1, func(g *reservation.Gate) { g.Stock = 0 })
+	c := clock.NewFake(time.Now())
+	b := f.board(c)
+	refresh(t, b)
+	if _, refused := b.Refuse(f.item); !refused {
+		t.Fatal("sold out is not refused")
+	}
+	c.Advance(1100 * time.Millisecond)
+	if _, refused := b.Refuse(f.item); refused {
+		t.Error("a mark older than a second still refuses")
+	}
+}
+
+func TestTheWindowIsRefusedInMemoryAwayFromItsBordersOnly(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	now := time.Now()
+	cases := map[string]struct {
+		opens, closes time.Duration
+		want          reservation.Code // 0 = left to Redis
+	}{
+		"long before":        {time.Hour, 2 * time.Hour, reservation.NotStarted},
+		"just before":        {100 * time.Millisecond, time.Hour, 0},
+		"open":               {-time.Hour, time.Hour, 0},
+		"just after the end": {-time.Hour, -100 * time.Millisecond, 0},
+		"long after":         {-2 * time.Hour, -time.Hour, reservation.Ended},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, conn.Script, prefix)
+			f.open(5, func(g *reservation.Gate) { g.Opens, g.Closes = now.Add(c.opens), now.Add(c.closes) })
+			fake := clock.NewFake(now)
+			b := f.board(fake)
+			refresh(t, b)
+			// The offset to Redis TIME was measured against a clock that stands, so it
+			// holds what passed since; the test moves its clock instead of waiting.
+			fake.Advance(now.Sub(b.ServerTime()))
+			o, refused := b.Refuse(f.item)
+			if refused != (c.want != 0) || o.Code != c.want {
+				t.Errorf("refused %v with %d, want %d", refused, o.Code, c.want)
+			}
+		})
+	}
+}
+
+func TestAnOlderReadingDoesNotUndoANewerReply(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(5)
+	b := f.board(clock.System{})
+	refresh(t, b)
+	v, _ := b.View(f.item)
+	b.Note(f.item, v.Epoch, v.Revision+10, 0) // a reply that overtook the next reading
+	refresh(t, b)
+	if got, _ := b.View(f.item); got.Stock != 0 {
+		t.Errorf("stock %d: an older reading undid a newer reply", got.Stock)
+	}
+	b.Note(f.item, v.Epoch, v.Revision, 5)
+	if got, _ := b.View(f.item); got.Stock != 0 {
+		t.Errorf("stock %d: an old reply undid a newer one", got.Stock)
+	}
+}
+
+func TestAnItemWithoutAGateIsLeftToTheScript(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	b := f.board(clock.System{})
+	refresh(t, b)
+	if _, refused := b.Refuse(f.item); refused {
+		t.Error("refused although nothing is known")
+	}
+	if _, ok := b.View(f.item); ok {
+		t.Error("a view of a gate that is not there")
+	}
+}

@@ -1,0 +1,149 @@
+package sale_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/sale"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func addSale(t *testing.T, db *postgres.DB, slug string, starts time.Time) (saleID, itemID uuid.UUID) {
+	t.Helper()
+	saleID, itemID = id.New(), id.New()
+	goods := id.New()
+	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Goods.Create().SetID(goods).SetName("Kettle").SetListPriceMinor(9900).SetCurrency("CNY").SetCreatedAt(starts).Exec(ctx); err != nil {
+			return err
+		}
+		if err := tx.Sale.Create().SetID(saleID).SetSlug(slug).SetTitle(slug).SetStatus(entsale.StatusSCHEDULED).
+			SetStartsAt(starts).SetEndsAt(starts.Add(time.Hour)).SetPreheatAt(starts).
+			SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetCreatedAt(starts).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(itemID).SetSaleID(saleID).SetGoodsID(goods).SetPosition(0).
+			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(10).SetAvailable(10).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saleID, itemID
+}
+
+func snapshot(t *testing.T, c *sale.Catalog) *sale.Snapshot {
+	t.Helper()
+	s, err := c.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestTheCatalogueShowsAChangeWithinASecond(t *testing.T) {
+	t.Parallel()
+	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
+	first, item := addSale(t, db, "first", now.Now())
+	s := snapshot(t, c)
+	if s.Sale(first) == nil || s.BySlug("first") == nil || s.Item(item).Goods.Name != "Kettle" {
+		t.Fatalf("the sale is not there: %+v", s)
+	}
+	second, _ := addSale(t, db, "second", now.Now().Add(-time.Hour))
+	if snapshot(t, c).Sale(second) != nil {
+		t.Error("the catalogue asked the database within the second")
+	}
+	now.Advance(time.Second)
+	s = snapshot(t, c)
+	if s.Sale(second) == nil {
+		t.Error("the new sale is not there after a second")
+	}
+	if s.Sales[0].ID != second {
+		t.Error("sales are not sorted by their start")
+	}
+	if err := db.Ent.Sale.UpdateOneID(second).SetTitle("Renamed").SetRevision(2).Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(time.Second)
+	if got := snapshot(t, c).Sale(second).Title; got != "Renamed" {
+		t.Errorf("title %q after a change", got)
+	}
+}
+
+func TestAnUnchangedCatalogueIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
+	saleID, _ := addSale(t, db, "only", now.Now())
+	before := snapshot(t, c).Sale(saleID)
+	now.Advance(time.Second)
+	if after := snapshot(t, c).Sale(saleID); after != before {
+		t.Error("the same version was read twice")
+	}
+}
+
+func TestAnAbsentDatabaseLeavesTheLastCatalogue(t *testing.T) {
+	t.Parallel()
+	db, now := testenv.Postgres(t), clock.NewFake(time.Now())
+	c := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
+	saleID, _ := addSale(t, db, "only", now.Now())
+	snapshot(t, c)
+	if err := db.SQL.Close(); err != nil {
+		t.Fatal(err)
+	}
+	now.Advance(time.Minute)
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if s, err := c.Snapshot(context.Background()); err != nil || s.Sale(saleID) == nil {
+				t.Errorf("snapshot %v, error %v", s, err)
+			}
+		})
+	}
+	wg.Wait()
+	never := sale.NewCatalog(sale.NewStore(db.Ent), now, slog.New(slog.DiscardHandler))
+	if _, err := never.Snapshot(t.Context()); err == nil {
+		t.Error("a catalogue that was never read must say so")
+	}
+}
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	s := sale.Sale{Status: sale.Preheated, StartsAt: start, EndsAt: start.Add(time.Hour)}
+	with := func(status sale.Status) *sale.Sale { c := s; c.Status = status; return &c }
+	cases := []struct {
+		sale    *sale.Sale
+		at      time.Duration
+		soldOut bool
+		want    sale.Phase
+	}{
+		{&s, -time.Millisecond, false, sale.PhaseUpcoming},
+		{&s, -time.Millisecond, true, sale.PhaseUpcoming},
+		{&s, 0, false, sale.PhaseLive},
+		{&s, 0, true, sale.PhaseSoldOut},
+		{&s, time.Hour - time.Millisecond, false, sale.PhaseLive},
+		{&s, time.Hour, false, sale.PhaseEnded},
+		{with(sale.Paused), 0, false, sale.PhasePaused},
+		{with(sale.Paused), time.Hour, false, sale.PhaseEnded},
+		{with(sale.Ended), 0, false, sale.PhaseEnded},
+		{with(sale.Cancelled), -time.Hour, false, sale.PhaseCancelled},
+	}
+	for _, c := range cases {
+		if got := c.sale.Phase(start.Add(c.at), c.soldOut); got != c.want {
+			t.Errorf("%s at %s, sold out %v: %s, want %s", c.sale.Status, c.at, c.soldOut, got, c.want)
+		}
+	}
+}
