@@ -1,0 +1,117 @@
+package stream
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// acks acknowledges in groups: while one XACK is on its way, the ids that come
+// in wait for the next. There is no timer; one that comes alone goes alone. The
+// queue is bounded by the window, since an entry leaves that only here.
+type acks struct {
+	cfg    *SubscriberConfig
+	topic  string
+	window *window
+	some   chan struct{} // holds a token when the queue may hold something
+	done   chan struct{} // closed by finish
+
+	mu    sync.Mutex
+	queue []ackGroup // guarded by mu
+}
+
+// ackGroup is what one batch finished at one time.
+type ackGroup struct {
+	epoch int
+	ids   []string
+}
+
+func newAcks(cfg *SubscriberConfig, topic string, w *window) *acks {
+	return &acks{cfg: cfg, topic: topic, window: w, some: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// add queues finished entries.
+func (a *acks) add(epoch int, ids []string) {
+	a.mu.Lock()
+	a.queue = append(a.queue, ackGroup{epoch: epoch, ids: ids})
+	a.mu.Unlock()
+	select {
+	case a.some <- struct{}{}:
+	default:
+	}
+}
+
+// finish ends run after what is queued. Nothing may be added after it.
+func (a *acks) finish() { close(a.done) }
+
+// run sends until finish.
+func (a *acks) run() {
+	for {
+		select {
+		case <-a.some:
+			a.flush()
+		case <-a.done:
+			a.flush()
+			return
+		}
+	}
+}
+
+// flush sends what is queued as one command. Entries of a lost group are not
+// acknowledged: the new group delivers them again.
+func (a *acks) flush() {
+	a.mu.Lock()
+	groups := a.queue
+	a.queue = nil
+	a.mu.Unlock()
+	var ids []string
+	for _, g := range groups {
+		if a.window.current(g.epoch) {
+			ids = append(ids, g.ids...)
+		}
+	}
+	if len(ids) == 0 || a.send(ids) {
+		for _, g := range groups {
+			a.window.remove(g.epoch, g.ids)
+		}
+	}
+}
+
+// send acknowledges entries and tries until it worked, once the subscription is
+// over for commandTimeout at most. It reports whether Redis knows.
+func (a *acks) send(ids []string) bool {
+	retry := newBackoff()
+	over := a.done
+	var last <-chan time.Time // the end of the tries, once the subscription is over
+	for {
+		ctx, cancel := command(0)
+		err := a.cfg.Client.XAck(ctx, a.topic, a.cfg.Group, ids...).Err()
+		cancel()
+		if err == nil {
+			a.cfg.Metrics.count(Acked, a.topic, len(ids))
+			return true
+		}
+		a.cfg.Metrics.count(AckFailed, a.topic, 1)
+		a.cfg.Log.Warn("acknowledge", slog.String("stream", a.topic), slog.Int("entries", len(ids)), slog.Any("error", err))
+		select {
+		case <-time.After(retry.NextBackOff()):
+		case <-over:
+			over, last = nil, time.After(commandTimeout)
+		case <-last:
+			return false
+		}
+	}
+}
+
+// newBackoff returns the pauses after failures of Redis: short at first, because
+// most are over at once, at most 2 s, so that a lost group is back within 5 s.
+func newBackoff() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = 50 * time.Millisecond
+	b.Multiplier = 2
+	b.MaxInterval = 2 * time.Second
+	b.Reset()
+	return b
+}

@@ -1,0 +1,284 @@
+package stream
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/dead_append.lua
+var deadAppend string
+
+//go:embed lua/dead_remove.lua
+var deadRemove string
+
+//go:embed lua/replay.lua
+var replay string
+
+// Bounds of the dead letters.
+const (
+	maxLetters     = 500            // letters per List
+	maxReplay      = 1000           // fields of an entry that can be replayed; a script passes on no more than some thousands
+	replayMemory   = 24 * time.Hour // how long a replay is remembered against doing it twice
+	indexSuffix    = ":index"       // behind the key of the letters
+	replayedSuffix = ":replayed:"   // behind the key of a stream, before the id of a letter
+)
+
+// DeadLetters keeps entries that were set aside until an operator replays or
+// drops them. It implements watermill's message.Publisher for the middleware
+// that sets aside, and does not end with that publisher's Close.
+//
+// A letter holds the fields of the entry as they lie in its stream, not a new
+// encoding of what was understood of them: a replay is the same message.
+type DeadLetters struct {
+	client redis.UniversalClient
+	key    string
+	log    *slog.Logger
+	count  Metrics
+
+	append, remove, replay *redis.Script
+}
+
+// DeadLettersConfig is where dead letters lie.
+type DeadLettersConfig struct {
+	Client  redis.UniversalClient // shared; a command sent twice does no harm
+	Key     string                // with a hash tag: the index beside it shares its slot
+	Log     *slog.Logger
+	Metrics Metrics
+}
+
+// NewDeadLetters returns the dead letters under a key.
+func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
+	return &DeadLetters{
+		client: cfg.Client, key: cfg.Key, log: cfg.Log, count: cfg.Metrics,
+		append: redis.NewScript(deadAppend),
+		remove: redis.NewScript(deadRemove),
+		replay: redis.NewScript(replay),
+	}
+}
+
+// Key returns the key of the stream of letters.
+func (d *DeadLetters) Key() string { return d.key }
+
+// Publish sets messages aside that watermill's poison middleware gave up. The
+// topic is its own key. The context of a message may be over; what counts is
+// that the letter is written before the entry is acknowledged.
+func (d *DeadLetters) Publish(_ string, messages ...*Message) error {
+	for _, msg := range messages {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), commandTimeout)
+		err := d.setAside(ctx, msg)
+		cancel()
+		if err != nil {
+			d.count.count(DeadFailed, msg.Metadata.Get(middleware.PoisonedTopicKey), 1)
+			return err
+		}
+	}
+	return nil
+}
+
+// Close does nothing: the client belongs to somebody else.
+func (d *DeadLetters) Close() error { return nil }
+
+func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
+	letter := Letter{
+		Stream:     msg.Metadata.Get(middleware.PoisonedTopicKey),
+		Entry:      EntryID(msg),
+		MessageID:  msg.UUID,
+		Handler:    msg.Metadata.Get(middleware.PoisonedHandlerKey),
+		Reason:     shorten(msg.Metadata.Get(middleware.ReasonForPoisonedKey)),
+		Deliveries: Deliveries(msg),
+		Attempts:   Attempt(msg),
+	}
+	if letter.Stream == "" || letter.Entry == "" {
+		return errors.New("set aside: the message came from no stream")
+	}
+	var err error
+	if letter.Fields, err = d.original(ctx, letter.Stream, letter.Entry); err != nil {
+		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
+	}
+	if letter.Fields == nil { // Redis was emptied: what was understood is all there is
+		letter.Fields = fieldsOf(msg)
+	}
+	args, err := letter.args()
+	if err != nil {
+		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
+	}
+	args = append([]any{letter.Stream, letter.Entry}, args...)
+	reply, err := d.append.Run(ctx, d.client, []string{d.key, d.key + indexSuffix}, args...).Slice()
+	if err != nil {
+		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
+	}
+	if len(reply) == 2 && reply[1] == int64(1) {
+		d.count.count(DeadLettered, letter.Stream, 1)
+		d.log.Error("message set aside", slog.String("stream", letter.Stream), slog.String("entry", letter.Entry),
+			slog.String("message_id", letter.MessageID), slog.String("reason", letter.Reason))
+	}
+	return nil
+}
+
+// original returns the fields of an entry as they lie in the stream, in their
+// order and with what go-redis' map would merge; nil when it is not there.
+func (d *DeadLetters) original(ctx context.Context, stream, entry string) ([]Field, error) {
+	reply, err := d.client.Do(ctx, "xrange", stream, entry, entry).Slice()
+	if err != nil || len(reply) == 0 {
+		return nil, err
+	}
+	pair, _ := reply[0].([]any)
+	if len(pair) != 2 {
+		return nil, fmt.Errorf("entry %s: unexpected reply", entry)
+	}
+	flat, _ := pair[1].([]any)
+	fields := make([]Field, 0, len(flat)/2)
+	for i := 0; i+1 < len(flat); i += 2 {
+		name, _ := flat[i].(string)
+		value, _ := flat[i+1].(string)
+		fields = append(fields, Field{Name: []byte(name), Value: []byte(value)})
+	}
+	return fields, nil
+}
+
+// fieldsOf encodes a message again; nil when it never was one.
+func fieldsOf(msg *Message) []Field {
+	flat, err := Entry(msg)
+	if err != nil {
+		return nil
+	}
+	var fields []Field
+	for i := 0; i+1 < len(flat); i += 2 {
+		fields = append(fields, Field{Name: bytesOf(flat[i]), Value: bytesOf(flat[i+1])})
+	}
+	return fields
+}
+
+func bytesOf(v any) []byte {
+	switch v := v.(type) {
+	case []byte:
+		return v
+	case string:
+		return []byte(v)
+	}
+	return nil
+}
+
+// Len returns how many letters there are.
+func (d *DeadLetters) Len(ctx context.Context) (int64, error) {
+	n, err := d.client.XLen(ctx, d.key).Result()
+	if err != nil {
+		return 0, fmt.Errorf("count dead letters: %w", err)
+	}
+	return n, nil
+}
+
+// LenOf returns how many letters came from a stream.
+func (d *DeadLetters) LenOf(ctx context.Context, stream string) (int64, error) {
+	text, err := d.client.HGet(ctx, d.key+indexSuffix, "n:"+stream).Result()
+	if errors.Is(err, redis.Nil) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("count dead letters of %s: %w", stream, err)
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+// List returns up to limit letters (at most 500) behind the letter with id
+// after, oldest first; "" begins at the first. Their Fields are nil.
+func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Letter, error) {
+	from := "-"
+	if after != "" {
+		from = nextID(after)
+	}
+	entries, err := d.client.XRangeN(ctx, d.key, from, "+", int64(min(max(limit, 1), maxLetters))).Result()
+	if err != nil {
+		return nil, fmt.Errorf("list dead letters: %w", err)
+	}
+	letters := make([]Letter, 0, len(entries))
+	for _, e := range entries {
+		l, err := readLetter(e.ID, e.Values)
+		if err != nil {
+			l.Reason = "unreadable letter: " + l.Reason
+		}
+		l.Fields = nil
+		letters = append(letters, l)
+	}
+	return letters, nil
+}
+
+// Inspect returns one letter with its fields, nil when there is none with that id.
+func (d *DeadLetters) Inspect(ctx context.Context, id string) (*Letter, error) {
+	if _, _, err := splitID(id); err != nil {
+		return nil, nil //nolint:nilnil // no letter has such an id
+	}
+	entries, err := d.client.XRangeN(ctx, d.key, id, id, 1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("inspect dead letter %s: %w", id, err)
+	}
+	if len(entries) == 0 {
+		return nil, nil //nolint:nilnil // nobody has set such an entry aside
+	}
+	l, err := readLetter(entries[0].ID, entries[0].Values)
+	return &l, err
+}
+
+// Replay is the outcome of replaying a letter.
+type Replay string
+
+// Outcomes of a replay.
+const (
+	Replayed      Replay = "replayed"       // the entry is back at the end of its stream
+	NoLetter      Replay = "no_letter"      // there is none with that id: replayed or dropped before, or never there
+	NotReplayable Replay = "not_replayable" // the entry has no fields, or too many
+)
+
+// Replay appends the fields of a letter to the stream they came from, once
+// however often and from however many places it is called, and removes the
+// letter. Each step may be repeated: a crash between them leaves a letter whose
+// next replay removes it.
+func (d *DeadLetters) Replay(ctx context.Context, id string) (Replay, error) {
+	letter, err := d.Inspect(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if letter == nil {
+		return NoLetter, nil
+	}
+	if len(letter.Fields) == 0 || len(letter.Fields) > maxReplay {
+		return NotReplayable, nil
+	}
+	args := []any{replayMemory.Milliseconds()}
+	for _, f := range letter.Fields {
+		args = append(args, f.Name, f.Value)
+	}
+	keys := []string{letter.Stream, letter.Stream + replayedSuffix + id}
+	if err := d.replay.Run(ctx, d.client, keys, args...).Err(); err != nil {
+		return "", fmt.Errorf("replay dead letter %s: %w", id, err)
+	}
+	if _, err := d.delete(ctx, *letter); err != nil {
+		return "", fmt.Errorf("replay dead letter %s: %w", id, err)
+	}
+	return Replayed, nil
+}
+
+// Drop removes a letter for good and reports whether it was there.
+func (d *DeadLetters) Drop(ctx context.Context, id string) (bool, error) {
+	letter, err := d.Inspect(ctx, id)
+	if letter == nil {
+		return false, err
+	}
+	return d.delete(ctx, *letter)
+}
+
+func (d *DeadLetters) delete(ctx context.Context, l Letter) (bool, error) {
+	n, err := d.remove.Run(ctx, d.client, []string{d.key, d.key + indexSuffix}, l.ID, l.Stream, l.Entry).Int()
+	if err != nil {
+		return false, fmt.Errorf("remove dead letter %s: %w", l.ID, err)
+	}
+	return n == 1, nil
+}

@@ -1,0 +1,218 @@
+package stream
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/redis/go-redis/v9"
+)
+
+// Message is watermill's message, under a name that other packages may use
+// without importing watermill.
+type Message = message.Message
+
+// NewMessage returns a message with an id and a payload.
+func NewMessage(id string, payload []byte) *Message { return message.NewMessage(id, payload) }
+
+// Fields of an entry in watermill-redisstream's wire format.
+const (
+	fieldID       = redisstream.UUIDHeaderKey
+	fieldMetadata = "metadata"
+	fieldPayload  = "payload"
+)
+
+// Metadata that the subscriber adds. It never reaches the wire.
+const (
+	reserved       = "_stream_"
+	metaEntry      = reserved + "entry"
+	metaDeliveries = reserved + "deliveries"
+	metaAttempt    = reserved + "attempt"
+	metaFailures   = reserved + "failures"
+	metaMalformed  = reserved + "malformed"
+)
+
+// Bounds of an entry that is taken for a message.
+const (
+	MaxPayload  = 1 << 20  // bytes; an order is about 400
+	maxIDLength = 128      // bytes; a UUID has 36
+	maxMetadata = 64 << 10 // bytes of encoded metadata; ours is empty
+	maxExtra    = 64       // fields beside watermill's own
+)
+
+// marshaller is watermill-redisstream's own: whatever it does to the wire
+// format, we do too.
+var marshaller redisstream.DefaultMarshallerUnmarshaller
+
+// Entry returns the fields of a message as field, value, field, value…, in
+// watermill-redisstream's wire format, for an XADD that runs inside a script.
+// Fields appended behind them are handed to the reader as metadata.
+func Entry(msg *Message) ([]any, error) {
+	if msg.UUID == "" || len(msg.UUID) > maxIDLength {
+		return nil, fmt.Errorf("stream entry: id has %d bytes, want 1 to %d", len(msg.UUID), maxIDLength)
+	}
+	if len(msg.Payload) > MaxPayload {
+		return nil, fmt.Errorf("stream entry %s: payload has %d bytes, more than %d", msg.UUID, len(msg.Payload), MaxPayload)
+	}
+	fields, err := marshaller.Marshal("", outward(msg))
+	if err != nil {
+		return nil, fmt.Errorf("stream entry %s: %w", msg.UUID, err)
+	}
+	metadata, _ := fields[fieldMetadata].([]byte)
+	if metadata == nil {
+		metadata = []byte{}
+	}
+	return []any{fieldID, fields[fieldID], fieldMetadata, metadata, fieldPayload, fields[fieldPayload]}, nil
+}
+
+// outward returns the message without the metadata that the subscriber added.
+func outward(msg *Message) *Message {
+	inward := false
+	for key := range msg.Metadata {
+		inward = inward || strings.HasPrefix(key, reserved)
+	}
+	if !inward {
+		return msg
+	}
+	clean := message.NewMessage(msg.UUID, msg.Payload)
+	for key, value := range msg.Metadata {
+		if !strings.HasPrefix(key, reserved) {
+			clean.Metadata.Set(key, value)
+		}
+	}
+	return clean
+}
+
+// decode makes a message of an entry and never fails: an entry that is no
+// message becomes one that is marked malformed, with the reason, so that the
+// router sets it aside. watermill-redisstream's subscriber stops for good there.
+func decode(entry redis.XMessage) *Message {
+	msg, reason := unmarshal(entry.Values)
+	if reason != "" {
+		msg = message.NewMessage("", nil)
+		msg.Metadata.Set(metaMalformed, reason)
+	}
+	msg.Metadata.Set(metaEntry, entry.ID)
+	return msg
+}
+
+// unmarshal returns a message, or why there is none. Metadata is untrusted
+// msgpack: a decoder that panics makes a malformed entry, not a dead worker.
+func unmarshal(values map[string]any) (msg *Message, reason string) {
+	defer func() {
+		if recover() != nil {
+			msg, reason = nil, "metadata cannot be decoded"
+		}
+	}()
+	id, _ := values[fieldID].(string)
+	payload, hasPayload := values[fieldPayload].(string)
+	switch {
+	case id == "":
+		return nil, "no message id"
+	case len(id) > maxIDLength:
+		return nil, "message id too long"
+	case !hasPayload:
+		return nil, "no payload"
+	case len(payload) > MaxPayload:
+		return nil, "payload too large"
+	case tooLong(values[fieldMetadata], maxMetadata):
+		return nil, "metadata too large"
+	case len(values) > maxExtra+3:
+		return nil, "too many fields"
+	}
+	msg, err := marshaller.Unmarshal(values)
+	if err != nil {
+		return nil, "metadata cannot be decoded"
+	}
+	if msg.Metadata == nil { // encoded as nil: watermill's own Set would panic
+		msg.Metadata = message.Metadata{}
+	}
+	for key := range msg.Metadata {
+		if strings.HasPrefix(key, reserved) {
+			delete(msg.Metadata, key)
+		}
+	}
+	for name, value := range values {
+		if name == fieldID || name == fieldMetadata || name == fieldPayload || strings.HasPrefix(name, reserved) {
+			continue
+		}
+		if text, ok := value.(string); ok {
+			msg.Metadata.Set(name, text)
+		}
+	}
+	return msg, ""
+}
+
+func tooLong(value any, limit int) bool {
+	text, _ := value.(string)
+	return len(text) > limit
+}
+
+// EntryID returns the id of the stream entry that a message was read from.
+func EntryID(msg *Message) string { return msg.Metadata.Get(metaEntry) }
+
+// AppendedAt returns when the entry of a message was appended, by Redis time;
+// zero when the message came from no stream.
+func AppendedAt(msg *Message) time.Time {
+	ms, _, err := splitID(EntryID(msg))
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // milliseconds since 1970
+}
+
+// Malformed returns why an entry could not be decoded, and whether that is so.
+func Malformed(msg *Message) (reason string, malformed bool) {
+	reason = msg.Metadata.Get(metaMalformed)
+	return reason, reason != ""
+}
+
+// Deliveries returns how many times the group handed the entry to a consumer,
+// this time included: 1 at first, more after a worker was killed.
+func Deliveries(msg *Message) int { return countIn(msg, metaDeliveries, 1) }
+
+// Attempt returns which try of this process it is: 1 at first, one more after
+// each failure.
+func Attempt(msg *Message) int { return countIn(msg, metaAttempt, 1) }
+
+// failures returns how many tries failed with an error that counts.
+func failures(msg *Message) int { return countIn(msg, metaFailures, 0) }
+
+func countIn(msg *Message, key string, absent int) int {
+	n, err := strconv.Atoi(msg.Metadata.Get(key))
+	if err != nil {
+		return absent
+	}
+	return n
+}
+
+// splitID reads a stream id, "milliseconds-sequence".
+func splitID(id string) (ms, seq uint64, err error) {
+	left, right, found := strings.Cut(id, "-")
+	if !found {
+		return 0, 0, fmt.Errorf("stream id %q has no sequence", id)
+	}
+	if ms, err = strconv.ParseUint(left, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("stream id %q: %w", id, err)
+	}
+	if seq, err = strconv.ParseUint(right, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("stream id %q: %w", id, err)
+	}
+	return ms, seq, nil
+}
+
+// nextID returns the id that follows: the exclusive "(id" in words that every
+// Redis of ours understands.
+func nextID(id string) string {
+	ms, seq, err := splitID(id)
+	if err != nil {
+		return id
+	}
+	if seq++; seq == 0 {
+		ms++
+	}
+	return strconv.FormatUint(ms, 10) + "-" + strconv.FormatUint(seq, 10)
+}

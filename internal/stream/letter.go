@@ -1,0 +1,71 @@
+package stream
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Letter is an entry that was set aside.
+type Letter struct {
+	ID         string    // of the letter
+	At         time.Time // when it was set aside
+	Stream     string    // key of the stream it came from
+	Entry      string    // id it had there
+	MessageID  string    // "" when it could not be decoded
+	Handler    string    // who gave it up
+	Reason     string    // at most 300 bytes
+	Deliveries int       // how often it was delivered to a consumer
+	Attempts   int       // how often the last consumer tried
+	Fields     []Field   // the entry as it was, in its order; only from Inspect
+}
+
+// Field is one field of an entry: any bytes.
+type Field struct {
+	Name  []byte `json:"n"`
+	Value []byte `json:"v"`
+}
+
+// Names of the fields of a letter.
+const (
+	letterStream     = "stream"
+	letterEntry      = "entry"
+	letterMessage    = "message"
+	letterHandler    = "handler"
+	letterReason     = "reason"
+	letterDeliveries = "deliveries"
+	letterAttempts   = "attempts"
+	letterFields     = "fields" // JSON: one value, because a script cannot pass on thousands
+)
+
+// args returns the letter as field, value, field, value….
+func (l Letter) args() ([]any, error) {
+	fields, err := json.Marshal(l.Fields)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		letterStream, l.Stream, letterEntry, l.Entry, letterMessage, l.MessageID,
+		letterHandler, l.Handler, letterReason, l.Reason,
+		letterDeliveries, l.Deliveries, letterAttempts, l.Attempts, letterFields, fields,
+	}, nil
+}
+
+// readLetter is the reverse of args.
+func readLetter(id string, values map[string]any) (Letter, error) {
+	text := func(name string) string { s, _ := values[name].(string); return s }
+	number := func(name string) int { n, _ := strconv.Atoi(text(name)); return n }
+	l := Letter{
+		ID: id, Stream: text(letterStream), Entry: text(letterEntry), MessageID: text(letterMessage),
+		Handler: text(letterHandler), Reason: text(letterReason),
+		Deliveries: number(letterDeliveries), Attempts: number(letterAttempts),
+	}
+	if ms, _, err := splitID(id); err == nil {
+		l.At = time.UnixMilli(int64(ms)).UTC() //nolint:gosec // milliseconds since 1970
+	}
+	if err := json.Unmarshal([]byte(text(letterFields)), &l.Fields); err != nil {
+		return l, fmt.Errorf("dead letter %s: %w", id, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,120 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+)
+
+// logger is watermill's LoggerAdapter over slog. It lets through what names a
+// thing and nothing that holds one: watermill prints whole messages when it
+// cannot publish them. What watermill calls information is for debugging here,
+// its trace is dropped, and one error text appears at most once a second, with
+// how often it was held back: an outage makes every message in flight fail.
+type logger struct {
+	log     *slog.Logger
+	sampler *sampler
+}
+
+// newLogger returns watermill's log over ours.
+func newLogger(log *slog.Logger) watermill.LoggerAdapter {
+	return logger{log: log, sampler: &sampler{texts: map[string]*sample{}}}
+}
+
+// namingFields are the fields of watermill that may be logged.
+var namingFields = []string{
+	"topic", "handler_name", "subscriber_name", "publisher_name", "message_uuid",
+	"consumer_group", "consumer_uuid", "provider", "xid", "count", "timeout",
+}
+
+// Error logs an error at most once a second per text.
+func (l logger) Error(msg string, err error, fields watermill.LogFields) {
+	text, stack, _ := strings.Cut(msg, ". Stack: ")
+	held, ok := l.sampler.allow(text, time.Now())
+	if !ok {
+		return
+	}
+	attrs := naming(fields)
+	if err != nil {
+		attrs = append(attrs, slog.String("error", reasonOf(err)))
+	}
+	if p, ok := errors.AsType[middleware.RecoveredPanicError](err); ok {
+		stack = p.Stacktrace
+	}
+	if stack != "" {
+		attrs = append(attrs, slog.String("stack", stack))
+	}
+	if held > 0 {
+		attrs = append(attrs, slog.Int("held_back", held))
+	}
+	l.log.LogAttrs(context.Background(), slog.LevelError, text, attrs...)
+}
+
+// Info logs for debugging.
+func (l logger) Info(msg string, fields watermill.LogFields) { l.Debug(msg, fields) }
+
+// Debug logs for debugging.
+func (l logger) Debug(msg string, fields watermill.LogFields) {
+	ctx := context.Background()
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.LogAttrs(ctx, slog.LevelDebug, msg, naming(fields)...)
+	}
+}
+
+// Trace logs nothing: it is called several times per message.
+func (l logger) Trace(string, watermill.LogFields) {}
+
+// With returns a log that adds fields to every line.
+func (l logger) With(fields watermill.LogFields) watermill.LoggerAdapter {
+	handler := l.log.Handler().WithAttrs(naming(fields))
+	return logger{log: slog.New(handler), sampler: l.sampler}
+}
+
+func naming(fields watermill.LogFields) []slog.Attr {
+	var attrs []slog.Attr
+	for _, name := range namingFields {
+		if value, ok := fields[name]; ok {
+			attrs = append(attrs, slog.Any(name, value))
+		}
+	}
+	return slices.Clip(attrs)
+}
+
+// sampler lets each text through once a second.
+type sampler struct {
+	mu    sync.Mutex
+	texts map[string]*sample // a few fixed texts of watermill; guarded by mu
+}
+
+type sample struct {
+	at   time.Time // when it was let through last
+	held int       // how often it was held back since
+}
+
+// maxTexts bounds what the sampler remembers; watermill has about twenty texts.
+const maxTexts = 100
+
+func (s *sampler) allow(text string, now time.Time) (held int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.texts[text]
+	if seen == nil {
+		if len(s.texts) < maxTexts {
+			s.texts[text] = &sample{at: now}
+		}
+		return 0, true
+	}
+	if now.Sub(seen.at) < time.Second {
+		seen.held++
+		return 0, false
+	}
+	held, seen.at, seen.held = seen.held, now, 0
+	return held, true
+}

@@ -1,0 +1,126 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+)
+
+// errMalformed is why an entry is set aside that is no message.
+var errMalformed = errors.New("malformed entry")
+
+// chain returns the middlewares of a handler, outermost first:
+//
+//	set aside   permanent errors only, and not by the message's context (watermill's
+//	            PoisonQueue takes every error, and with its Timeout loops for ever)
+//	measure     sees the verdict, and how long everything inside took
+//	abandon     lets the owner end what the message stands for, before it is set aside
+//	judge       turns errors into verdicts; refuses what must not reach the handler
+//	recover     a panic is an error of the handler
+//	deadline    ends the handler's context, and gives the message back its own
+func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
+	aside, err := middleware.PoisonQueueWithFilter(r.cfg.DeadLetters, r.cfg.DeadLetters.Key(), IsPermanent)
+	if err != nil {
+		return nil, err
+	}
+	return []message.HandlerMiddleware{
+		aside,
+		measure(h.Name, r.cfg.Metrics),
+		abandon(h.Abandon),
+		r.judge,
+		middleware.Recoverer,
+		deadline(r.cfg.HandlerTimeout),
+	}, nil
+}
+
+// deadline bounds the context of the handler alone. watermill's Timeout leaves
+// the message with a context that is over, so that nothing after it can act.
+func deadline(timeout time.Duration) message.HandlerMiddleware {
+	return func(next message.HandlerFunc) message.HandlerFunc {
+		return func(msg *Message) ([]*Message, error) {
+			outer := msg.Context()
+			ctx, cancel := context.WithTimeout(outer, timeout)
+			defer cancel()
+			msg.SetContext(ctx)
+			defer msg.SetContext(outer)
+			return next(msg)
+		}
+	}
+}
+
+// judge decides what an error means for the message.
+func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
+	return func(msg *Message) ([]*Message, error) {
+		if reason, bad := Malformed(msg); bad {
+			return nil, Permanent(fmt.Errorf("%w: %s", errMalformed, reason))
+		}
+		if n := Deliveries(msg); n > r.cfg.MaxDeliveries {
+			return nil, Permanent(fmt.Errorf("delivered %d times without an answer", n))
+		}
+		produced, err := next(msg)
+		switch {
+		case err == nil || IsPermanent(err) || IsLater(err):
+			return produced, err
+		case r.cfg.Later != nil && r.cfg.Later(err):
+			return nil, Later(err)
+		}
+		n := failures(msg) + 1
+		msg.Metadata.Set(metaFailures, strconv.Itoa(n))
+		if n >= r.cfg.MaxFailures {
+			return nil, Permanent(fmt.Errorf("failed %d times: %w", n, err))
+		}
+		return nil, err
+	}
+}
+
+// abandonTimeout bounds the owner's last act for a message.
+const abandonTimeout = 2 * time.Second
+
+// abandon calls the owner before a message is set aside. While the owner cannot
+// act, the message is tried again.
+func abandon(owner func(ctx context.Context, msg *Message, reason error) error) message.HandlerMiddleware {
+	return func(next message.HandlerFunc) message.HandlerFunc {
+		return func(msg *Message) ([]*Message, error) {
+			produced, err := next(msg)
+			if owner == nil || !IsPermanent(err) || errors.Is(err, errMalformed) {
+				return produced, err
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), abandonTimeout)
+			defer cancel()
+			if failed := owner(ctx, msg, err); failed != nil {
+				return nil, Later(fmt.Errorf("abandon after %q: %w", reasonOf(err), failed))
+			}
+			return nil, err
+		}
+	}
+}
+
+// measure tells how each try ended.
+func measure(handler string, metrics Metrics) message.HandlerMiddleware {
+	return func(next message.HandlerFunc) message.HandlerFunc {
+		return func(msg *Message) ([]*Message, error) {
+			began := time.Now()
+			produced, err := next(msg)
+			metrics.tried(handler, outcomeOf(err), time.Since(began))
+			return produced, err
+		}
+	}
+}
+
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Handled
+	case IsPermanent(err):
+		return GivenUp
+	case IsLater(err):
+		return TriedLate
+	default:
+		return Failed
+	}
+}

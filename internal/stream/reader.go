@@ -1,0 +1,158 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/redis/go-redis/v9"
+)
+
+// fromStart is where a group begins: every entry that is there belongs to it.
+const fromStart = "0"
+
+// reader is the reading half of a subscription. One goroutine runs it.
+type reader struct {
+	*subscription
+	retry *backoff.ExponentialBackOff
+
+	grouped   bool      // the group is known to exist
+	seen      bool      // the group has existed before
+	ownFrom   string    // where the search for own pending entries goes on; "" when it is over
+	claimNext time.Time // when to look for idle entries
+	freshNext time.Time // when to tell Redis what is being worked on
+}
+
+func newReader(s *subscription) *reader {
+	return &reader{subscription: s, retry: newBackoff(), ownFrom: "-"}
+}
+
+// run steps until stop ends. A failing step never ends it.
+func (r *reader) run(stop context.Context) {
+	for stop.Err() == nil {
+		err := r.step(stop)
+		if err == nil {
+			r.retry.Reset()
+			continue
+		}
+		r.grouped = false
+		if !goneAway(err) {
+			r.cfg.Metrics.count(ReadFailed, r.topic, 1)
+			r.log().Warn("read stream", slog.Any("error", err))
+			r.ownFrom = "-" // a reply that was lost may have made entries ours
+		}
+		pause(stop, r.retry.NextBackOff())
+	}
+}
+
+// goneAway reports that the group or the stream is not there; createGroup counts it.
+func goneAway(err error) bool {
+	return redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "UNBLOCKED")
+}
+
+// step does the most urgent thing: the group, keeping entries, own entries left
+// from before, other workers' abandoned entries, new entries.
+func (r *reader) step(stop context.Context) error {
+	if !r.grouped {
+		if err := r.createGroup(); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	if !now.Before(r.freshNext) {
+		r.freshNext = now.Add(r.cfg.ClaimIdle / 3)
+		if err := r.keep(now); err != nil {
+			return err
+		}
+	}
+	room := min(r.cfg.Batch, r.window.room())
+	if room <= 0 {
+		r.awaitRoom(stop)
+		return nil
+	}
+	if r.ownFrom != "" {
+		return r.takeOwn(room)
+	}
+	if !now.Before(r.claimNext) {
+		r.claimNext = now.Add(r.cfg.ClaimEvery)
+		return r.takeIdle(room)
+	}
+	return r.readNew(room)
+}
+
+// createGroup makes sure that the group exists. Where it is missing although it
+// was there before, Redis was emptied, replaced, or is an older copy: everything
+// that the stream holds is read again, and what is in flight no longer counts as
+// read. Handlers are idempotent.
+func (r *reader) createGroup() error {
+	ctx, cancel := command(0)
+	defer cancel()
+	err := r.cfg.Client.XGroupCreateMkStream(ctx, r.topic, r.cfg.Group, fromStart).Err()
+	existed := redis.HasErrorPrefix(err, "BUSYGROUP")
+	if err != nil && !existed {
+		return err
+	}
+	if r.seen && !existed {
+		r.cfg.Metrics.count(GroupLost, r.topic, 1)
+		r.log().Error("consumer group was lost; it is there again and reads from the first entry")
+		r.window.forget()
+	}
+	r.grouped, r.seen = true, true
+	return nil
+}
+
+// readNew reads entries that no consumer has. It cannot be interrupted; Block
+// bounds it. Entries that arrive while stop ends are handed out all the same:
+// they are ours now, and the drain waits for them.
+func (r *reader) readNew(room int) error {
+	ctx, cancel := command(r.cfg.Block)
+	defer cancel()
+	streams, err := r.cfg.Client.XReadGroup(ctx, &redis.XReadGroupArgs{
+		Group: r.cfg.Group, Consumer: r.cfg.Consumer,
+		Streams: []string{r.topic, ">"},
+		Count:   int64(room),
+		Block:   r.cfg.Block,
+	}).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	r.readAt.Store(time.Now().UnixNano())
+	for _, s := range streams {
+		if len(s.Messages) > 0 {
+			r.cfg.Metrics.count(Read, r.topic, len(s.Messages))
+			r.dispatch(s.Messages, nil)
+		}
+	}
+	return nil
+}
+
+// awaitRoom waits until entries left the window, at most for Block.
+func (r *reader) awaitRoom(stop context.Context) {
+	timer := time.NewTimer(r.cfg.Block)
+	defer timer.Stop()
+	select {
+	case <-r.window.freed:
+	case <-timer.C:
+	case <-stop.Done():
+	}
+	r.readAt.Store(time.Now().UnixNano()) // full is not sick
+}
+
+// command returns the context of one command that blocks for a time. It does not
+// descend from the subscription's, because a command cut off in the middle loses
+// its reply, and with it entries until their idle time.
+func command(block time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), block+commandTimeout)
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,248 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds waiting for something that takes milliseconds on an idle machine.
+const patience = 20 * time.Second
+
+// bench is a Redis with what a test of one stream needs.
+type rig struct {
+	t     testing.TB
+	conn  *redisconn.Conn
+	redis redis.UniversalClient
+	topic string // a stream of the test's own
+	dead  *DeadLetters
+	tally *tally
+}
+
+// setup returns a rig on the shared Redis.
+func setup(t testing.TB) *rig {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	return newRig(t, conn, prefix)
+}
+
+// setupMini returns a rig on an in-process Redis, as the demo runs on.
+func setupMini(t testing.TB) *rig {
+	t.Helper()
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return newRig(t, conn, "mini:")
+}
+
+func newRig(t testing.TB, conn *redisconn.Conn, prefix string) *rig {
+	r := &rig{t: t, conn: conn, redis: conn.Cmd, topic: prefix + "{s07}:orders", tally: newTally()}
+	r.dead = NewDeadLetters(DeadLettersConfig{
+		Client: conn.Cmd, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
+	})
+	return r
+}
+
+// onBoth runs a test on a real Redis and on the in-process one.
+func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, setup(t)) })
+	t.Run("in-process", func(t *testing.T) { t.Parallel(); test(t, setupMini(t)) })
+}
+
+func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// subscriber returns a subscriber with short times, closed with the test.
+func (r *rig) subscriber(consumer string, adjust func(*SubscriberConfig)) *Subscriber {
+	r.t.Helper()
+	cfg := SubscriberConfig{
+		Client: r.conn.NewBlocking(), Group: "orders", Consumer: consumer,
+		Block: 50 * time.Millisecond, ClaimEvery: 50 * time.Millisecond, NackDelay: 10 * time.Millisecond,
+		Drain: 2 * time.Second, Log: silent(), Metrics: r.tally.metrics(),
+	}
+	if adjust != nil {
+		adjust(&cfg)
+	}
+	s, err := NewSubscriber(cfg)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func (r *rig) subscribe(s *Subscriber) <-chan *Message {
+	r.t.Helper()
+	messages, err := s.Subscribe(context.Background(), r.topic)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return messages
+}
+
+// publish appends messages numbered from first on, in one trip, and returns the
+// ids of their entries.
+func (r *rig) publish(first, n int) []string {
+	r.t.Helper()
+	ids := make([]string, 0, n)
+	for n > 0 {
+		page := min(n, 1000)
+		cmds, err := r.redis.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+			for i := range page {
+				p.XAdd(context.Background(), &redis.XAddArgs{Stream: r.topic, Values: entryOf(r.t, first+i)})
+			}
+			return nil
+		})
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for _, c := range cmds {
+			ids = append(ids, c.(*redis.StringCmd).Val())
+		}
+		first, n = first+page, n-page
+	}
+	return ids
+}
+
+func entryOf(t testing.TB, number int) []any {
+	t.Helper()
+	fields, err := Entry(NewMessage(name(number), []byte(`{"number":`+strconv.Itoa(number)+`}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(fields, "epoch", "3", "at", "1700000000000")
+}
+
+func name(number int) string { return fmt.Sprintf("message-%06d", number) }
+
+// add appends an entry with any fields.
+func (r *rig) add(values ...any) string {
+	r.t.Helper()
+	id, err := r.redis.XAdd(context.Background(), &redis.XAddArgs{Stream: r.topic, Values: values}).Result()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return id
+}
+
+// next receives one message within patience.
+func (r *rig) next(messages <-chan *Message) *Message {
+	r.t.Helper()
+	select {
+	case msg, open := <-messages:
+		if !open {
+			r.t.Fatal("the channel was closed")
+		}
+		return msg
+	case <-time.After(patience):
+		r.t.Fatal("no message came")
+	}
+	return nil
+}
+
+// none checks that no message comes for a while.
+func (r *rig) none(messages <-chan *Message, during time.Duration) {
+	r.t.Helper()
+	select {
+	case msg, open := <-messages:
+		if open {
+			r.t.Fatalf("%s came, attempt %d, delivery %d", msg.UUID, Attempt(msg), Deliveries(msg))
+		}
+	case <-time.After(during):
+	}
+}
+
+// pending returns how many entries of the group are not acknowledged.
+func (r *rig) pending() int64 {
+	r.t.Helper()
+	return r.stats().Pending
+}
+
+func (r *rig) stats() Stats {
+	r.t.Helper()
+	s, err := Inspector{Client: r.redis, Dead: r.dead, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// settled waits until the group has nothing unread and nothing pending.
+func (r *rig) settled() {
+	r.t.Helper()
+	testenv.Eventually(r.t, 2*patience, func() bool {
+		s := r.stats()
+		return s.Unread == 0 && s.Pending == 0
+	}, "entries are left")
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+// tally counts events.
+type tally struct {
+	mu     sync.Mutex
+	counts map[Event]int           // guarded by mu
+	calls  map[Event]int           // guarded by mu
+	tries  map[Outcome]int         // guarded by mu
+	firsts map[Event]time.Time     // when an event came first; guarded by mu
+}
+
+func newTally() *tally {
+	return &tally{counts: map[Event]int{}, calls: map[Event]int{}, tries: map[Outcome]int{}, firsts: map[Event]time.Time{}}
+}
+
+func (c *tally) metrics() Metrics {
+	return Metrics{
+		Count: func(e Event, _ string, n int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.counts[e] += n
+			c.calls[e]++
+			if _, seen := c.firsts[e]; !seen {
+				c.firsts[e] = time.Now()
+			}
+		},
+		Tried: func(_ string, o Outcome, _ time.Duration) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.tries[o]++
+		},
+	}
+}
+
+func (c *tally) of(e Event) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[e]
+}
+
+func (c *tally) callsOf(e Event) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[e]
+}

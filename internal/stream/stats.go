@@ -1,0 +1,134 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+)
+
+// countPage is how many entries are looked at per command where Redis does not
+// say how many are unread.
+const countPage = 1000
+
+// Stats is how far a group is with a stream.
+type Stats struct {
+	Length    int64         // entries in the stream, finished ones that are not trimmed included
+	Unread    int64         // entries that no consumer has read
+	Pending   int64         // entries that were read and not acknowledged
+	Dead      int64         // entries of this stream that were set aside
+	OldestAge time.Duration // age of the oldest entry that is unread or pending, 0 when there is none
+}
+
+// Inspector reads statistics of streams, for metrics and the audit.
+type Inspector struct {
+	Client redis.UniversalClient
+	Dead   *DeadLetters
+	Clock  clock.Clock
+}
+
+// Stats returns the statistics of a stream and a group. A stream or a group that
+// is not there has nothing pending, and everything unread.
+func (i Inspector) Stats(ctx context.Context, key, group string) (Stats, error) {
+	stats, err := i.stats(ctx, key, group)
+	if err != nil {
+		return Stats{}, fmt.Errorf("statistics of %s: %w", key, err)
+	}
+	return stats, nil
+}
+
+func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err error) {
+	if s.Length, err = i.Client.XLen(ctx, key).Result(); err != nil {
+		return s, err
+	}
+	if s.Dead, err = i.Dead.LenOf(ctx, key); err != nil {
+		return s, err
+	}
+	info, err := i.group(ctx, key, group)
+	if err != nil {
+		return s, err
+	}
+	s.Pending = info.Pending
+	oldest := ""
+	if info.Pending > 0 {
+		if oldest, err = i.oldestPending(ctx, key, group); err != nil {
+			return s, err
+		}
+	}
+	from := nextID(info.LastDeliveredID)
+	first, err := i.Client.XRangeN(ctx, key, from, "+", 1).Result()
+	if err != nil {
+		return s, err
+	}
+	if len(first) > 0 {
+		if s.Unread, err = i.unread(ctx, key, from, info); err != nil {
+			return s, err
+		}
+		if oldest == "" {
+			oldest = first[0].ID
+		}
+	}
+	if ms, _, err := splitID(oldest); err == nil {
+		s.OldestAge = max(0, i.Clock.Now().Sub(time.UnixMilli(int64(ms)))) //nolint:gosec // milliseconds since 1970
+	}
+	return s, nil
+}
+
+// group returns what Redis knows of a group; one that is not there has read nothing.
+func (i Inspector) group(ctx context.Context, key, group string) (redis.XInfoGroup, error) {
+	none := redis.XInfoGroup{LastDeliveredID: "0-0", Lag: -1}
+	groups, err := i.Client.XInfoGroups(ctx, key).Result()
+	if err != nil {
+		if redis.HasErrorPrefix(err, "no such key") {
+			return none, nil
+		}
+		return none, err
+	}
+	for _, g := range groups {
+		if g.Name == group {
+			if !strings.Contains(g.LastDeliveredID, "-") { // in-process Redis, before the first read
+				g.LastDeliveredID += "-0"
+			}
+			return g, nil
+		}
+	}
+	return none, nil
+}
+
+// unread returns how many entries lie from an id on. Redis knows it as the lag of
+// the group, unless entries were deleted one by one; the in-process Redis gives
+// the length instead, and no count of read entries beside it. There they are
+// counted.
+func (i Inspector) unread(ctx context.Context, key, from string, info redis.XInfoGroup) (int64, error) {
+	if info.Lag >= 0 && info.EntriesRead > 0 {
+		return info.Lag, nil
+	}
+	var n int64
+	for {
+		page, err := i.Client.XRangeN(ctx, key, from, "+", countPage).Result()
+		if err != nil {
+			return 0, err
+		}
+		n += int64(len(page))
+		if len(page) < countPage {
+			return n, nil
+		}
+		from = nextID(page[len(page)-1].ID)
+	}
+}
+
+func (i Inspector) oldestPending(ctx context.Context, key, group string) (string, error) {
+	summary, err := i.Client.XPending(ctx, key, group).Result()
+	if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "NOGROUP") {
+		return "", nil // acknowledged, or lost, meanwhile
+	}
+	if err != nil {
+		return "", err
+	}
+	return summary.Lower, nil
+}

@@ -1,0 +1,139 @@
+package stream
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sweepEvery is how often a batch looks at all of its messages while the last
+// one is not finished, so that one slow handler holds back no acknowledgement.
+const sweepEvery = 5 * time.Millisecond
+
+// subscription is one topic being read. Three kinds of goroutines share it: one
+// reads and takes over (read), one per batch in flight waits for handlers and
+// tries again (watch), one acknowledges (acks.run).
+type subscription struct {
+	cfg    *SubscriberConfig
+	topic  string
+	out    chan *Message
+	window *window
+	acks   *acks
+
+	// hard is the context of all messages. It ends when the drain is over.
+	hard     context.Context
+	cut      context.CancelFunc
+	draining chan struct{} // closed when nothing is to be tried again
+	watchers sync.WaitGroup
+
+	readAt atomic.Int64 // Unix nanoseconds of the last good read
+}
+
+func newSubscription(cfg *SubscriberConfig, topic string) *subscription {
+	s := &subscription{
+		cfg: cfg, topic: topic,
+		out:      make(chan *Message),
+		window:   newWindow(cfg.MaxInFlight),
+		draining: make(chan struct{}),
+	}
+	s.acks = newAcks(cfg, topic, s.window)
+	s.hard, s.cut = context.WithCancel(context.Background())
+	return s
+}
+
+// run reads until stop ends, and drains.
+func (s *subscription) run(stop context.Context) {
+	defer s.cut()
+	unlink := context.AfterFunc(stop, func() {
+		close(s.draining)
+		time.AfterFunc(s.cfg.Drain, s.cut)
+	})
+	defer unlink()
+	acked := make(chan struct{})
+	go func() { defer close(acked); s.acks.run() }()
+
+	newReader(s).run(stop)
+	s.watchers.Wait() // each ends by itself, or when hard does
+	s.acks.finish()
+	<-acked
+	s.handBack()
+}
+
+// dispatch hands entries to the consumer of the channel. deliveries holds the
+// group's count for entries that were delivered before, by id.
+func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]int64) {
+	now := time.Now()
+	ids := make([]string, len(entries))
+	for i := range entries {
+		ids[i] = entries[i].ID
+	}
+	epoch := s.window.add(ids, now)
+	batch := make([]*delivery, len(entries))
+	malformed := 0
+	for i, entry := range entries {
+		msg := decode(entry)
+		if n := deliveries[entry.ID]; n > 1 {
+			msg.Metadata.Set(metaDeliveries, strconv.FormatInt(n, 10))
+		}
+		if _, bad := Malformed(msg); bad {
+			malformed++
+		}
+		msg.SetContext(s.hard)
+		batch[i] = &delivery{id: entry.ID, epoch: epoch, attempt: 1, msg: msg}
+	}
+	s.cfg.Metrics.count(MalformedSeen, s.topic, malformed)
+	s.watchers.Add(1)
+	go s.watch(slices.Clone(batch))
+	for _, d := range batch {
+		if !s.hand(d.msg) {
+			return
+		}
+	}
+}
+
+// hand gives a message to the consumer, unless the drain ends first.
+func (s *subscription) hand(msg *Message) bool {
+	select {
+	case s.out <- msg:
+		return true
+	case <-s.hard.Done():
+		return false
+	}
+}
+
+// handBack makes the entries that were not finished look idle, so that any
+// consumer of the group takes them over at once instead of after ClaimIdle.
+func (s *subscription) handBack() {
+	left := s.window.left()
+	if len(left) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	args := []any{"xclaim", s.topic, s.cfg.Group, s.cfg.Consumer, 0}
+	for _, id := range left {
+		args = append(args, id)
+	}
+	args = append(args, "idle", s.cfg.ClaimIdle.Milliseconds(), "justid")
+	if err := s.cfg.Client.Do(ctx, args...).Err(); err != nil {
+		s.log().Warn("unfinished entries wait for their idle time",
+			slog.Int("entries", len(left)), slog.Any("error", err))
+	}
+}
+
+func (s *subscription) lastRead() time.Time {
+	if at := s.readAt.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+func (s *subscription) log() *slog.Logger {
+	return s.cfg.Log.With(slog.String("stream", s.topic), slog.String("group", s.cfg.Group))
+}

@@ -1,0 +1,44 @@
+package stream
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/trim.lua
+var trim string
+
+// Trimmer removes finished entries, which watermill never does: what every group
+// of a stream has read and acknowledged. MAXLEN would remove unread ones.
+type Trimmer struct {
+	client  redis.UniversalClient
+	keys    []string
+	script  *redis.Script
+	metrics Metrics
+}
+
+// NewTrimmer returns a trimmer of the streams under keys.
+func NewTrimmer(client redis.UniversalClient, keys []string, metrics Metrics) *Trimmer {
+	return &Trimmer{client: client, keys: keys, script: redis.NewScript(trim), metrics: metrics}
+}
+
+// Step trims every stream once: a step of a periodic loop. It is safe on every
+// process at once. A stream that fails does not keep the others.
+func (t *Trimmer) Step(ctx context.Context) (counts map[string]int, err error) {
+	total := 0
+	var failed []error
+	for _, key := range t.keys {
+		n, err := t.script.Run(ctx, t.client, []string{key}).Int()
+		if err != nil {
+			failed = append(failed, fmt.Errorf("trim %s: %w", key, err))
+			continue
+		}
+		t.metrics.count(Trimmed, key, n)
+		total += n
+	}
+	return map[string]int{"trimmed": total}, errors.Join(failed...)
+}

@@ -1,0 +1,108 @@
+package stream
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+
+	"seckill/internal/fault"
+)
+
+// Permanent marks an error that no retry can cure: the message is set aside.
+func Permanent(err error) error { return &verdictError{permanent: true, err: err} }
+
+// IsPermanent reports whether an error was marked Permanent.
+func IsPermanent(err error) bool {
+	v, ok := errors.AsType[*verdictError](err)
+	return ok && v.permanent
+}
+
+// Later marks an error that says nothing about the message: a service is away,
+// a lock was not free. The message is tried again for as long as it takes.
+func Later(err error) error { return &verdictError{err: err} }
+
+type verdictError struct {
+	permanent bool
+	err       error
+}
+
+// Error returns the text of the cause.
+func (v *verdictError) Error() string { return v.err.Error() }
+
+// Unwrap returns the cause.
+func (v *verdictError) Unwrap() error { return v.err }
+
+// sqlLater lists the classes of SQLSTATE that speak of the server, not of the
+// statement: connection, rolled back for another's sake, resources, object in
+// use, operator intervention, system error.
+const sqlLater = "08 40 53 55 57 58"
+
+// IsLater reports whether an error was marked Later or is one that every service
+// gives when it is away or busy: deadlines, connections, and SQLSTATE classes of
+// that kind. Whoever knows more errors of its own marks them.
+func IsLater(err error) bool {
+	if v, ok := errors.AsType[*verdictError](err); ok {
+		return !v.permanent
+	}
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		switch f.Code {
+		case fault.Unavailable, fault.Timeout, fault.Overloaded, fault.RateLimited:
+			return true
+		case fault.Unauthenticated, fault.Forbidden, fault.BadInput, fault.NotFound, fault.Internal:
+		}
+	}
+	for _, away := range []error{
+		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF,
+	} {
+		if errors.Is(err, away) {
+			return true
+		}
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if s, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		state := s.SQLState()
+		return len(state) == 5 && strings.Contains(sqlLater, state[:2])
+	}
+	return false
+}
+
+// maxReason bounds the text of an error in logs and dead letters, in bytes.
+const maxReason = 300
+
+// reasonOf returns the text of an error for logs and dead letters. A panic tells
+// its type, and its text only when the runtime wrote it: any other value may
+// hold a payload.
+func reasonOf(err error) string {
+	if p, ok := errors.AsType[middleware.RecoveredPanicError](err); ok {
+		if r, ok := p.V.(runtime.Error); ok {
+			return shorten("panic: " + r.Error())
+		}
+		return fmt.Sprintf("panic with a %T", p.V)
+	}
+	return shorten(err.Error())
+}
+
+func shorten(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if len(text) <= maxReason {
+		return text
+	}
+	cut := maxReason
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}

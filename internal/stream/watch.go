@@ -1,0 +1,152 @@
+package stream
+
+import (
+	"strconv"
+	"time"
+)
+
+// delivery is one entry on its way through handlers. It belongs to the goroutine
+// that watches its batch.
+type delivery struct {
+	id      string
+	epoch   int // of the window
+	attempt int
+	msg     *Message
+	due     time.Time // when to try again; zero while the message is out
+}
+
+// watch waits for the handlers of a batch, passes on what they acknowledged and
+// tries again what they refused. It ends when nothing is left, and in a drain
+// when nothing is out.
+func (s *subscription) watch(batch []*delivery) {
+	defer s.watchers.Done()
+	timer := time.NewTimer(sweepEvery)
+	defer timer.Stop()
+	draining := s.draining
+	for {
+		batch = s.sweep(batch, draining == nil)
+		if len(batch) == 0 {
+			return
+		}
+		last, wait := lookOut(batch)
+		timer.Reset(wait)
+		var acked, nacked <-chan struct{}
+		if last != nil {
+			acked, nacked = last.msg.Acked(), last.msg.Nacked()
+		}
+		select {
+		case <-acked:
+		case <-nacked:
+		case <-timer.C:
+		case <-draining:
+			draining = nil
+		case <-s.hard.Done():
+			s.sweep(batch, true) // what was finished just now
+			return
+		}
+	}
+}
+
+// lookOut returns the last message that is out, the one that most likely
+// finishes last, and how long to wait for it before all are looked at again.
+func lookOut(batch []*delivery) (last *delivery, wait time.Duration) {
+	out := 0
+	var due time.Time
+	for _, d := range batch {
+		if d.due.IsZero() {
+			last, out = d, out+1
+		} else if due.IsZero() || d.due.Before(due) {
+			due = d.due
+		}
+	}
+	wait = time.Hour // nothing but the one message to wait for
+	if out > 1 {
+		wait = sweepEvery
+	}
+	if !due.IsZero() {
+		wait = min(wait, max(0, time.Until(due)))
+	}
+	return last, wait
+}
+
+// sweep looks at every message of a batch once and returns those that go on. In
+// a drain nothing is tried again: what was refused stays pending.
+func (s *subscription) sweep(batch []*delivery, draining bool) []*delivery {
+	now := time.Now()
+	live := batch[:0]
+	var done []string
+	epoch := batch[0].epoch
+	refused := 0
+	for _, d := range batch {
+		switch s.state(d) {
+		case out:
+		case finished:
+			done = append(done, d.id)
+			continue
+		case refusedNow:
+			refused++
+			d.due = now.Add(s.delay(d.attempt))
+			s.window.began(d.epoch, d.id, time.Time{})
+		case waiting:
+			if !draining && !now.Before(d.due) {
+				s.again(d, now)
+			}
+		}
+		if draining && !d.due.IsZero() {
+			continue
+		}
+		live = append(live, d)
+	}
+	s.cfg.Metrics.count(Nacked, s.topic, refused)
+	if len(done) > 0 {
+		s.acks.add(epoch, done)
+	}
+	return live
+}
+
+// states of a delivery
+type deliveryState int
+
+const (
+	out        deliveryState = iota // a handler has it
+	finished                        // acknowledged by the handler
+	refusedNow                      // just refused by the handler
+	waiting                         // waits for its next try
+)
+
+func (s *subscription) state(d *delivery) deliveryState {
+	if !d.due.IsZero() {
+		return waiting
+	}
+	select {
+	case <-d.msg.Acked():
+		return finished
+	case <-d.msg.Nacked():
+		return refusedNow
+	default:
+		return out
+	}
+}
+
+// again hands out a copy, because watermill's message is spent once it was
+// refused. The copy has lost its context and gets the subscription's.
+func (s *subscription) again(d *delivery, now time.Time) {
+	d.attempt++
+	d.due = time.Time{}
+	d.msg = d.msg.Copy()
+	d.msg.SetContext(s.hard)
+	d.msg.Metadata.Set(metaAttempt, strconv.Itoa(d.attempt))
+	s.window.began(d.epoch, d.id, now)
+	s.hand(d.msg)
+}
+
+// delay is how long to wait after a number of tries: NackDelay, doubling.
+func (s *subscription) delay(tries int) time.Duration {
+	delay := s.cfg.NackDelay
+	for range tries - 1 {
+		if delay *= 2; delay >= s.cfg.NackDelayMax {
+			return max(s.cfg.NackDelayMax, s.cfg.NackDelay)
+		}
+	}
+	return delay
+}
