@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
+	"seckill/internal/stream"
 )
 
 // handleTimeout bounds one message. It is the handler's own, because a message
@@ -25,21 +25,22 @@ func NewHandler(w *Writer) *Handler { return &Handler{writer: w} }
 
 // Handle returns nil once the task has ended and that is committed: as an order
 // or as a recorded failure. A message that can never be handled gives a permanent
-// error (ErrMalformed), for the dead letters; any other error means that the
-// message is to come again.
-func (h *Handler) Handle(msg *message.Message) error {
+// error, for the dead letters; any other error means that the message is to come
+// again.
+func (h *Handler) Handle(msg *stream.Message) error {
 	request, err := Decode(msg)
 	if err != nil {
-		return err
+		return stream.Permanent(err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), handleTimeout)
 	defer cancel()
-	if _, err := h.writer.Write(ctx, request); err != nil {
+	_, err = h.writer.Write(ctx, request)
+	switch {
+	case err == nil:
+		return nil
+	case passing(err), errors.Is(err, ErrBusy), errors.Is(err, ErrClosed):
+		return stream.Later(fmt.Errorf("handle order %s: %w", request.Task, err))
+	default:
 		return fmt.Errorf("handle order %s: %w", request.Task, err)
 	}
-	return nil
 }
-
-// IsPermanent tells whether a message that failed with err would fail again for
-// ever.
-func IsPermanent(err error) bool { return errors.Is(err, ErrMalformed) }

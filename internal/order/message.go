@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
 
 	"seckill/internal/id"
+	"seckill/internal/stream"
 )
 
 // messageVersion is the version of Requested that this code writes, and the only
@@ -23,6 +23,7 @@ const (
 	maxQuantity       = 1_000_000
 	maxWindowSeconds  = 7 * 24 * 60 * 60
 	maxIdempotencyKey = 64
+	maxTimeMs         = 4_102_444_800_000 // the year 2100; databases know an end of time
 )
 
 // Metadata that the reserve script appends to the message, because only it knows
@@ -62,16 +63,16 @@ func (r Requested) Encode() ([]byte, error) {
 }
 
 // Message returns the request as a message whose id is the task's.
-func (r Requested) Message() (*message.Message, error) {
+func (r Requested) Message() (*stream.Message, error) {
 	payload, err := r.Encode()
 	if err != nil {
 		return nil, err
 	}
-	return message.NewMessage(r.Task.String(), payload), nil
+	return stream.NewMessage(r.Task.String(), payload), nil
 }
 
 // Decode reads a message of the order stream. Its errors wrap ErrMalformed.
-func Decode(msg *message.Message) (Requested, error) {
+func Decode(msg *stream.Message) (Requested, error) {
 	var r Requested
 	if err := json.Unmarshal(msg.Payload, &r); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -93,8 +94,8 @@ func Decode(msg *message.Message) (Requested, error) {
 	if err := r.validate(); err != nil {
 		return r, err
 	}
-	if r.SubmittedAtMs <= 0 || r.Epoch <= 0 {
-		return r, fmt.Errorf("%w: epoch %d and time %d of the reservation must be positive", ErrMalformed, r.Epoch, r.SubmittedAtMs)
+	if r.Epoch <= 0 || r.SubmittedAtMs <= 0 || r.SubmittedAtMs > maxTimeMs {
+		return r, fmt.Errorf("%w: reservation of epoch %d at %d ms", ErrMalformed, r.Epoch, r.SubmittedAtMs)
 	}
 	if msg.UUID != "" && msg.UUID != r.Task.String() {
 		return r, fmt.Errorf("%w: message id is not the task's", ErrMalformed)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/stream"
 )
 
 const (
@@ -219,7 +221,6 @@ func (w *Writer) take() []*call {
 func (w *Writer) process(calls []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	began := w.clock.Now()
 	requests := make([]Requested, 0, len(calls))
 	seen := make(map[uuid.UUID]bool, len(calls))
 	for _, c := range calls {
@@ -228,22 +229,55 @@ func (w *Writer) process(calls []*call) {
 			requests = append(requests, c.request)
 		}
 	}
-	ends, err := w.persist(ctx, requests)
-	w.meter.Batch(len(requests), w.clock.Now().Sub(began), err)
-	if err == nil {
+	ends, faults := w.settle(ctx, requests)
+	if len(ends) > 0 {
 		w.tell(ctx, ends)
 	}
 	for _, c := range calls {
 		outcome, ok := ends[c.request.Task]
-		switch {
-		case err != nil:
-			c.done <- result{err: fmt.Errorf("write batch of %d orders: %w", len(requests), err)}
-		case !ok:
-			c.done <- result{err: fmt.Errorf("write order %s: not decided", c.request.Task)}
-		default:
-			c.done <- result{outcome: outcome}
+		err := faults[c.request.Task]
+		if !ok && err == nil {
+			err = fmt.Errorf("order %s was not decided", c.request.Task)
 		}
+		c.done <- result{outcome: outcome, err: err}
 	}
+}
+
+// settle ends requests in one transaction. If that fails for a reason that lies
+// in the requests and not in the database's condition, it tries the halves, so
+// that one request that cannot be written does not keep the others.
+func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, map[uuid.UUID]error) {
+	began := time.Now()
+	ends, err := w.persist(ctx, requests)
+	w.meter.Batch(len(requests), time.Since(began), err)
+	if err == nil {
+		return ends, nil
+	}
+	if half := len(requests) / 2; half > 0 && !passing(err) {
+		ends, faults := w.settle(ctx, requests[:half])
+		more, moreFaults := w.settle(ctx, requests[half:])
+		return merge(ends, more), merge(faults, moreFaults)
+	}
+	faults := make(map[uuid.UUID]error, len(requests))
+	for _, r := range requests {
+		faults[r.Task] = fmt.Errorf("write batch of %d orders: %w", len(requests), err)
+	}
+	return nil, faults
+}
+
+// passing tells whether an error says nothing about the requests: the same
+// batch may well succeed later.
+func passing(err error) bool {
+	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errAgain) || errors.Is(err, errUnusual) ||
+		postgres.Retryable(err) || stream.IsLater(err)
+}
+
+func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {
+	if a == nil {
+		return b
+	}
+	maps.Copy(a, b)
+	return a
 }
 
 // tell writes the ends of a batch to Redis and announces them. What goes wrong

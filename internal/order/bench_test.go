@@ -1,0 +1,82 @@
+package order_test
+
+import (
+	"context"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"seckill/ent"
+	"seckill/ent/saleitem"
+	"seckill/internal/id"
+	"seckill/internal/order"
+)
+
+// The writer against what it replaces, in one run: one transaction per order
+// with its own update of the stock row. Metric: orders/s, all of them counted in
+// the database afterwards.
+func BenchmarkWrite(b *testing.B) {
+	for name, callers := range map[string]int{"16 callers": 16, "256 callers": 256, "1024 callers": 1024} {
+		b.Run("batched/"+name, func(b *testing.B) {
+			e := setup(b, stock{units: b.N, limit: 1})
+			w := e.writer(nil)
+			e.race(b, callers, func(r order.Requested) error {
+				_, err := w.Write(b.Context(), r)
+				return err
+			})
+		})
+	}
+	b.Run("one by one/64 callers", func(b *testing.B) {
+		e := setup(b, stock{units: b.N, limit: 1})
+		e.race(b, 64, func(r order.Requested) error { return e.writeAlone(b.Context(), r) })
+	})
+}
+
+func BenchmarkWriteSQLite(b *testing.B) {
+	e := setupSQLite(b, stock{units: b.N, limit: 1})
+	w := e.writer(nil)
+	e.race(b, 256, func(r order.Requested) error {
+		_, err := w.Write(b.Context(), r)
+		return err
+	})
+}
+
+// race writes b.N requests by so many callers.
+func (e *env) race(b *testing.B, callers int, write func(order.Requested) error) {
+	b.Helper()
+	requests := e.requests(b.N)
+	b.ResetTimer()
+	var g errgroup.Group
+	g.SetLimit(callers)
+	for _, r := range requests {
+		g.Go(func() error { return write(r) })
+	}
+	err := g.Wait()
+	b.StopTimer()
+	e.must(err)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "orders/s")
+	if e.orders() != b.N || e.figures().held != b.N {
+		b.Fatalf("%d orders, %+v, want %d", e.orders(), e.figures(), b.N)
+	}
+}
+
+// writeAlone is the naive way: one order, one ledger line, one update of the
+// hot row, one commit.
+func (e *env) writeAlone(ctx context.Context, r order.Requested) error {
+	return e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := e.clock.Now()
+		err := tx.Order.Create().SetID(r.Task).SetNumber(order.Number(r.Task, now, 3)).SetSaleID(r.Sale).SetItemID(r.Item).
+			SetUserID(r.User).SetBatchID(r.Task).SetQuantity(r.Quantity).SetUnitPriceMinor(r.UnitPriceMinor).
+			SetCurrency(r.Currency).SetEpoch(r.Epoch).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.StockMovement.Create().SetID(id.New()).SetOrderID(r.Task).SetItemID(r.Item).SetKind("HOLD").
+			SetQuantity(r.Quantity).SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.SaleItem.Update().Where(saleitem.ID(r.Item), saleitem.AvailableGTE(r.Quantity)).
+			AddAvailable(-r.Quantity).AddHeld(r.Quantity).Exec(ctx)
+	})
+}

@@ -1,0 +1,222 @@
+package order_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"seckill/ent"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/stream"
+	"seckill/internal/testenv"
+)
+
+// cut says when a wire cuts a connection.
+type cut int32
+
+const (
+	never        cut = iota
+	beforeCommit     // the database never sees the commit
+	afterCommit      // it commits, and its answer is lost
+)
+
+// wire is a TCP proxy in front of Postgres that cuts connections at a commit.
+type wire struct {
+	t      testing.TB
+	listen net.Listener
+	target string
+	mode   atomic.Int32
+	cuts   atomic.Int32
+	wg     sync.WaitGroup
+}
+
+func newWire(t testing.TB, databaseURL string) (*wire, string) {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{t: t, listen: l, target: u.Host}
+	u.Host = l.Addr().String()
+	w.wg.Go(w.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.wg.Wait()
+	})
+	return w, u.String()
+}
+
+// next cuts the next connection that commits.
+func (w *wire) next(c cut) { w.mode.Store(int32(c)) }
+
+func (w *wire) accept() {
+	for {
+		client, err := w.listen.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", w.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		var lost atomic.Bool // the server's answers are dropped
+		w.wg.Go(func() { w.upstream(client, server, &lost) })
+		w.wg.Go(func() {
+			defer client.Close()
+			defer server.Close()
+			buf := make([]byte, 64<<10)
+			for {
+				n, err := server.Read(buf)
+				if err != nil || lost.Load() {
+					return
+				}
+				if _, err := client.Write(buf[:n]); err != nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+func (w *wire) upstream(client, server net.Conn, lost *atomic.Bool) {
+	defer client.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			_ = server.Close()
+			return
+		}
+		if bytes.Contains(buf[:n], []byte("COMMIT\x00")) {
+			mode := cut(w.mode.Swap(int32(never)))
+			if mode != never {
+				w.cuts.Add(1)
+			}
+			if mode == beforeCommit {
+				_ = server.Close()
+				return
+			}
+			lost.Store(mode == afterCommit)
+		}
+		if _, err := server.Write(buf[:n]); err != nil && !errors.Is(err, io.EOF) {
+			return
+		}
+	}
+}
+
+// A connection that dies around a commit leaves the outcome unknown: the message
+// comes again, and the rows are recognised or written.
+func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cut      cut
+		replayed bool
+	}{
+		"before the commit": {beforeCommit, false},
+		"after the commit":  {afterCommit, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			direct := testenv.PostgresURL(t)
+			db, err := postgres.Open(t.Context(), postgres.Options{URL: direct})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			e := setupOn(t, db, stock{units: 100, limit: 1})
+			wire, url := newWire(t, direct)
+			through, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+			e.must(err)
+			t.Cleanup(func() { _ = through.Close() })
+			w := order.NewWriter(order.WriterConfig{
+				DB: through, Cache: e.cache, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+			})
+			t.Cleanup(func() { e.must(w.Close(context.Background())) })
+			requests := e.requests(40)
+			for i, r := range requests {
+				wire.next(c.cut)
+				if _, err := w.Write(t.Context(), r); !errors.Is(err, postgres.ErrCommitUnknown) {
+					t.Fatalf("order %d: error %v", i, err)
+				}
+				if err := order.NewHandler(w).Handle(message(t, r)); err != nil {
+					t.Fatalf("order %d again: %v", i, err)
+				}
+				if out := e.write(w, r); !out.Replayed || out.Order == nil {
+					t.Fatalf("order %d a third time: %+v", i, out)
+				}
+			}
+			if n := int(wire.cuts.Load()); n != len(requests) {
+				t.Errorf("%d cuts", n)
+			}
+			if e.orders() != len(requests) || e.figures() != (figures{60, 40, 0, 100}) {
+				t.Errorf("%d orders, %+v", e.orders(), e.figures())
+			}
+			e.conserved()
+		})
+	}
+}
+
+func message(t testing.TB, r order.Requested) *stream.Message {
+	t.Helper()
+	msg, err := r.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return msg
+}
+
+// A request that the database cannot take does not keep the rest of its batch.
+func TestOnePoisonousRequestFailsAlone(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 100, limit: 1})
+	requests := e.requests(33)
+	poison := requests[20]
+	e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		_, err := tx.ExecContext(ctx, `ALTER TABLE orders ADD CONSTRAINT poison CHECK (user_id <> '`+poison.User.String()+`')`)
+		return err
+	}))
+	w := e.writer(nil)
+	failed := 0
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, r := range requests {
+		wg.Go(func() {
+			if _, err := w.Write(t.Context(), r); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed++
+				if r.Task != poison.Task || stream.IsLater(err) {
+					t.Errorf("%s: %v", r.Task, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if failed != 1 || e.orders() != 32 {
+		t.Errorf("%d failed, %d orders", failed, e.orders())
+	}
+	e.conserved()
+}
+
+// What follows the commit is a courtesy: without it the order stands.
+func TestAnOrderStandsWhenItsAnnouncementFails(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 1, limit: 1})
+	w := e.writer(func(context.Context, []order.Task) error { return errors.New("the bus is away") })
+	if out := e.write(w, e.request()); out.Task.Status != order.Succeeded {
+		t.Errorf("outcome %+v", out)
+	}
+}

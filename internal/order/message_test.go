@@ -1,0 +1,207 @@
+package order_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/order"
+	"seckill/internal/stream"
+)
+
+func u(text string) uuid.UUID { return uuid.MustParse(text) }
+
+func golden() order.Requested {
+	return order.Requested{
+		V:    1,
+		Task: u("01937b3c-8f00-7abc-9def-000000000007"), User: u("01937b3c-0001-7abc-9def-0123456789ab"),
+		Sale: u("01937b3c-0002-7abc-9def-012345678917"), Item: u("01937b3c-0003-7abc-9def-0123456789ab"),
+		Quantity: 2, UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, IdempotencyKey: "abcdefghijklmnop",
+	}
+}
+
+const goldenPayload = `{"v":1,"task":"01937b3c-8f00-7abc-9def-000000000007","user":"01937b3c-0001-7abc-9def-0123456789ab",` +
+	`"sale":"01937b3c-0002-7abc-9def-012345678917","item":"01937b3c-0003-7abc-9def-0123456789ab","quantity":2,` +
+	`"unitPriceMinor":1999,"currency":"EUR","paymentWindowSeconds":900,"idempotencyKey":"abcdefghijklmnop"}`
+
+// Old and new processes read each other's messages during a rolling update: these
+// bytes do not change within a version.
+func TestTheBytesOfAnOrderMessageAreFixed(t *testing.T) {
+	t.Parallel()
+	msg, err := golden().Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(msg.Payload); got != goldenPayload {
+		t.Errorf("payload\n%s\nwant\n%s", got, goldenPayload)
+	}
+	msg.Metadata.Set(order.MetaEpoch, "3")
+	msg.Metadata.Set(order.MetaAt, "1795204800123")
+	got, err := order.Decode(msg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := golden()
+	want.Epoch, want.SubmittedAtMs = 3, 1795204800123
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestMessagesOfALaterMinorVersionAreRead(t *testing.T) {
+	t.Parallel()
+	payload := strings.TrimSuffix(goldenPayload, "}") + `,"epoch":3,"submittedAtMs":1795204800123,"colour":"red"}`
+	got, err := order.Decode(stream.NewMessage(golden().Task.String(), []byte(payload)))
+	if err != nil || got.Epoch != 3 || got.SubmittedAtMs != 1795204800123 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
+	t.Parallel()
+	with := func(change func(*order.Requested)) order.Requested {
+		r := golden()
+		r.Epoch, r.SubmittedAtMs = 1, 1795204800123
+		change(&r)
+		return r
+	}
+	for name, r := range map[string]order.Requested{
+		"another version":       with(func(r *order.Requested) { r.V = 2 }),
+		"no version":            with(func(r *order.Requested) { r.V = 0 }),
+		"no task":               with(func(r *order.Requested) { r.Task = uuid.Nil }),
+		"no user":               with(func(r *order.Requested) { r.User = uuid.Nil }),
+		"no sale":               with(func(r *order.Requested) { r.Sale = uuid.Nil }),
+		"no item":               with(func(r *order.Requested) { r.Item = uuid.Nil }),
+		"task of no shard":      with(func(r *order.Requested) { r.Task[15] = 200 }),
+		"task of another shard": with(func(r *order.Requested) { r.Task[15] = 8 }),
+		"quantity 0":            with(func(r *order.Requested) { r.Quantity = 0 }),
+		"quantity negative":     with(func(r *order.Requested) { r.Quantity = -1 }),
+		"quantity absurd":       with(func(r *order.Requested) { r.Quantity = 1 << 40 }),
+		"price negative":        with(func(r *order.Requested) { r.UnitPriceMinor = -1 }),
+		"no currency":           with(func(r *order.Requested) { r.Currency = "" }),
+		"no window":             with(func(r *order.Requested) { r.PaymentWindowSeconds = 0 }),
+		"window absurd":         with(func(r *order.Requested) { r.PaymentWindowSeconds = 1 << 40 }),
+		"long key":              with(func(r *order.Requested) { r.IdempotencyKey = strings.Repeat("k", 65) }),
+		"no epoch":              with(func(r *order.Requested) { r.Epoch = 0 }),
+		"no time":               with(func(r *order.Requested) { r.SubmittedAtMs = 0 }),
+		"time of no calendar":   with(func(r *order.Requested) { r.SubmittedAtMs = 1 << 62 }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			payload, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = order.NewHandler(nil).Handle(stream.NewMessage(r.Task.String(), payload))
+			if !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	for name, msg := range map[string]*stream.Message{
+		"no JSON":         stream.NewMessage(golden().Task.String(), []byte("order")),
+		"another task":    stream.NewMessage(uuid.NewString(), []byte(strings.TrimSuffix(goldenPayload, "}")+`,"epoch":1,"submittedAtMs":1}`)),
+		"a text as epoch": metadata(order.MetaEpoch, "first"),
+		"a text as time":  metadata(order.MetaAt, "noon"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := order.NewHandler(nil).Handle(msg); !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func metadata(key, value string) *stream.Message {
+	msg := stream.NewMessage(golden().Task.String(), []byte(goldenPayload))
+	msg.Metadata.Set(order.MetaEpoch, "1")
+	msg.Metadata.Set(order.MetaAt, "1795204800123")
+	msg.Metadata.Set(key, value)
+	return msg
+}
+
+func TestEncodeRefusesWhatDecodeWould(t *testing.T) {
+	t.Parallel()
+	r := golden()
+	r.Quantity = 0
+	if _, err := r.Message(); !errors.Is(err, order.ErrMalformed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheHandlerAcknowledgesWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 1, limit: 1})
+	w := e.writer(nil)
+	h := order.NewHandler(w)
+	won, lost := e.request(), e.request()
+	for _, r := range []order.Requested{won, won, lost, lost} {
+		msg, err := r.Message()
+		e.must(err)
+		e.must(h.Handle(msg))
+	}
+	if e.orders() != 1 || e.failures() != 1 {
+		t.Errorf("%d orders, %d failures", e.orders(), e.failures())
+	}
+	e.must(w.Close(context.Background()))
+	msg, err := e.request().Message()
+	e.must(err)
+	if err := h.Handle(msg); !stream.IsLater(err) {
+		t.Errorf("after close: %v", err)
+	}
+}
+
+func TestTheRecordOfATaskIsFixed(t *testing.T) {
+	t.Parallel()
+	g := golden()
+	at := time.UnixMilli(1795204800123).UTC()
+	task := order.Task{
+		ID: g.Task, User: g.User, Sale: g.Sale, Item: g.Item, Quantity: 2, Status: order.Failed, Revision: 2,
+		Failure: fault.SoldOut, CreatedAt: at, UpdatedAt: at.Add(time.Second),
+	}
+	text, err := json.Marshal(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"01937b3c-8f00-7abc-9def-000000000007","user":"01937b3c-0001-7abc-9def-0123456789ab",` +
+		`"sale":"01937b3c-0002-7abc-9def-012345678917","item":"01937b3c-0003-7abc-9def-0123456789ab","quantity":2,` +
+		`"status":"FAILED","revision":2,"failure":"SOLD_OUT","createdAtMs":1795204800123,"updatedAtMs":1795204801123}`
+	if string(text) != want {
+		t.Errorf("record\n%s\nwant\n%s", text, want)
+	}
+	var back order.Task
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(task, back); d != "" {
+		t.Error(d)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(goldenPayload), "1", "1795204800123")
+	f.Add([]byte(`{"v":1}`), "", "x")
+	f.Fuzz(func(t *testing.T, payload []byte, epoch, at string) {
+		msg := stream.NewMessage("", payload)
+		msg.Metadata.Set(order.MetaEpoch, epoch)
+		msg.Metadata.Set(order.MetaAt, at)
+		r, err := order.Decode(msg)
+		if err != nil {
+			if !errors.Is(err, order.ErrMalformed) {
+				t.Errorf("error %v", err)
+			}
+			return
+		}
+		if _, err := r.Encode(); err != nil {
+			t.Errorf("decoded %+v, which does not encode: %v", r, err)
+		}
+	})
+}

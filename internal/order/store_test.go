@@ -1,0 +1,351 @@
+package order_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
+)
+
+// submit leaves the record that the reserve script leaves.
+func (e *env) submit(r order.Requested) order.Task {
+	e.t.Helper()
+	at := time.UnixMilli(r.SubmittedAtMs).UTC()
+	task := order.Task{
+		ID: r.Task, User: r.User, Sale: r.Sale, Item: r.Item, Quantity: r.Quantity,
+		Status: order.Submitted, Revision: 1, CreatedAt: at, UpdatedAt: at,
+	}
+	e.must(e.cache.Put(e.t.Context(), []order.Task{task}, nil))
+	return task
+}
+
+func (e *env) task(s *order.Store, id uuid.UUID) *order.Task {
+	e.t.Helper()
+	task, err := s.Task(e.t.Context(), id)
+	e.must(err)
+	return task
+}
+
+func TestATaskGoesFromSubmittedToItsEnd(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		s, w := e.store(), e.writer(nil)
+		won, lost := e.request(), e.request()
+		submitted := e.submit(won)
+		if got := e.task(s, won.Task); cmp.Diff(&submitted, got) != "" {
+			t.Errorf("before %+v", got)
+		}
+		e.write(w, won)
+		e.write(w, lost)
+		if got := e.task(s, won.Task); got.Status != order.Succeeded || got.OrderID != won.Task || got.Revision != 2 {
+			t.Errorf("won %+v", got)
+		}
+		if got := e.task(s, lost.Task); got.Status != order.Failed || got.Failure != fault.SoldOut || got.OrderID != uuid.Nil {
+			t.Errorf("lost %+v", got)
+		}
+		if got := e.task(s, id.NewTask(3)); got != nil {
+			t.Errorf("a task that never was: %+v", got)
+		}
+		if got := e.task(s, uuid.Max); got != nil {
+			t.Errorf("a task of no shard: %+v", got)
+		}
+	})
+}
+
+// Defect 8: "queueing" for ever when the note of the end is lost.
+func TestATaskWhoseNoteWasLostIsFoundInPostgres(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	s, r := e.store(), e.request()
+	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Log: slog.New(slog.DiscardHandler)}), r) // no cache: no note
+	e.submit(r)
+	if got := e.task(s, r.Task); got.Status != order.Submitted {
+		t.Errorf("at once %+v", got)
+	}
+	e.clock.Advance(3 * time.Second)
+	if got := e.task(s, r.Task); got.Status != order.Succeeded {
+		t.Errorf("after three seconds %+v", got)
+	}
+}
+
+func TestARecordNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	r := e.request()
+	out := e.write(e.writer(nil), r)
+	paid := e.move(out.Order, order.Paid)
+	e.must(e.cache.Put(t.Context(), nil, []*order.Order{paid}))
+	e.submit(r)                                                      // late
+	e.must(e.cache.Put(t.Context(), nil, []*order.Order{out.Order})) // late
+	if got := e.task(e.store(), r.Task); got.Status != order.Succeeded {
+		t.Errorf("task %+v", got)
+	}
+	if got, err := e.store().Order(t.Context(), r.Task); err != nil || got.Status != order.Paid {
+		t.Errorf("order %+v, %v", got, err)
+	}
+}
+
+func TestLookUpsOfANewOrderDoNotTouchTheDatabase(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	out := e.write(e.writer(nil), e.request())
+	s := e.store()
+	e.must(e.db.Close()) // whoever asks it now fails
+	got, err := s.Order(t.Context(), out.Order.ID)
+	e.must(err)
+	if d := cmp.Diff(out.Order, got); d != "" {
+		t.Error(d)
+	}
+	if got := e.task(s, out.Order.ID); got.Status != order.Succeeded {
+		t.Errorf("task %+v", got)
+	}
+}
+
+func TestACopyOfAnOrderIsBelievedForThreeSeconds(t *testing.T) {
+	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
+		out := e.write(e.writer(nil), e.request())
+		s := e.store()
+		e.move(out.Order, order.Paid) // and nobody tells Redis
+		e.clock.Advance(3 * time.Second)
+		got, err := s.Order(t.Context(), out.Order.ID)
+		e.must(err)
+		if got.Status != order.Paid || got.PaidAt == nil || got.PaymentDeadline != nil || got.Version != 2 {
+			t.Errorf("order %+v", got)
+		}
+	})
+}
+
+func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	server := testenv.RedisServer(t)
+	conn, err := redisconn.Open(t.Context(), server.URL())
+	e.must(err)
+	t.Cleanup(func() { _ = conn.Close() })
+	e.cache = order.NewCache(conn, "x:", e.keys.Task, e.clock)
+	out := e.write(e.writer(nil), e.request())
+	server.Kill()
+	s := e.store()
+	if got := e.task(s, out.Order.ID); got.Status != order.Succeeded {
+		t.Errorf("task %+v", got)
+	}
+	got, err := s.Order(t.Context(), out.Order.ID)
+	if err != nil || got == nil {
+		t.Errorf("order %+v, %v", got, err)
+	}
+	// It may be submitted: nobody can say.
+	if task, err := s.Task(t.Context(), id.NewTask(1)); err == nil {
+		t.Errorf("an unknown task without Redis: %+v", task)
+	}
+	if out := e.write(e.writer(nil), e.request()); out.Order == nil {
+		t.Errorf("writing without Redis: %+v", out)
+	}
+}
+
+// Defect 16: order detail without owner check.
+func TestAnotherPersonsOrderIsNotThere(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	r := e.request()
+	e.write(e.writer(nil), r)
+	s := e.store()
+	for _, c := range []struct {
+		user     uuid.UUID
+		operator bool
+		seen     bool
+	}{{r.User, false, true}, {id.New(), false, false}, {id.New(), true, true}} {
+		got, err := s.OrderFor(t.Context(), r.Task, c.user, c.operator)
+		if err != nil || (got != nil) != c.seen {
+			t.Errorf("%+v: %+v, %v", c, got, err)
+		}
+	}
+	if got, err := s.OrderFor(t.Context(), id.NewTask(2), r.User, true); got != nil || err != nil {
+		t.Errorf("no such order: %+v, %v", got, err)
+	}
+}
+
+func TestTheLiveOrderOfABuyerIsFound(t *testing.T) {
+	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
+		s, w, r := e.store(), e.writer(nil), e.request()
+		first := e.write(w, r).Order
+		live, err := s.LiveByUserAndItem(t.Context(), r.User, e.item)
+		if err != nil || live.ID != first.ID {
+			t.Errorf("live %+v, %v", live, err)
+		}
+		e.move(first, order.Cancelled)
+		if live, err = s.LiveByUserAndItem(t.Context(), r.User, e.item); live != nil || err != nil {
+			t.Errorf("live after the cancel %+v, %v", live, err)
+		}
+		newest, err := s.NewestByUserAndItem(t.Context(), r.User, e.item)
+		if err != nil || newest.ID != first.ID {
+			t.Errorf("newest %+v, %v", newest, err)
+		}
+	})
+}
+
+func TestPagesCoverAListOnceInBothDirections(t *testing.T) {
+	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
+		user, other := id.New(), id.New()
+		w, s := e.writer(nil), e.store()
+		var want []uuid.UUID // oldest first
+		for i := range 23 {
+			if i%3 == 0 {
+				e.clock.Advance(time.Microsecond) // some are of the same instant
+			}
+			r := e.requestOf(user, 1)
+			if i%2 == 0 {
+				r.Item = e.addItem(e.sale, 1, i+1)
+			} else {
+				e.sale, e.item = e.addSale(stock{units: 2, limit: 1})
+				r = e.requestOf(user, 1)
+			}
+			e.write(w, r)
+			e.write(w, e.requestOf(other, 1))
+			want = append(want, r.Task)
+		}
+		rows := e.db.Ent.Order.Query().Where(entorder.UserID(user)).
+			Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).IDsX(t.Context())
+		if len(rows) != len(want) {
+			t.Fatalf("%d rows", len(rows))
+		}
+		for _, backward := range []bool{false, true} {
+			if got := e.pages(s, user, backward); !slices.Equal(got, rows) {
+				t.Errorf("backward %t:\n%v\nwant\n%v", backward, got, rows)
+			}
+		}
+		n, err := s.Count(t.Context(), order.Filter{User: user})
+		if err != nil || n != len(want) {
+			t.Errorf("count %d, %v", n, err)
+		}
+	})
+}
+
+// pages walks a user's list in pages of five and returns it newest first.
+func (e *env) pages(s *order.Store, user uuid.UUID, backward bool) []uuid.UUID {
+	e.t.Helper()
+	var ids []uuid.UUID
+	in := order.ListInput{Limit: 5, Backward: backward}
+	for range 10 {
+		page, err := s.ListByUser(e.t.Context(), user, in)
+		e.must(err)
+		var these []uuid.UUID
+		for _, o := range page.Orders {
+			these = append(these, o.ID)
+		}
+		if backward {
+			ids = append(these, ids...)
+		} else {
+			ids = append(ids, these...)
+		}
+		more, turned := page.HasNext, page.HasPrevious
+		edge := page.Orders[len(page.Orders)-1]
+		if backward {
+			more, turned = page.HasPrevious, page.HasNext
+			edge = page.Orders[0]
+		}
+		if first := in.After == nil && in.Before == nil; turned == first {
+			e.t.Errorf("page %v: there is something before it: %t", these, turned)
+		}
+		if !more {
+			break
+		}
+		cursor, err := order.ParseCursor(order.CursorOf(edge).String())
+		e.must(err)
+		if in.After = &cursor; backward {
+			in.After, in.Before = nil, &cursor
+		}
+	}
+	return ids
+}
+
+func TestListsAreFilteredBySaleAndState(t *testing.T) {
+	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
+		w, s := e.writer(nil), e.store()
+		user := id.New()
+		cancelled := e.move(e.write(w, e.requestOf(user, 1)).Order, order.Cancelled)
+		pending := e.write(w, e.requestOf(user, 1)).Order
+		first := e.sale
+		e.sale, e.item = e.addSale(stock{units: 1, limit: 1})
+		elsewhere := e.write(w, e.requestOf(user, 1)).Order
+		for _, c := range []struct {
+			filter order.Filter
+			want   []*order.Order
+		}{
+			{order.Filter{User: user}, []*order.Order{cancelled, pending, elsewhere}},
+			{order.Filter{User: user, Sale: first}, []*order.Order{cancelled, pending}},
+			{order.Filter{Sale: e.sale}, []*order.Order{elsewhere}},
+			{order.Filter{User: user, Statuses: []order.Status{order.PendingPayment}}, []*order.Order{pending, elsewhere}},
+			{order.Filter{Sale: first, Statuses: []order.Status{order.Cancelled, order.Paid}}, []*order.Order{cancelled}},
+			{order.Filter{User: user, Statuses: []order.Status{}}, nil},
+			{order.Filter{User: id.New()}, nil},
+		} {
+			page, err := s.List(t.Context(), order.ListInput{Filter: c.filter, Limit: 10})
+			e.must(err)
+			if len(page.Orders) != len(c.want) || page.HasNext || page.HasPrevious {
+				t.Errorf("%+v: %d orders, want %d", c.filter, len(page.Orders), len(c.want))
+			}
+			for _, o := range c.want {
+				if !slices.ContainsFunc(page.Orders, func(got *order.Order) bool { return got.ID == o.ID }) {
+					t.Errorf("%+v: order %s is missing", c.filter, o.ID)
+				}
+			}
+		}
+		if _, err := s.List(t.Context(), order.ListInput{Limit: 0}); err == nil {
+			t.Error("a page of 0")
+		}
+	})
+}
+
+func TestForeignCursorsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "x", "AAAA", "ü", order.Cursor{}.String() + "A"} {
+		if _, err := order.ParseCursor(text); !errors.Is(err, order.ErrCursor) {
+			t.Errorf("cursor %q: %v", text, err)
+		}
+	}
+}
+
+// Announcements carry how each task of a batch ended, after it was committed.
+func TestTheEndsOfABatchAreAnnouncedAfterTheCommit(t *testing.T) {
+	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
+		var heard []order.Task
+		w := e.writer(func(ctx context.Context, tasks []order.Task) error {
+			for _, task := range tasks {
+				stored, err := order.NewStore(order.StoreConfig{DB: e.db, Log: slog.New(slog.DiscardHandler)}).Task(ctx, task.ID)
+				if err != nil || stored == nil || stored.Status != task.Status {
+					t.Errorf("announced %+v, stored %+v, %v", task, stored, err)
+				}
+			}
+			heard = append(heard, tasks...)
+			return nil
+		})
+		won, lost := e.request(), e.request()
+		e.write(w, won)
+		e.write(w, lost)
+		e.write(w, won) // again: whoever missed the first hears it now
+		e.must(w.Close(t.Context()))
+		var got []order.TaskStatus
+		for _, task := range heard {
+			got = append(got, task.Status)
+		}
+		if !slices.Equal(got, []order.TaskStatus{order.Succeeded, order.Failed, order.Succeeded}) {
+			t.Errorf("heard %v", got)
+		}
+		if _, err := json.Marshal(heard); err != nil {
+			t.Error(err)
+		}
+	})
+}
