@@ -1,0 +1,166 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"seckill/internal/telemetry"
+)
+
+// recorder notes what a handler answers.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// WriteHeader notes the status.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write counts the bytes.
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(p)
+	r.bytes += int64(n)
+	return n, err //nolint:wrapcheck // a decorator adds nothing to the error
+}
+
+// Hijack notes the upgrade: the library that upgrades may not write a status.
+func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	r.status = http.StatusSwitchingProtocols
+	return http.NewResponseController(r.ResponseWriter).Hijack() //nolint:wrapcheck // as above
+}
+
+// Unwrap lets http.ResponseController reach deadlines and flushing.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// edge is what every request passes: an id, the client's address, recovery from
+// panics, one log line and one observation.
+type edge struct {
+	opts    PublicOptions
+	wrapped http.Handler // the routes behind the other middleware
+}
+
+// ServeHTTP passes the request on and writes its line.
+func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	id := telemetry.NewRequestID()
+	if given := r.Header.Get("X-Request-Id"); given != "" {
+		id = telemetry.AcceptRequestID(given)
+	}
+	addr := clientAddr(r, e.opts.TrustedProxies)
+	ctx := context.WithValue(telemetry.WithRequestID(r.Context(), id), clientKey{}, &addr)
+	r = r.WithContext(ctx)
+	rec := &recorder{ResponseWriter: w}
+	w.Header()["X-Request-Id"] = []string{id}
+	defer func() {
+		v := recover()
+		if v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+			e.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+			if rec.status == 0 {
+				http.Error(rec, "Something went wrong.", http.StatusInternalServerError)
+			}
+		}
+		e.done(ctx, r, rec, time.Since(start))
+		if v == http.ErrAbortHandler { //nolint:errorlint // as above
+			panic(v)
+		}
+	}()
+	e.wrapped.ServeHTTP(rec, r)
+}
+
+// done writes the line of a request: no header, body, query string or address
+// of a page that a person typed.
+func (e *edge) done(ctx context.Context, r *http.Request, rec *recorder, took time.Duration) {
+	route := e.opts.route(r)
+	if e.opts.Observe != nil {
+		e.opts.Observe(route, rec.status, took)
+	}
+	if !e.opts.Log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	e.opts.Log.LogAttrs(ctx, slog.LevelInfo, "request",
+		slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", rec.status),
+		slog.Int64("bytes", rec.bytes), slog.Float64("ms", float64(took.Microseconds())/1000))
+}
+
+// method keeps words that a stranger made up out of the log.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return m
+	}
+	return "other"
+}
+
+// cors answers preflights and marks answers for the listed origins. Credentials
+// are bearer tokens: cookies never travel across origins.
+func cors(origins []string, next http.Handler) http.Handler {
+	if len(origins) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Add("Vary", "Origin")
+		origin := r.Header.Get("Origin")
+		if origin == "" || !slices.Contains(origins, strings.ToLower(origin)) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
+			h.Set("Access-Control-Allow-Methods", "GET, POST")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id, Apollo-Require-Preflight")
+			h.Set("Access-Control-Max-Age", "7200")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// header values, shared: net/http does not write to them
+var (
+	nosniff       = []string{"nosniff"}
+	noReferrer    = []string{"no-referrer"}
+	denyFrames    = []string{"DENY"}
+	sameOrigin    = []string{"same-origin"}
+	hsts          = []string{"max-age=31536000; includeSubDomains"}
+	noPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=(), usb=()"}
+	csp           = []string{"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; media-src 'self' data:; " +
+		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
+)
+
+// securityHeaders are the same for every answer; the playground loosens its own
+// content policy.
+func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h["X-Content-Type-Options"] = nosniff
+		h["Referrer-Policy"] = noReferrer
+		h["X-Frame-Options"] = denyFrames
+		h["Content-Security-Policy"] = csp
+		h["Cross-Origin-Opener-Policy"] = sameOrigin
+		h["Permissions-Policy"] = noPermissions
+		if secure(r, o.TrustedProxies) {
+			h["Strict-Transport-Security"] = hsts
+		}
+		next.ServeHTTP(w, r)
+	})
+}

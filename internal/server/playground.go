@@ -1,0 +1,91 @@
+package server
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+)
+
+// GraphiQL and React, as published, packed; and the page that joins them. Their
+// versions and licences stand in playground/assets/README.md.
+//
+//go:embed playground
+var playgroundFiles embed.FS
+
+//go:embed page
+var pageFiles embed.FS
+
+// Tab is a document that the playground opens with.
+type Tab struct {
+	Title     string `json:"title,omitempty"`
+	Query     string `json:"query"`
+	Variables string `json:"variables,omitempty"` // JSON
+	Headers   string `json:"headers,omitempty"`   // JSON
+}
+
+// the content policy of the playground: CodeMirror writes style attributes, and
+// GraphiQL's style sheet carries its fonts
+var playgroundCSP = []string{"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
+
+// playground serves GraphiQL without any other host.
+type playground struct {
+	files *files
+	tabs  []byte
+}
+
+func newPlayground(tabs []Tab) (*playground, error) {
+	tree, err := fs.Sub(playgroundFiles, "playground")
+	if err != nil {
+		return nil, fmt.Errorf("playground: %w", err)
+	}
+	loaded, err := loadFiles(tree, "")
+	if err != nil {
+		return nil, err
+	}
+	if tabs == nil {
+		tabs = []Tab{}
+	}
+	text, err := json.Marshal(tabs)
+	if err != nil {
+		return nil, fmt.Errorf("playground: %w", err)
+	}
+	return &playground{files: loaded, tabs: text}, nil
+}
+
+// ServeHTTP answers one request.
+func (p *playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Content-Security-Policy"] = playgroundCSP
+	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/playground"), "/")
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "Method not allowed.", http.StatusMethodNotAllowed)
+	case name == "":
+		p.files.serve(w, r, p.files.byPath["index.html"])
+	case name == "tabs.json":
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = w.Write(p.tabs) // the client may be gone
+	case p.files.byPath[name] != nil:
+		p.files.serve(w, r, p.files.byPath[name])
+	default:
+		http.Error(w, "Not found.", http.StatusNotFound)
+	}
+}
+
+// placeholder is what stands at / without a shop.
+func placeholder() (http.Handler, error) {
+	tree, err := fs.Sub(pageFiles, "page")
+	if err != nil {
+		return nil, fmt.Errorf("placeholder: %w", err)
+	}
+	loaded, err := loadFiles(tree, "")
+	if err != nil {
+		return nil, err
+	}
+	return &spa{files: loaded}, nil
+}

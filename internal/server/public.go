@@ -1,0 +1,104 @@
+package server
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// maxBody bounds the body of a request that no handler bounds more tightly.
+const maxBody = 64 << 10 // bytes; a webhook of a payment provider has a few kB
+
+// PublicOptions configure the public handler. GraphQL and Log are needed.
+type PublicOptions struct {
+	// GraphQL answers /graphql.
+	GraphQL http.Handler
+	// Webhooks answers everything below /webhooks/; nil = nothing there.
+	Webhooks http.Handler
+	// Site holds the shop's files with index.html; nil = a page that says where
+	// the API is.
+	Site fs.FS
+	// SiteVersion is the v of references between the shop's files: what is asked
+	// for under it may be kept for ever.
+	SiteVersion string
+	// Playground turns GraphiQL at /playground on, with these tabs.
+	Playground bool
+	Tabs       []Tab
+	// Origins are the browser origins beside the server's own that may use the
+	// API ("https://shop.example.com").
+	Origins []string
+	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	// Observe is told of every answer; nil = nobody counts.
+	Observe func(route string, status int, took time.Duration)
+	Log     *slog.Logger
+}
+
+// NewPublic assembles the public handler.
+func NewPublic(opts PublicOptions) (http.Handler, error) {
+	for i, o := range opts.Origins {
+		opts.Origins[i] = strings.ToLower(strings.TrimSuffix(o, "/"))
+	}
+	site, err := opts.site()
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/graphql", opts.GraphQL)
+	mux.Handle("/", site)
+	if opts.Webhooks != nil {
+		mux.Handle("/webhooks/", opts.Webhooks)
+	}
+	if opts.Playground {
+		p, err := newPlayground(opts.Tabs)
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle("/playground", p)
+		mux.Handle("/playground/", p)
+	}
+	protection := http.NewCrossOriginProtection()
+	protection.AddInsecureBypassPattern("/webhooks/") // providers are no browsers, and sign what they send
+	for _, o := range opts.Origins {
+		if err := protection.AddTrustedOrigin(o); err != nil {
+			return nil, fmt.Errorf("allowed origin: %w", err)
+		}
+	}
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "This origin is not allowed.", http.StatusForbidden)
+	}))
+	bounded := http.MaxBytesHandler(protection.Handler(mux), maxBody)
+	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, bounded))}, nil
+}
+
+func (o PublicOptions) site() (http.Handler, error) {
+	if o.Site == nil {
+		return placeholder()
+	}
+	files, err := loadFiles(o.Site, o.SiteVersion)
+	if err != nil {
+		return nil, err
+	}
+	if files.byPath["index.html"] == nil {
+		return nil, fmt.Errorf("shop: index.html is missing")
+	}
+	return &spa{files: files}, nil
+}
+
+// route is the name of a request in logs and metrics.
+func (o PublicOptions) route(r *http.Request) string {
+	switch path := r.URL.Path; {
+	case path == "/graphql":
+		return "/graphql"
+	case strings.HasPrefix(path, "/webhooks/"):
+		return "/webhooks/"
+	case path == "/playground" || strings.HasPrefix(path, "/playground/"):
+		return "/playground"
+	default:
+		return "/"
+	}
+}

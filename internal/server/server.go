@@ -1,0 +1,170 @@
+// Package server owns the listeners of the process: the public one with
+// GraphQL, the shop's files, webhooks and, in development, the playground; and
+// the admin one with health, metrics and profiles. It owns what every request
+// passes: id, log line, limits, security headers, the client's address, and how
+// the process stops without cutting anybody off.
+//
+// It does not know what a request means: handlers are given to it.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Time-outs of both listeners. A request may be sent slowly, but not for long;
+// sockets and streams set their own deadlines once they run.
+const (
+	readHeaderTimeout = 2 * time.Second
+	readTimeout       = 5 * time.Second
+	writeTimeout      = 15 * time.Second
+	idleTimeout       = 60 * time.Second
+	maxHeaderBytes    = 16 << 10
+)
+
+// Options configure a Server. Public and Admin come from NewPublic and NewAdmin.
+type Options struct {
+	PublicAddr string // "host:port"; port 0 picks a free one
+	AdminAddr  string // "" = no admin listener
+	Public     http.Handler
+	Admin      http.Handler
+	// Ready is told at once when the server stops, so that a balancer sends no
+	// more; nil = nobody asks.
+	Ready *Readiness
+	// Drain closes sockets and streams; nil = there are none.
+	Drain func(ctx context.Context) error
+	// DrainDelay is how long /readyz says no before the listener closes.
+	DrainDelay time.Duration
+	// DrainTimeout is the longest wait for requests that run; 20 s by default.
+	DrainTimeout time.Duration
+	Log          *slog.Logger
+}
+
+// Server is both listeners.
+type Server struct {
+	opts   Options
+	public *http.Server
+	admin  *http.Server
+	pl, al net.Listener
+}
+
+// Listen opens the listeners; nothing is answered before Run.
+func Listen(ctx context.Context, opts Options) (*Server, error) {
+	if opts.DrainTimeout == 0 {
+		opts.DrainTimeout = 20 * time.Second
+	}
+	s := &Server{opts: opts, public: newHTTPServer(opts.Public, opts.Log), admin: newHTTPServer(opts.Admin, opts.Log)}
+	s.admin.WriteTimeout = 0 // a CPU profile takes as long as it is asked for
+	var lc net.ListenConfig
+	var err error
+	if s.pl, err = lc.Listen(ctx, "tcp", opts.PublicAddr); err != nil {
+		return nil, fmt.Errorf("public listener: %w", err)
+	}
+	if opts.AdminAddr == "" {
+		return s, nil
+	}
+	if s.al, err = lc.Listen(ctx, "tcp", opts.AdminAddr); err != nil {
+		_ = s.pl.Close()
+		return nil, fmt.Errorf("admin listener: %w", err)
+	}
+	return s, nil
+}
+
+func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		// net/http complains of broken handshakes and the like: noise, except when looked for
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// PublicAddr is where the public listener listens.
+func (s *Server) PublicAddr() net.Addr { return s.pl.Addr() }
+
+// AdminAddr is where the admin listener listens; nil when there is none.
+func (s *Server) AdminAddr() net.Addr {
+	if s.al == nil {
+		return nil
+	}
+	return s.al.Addr()
+}
+
+// Run serves until ctx ends, then drains: not ready, wait, no new connections,
+// sockets told to come back, running requests finished, admin listener last. It
+// returns nil after a clean stop, an error when a listener failed or requests
+// had to be cut off.
+func (s *Server) Run(ctx context.Context) error {
+	failed := make(chan error, 2)
+	serve := func(srv *http.Server, l net.Listener) {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+			return
+		}
+		failed <- nil
+	}
+	running := 1
+	go serve(s.public, s.pl)
+	if s.al != nil {
+		running++
+		go serve(s.admin, s.al)
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		running--
+	}
+	err = errors.Join(err, s.drain(context.WithoutCancel(ctx)))
+	for range running {
+		err = errors.Join(err, <-failed)
+	}
+	return err
+}
+
+func (s *Server) drain(ctx context.Context) error {
+	if s.opts.Ready != nil {
+		s.opts.Ready.draining.Store(true)
+	}
+	delay := time.NewTimer(s.opts.DrainDelay)
+	defer delay.Stop()
+	<-delay.C
+	ctx, cancel := context.WithTimeout(ctx, s.opts.DrainTimeout)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() {
+		if s.opts.Drain == nil {
+			drained <- nil
+			return
+		}
+		drained <- s.opts.Drain(ctx)
+	}()
+	err := s.public.Shutdown(ctx) // streams end because Drain ends them
+	if err != nil {
+		_ = s.public.Close()
+		err = fmt.Errorf("requests cut off: %w", err)
+	}
+	if derr := <-drained; derr != nil {
+		err = errors.Join(err, fmt.Errorf("sockets cut off: %w", derr))
+	}
+	if aerr := s.admin.Shutdown(ctx); aerr != nil {
+		_ = s.admin.Close()
+	}
+	return err
+}
+
+// Readiness knows whether the process should be sent requests.
+type Readiness struct {
+	checks   []Check
+	draining atomic.Bool
+}

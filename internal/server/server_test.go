@@ -1,0 +1,306 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"seckill/internal/server"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var site = fstest.MapFS{
+	"index.html":      {Data: []byte("<!doctype html><title>shop</title>")},
+	"assets/app.js":   {Data: []byte("console.log(1);" + strings.Repeat("// filler\n", 100))},
+	"assets/icon.svg": {Data: []byte("<svg/>")},
+	"robots.txt":      {Data: []byte("User-agent: *\n")},
+}
+
+func echo(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, server.ClientAddr(r.Context()).String())
+}
+
+func newPublic(t *testing.T, opts server.PublicOptions) http.Handler {
+	t.Helper()
+	if opts.GraphQL == nil {
+		opts.GraphQL = http.HandlerFunc(echo)
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	h, err := server.NewPublic(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+type change func(*http.Request)
+
+func set(key, value string) change { return func(r *http.Request) { r.Header.Set(key, value) } }
+
+func call(t *testing.T, h http.Handler, method, url string, changes ...change) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, url, nil)
+	for _, c := range changes {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestShopPagesFallBackToIndex(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Site: site, SiteVersion: "abc"})
+	for path, want := range map[string]int{
+		"/": 200, "/s/summer": 200, "/assets/app.js": 200, "/robots.txt": 200,
+		"/assets/gone.js": 404, "/gone.png": 404, "/healthz": 404, "/metrics": 404, "/debug/pprof/": 404, "/playground": 404, "/webhooks/x": 404,
+	} {
+		if w := call(t, h, http.MethodGet, path); w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+	if w := call(t, h, http.MethodPost, "/s/summer"); w.Code != 405 {
+		t.Errorf("POST to a page: %d", w.Code)
+	}
+}
+
+func TestFilesAreCachedByVersionAndRevalidatedByTag(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Site: site, SiteVersion: "abc"})
+	for url, want := range map[string]string{
+		"/assets/app.js?v=abc": "public, max-age=31536000, immutable",
+		"/assets/app.js?v=old": "no-cache",
+		"/assets/app.js":       "no-cache",
+		"/":                    "no-cache",
+	} {
+		if got := call(t, h, http.MethodGet, url).Header().Get("Cache-Control"); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+	w := call(t, h, http.MethodGet, "/assets/app.js")
+	tag := w.Header().Get("ETag")
+	if tag == "" || strings.HasPrefix(tag, "W/") {
+		t.Fatalf("tag %q", tag)
+	}
+	if w := call(t, h, http.MethodGet, "/assets/app.js", set("If-None-Match", tag)); w.Code != 304 || w.Body.Len() != 0 {
+		t.Errorf("known tag: %d", w.Code)
+	}
+	packed := call(t, h, http.MethodGet, "/assets/app.js", set("Accept-Encoding", "br, gzip"))
+	if packed.Header().Get("Content-Encoding") != "gzip" || packed.Body.Len() >= w.Body.Len() || packed.Header().Get("ETag") == tag {
+		t.Errorf("packed: %v", packed.Header())
+	}
+	if w := call(t, h, http.MethodGet, "/assets/app.js", set("Accept-Encoding", "gzip;q=0")); w.Header().Get("Content-Encoding") != "" {
+		t.Error("gzip was refused by the client")
+	}
+	if w := call(t, h, http.MethodHead, "/assets/app.js"); w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
+		t.Error("HEAD has a body")
+	}
+}
+
+func TestAnswersCarrySecurityHeaders(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Site: site, Playground: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	for _, path := range []string{"/", "/graphql", "/playground", "/nope.js"} {
+		w := call(t, h, http.MethodGet, path)
+		for key, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if got := w.Header().Get(key); got != want {
+				t.Errorf("%s: %s is %q", path, key, got)
+			}
+		}
+		csp := w.Header().Get("Content-Security-Policy")
+		if !strings.Contains(csp, "script-src 'self';") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe-eval") {
+			t.Errorf("%s: %s", path, csp)
+		}
+		if w.Header().Get("X-Request-Id") == "" || w.Header().Get("Strict-Transport-Security") != "" {
+			t.Errorf("%s: %v", path, w.Header())
+		}
+	}
+	if w := call(t, h, http.MethodGet, "/", set("X-Forwarded-Proto", "https")); w.Header().Get("Strict-Transport-Security") == "" {
+		t.Error("behind TLS there is no HSTS")
+	}
+	if w := call(t, h, http.MethodGet, "/", set("X-Request-Id", "from-proxy-1")); w.Header().Get("X-Request-Id") != "from-proxy-1" {
+		t.Error("the request id of a proxy is lost")
+	}
+}
+
+func TestOtherOriginsAreRefusedUnlessListed(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Origins: []string{"https://Shop.example/"}})
+	foreign := []change{set("Origin", "https://evil.example"), set("Sec-Fetch-Site", "cross-site")}
+	if w := call(t, h, http.MethodPost, "/graphql", foreign...); w.Code != 403 || w.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("foreign: %d %v", w.Code, w.Header())
+	}
+	listed := []change{set("Origin", "https://shop.example"), set("Sec-Fetch-Site", "cross-site")}
+	if w := call(t, h, http.MethodPost, "/graphql", listed...); w.Code != 200 || w.Header().Get("Access-Control-Allow-Origin") != "https://shop.example" {
+		t.Errorf("listed: %d %v", w.Code, w.Header())
+	}
+	pre := append(listed, set("Access-Control-Request-Method", "POST"))
+	if w := call(t, h, http.MethodOptions, "/graphql", pre...); w.Code != 204 || !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Authorization") {
+		t.Errorf("preflight: %d %v", w.Code, w.Header())
+	}
+	if w := call(t, h, http.MethodOptions, "/graphql", append(foreign, set("Access-Control-Request-Method", "POST"))...); w.Header().Get("Access-Control-Allow-Methods") != "" {
+		t.Error("a foreign preflight was granted")
+	}
+	if _, err := server.NewPublic(server.PublicOptions{GraphQL: http.HandlerFunc(echo), Origins: []string{"shop.example"}, Log: slog.New(slog.DiscardHandler)}); err == nil {
+		t.Error("an origin without a scheme was taken")
+	}
+}
+
+func TestClientAddressIsBelievedFromOwnProxiesOnly(t *testing.T) {
+	t.Parallel()
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, c := range []struct{ peer, forwarded, want string }{
+		{"203.0.113.5:1", "", "203.0.113.5"},
+		{"203.0.113.5:1", "198.51.100.1", "203.0.113.5"},
+		{"10.0.0.1:1", "198.51.100.1", "198.51.100.1"},
+		{"10.0.0.1:1", "1.2.3.4, 198.51.100.1", "198.51.100.1"},
+		{"10.0.0.1:1", "1.2.3.4, 198.51.100.1, 10.0.0.2", "198.51.100.1"},
+		{"10.0.0.1:1", "1.2.3.4, nonsense", "10.0.0.1"},
+		{"[::ffff:10.0.0.1]:1", "2001:db8::1", "2001:db8::1"},
+		{"10.0.0.1:1", "", "10.0.0.1"},
+	} {
+		h := newPublic(t, server.PublicOptions{TrustedProxies: proxies})
+		w := call(t, h, http.MethodGet, "/graphql", set("X-Forwarded-For", c.forwarded), func(r *http.Request) { r.RemoteAddr = c.peer })
+		if got := w.Body.String(); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestOneLinePerRequestWithoutWhatWasSent(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	const marker = "s3cr3t"
+	h := newPublic(t, server.PublicOptions{Log: slog.New(slog.NewJSONHandler(&out, nil)), Site: site})
+	call(t, h, http.MethodPost, "/graphql?token="+marker, set("Authorization", "Bearer "+marker), set("X-Request-Id", marker+"{}"), set("User-Agent", marker))
+	call(t, h, marker, "/"+marker)
+	if n := strings.Count(out.String(), "\n"); n != 2 || strings.Contains(out.String(), marker) || !strings.Contains(out.String(), `"route":"/graphql","status":200`) {
+		t.Errorf("%d lines: %s", n, out.String())
+	}
+}
+
+func TestPanicIsAnsweredAndLogged(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	h := newPublic(t, server.PublicOptions{
+		GraphQL: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("s3cr3t") }),
+		Log:     slog.New(slog.NewJSONHandler(&out, nil)),
+	})
+	if w := call(t, h, http.MethodPost, "/graphql"); w.Code != 500 || strings.Contains(w.Body.String()+out.String(), "s3cr3t") || !strings.Contains(out.String(), "server_test.go") {
+		t.Errorf("%d %s %s", w.Code, w.Body, &out)
+	}
+}
+
+func TestPlaygroundIsSelfHosted(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Playground: true, Tabs: []server.Tab{{Title: "start", Query: "{serverInfo{version}}"}}})
+	page := call(t, h, http.MethodGet, "/playground").Body.String()
+	if strings.Contains(page, "http:") || strings.Contains(page, "https:") || strings.Contains(page, "<style") {
+		t.Errorf("the page reaches out: %s", page)
+	}
+	for _, name := range []string{"playground.js", "playground.css", "assets/graphiql.js", "assets/graphiql.css", "assets/react.js", "assets/react-dom.js"} {
+		w := call(t, h, http.MethodGet, "/playground/"+name, set("Accept-Encoding", "gzip"))
+		if w.Code != 200 || !strings.Contains(page, "/playground/"+name) || w.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: %d", name, w.Code)
+		}
+		if plain := call(t, h, http.MethodGet, "/playground/"+name); plain.Body.Len() < w.Body.Len() || plain.Header().Get("Content-Encoding") != "" {
+			t.Errorf("%s cannot be had unpacked", name)
+		}
+	}
+	if got := call(t, h, http.MethodGet, "/playground/tabs.json").Body.String(); got != `[{"title":"start","query":"{serverInfo{version}}"}]` {
+		t.Error(got)
+	}
+	if w := call(t, h, http.MethodGet, "/"); w.Code != 200 || !strings.Contains(w.Body.String(), "/playground") {
+		t.Error("the placeholder page is missing")
+	}
+}
+
+func TestReadinessTellsReasons(t *testing.T) {
+	t.Parallel()
+	ready := server.NewReadiness(
+		server.Check{Name: "redis", Run: func(context.Context) error { return nil }},
+		server.Check{Name: "postgres", Run: func(context.Context) error { return errors.New("no route") }},
+	)
+	h := server.NewAdmin(ready, http.HandlerFunc(echo))
+	w := call(t, h, http.MethodGet, "/readyz")
+	want := `{"checks":[{"name":"redis","ok":true},{"name":"postgres","ok":false,"reason":"no route"}],"ready":false}` + "\n"
+	if w.Code != 503 || w.Body.String() != want {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	for _, path := range []string{"/healthz", "/metrics", "/debug/pprof/", "/debug/pprof/goroutine"} {
+		if w := call(t, h, http.MethodGet, path); w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+func TestDrainFinishesWhatRuns(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	ready := server.NewReadiness()
+	drained := make(chan struct{})
+	s, err := server.Listen(t.Context(), server.Options{
+		PublicAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
+		Public: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			close(entered)
+			<-release
+			_, _ = io.WriteString(w, "done")
+		}),
+		Admin: server.NewAdmin(ready, nil), Ready: ready,
+		Drain:        func(context.Context) error { close(drained); return nil },
+		DrainTimeout: 5 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	body := make(chan string, 1)
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	go func() {
+		resp, err := client.Get("http://" + s.PublicAddr().String() + "/")
+		if err != nil {
+			body <- err.Error()
+			return
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, _ := io.ReadAll(resp.Body)
+		body <- string(text)
+	}()
+	<-entered
+	stop()
+	<-drained
+	resp, err := client.Get("http://" + s.AdminAddr().String() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.StatusCode != 503 || !strings.Contains(string(text), "draining") {
+		t.Errorf("while draining: %d %s", resp.StatusCode, text)
+	}
+	close(release)
+	if got := <-body; got != "done" {
+		t.Errorf("the running request was cut off: %s", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("run: %v", err)
+	}
+}
