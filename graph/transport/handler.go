@@ -122,7 +122,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		return
 	}
 	params.Headers = r.Header
-	op, refusal := h.prepare(caller.Context, params)
+	ctx, cancel := context.WithTimeout(caller.Context, h.opts.Timeout)
+	defer cancel()
+	op, refusal := h.prepare(ctx, params)
 	if refusal != nil {
 		writeResponse(w, kind, statusOf(kind, refusal), refusal)
 		return
@@ -131,8 +133,12 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		refuse(w, r, bad)
 		return
 	}
-	responses, ctx := h.exec.DispatchOperation(caller.Context, op)
-	resp := responses(ctx)
+	responses, opCtx := h.exec.DispatchOperation(ctx, op)
+	resp := responses(opCtx)
+	if resp == nil && r.Context().Err() == nil {
+		h.writeFault(ctx, w, kind, fault.New(fault.Timeout, "That took too long."))
+		return
+	}
 	writeResponse(w, kind, statusOf(kind, resp), resp)
 }
 

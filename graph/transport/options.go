@@ -52,6 +52,9 @@ type Options struct {
 	Extensions []graphql.HandlerExtension
 	// MaxBody bounds a request body in bytes; 32 kB by default.
 	MaxBody int64
+	// Timeout is the longest that a query or mutation may take, subscriptions
+	// excepted; 5 s by default.
+	Timeout time.Duration
 	// KeepAlive is the pause between two comments on a quiet SSE stream; 12 s
 	// by default.
 	KeepAlive time.Duration
@@ -61,6 +64,7 @@ type Options struct {
 
 const (
 	defaultMaxBody   = 32 << 10 // bytes; the largest document of the shop has 3 kB
+	defaultTimeout   = 5 * time.Second
 	defaultKeepAlive = 12 * time.Second
 )
 
@@ -70,6 +74,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
+	}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
 	}
 	if o.KeepAlive == 0 {
 		o.KeepAlive = defaultKeepAlive
