@@ -12,10 +12,13 @@ import (
 	"seckill/ent/migrate"
 
 	"seckill/ent/goods"
+	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/sale"
+	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
+	"seckill/ent/salelog"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -35,14 +38,20 @@ type Client struct {
 	Schema *migrate.Schema
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
+	// Intervention is the client for interacting with the Intervention builders.
+	Intervention *InterventionClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
+	// SaleFigures is the client for interacting with the SaleFigures builders.
+	SaleFigures *SaleFiguresClient
 	// SaleItem is the client for interacting with the SaleItem builders.
 	SaleItem *SaleItemClient
+	// SaleLog is the client for interacting with the SaleLog builders.
+	SaleLog *SaleLogClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
@@ -61,10 +70,13 @@ func NewClient(opts ...Option) *Client {
 func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
 	c.Goods = NewGoodsClient(c.config)
+	c.Intervention = NewInterventionClient(c.config)
 	c.Order = NewOrderClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
 	c.Sale = NewSaleClient(c.config)
+	c.SaleFigures = NewSaleFiguresClient(c.config)
 	c.SaleItem = NewSaleItemClient(c.config)
+	c.SaleLog = NewSaleLogClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.StockMovement = NewStockMovementClient(c.config)
 	c.User = NewUserClient(c.config)
@@ -161,10 +173,13 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ctx:           ctx,
 		config:        cfg,
 		Goods:         NewGoodsClient(cfg),
+		Intervention:  NewInterventionClient(cfg),
 		Order:         NewOrderClient(cfg),
 		OrderFailure:  NewOrderFailureClient(cfg),
 		Sale:          NewSaleClient(cfg),
+		SaleFigures:   NewSaleFiguresClient(cfg),
 		SaleItem:      NewSaleItemClient(cfg),
+		SaleLog:       NewSaleLogClient(cfg),
 		Session:       NewSessionClient(cfg),
 		StockMovement: NewStockMovementClient(cfg),
 		User:          NewUserClient(cfg),
@@ -188,10 +203,13 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ctx:           ctx,
 		config:        cfg,
 		Goods:         NewGoodsClient(cfg),
+		Intervention:  NewInterventionClient(cfg),
 		Order:         NewOrderClient(cfg),
 		OrderFailure:  NewOrderFailureClient(cfg),
 		Sale:          NewSaleClient(cfg),
+		SaleFigures:   NewSaleFiguresClient(cfg),
 		SaleItem:      NewSaleItemClient(cfg),
+		SaleLog:       NewSaleLogClient(cfg),
 		Session:       NewSessionClient(cfg),
 		StockMovement: NewStockMovementClient(cfg),
 		User:          NewUserClient(cfg),
@@ -224,8 +242,8 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Goods, c.Order, c.OrderFailure, c.Sale, c.SaleItem, c.Session,
-		c.StockMovement, c.User,
+		c.Goods, c.Intervention, c.Order, c.OrderFailure, c.Sale, c.SaleFigures,
+		c.SaleItem, c.SaleLog, c.Session, c.StockMovement, c.User,
 	} {
 		n.Use(hooks...)
 	}
@@ -235,8 +253,8 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Goods, c.Order, c.OrderFailure, c.Sale, c.SaleItem, c.Session,
-		c.StockMovement, c.User,
+		c.Goods, c.Intervention, c.Order, c.OrderFailure, c.Sale, c.SaleFigures,
+		c.SaleItem, c.SaleLog, c.Session, c.StockMovement, c.User,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -247,14 +265,20 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
 	case *GoodsMutation:
 		return c.Goods.mutate(ctx, m)
+	case *InterventionMutation:
+		return c.Intervention.mutate(ctx, m)
 	case *OrderMutation:
 		return c.Order.mutate(ctx, m)
 	case *OrderFailureMutation:
 		return c.OrderFailure.mutate(ctx, m)
 	case *SaleMutation:
 		return c.Sale.mutate(ctx, m)
+	case *SaleFiguresMutation:
+		return c.SaleFigures.mutate(ctx, m)
 	case *SaleItemMutation:
 		return c.SaleItem.mutate(ctx, m)
+	case *SaleLogMutation:
+		return c.SaleLog.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
 	case *StockMovementMutation:
@@ -396,6 +420,139 @@ func (c *GoodsClient) mutate(ctx context.Context, m *GoodsMutation) (Value, erro
 		return (&GoodsDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Goods mutation op: %q", m.Op())
+	}
+}
+
+// InterventionClient is a client for the Intervention schema.
+type InterventionClient struct {
+	config
+}
+
+// NewInterventionClient returns a client for the Intervention from the given config.
+func NewInterventionClient(c config) *InterventionClient {
+	return &InterventionClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `intervention.Hooks(f(g(h())))`.
+func (c *InterventionClient) Use(hooks ...Hook) {
+	c.hooks.Intervention = append(c.hooks.Intervention, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `intervention.Intercept(f(g(h())))`.
+func (c *InterventionClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Intervention = append(c.inters.Intervention, interceptors...)
+}
+
+// Create returns a builder for creating a Intervention entity.
+func (c *InterventionClient) Create() *InterventionCreate {
+	mutation := newInterventionMutation(c.config, OpCreate)
+	return &InterventionCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Intervention entities.
+func (c *InterventionClient) CreateBulk(builders ...*InterventionCreate) *InterventionCreateBulk {
+	return &InterventionCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *InterventionClient) MapCreateBulk(slice any, setFunc func(*InterventionCreate, int)) *InterventionCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &InterventionCreateBulk{err: fmt.Errorf("calling to InterventionClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*InterventionCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &InterventionCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Intervention.
+func (c *InterventionClient) Update() *InterventionUpdate {
+	mutation := newInterventionMutation(c.config, OpUpdate)
+	return &InterventionUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *InterventionClient) UpdateOne(_m *Intervention) *InterventionUpdateOne {
+	mutation := newInterventionMutation(c.config, OpUpdateOne, withIntervention(_m))
+	return &InterventionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *InterventionClient) UpdateOneID(id uuid.UUID) *InterventionUpdateOne {
+	mutation := newInterventionMutation(c.config, OpUpdateOne, withInterventionID(id))
+	return &InterventionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Intervention.
+func (c *InterventionClient) Delete() *InterventionDelete {
+	mutation := newInterventionMutation(c.config, OpDelete)
+	return &InterventionDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *InterventionClient) DeleteOne(_m *Intervention) *InterventionDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *InterventionClient) DeleteOneID(id uuid.UUID) *InterventionDeleteOne {
+	builder := c.Delete().Where(intervention.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &InterventionDeleteOne{builder}
+}
+
+// Query returns a query builder for Intervention.
+func (c *InterventionClient) Query() *InterventionQuery {
+	return &InterventionQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeIntervention},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Intervention entity by its id.
+func (c *InterventionClient) Get(ctx context.Context, id uuid.UUID) (*Intervention, error) {
+	return c.Query().Where(intervention.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *InterventionClient) GetX(ctx context.Context, id uuid.UUID) *Intervention {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *InterventionClient) Hooks() []Hook {
+	return c.hooks.Intervention
+}
+
+// Interceptors returns the client interceptors.
+func (c *InterventionClient) Interceptors() []Interceptor {
+	return c.inters.Intervention
+}
+
+func (c *InterventionClient) mutate(ctx context.Context, m *InterventionMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&InterventionCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&InterventionUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&InterventionUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&InterventionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Intervention mutation op: %q", m.Op())
 	}
 }
 
@@ -798,6 +955,139 @@ func (c *SaleClient) mutate(ctx context.Context, m *SaleMutation) (Value, error)
 	}
 }
 
+// SaleFiguresClient is a client for the SaleFigures schema.
+type SaleFiguresClient struct {
+	config
+}
+
+// NewSaleFiguresClient returns a client for the SaleFigures from the given config.
+func NewSaleFiguresClient(c config) *SaleFiguresClient {
+	return &SaleFiguresClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `salefigures.Hooks(f(g(h())))`.
+func (c *SaleFiguresClient) Use(hooks ...Hook) {
+	c.hooks.SaleFigures = append(c.hooks.SaleFigures, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `salefigures.Intercept(f(g(h())))`.
+func (c *SaleFiguresClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SaleFigures = append(c.inters.SaleFigures, interceptors...)
+}
+
+// Create returns a builder for creating a SaleFigures entity.
+func (c *SaleFiguresClient) Create() *SaleFiguresCreate {
+	mutation := newSaleFiguresMutation(c.config, OpCreate)
+	return &SaleFiguresCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SaleFigures entities.
+func (c *SaleFiguresClient) CreateBulk(builders ...*SaleFiguresCreate) *SaleFiguresCreateBulk {
+	return &SaleFiguresCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SaleFiguresClient) MapCreateBulk(slice any, setFunc func(*SaleFiguresCreate, int)) *SaleFiguresCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SaleFiguresCreateBulk{err: fmt.Errorf("calling to SaleFiguresClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SaleFiguresCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SaleFiguresCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SaleFigures.
+func (c *SaleFiguresClient) Update() *SaleFiguresUpdate {
+	mutation := newSaleFiguresMutation(c.config, OpUpdate)
+	return &SaleFiguresUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SaleFiguresClient) UpdateOne(_m *SaleFigures) *SaleFiguresUpdateOne {
+	mutation := newSaleFiguresMutation(c.config, OpUpdateOne, withSaleFigures(_m))
+	return &SaleFiguresUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SaleFiguresClient) UpdateOneID(id uuid.UUID) *SaleFiguresUpdateOne {
+	mutation := newSaleFiguresMutation(c.config, OpUpdateOne, withSaleFiguresID(id))
+	return &SaleFiguresUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SaleFigures.
+func (c *SaleFiguresClient) Delete() *SaleFiguresDelete {
+	mutation := newSaleFiguresMutation(c.config, OpDelete)
+	return &SaleFiguresDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SaleFiguresClient) DeleteOne(_m *SaleFigures) *SaleFiguresDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SaleFiguresClient) DeleteOneID(id uuid.UUID) *SaleFiguresDeleteOne {
+	builder := c.Delete().Where(salefigures.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SaleFiguresDeleteOne{builder}
+}
+
+// Query returns a query builder for SaleFigures.
+func (c *SaleFiguresClient) Query() *SaleFiguresQuery {
+	return &SaleFiguresQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSaleFigures},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SaleFigures entity by its id.
+func (c *SaleFiguresClient) Get(ctx context.Context, id uuid.UUID) (*SaleFigures, error) {
+	return c.Query().Where(salefigures.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SaleFiguresClient) GetX(ctx context.Context, id uuid.UUID) *SaleFigures {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SaleFiguresClient) Hooks() []Hook {
+	return c.hooks.SaleFigures
+}
+
+// Interceptors returns the client interceptors.
+func (c *SaleFiguresClient) Interceptors() []Interceptor {
+	return c.inters.SaleFigures
+}
+
+func (c *SaleFiguresClient) mutate(ctx context.Context, m *SaleFiguresMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SaleFiguresCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SaleFiguresUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SaleFiguresUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SaleFiguresDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SaleFigures mutation op: %q", m.Op())
+	}
+}
+
 // SaleItemClient is a client for the SaleItem schema.
 type SaleItemClient struct {
 	config
@@ -928,6 +1218,139 @@ func (c *SaleItemClient) mutate(ctx context.Context, m *SaleItemMutation) (Value
 		return (&SaleItemDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown SaleItem mutation op: %q", m.Op())
+	}
+}
+
+// SaleLogClient is a client for the SaleLog schema.
+type SaleLogClient struct {
+	config
+}
+
+// NewSaleLogClient returns a client for the SaleLog from the given config.
+func NewSaleLogClient(c config) *SaleLogClient {
+	return &SaleLogClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `salelog.Hooks(f(g(h())))`.
+func (c *SaleLogClient) Use(hooks ...Hook) {
+	c.hooks.SaleLog = append(c.hooks.SaleLog, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `salelog.Intercept(f(g(h())))`.
+func (c *SaleLogClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SaleLog = append(c.inters.SaleLog, interceptors...)
+}
+
+// Create returns a builder for creating a SaleLog entity.
+func (c *SaleLogClient) Create() *SaleLogCreate {
+	mutation := newSaleLogMutation(c.config, OpCreate)
+	return &SaleLogCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SaleLog entities.
+func (c *SaleLogClient) CreateBulk(builders ...*SaleLogCreate) *SaleLogCreateBulk {
+	return &SaleLogCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SaleLogClient) MapCreateBulk(slice any, setFunc func(*SaleLogCreate, int)) *SaleLogCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SaleLogCreateBulk{err: fmt.Errorf("calling to SaleLogClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SaleLogCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SaleLogCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SaleLog.
+func (c *SaleLogClient) Update() *SaleLogUpdate {
+	mutation := newSaleLogMutation(c.config, OpUpdate)
+	return &SaleLogUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SaleLogClient) UpdateOne(_m *SaleLog) *SaleLogUpdateOne {
+	mutation := newSaleLogMutation(c.config, OpUpdateOne, withSaleLog(_m))
+	return &SaleLogUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SaleLogClient) UpdateOneID(id uuid.UUID) *SaleLogUpdateOne {
+	mutation := newSaleLogMutation(c.config, OpUpdateOne, withSaleLogID(id))
+	return &SaleLogUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SaleLog.
+func (c *SaleLogClient) Delete() *SaleLogDelete {
+	mutation := newSaleLogMutation(c.config, OpDelete)
+	return &SaleLogDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SaleLogClient) DeleteOne(_m *SaleLog) *SaleLogDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SaleLogClient) DeleteOneID(id uuid.UUID) *SaleLogDeleteOne {
+	builder := c.Delete().Where(salelog.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SaleLogDeleteOne{builder}
+}
+
+// Query returns a query builder for SaleLog.
+func (c *SaleLogClient) Query() *SaleLogQuery {
+	return &SaleLogQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSaleLog},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SaleLog entity by its id.
+func (c *SaleLogClient) Get(ctx context.Context, id uuid.UUID) (*SaleLog, error) {
+	return c.Query().Where(salelog.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SaleLogClient) GetX(ctx context.Context, id uuid.UUID) *SaleLog {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SaleLogClient) Hooks() []Hook {
+	return c.hooks.SaleLog
+}
+
+// Interceptors returns the client interceptors.
+func (c *SaleLogClient) Interceptors() []Interceptor {
+	return c.inters.SaleLog
+}
+
+func (c *SaleLogClient) mutate(ctx context.Context, m *SaleLogMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SaleLogCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SaleLogUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SaleLogUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SaleLogDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SaleLog mutation op: %q", m.Op())
 	}
 }
 
@@ -1333,12 +1756,12 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Goods, Order, OrderFailure, Sale, SaleItem, Session, StockMovement,
-		User []ent.Hook
+		Goods, Intervention, Order, OrderFailure, Sale, SaleFigures, SaleItem, SaleLog,
+		Session, StockMovement, User []ent.Hook
 	}
 	inters struct {
-		Goods, Order, OrderFailure, Sale, SaleItem, Session, StockMovement,
-		User []ent.Interceptor
+		Goods, Intervention, Order, OrderFailure, Sale, SaleFigures, SaleItem, SaleLog,
+		Session, StockMovement, User []ent.Interceptor
 	}
 )
 

@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"reflect"
 	"seckill/ent/goods"
+	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/sale"
+	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
+	"seckill/ent/salelog"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -81,10 +84,13 @@ func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			goods.Table:         goods.ValidColumn,
+			intervention.Table:  intervention.ValidColumn,
 			order.Table:         order.ValidColumn,
 			orderfailure.Table:  orderfailure.ValidColumn,
 			sale.Table:          sale.ValidColumn,
+			salefigures.Table:   salefigures.ValidColumn,
 			saleitem.Table:      saleitem.ValidColumn,
+			salelog.Table:       salelog.ValidColumn,
 			session.Table:       session.ValidColumn,
 			stockmovement.Table: stockmovement.ValidColumn,
 			user.Table:          user.ValidColumn,

@@ -28,6 +28,10 @@ type Goods struct {
 	ListPriceMinor int64 `json:"list_price_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
 	Currency string `json:"currency,omitempty"`
+	// Revision holds the value of the "revision" field.
+	Revision int64 `json:"revision,omitempty"`
+	// who wrote this revision
+	ChangedBy *uuid.UUID `json:"changed_by,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -38,7 +42,9 @@ func (*Goods) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case goods.FieldListPriceMinor:
+		case goods.FieldChangedBy:
+			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+		case goods.FieldListPriceMinor, goods.FieldRevision:
 			values[i] = new(sql.NullInt64)
 		case goods.FieldName, goods.FieldDescription, goods.FieldImageURL, goods.FieldCurrency:
 			values[i] = new(sql.NullString)
@@ -98,6 +104,19 @@ func (_m *Goods) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Currency = value.String
 			}
+		case goods.FieldRevision:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field revision", values[i])
+			} else if value.Valid {
+				_m.Revision = value.Int64
+			}
+		case goods.FieldChangedBy:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field changed_by", values[i])
+			} else if value.Valid {
+				_m.ChangedBy = new(uuid.UUID)
+				*_m.ChangedBy = *value.S.(*uuid.UUID)
+			}
 		case goods.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -156,6 +175,14 @@ func (_m *Goods) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("currency=")
 	builder.WriteString(_m.Currency)
+	builder.WriteString(", ")
+	builder.WriteString("revision=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Revision))
+	builder.WriteString(", ")
+	if v := _m.ChangedBy; v != nil {
+		builder.WriteString("changed_by=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

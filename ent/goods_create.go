@@ -70,6 +70,34 @@ func (_c *GoodsCreate) SetCurrency(v string) *GoodsCreate {
 	return _c
 }
 
+// SetRevision sets the "revision" field.
+func (_c *GoodsCreate) SetRevision(v int64) *GoodsCreate {
+	_c.mutation.SetRevision(v)
+	return _c
+}
+
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_c *GoodsCreate) SetNillableRevision(v *int64) *GoodsCreate {
+	if v != nil {
+		_c.SetRevision(*v)
+	}
+	return _c
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (_c *GoodsCreate) SetChangedBy(v uuid.UUID) *GoodsCreate {
+	_c.mutation.SetChangedBy(v)
+	return _c
+}
+
+// SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
+func (_c *GoodsCreate) SetNillableChangedBy(v *uuid.UUID) *GoodsCreate {
+	if v != nil {
+		_c.SetChangedBy(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *GoodsCreate) SetCreatedAt(v time.Time) *GoodsCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -121,6 +149,10 @@ func (_c *GoodsCreate) defaults() {
 		v := goods.DefaultDescription
 		_c.mutation.SetDescription(v)
 	}
+	if _, ok := _c.mutation.Revision(); !ok {
+		v := goods.DefaultRevision
+		_c.mutation.SetRevision(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -151,6 +183,9 @@ func (_c *GoodsCreate) check() error {
 		if err := goods.CurrencyValidator(v); err != nil {
 			return &ValidationError{Name: "currency", err: fmt.Errorf(`ent: validator failed for field "Goods.currency": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Revision(); !ok {
+		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "Goods.revision"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Goods.created_at"`)}
@@ -210,6 +245,14 @@ func (_c *GoodsCreate) createSpec() (*Goods, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Currency(); ok {
 		_spec.SetField(goods.FieldCurrency, field.TypeString, value)
 		_node.Currency = value
+	}
+	if value, ok := _c.mutation.Revision(); ok {
+		_spec.SetField(goods.FieldRevision, field.TypeInt64, value)
+		_node.Revision = value
+	}
+	if value, ok := _c.mutation.ChangedBy(); ok {
+		_spec.SetField(goods.FieldChangedBy, field.TypeUUID, value)
+		_node.ChangedBy = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(goods.FieldCreatedAt, field.TypeTime, value)
@@ -324,6 +367,42 @@ func (u *GoodsUpsert) UpdateListPriceMinor() *GoodsUpsert {
 // AddListPriceMinor adds v to the "list_price_minor" field.
 func (u *GoodsUpsert) AddListPriceMinor(v int64) *GoodsUpsert {
 	u.Add(goods.FieldListPriceMinor, v)
+	return u
+}
+
+// SetRevision sets the "revision" field.
+func (u *GoodsUpsert) SetRevision(v int64) *GoodsUpsert {
+	u.Set(goods.FieldRevision, v)
+	return u
+}
+
+// UpdateRevision sets the "revision" field to the value that was provided on create.
+func (u *GoodsUpsert) UpdateRevision() *GoodsUpsert {
+	u.SetExcluded(goods.FieldRevision)
+	return u
+}
+
+// AddRevision adds v to the "revision" field.
+func (u *GoodsUpsert) AddRevision(v int64) *GoodsUpsert {
+	u.Add(goods.FieldRevision, v)
+	return u
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (u *GoodsUpsert) SetChangedBy(v uuid.UUID) *GoodsUpsert {
+	u.Set(goods.FieldChangedBy, v)
+	return u
+}
+
+// UpdateChangedBy sets the "changed_by" field to the value that was provided on create.
+func (u *GoodsUpsert) UpdateChangedBy() *GoodsUpsert {
+	u.SetExcluded(goods.FieldChangedBy)
+	return u
+}
+
+// ClearChangedBy clears the value of the "changed_by" field.
+func (u *GoodsUpsert) ClearChangedBy() *GoodsUpsert {
+	u.SetNull(goods.FieldChangedBy)
 	return u
 }
 
@@ -457,6 +536,48 @@ func (u *GoodsUpsertOne) AddListPriceMinor(v int64) *GoodsUpsertOne {
 func (u *GoodsUpsertOne) UpdateListPriceMinor() *GoodsUpsertOne {
 	return u.Update(func(s *GoodsUpsert) {
 		s.UpdateListPriceMinor()
+	})
+}
+
+// SetRevision sets the "revision" field.
+func (u *GoodsUpsertOne) SetRevision(v int64) *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetRevision(v)
+	})
+}
+
+// AddRevision adds v to the "revision" field.
+func (u *GoodsUpsertOne) AddRevision(v int64) *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.AddRevision(v)
+	})
+}
+
+// UpdateRevision sets the "revision" field to the value that was provided on create.
+func (u *GoodsUpsertOne) UpdateRevision() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateRevision()
+	})
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (u *GoodsUpsertOne) SetChangedBy(v uuid.UUID) *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetChangedBy(v)
+	})
+}
+
+// UpdateChangedBy sets the "changed_by" field to the value that was provided on create.
+func (u *GoodsUpsertOne) UpdateChangedBy() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateChangedBy()
+	})
+}
+
+// ClearChangedBy clears the value of the "changed_by" field.
+func (u *GoodsUpsertOne) ClearChangedBy() *GoodsUpsertOne {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearChangedBy()
 	})
 }
 
@@ -759,6 +880,48 @@ func (u *GoodsUpsertBulk) AddListPriceMinor(v int64) *GoodsUpsertBulk {
 func (u *GoodsUpsertBulk) UpdateListPriceMinor() *GoodsUpsertBulk {
 	return u.Update(func(s *GoodsUpsert) {
 		s.UpdateListPriceMinor()
+	})
+}
+
+// SetRevision sets the "revision" field.
+func (u *GoodsUpsertBulk) SetRevision(v int64) *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetRevision(v)
+	})
+}
+
+// AddRevision adds v to the "revision" field.
+func (u *GoodsUpsertBulk) AddRevision(v int64) *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.AddRevision(v)
+	})
+}
+
+// UpdateRevision sets the "revision" field to the value that was provided on create.
+func (u *GoodsUpsertBulk) UpdateRevision() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateRevision()
+	})
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (u *GoodsUpsertBulk) SetChangedBy(v uuid.UUID) *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.SetChangedBy(v)
+	})
+}
+
+// UpdateChangedBy sets the "changed_by" field to the value that was provided on create.
+func (u *GoodsUpsertBulk) UpdateChangedBy() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.UpdateChangedBy()
+	})
+}
+
+// ClearChangedBy clears the value of the "changed_by" field.
+func (u *GoodsUpsertBulk) ClearChangedBy() *GoodsUpsertBulk {
+	return u.Update(func(s *GoodsUpsert) {
+		s.ClearChangedBy()
 	})
 }
 

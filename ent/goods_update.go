@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
+	"github.com/google/uuid"
 )
 
 // GoodsUpdate is the builder for updating Goods entities.
@@ -95,6 +96,47 @@ func (_u *GoodsUpdate) SetNillableListPriceMinor(v *int64) *GoodsUpdate {
 // AddListPriceMinor adds value to the "list_price_minor" field.
 func (_u *GoodsUpdate) AddListPriceMinor(v int64) *GoodsUpdate {
 	_u.mutation.AddListPriceMinor(v)
+	return _u
+}
+
+// SetRevision sets the "revision" field.
+func (_u *GoodsUpdate) SetRevision(v int64) *GoodsUpdate {
+	_u.mutation.ResetRevision()
+	_u.mutation.SetRevision(v)
+	return _u
+}
+
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_u *GoodsUpdate) SetNillableRevision(v *int64) *GoodsUpdate {
+	if v != nil {
+		_u.SetRevision(*v)
+	}
+	return _u
+}
+
+// AddRevision adds value to the "revision" field.
+func (_u *GoodsUpdate) AddRevision(v int64) *GoodsUpdate {
+	_u.mutation.AddRevision(v)
+	return _u
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (_u *GoodsUpdate) SetChangedBy(v uuid.UUID) *GoodsUpdate {
+	_u.mutation.SetChangedBy(v)
+	return _u
+}
+
+// SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
+func (_u *GoodsUpdate) SetNillableChangedBy(v *uuid.UUID) *GoodsUpdate {
+	if v != nil {
+		_u.SetChangedBy(*v)
+	}
+	return _u
+}
+
+// ClearChangedBy clears the value of the "changed_by" field.
+func (_u *GoodsUpdate) ClearChangedBy() *GoodsUpdate {
+	_u.mutation.ClearChangedBy()
 	return _u
 }
 
@@ -195,6 +237,18 @@ func (_u *GoodsUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedListPriceMinor(); ok {
 		_spec.AddField(goods.FieldListPriceMinor, field.TypeInt64, value)
 	}
+	if value, ok := _u.mutation.Revision(); ok {
+		_spec.SetField(goods.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedRevision(); ok {
+		_spec.AddField(goods.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.ChangedBy(); ok {
+		_spec.SetField(goods.FieldChangedBy, field.TypeUUID, value)
+	}
+	if _u.mutation.ChangedByCleared() {
+		_spec.ClearField(goods.FieldChangedBy, field.TypeUUID)
+	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(goods.FieldCreatedAt, field.TypeTime, value)
 	}
@@ -286,6 +340,47 @@ func (_u *GoodsUpdateOne) SetNillableListPriceMinor(v *int64) *GoodsUpdateOne {
 // AddListPriceMinor adds value to the "list_price_minor" field.
 func (_u *GoodsUpdateOne) AddListPriceMinor(v int64) *GoodsUpdateOne {
 	_u.mutation.AddListPriceMinor(v)
+	return _u
+}
+
+// SetRevision sets the "revision" field.
+func (_u *GoodsUpdateOne) SetRevision(v int64) *GoodsUpdateOne {
+	_u.mutation.ResetRevision()
+	_u.mutation.SetRevision(v)
+	return _u
+}
+
+// SetNillableRevision sets the "revision" field if the given value is not nil.
+func (_u *GoodsUpdateOne) SetNillableRevision(v *int64) *GoodsUpdateOne {
+	if v != nil {
+		_u.SetRevision(*v)
+	}
+	return _u
+}
+
+// AddRevision adds value to the "revision" field.
+func (_u *GoodsUpdateOne) AddRevision(v int64) *GoodsUpdateOne {
+	_u.mutation.AddRevision(v)
+	return _u
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (_u *GoodsUpdateOne) SetChangedBy(v uuid.UUID) *GoodsUpdateOne {
+	_u.mutation.SetChangedBy(v)
+	return _u
+}
+
+// SetNillableChangedBy sets the "changed_by" field if the given value is not nil.
+func (_u *GoodsUpdateOne) SetNillableChangedBy(v *uuid.UUID) *GoodsUpdateOne {
+	if v != nil {
+		_u.SetChangedBy(*v)
+	}
+	return _u
+}
+
+// ClearChangedBy clears the value of the "changed_by" field.
+func (_u *GoodsUpdateOne) ClearChangedBy() *GoodsUpdateOne {
+	_u.mutation.ClearChangedBy()
 	return _u
 }
 
@@ -415,6 +510,18 @@ func (_u *GoodsUpdateOne) sqlSave(ctx context.Context) (_node *Goods, err error)
 	}
 	if value, ok := _u.mutation.AddedListPriceMinor(); ok {
 		_spec.AddField(goods.FieldListPriceMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.Revision(); ok {
+		_spec.SetField(goods.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedRevision(); ok {
+		_spec.AddField(goods.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.ChangedBy(); ok {
+		_spec.SetField(goods.FieldChangedBy, field.TypeUUID, value)
+	}
+	if _u.mutation.ChangedByCleared() {
+		_spec.ClearField(goods.FieldChangedBy, field.TypeUUID)
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(goods.FieldCreatedAt, field.TypeTime, value)

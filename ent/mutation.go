@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/goods"
+	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/predicate"
 	"seckill/ent/sale"
+	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
+	"seckill/ent/salelog"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -33,10 +36,13 @@ const (
 
 	// Node types.
 	TypeGoods         = "Goods"
+	TypeIntervention  = "Intervention"
 	TypeOrder         = "Order"
 	TypeOrderFailure  = "OrderFailure"
 	TypeSale          = "Sale"
+	TypeSaleFigures   = "SaleFigures"
 	TypeSaleItem      = "SaleItem"
+	TypeSaleLog       = "SaleLog"
 	TypeSession       = "Session"
 	TypeStockMovement = "StockMovement"
 	TypeUser          = "User"
@@ -54,6 +60,9 @@ type GoodsMutation struct {
 	list_price_minor    *int64
 	addlist_price_minor *int64
 	currency            *string
+	revision            *int64
+	addrevision         *int64
+	changed_by          *uuid.UUID
 	created_at          *time.Time
 	clearedFields       map[string]struct{}
 	done                bool
@@ -378,6 +387,111 @@ func (m *GoodsMutation) ResetCurrency() {
 	m.currency = nil
 }
 
+// SetRevision sets the "revision" field.
+func (m *GoodsMutation) SetRevision(i int64) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *GoodsMutation) Revision() (r int64, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the Goods entity.
+// If the Goods object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsMutation) OldRevision(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *GoodsMutation) AddRevision(i int64) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *GoodsMutation) AddedRevision() (r int64, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *GoodsMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetChangedBy sets the "changed_by" field.
+func (m *GoodsMutation) SetChangedBy(u uuid.UUID) {
+	m.changed_by = &u
+}
+
+// ChangedBy returns the value of the "changed_by" field in the mutation.
+func (m *GoodsMutation) ChangedBy() (r uuid.UUID, exists bool) {
+	v := m.changed_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldChangedBy returns the old "changed_by" field's value of the Goods entity.
+// If the Goods object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsMutation) OldChangedBy(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldChangedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldChangedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldChangedBy: %w", err)
+	}
+	return oldValue.ChangedBy, nil
+}
+
+// ClearChangedBy clears the value of the "changed_by" field.
+func (m *GoodsMutation) ClearChangedBy() {
+	m.changed_by = nil
+	m.clearedFields[goods.FieldChangedBy] = struct{}{}
+}
+
+// ChangedByCleared returns if the "changed_by" field was cleared in this mutation.
+func (m *GoodsMutation) ChangedByCleared() bool {
+	_, ok := m.clearedFields[goods.FieldChangedBy]
+	return ok
+}
+
+// ResetChangedBy resets all changes to the "changed_by" field.
+func (m *GoodsMutation) ResetChangedBy() {
+	m.changed_by = nil
+	delete(m.clearedFields, goods.FieldChangedBy)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *GoodsMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -448,7 +562,7 @@ func (m *GoodsMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *GoodsMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 8)
 	if m.name != nil {
 		fields = append(fields, goods.FieldName)
 	}
@@ -463,6 +577,12 @@ func (m *GoodsMutation) Fields() []string {
 	}
 	if m.currency != nil {
 		fields = append(fields, goods.FieldCurrency)
+	}
+	if m.revision != nil {
+		fields = append(fields, goods.FieldRevision)
+	}
+	if m.changed_by != nil {
+		fields = append(fields, goods.FieldChangedBy)
 	}
 	if m.created_at != nil {
 		fields = append(fields, goods.FieldCreatedAt)
@@ -485,6 +605,10 @@ func (m *GoodsMutation) Field(name string) (ent.Value, bool) {
 		return m.ListPriceMinor()
 	case goods.FieldCurrency:
 		return m.Currency()
+	case goods.FieldRevision:
+		return m.Revision()
+	case goods.FieldChangedBy:
+		return m.ChangedBy()
 	case goods.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -506,6 +630,10 @@ func (m *GoodsMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldListPriceMinor(ctx)
 	case goods.FieldCurrency:
 		return m.OldCurrency(ctx)
+	case goods.FieldRevision:
+		return m.OldRevision(ctx)
+	case goods.FieldChangedBy:
+		return m.OldChangedBy(ctx)
 	case goods.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -552,6 +680,20 @@ func (m *GoodsMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCurrency(v)
 		return nil
+	case goods.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case goods.FieldChangedBy:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetChangedBy(v)
+		return nil
 	case goods.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -570,6 +712,9 @@ func (m *GoodsMutation) AddedFields() []string {
 	if m.addlist_price_minor != nil {
 		fields = append(fields, goods.FieldListPriceMinor)
 	}
+	if m.addrevision != nil {
+		fields = append(fields, goods.FieldRevision)
+	}
 	return fields
 }
 
@@ -580,6 +725,8 @@ func (m *GoodsMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case goods.FieldListPriceMinor:
 		return m.AddedListPriceMinor()
+	case goods.FieldRevision:
+		return m.AddedRevision()
 	}
 	return nil, false
 }
@@ -596,6 +743,13 @@ func (m *GoodsMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddListPriceMinor(v)
 		return nil
+	case goods.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Goods numeric field %s", name)
 }
@@ -606,6 +760,9 @@ func (m *GoodsMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(goods.FieldImageURL) {
 		fields = append(fields, goods.FieldImageURL)
+	}
+	if m.FieldCleared(goods.FieldChangedBy) {
+		fields = append(fields, goods.FieldChangedBy)
 	}
 	return fields
 }
@@ -623,6 +780,9 @@ func (m *GoodsMutation) ClearField(name string) error {
 	switch name {
 	case goods.FieldImageURL:
 		m.ClearImageURL()
+		return nil
+	case goods.FieldChangedBy:
+		m.ClearChangedBy()
 		return nil
 	}
 	return fmt.Errorf("unknown Goods nullable field %s", name)
@@ -646,6 +806,12 @@ func (m *GoodsMutation) ResetField(name string) error {
 		return nil
 	case goods.FieldCurrency:
 		m.ResetCurrency()
+		return nil
+	case goods.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case goods.FieldChangedBy:
+		m.ResetChangedBy()
 		return nil
 	case goods.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -700,6 +866,1082 @@ func (m *GoodsMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *GoodsMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Goods edge %s", name)
+}
+
+// InterventionMutation represents an operation that mutates the Intervention nodes in the graph.
+type InterventionMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	sale_id       *uuid.UUID
+	item_id       *uuid.UUID
+	kind          *intervention.Kind
+	order_id      *uuid.UUID
+	holder_id     *uuid.UUID
+	quantity      *int
+	addquantity   *int
+	note          *string
+	state         *intervention.State
+	requested_by  *uuid.UUID
+	decided_by    *uuid.UUID
+	decision      *string
+	created_at    *time.Time
+	updated_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*Intervention, error)
+	predicates    []predicate.Intervention
+}
+
+var _ ent.Mutation = (*InterventionMutation)(nil)
+
+// interventionOption allows management of the mutation configuration using functional options.
+type interventionOption func(*InterventionMutation)
+
+// newInterventionMutation creates new mutation for the Intervention entity.
+func newInterventionMutation(c config, op Op, opts ...interventionOption) *InterventionMutation {
+	m := &InterventionMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeIntervention,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withInterventionID sets the ID field of the mutation.
+func withInterventionID(id uuid.UUID) interventionOption {
+	return func(m *InterventionMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *Intervention
+		)
+		m.oldValue = func(ctx context.Context) (*Intervention, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().Intervention.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withIntervention sets the old Intervention of the mutation.
+func withIntervention(node *Intervention) interventionOption {
+	return func(m *InterventionMutation) {
+		m.oldValue = func(context.Context) (*Intervention, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m InterventionMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m InterventionMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of Intervention entities.
+func (m *InterventionMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *InterventionMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *InterventionMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().Intervention.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *InterventionMutation) SetSaleID(u uuid.UUID) {
+	m.sale_id = &u
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *InterventionMutation) SaleID() (r uuid.UUID, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *InterventionMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetItemID sets the "item_id" field.
+func (m *InterventionMutation) SetItemID(u uuid.UUID) {
+	m.item_id = &u
+}
+
+// ItemID returns the value of the "item_id" field in the mutation.
+func (m *InterventionMutation) ItemID() (r uuid.UUID, exists bool) {
+	v := m.item_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldItemID returns the old "item_id" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldItemID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldItemID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldItemID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldItemID: %w", err)
+	}
+	return oldValue.ItemID, nil
+}
+
+// ResetItemID resets all changes to the "item_id" field.
+func (m *InterventionMutation) ResetItemID() {
+	m.item_id = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *InterventionMutation) SetKind(i intervention.Kind) {
+	m.kind = &i
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *InterventionMutation) Kind() (r intervention.Kind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldKind(ctx context.Context) (v intervention.Kind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *InterventionMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetOrderID sets the "order_id" field.
+func (m *InterventionMutation) SetOrderID(u uuid.UUID) {
+	m.order_id = &u
+}
+
+// OrderID returns the value of the "order_id" field in the mutation.
+func (m *InterventionMutation) OrderID() (r uuid.UUID, exists bool) {
+	v := m.order_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOrderID returns the old "order_id" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldOrderID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOrderID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOrderID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOrderID: %w", err)
+	}
+	return oldValue.OrderID, nil
+}
+
+// ClearOrderID clears the value of the "order_id" field.
+func (m *InterventionMutation) ClearOrderID() {
+	m.order_id = nil
+	m.clearedFields[intervention.FieldOrderID] = struct{}{}
+}
+
+// OrderIDCleared returns if the "order_id" field was cleared in this mutation.
+func (m *InterventionMutation) OrderIDCleared() bool {
+	_, ok := m.clearedFields[intervention.FieldOrderID]
+	return ok
+}
+
+// ResetOrderID resets all changes to the "order_id" field.
+func (m *InterventionMutation) ResetOrderID() {
+	m.order_id = nil
+	delete(m.clearedFields, intervention.FieldOrderID)
+}
+
+// SetHolderID sets the "holder_id" field.
+func (m *InterventionMutation) SetHolderID(u uuid.UUID) {
+	m.holder_id = &u
+}
+
+// HolderID returns the value of the "holder_id" field in the mutation.
+func (m *InterventionMutation) HolderID() (r uuid.UUID, exists bool) {
+	v := m.holder_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldHolderID returns the old "holder_id" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldHolderID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldHolderID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldHolderID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldHolderID: %w", err)
+	}
+	return oldValue.HolderID, nil
+}
+
+// ClearHolderID clears the value of the "holder_id" field.
+func (m *InterventionMutation) ClearHolderID() {
+	m.holder_id = nil
+	m.clearedFields[intervention.FieldHolderID] = struct{}{}
+}
+
+// HolderIDCleared returns if the "holder_id" field was cleared in this mutation.
+func (m *InterventionMutation) HolderIDCleared() bool {
+	_, ok := m.clearedFields[intervention.FieldHolderID]
+	return ok
+}
+
+// ResetHolderID resets all changes to the "holder_id" field.
+func (m *InterventionMutation) ResetHolderID() {
+	m.holder_id = nil
+	delete(m.clearedFields, intervention.FieldHolderID)
+}
+
+// SetQuantity sets the "quantity" field.
+func (m *InterventionMutation) SetQuantity(i int) {
+	m.quantity = &i
+	m.addquantity = nil
+}
+
+// Quantity returns the value of the "quantity" field in the mutation.
+func (m *InterventionMutation) Quantity() (r int, exists bool) {
+	v := m.quantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldQuantity returns the old "quantity" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldQuantity(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldQuantity is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldQuantity requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldQuantity: %w", err)
+	}
+	return oldValue.Quantity, nil
+}
+
+// AddQuantity adds i to the "quantity" field.
+func (m *InterventionMutation) AddQuantity(i int) {
+	if m.addquantity != nil {
+		*m.addquantity += i
+	} else {
+		m.addquantity = &i
+	}
+}
+
+// AddedQuantity returns the value that was added to the "quantity" field in this mutation.
+func (m *InterventionMutation) AddedQuantity() (r int, exists bool) {
+	v := m.addquantity
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetQuantity resets all changes to the "quantity" field.
+func (m *InterventionMutation) ResetQuantity() {
+	m.quantity = nil
+	m.addquantity = nil
+}
+
+// SetNote sets the "note" field.
+func (m *InterventionMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *InterventionMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *InterventionMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetState sets the "state" field.
+func (m *InterventionMutation) SetState(i intervention.State) {
+	m.state = &i
+}
+
+// State returns the value of the "state" field in the mutation.
+func (m *InterventionMutation) State() (r intervention.State, exists bool) {
+	v := m.state
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldState returns the old "state" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldState(ctx context.Context) (v intervention.State, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldState is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldState requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldState: %w", err)
+	}
+	return oldValue.State, nil
+}
+
+// ResetState resets all changes to the "state" field.
+func (m *InterventionMutation) ResetState() {
+	m.state = nil
+}
+
+// SetRequestedBy sets the "requested_by" field.
+func (m *InterventionMutation) SetRequestedBy(u uuid.UUID) {
+	m.requested_by = &u
+}
+
+// RequestedBy returns the value of the "requested_by" field in the mutation.
+func (m *InterventionMutation) RequestedBy() (r uuid.UUID, exists bool) {
+	v := m.requested_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRequestedBy returns the old "requested_by" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldRequestedBy(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRequestedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRequestedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRequestedBy: %w", err)
+	}
+	return oldValue.RequestedBy, nil
+}
+
+// ResetRequestedBy resets all changes to the "requested_by" field.
+func (m *InterventionMutation) ResetRequestedBy() {
+	m.requested_by = nil
+}
+
+// SetDecidedBy sets the "decided_by" field.
+func (m *InterventionMutation) SetDecidedBy(u uuid.UUID) {
+	m.decided_by = &u
+}
+
+// DecidedBy returns the value of the "decided_by" field in the mutation.
+func (m *InterventionMutation) DecidedBy() (r uuid.UUID, exists bool) {
+	v := m.decided_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDecidedBy returns the old "decided_by" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldDecidedBy(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDecidedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDecidedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDecidedBy: %w", err)
+	}
+	return oldValue.DecidedBy, nil
+}
+
+// ClearDecidedBy clears the value of the "decided_by" field.
+func (m *InterventionMutation) ClearDecidedBy() {
+	m.decided_by = nil
+	m.clearedFields[intervention.FieldDecidedBy] = struct{}{}
+}
+
+// DecidedByCleared returns if the "decided_by" field was cleared in this mutation.
+func (m *InterventionMutation) DecidedByCleared() bool {
+	_, ok := m.clearedFields[intervention.FieldDecidedBy]
+	return ok
+}
+
+// ResetDecidedBy resets all changes to the "decided_by" field.
+func (m *InterventionMutation) ResetDecidedBy() {
+	m.decided_by = nil
+	delete(m.clearedFields, intervention.FieldDecidedBy)
+}
+
+// SetDecision sets the "decision" field.
+func (m *InterventionMutation) SetDecision(s string) {
+	m.decision = &s
+}
+
+// Decision returns the value of the "decision" field in the mutation.
+func (m *InterventionMutation) Decision() (r string, exists bool) {
+	v := m.decision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDecision returns the old "decision" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldDecision(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDecision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDecision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDecision: %w", err)
+	}
+	return oldValue.Decision, nil
+}
+
+// ResetDecision resets all changes to the "decision" field.
+func (m *InterventionMutation) ResetDecision() {
+	m.decision = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *InterventionMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *InterventionMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *InterventionMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *InterventionMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *InterventionMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the Intervention entity.
+// If the Intervention object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InterventionMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *InterventionMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the InterventionMutation builder.
+func (m *InterventionMutation) Where(ps ...predicate.Intervention) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the InterventionMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *InterventionMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.Intervention, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *InterventionMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *InterventionMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (Intervention).
+func (m *InterventionMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *InterventionMutation) Fields() []string {
+	fields := make([]string, 0, 13)
+	if m.sale_id != nil {
+		fields = append(fields, intervention.FieldSaleID)
+	}
+	if m.item_id != nil {
+		fields = append(fields, intervention.FieldItemID)
+	}
+	if m.kind != nil {
+		fields = append(fields, intervention.FieldKind)
+	}
+	if m.order_id != nil {
+		fields = append(fields, intervention.FieldOrderID)
+	}
+	if m.holder_id != nil {
+		fields = append(fields, intervention.FieldHolderID)
+	}
+	if m.quantity != nil {
+		fields = append(fields, intervention.FieldQuantity)
+	}
+	if m.note != nil {
+		fields = append(fields, intervention.FieldNote)
+	}
+	if m.state != nil {
+		fields = append(fields, intervention.FieldState)
+	}
+	if m.requested_by != nil {
+		fields = append(fields, intervention.FieldRequestedBy)
+	}
+	if m.decided_by != nil {
+		fields = append(fields, intervention.FieldDecidedBy)
+	}
+	if m.decision != nil {
+		fields = append(fields, intervention.FieldDecision)
+	}
+	if m.created_at != nil {
+		fields = append(fields, intervention.FieldCreatedAt)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, intervention.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *InterventionMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case intervention.FieldSaleID:
+		return m.SaleID()
+	case intervention.FieldItemID:
+		return m.ItemID()
+	case intervention.FieldKind:
+		return m.Kind()
+	case intervention.FieldOrderID:
+		return m.OrderID()
+	case intervention.FieldHolderID:
+		return m.HolderID()
+	case intervention.FieldQuantity:
+		return m.Quantity()
+	case intervention.FieldNote:
+		return m.Note()
+	case intervention.FieldState:
+		return m.State()
+	case intervention.FieldRequestedBy:
+		return m.RequestedBy()
+	case intervention.FieldDecidedBy:
+		return m.DecidedBy()
+	case intervention.FieldDecision:
+		return m.Decision()
+	case intervention.FieldCreatedAt:
+		return m.CreatedAt()
+	case intervention.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *InterventionMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case intervention.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case intervention.FieldItemID:
+		return m.OldItemID(ctx)
+	case intervention.FieldKind:
+		return m.OldKind(ctx)
+	case intervention.FieldOrderID:
+		return m.OldOrderID(ctx)
+	case intervention.FieldHolderID:
+		return m.OldHolderID(ctx)
+	case intervention.FieldQuantity:
+		return m.OldQuantity(ctx)
+	case intervention.FieldNote:
+		return m.OldNote(ctx)
+	case intervention.FieldState:
+		return m.OldState(ctx)
+	case intervention.FieldRequestedBy:
+		return m.OldRequestedBy(ctx)
+	case intervention.FieldDecidedBy:
+		return m.OldDecidedBy(ctx)
+	case intervention.FieldDecision:
+		return m.OldDecision(ctx)
+	case intervention.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	case intervention.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown Intervention field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InterventionMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case intervention.FieldSaleID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case intervention.FieldItemID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetItemID(v)
+		return nil
+	case intervention.FieldKind:
+		v, ok := value.(intervention.Kind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case intervention.FieldOrderID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOrderID(v)
+		return nil
+	case intervention.FieldHolderID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetHolderID(v)
+		return nil
+	case intervention.FieldQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetQuantity(v)
+		return nil
+	case intervention.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case intervention.FieldState:
+		v, ok := value.(intervention.State)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetState(v)
+		return nil
+	case intervention.FieldRequestedBy:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRequestedBy(v)
+		return nil
+	case intervention.FieldDecidedBy:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDecidedBy(v)
+		return nil
+	case intervention.FieldDecision:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDecision(v)
+		return nil
+	case intervention.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	case intervention.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Intervention field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *InterventionMutation) AddedFields() []string {
+	var fields []string
+	if m.addquantity != nil {
+		fields = append(fields, intervention.FieldQuantity)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *InterventionMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case intervention.FieldQuantity:
+		return m.AddedQuantity()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *InterventionMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case intervention.FieldQuantity:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddQuantity(v)
+		return nil
+	}
+	return fmt.Errorf("unknown Intervention numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *InterventionMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(intervention.FieldOrderID) {
+		fields = append(fields, intervention.FieldOrderID)
+	}
+	if m.FieldCleared(intervention.FieldHolderID) {
+		fields = append(fields, intervention.FieldHolderID)
+	}
+	if m.FieldCleared(intervention.FieldDecidedBy) {
+		fields = append(fields, intervention.FieldDecidedBy)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *InterventionMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *InterventionMutation) ClearField(name string) error {
+	switch name {
+	case intervention.FieldOrderID:
+		m.ClearOrderID()
+		return nil
+	case intervention.FieldHolderID:
+		m.ClearHolderID()
+		return nil
+	case intervention.FieldDecidedBy:
+		m.ClearDecidedBy()
+		return nil
+	}
+	return fmt.Errorf("unknown Intervention nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *InterventionMutation) ResetField(name string) error {
+	switch name {
+	case intervention.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case intervention.FieldItemID:
+		m.ResetItemID()
+		return nil
+	case intervention.FieldKind:
+		m.ResetKind()
+		return nil
+	case intervention.FieldOrderID:
+		m.ResetOrderID()
+		return nil
+	case intervention.FieldHolderID:
+		m.ResetHolderID()
+		return nil
+	case intervention.FieldQuantity:
+		m.ResetQuantity()
+		return nil
+	case intervention.FieldNote:
+		m.ResetNote()
+		return nil
+	case intervention.FieldState:
+		m.ResetState()
+		return nil
+	case intervention.FieldRequestedBy:
+		m.ResetRequestedBy()
+		return nil
+	case intervention.FieldDecidedBy:
+		m.ResetDecidedBy()
+		return nil
+	case intervention.FieldDecision:
+		m.ResetDecision()
+		return nil
+	case intervention.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	case intervention.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown Intervention field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *InterventionMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *InterventionMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *InterventionMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *InterventionMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *InterventionMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *InterventionMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *InterventionMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown Intervention unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *InterventionMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown Intervention edge %s", name)
 }
 
 // OrderMutation represents an operation that mutates the Order nodes in the graph.
@@ -2898,6 +4140,18 @@ type SaleMutation struct {
 	addrevision               *int64
 	created_by                *uuid.UUID
 	created_at                *time.Time
+	notice                    *string
+	settled_at                *time.Time
+	captcha_required          *bool
+	captcha_kinds             *string
+	permit_per_mille          *int
+	addpermit_per_mille       *int
+	inflow_per_second         *int
+	addinflow_per_second      *int
+	limit_burst               *int
+	addlimit_burst            *int
+	limit_per_second          *float64
+	addlimit_per_second       *float64
 	clearedFields             map[string]struct{}
 	done                      bool
 	oldValue                  func(context.Context) (*Sale, error)
@@ -3605,6 +4859,387 @@ func (m *SaleMutation) ResetCreatedAt() {
 	m.created_at = nil
 }
 
+// SetNotice sets the "notice" field.
+func (m *SaleMutation) SetNotice(s string) {
+	m.notice = &s
+}
+
+// Notice returns the value of the "notice" field in the mutation.
+func (m *SaleMutation) Notice() (r string, exists bool) {
+	v := m.notice
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNotice returns the old "notice" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldNotice(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNotice is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNotice requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNotice: %w", err)
+	}
+	return oldValue.Notice, nil
+}
+
+// ResetNotice resets all changes to the "notice" field.
+func (m *SaleMutation) ResetNotice() {
+	m.notice = nil
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (m *SaleMutation) SetSettledAt(t time.Time) {
+	m.settled_at = &t
+}
+
+// SettledAt returns the value of the "settled_at" field in the mutation.
+func (m *SaleMutation) SettledAt() (r time.Time, exists bool) {
+	v := m.settled_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSettledAt returns the old "settled_at" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldSettledAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSettledAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSettledAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSettledAt: %w", err)
+	}
+	return oldValue.SettledAt, nil
+}
+
+// ClearSettledAt clears the value of the "settled_at" field.
+func (m *SaleMutation) ClearSettledAt() {
+	m.settled_at = nil
+	m.clearedFields[sale.FieldSettledAt] = struct{}{}
+}
+
+// SettledAtCleared returns if the "settled_at" field was cleared in this mutation.
+func (m *SaleMutation) SettledAtCleared() bool {
+	_, ok := m.clearedFields[sale.FieldSettledAt]
+	return ok
+}
+
+// ResetSettledAt resets all changes to the "settled_at" field.
+func (m *SaleMutation) ResetSettledAt() {
+	m.settled_at = nil
+	delete(m.clearedFields, sale.FieldSettledAt)
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (m *SaleMutation) SetCaptchaRequired(b bool) {
+	m.captcha_required = &b
+}
+
+// CaptchaRequired returns the value of the "captcha_required" field in the mutation.
+func (m *SaleMutation) CaptchaRequired() (r bool, exists bool) {
+	v := m.captcha_required
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCaptchaRequired returns the old "captcha_required" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldCaptchaRequired(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCaptchaRequired is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCaptchaRequired requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCaptchaRequired: %w", err)
+	}
+	return oldValue.CaptchaRequired, nil
+}
+
+// ResetCaptchaRequired resets all changes to the "captcha_required" field.
+func (m *SaleMutation) ResetCaptchaRequired() {
+	m.captcha_required = nil
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (m *SaleMutation) SetCaptchaKinds(s string) {
+	m.captcha_kinds = &s
+}
+
+// CaptchaKinds returns the value of the "captcha_kinds" field in the mutation.
+func (m *SaleMutation) CaptchaKinds() (r string, exists bool) {
+	v := m.captcha_kinds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCaptchaKinds returns the old "captcha_kinds" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldCaptchaKinds(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCaptchaKinds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCaptchaKinds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCaptchaKinds: %w", err)
+	}
+	return oldValue.CaptchaKinds, nil
+}
+
+// ResetCaptchaKinds resets all changes to the "captcha_kinds" field.
+func (m *SaleMutation) ResetCaptchaKinds() {
+	m.captcha_kinds = nil
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (m *SaleMutation) SetPermitPerMille(i int) {
+	m.permit_per_mille = &i
+	m.addpermit_per_mille = nil
+}
+
+// PermitPerMille returns the value of the "permit_per_mille" field in the mutation.
+func (m *SaleMutation) PermitPerMille() (r int, exists bool) {
+	v := m.permit_per_mille
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPermitPerMille returns the old "permit_per_mille" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldPermitPerMille(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPermitPerMille is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPermitPerMille requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPermitPerMille: %w", err)
+	}
+	return oldValue.PermitPerMille, nil
+}
+
+// AddPermitPerMille adds i to the "permit_per_mille" field.
+func (m *SaleMutation) AddPermitPerMille(i int) {
+	if m.addpermit_per_mille != nil {
+		*m.addpermit_per_mille += i
+	} else {
+		m.addpermit_per_mille = &i
+	}
+}
+
+// AddedPermitPerMille returns the value that was added to the "permit_per_mille" field in this mutation.
+func (m *SaleMutation) AddedPermitPerMille() (r int, exists bool) {
+	v := m.addpermit_per_mille
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPermitPerMille resets all changes to the "permit_per_mille" field.
+func (m *SaleMutation) ResetPermitPerMille() {
+	m.permit_per_mille = nil
+	m.addpermit_per_mille = nil
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (m *SaleMutation) SetInflowPerSecond(i int) {
+	m.inflow_per_second = &i
+	m.addinflow_per_second = nil
+}
+
+// InflowPerSecond returns the value of the "inflow_per_second" field in the mutation.
+func (m *SaleMutation) InflowPerSecond() (r int, exists bool) {
+	v := m.inflow_per_second
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInflowPerSecond returns the old "inflow_per_second" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldInflowPerSecond(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInflowPerSecond is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInflowPerSecond requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInflowPerSecond: %w", err)
+	}
+	return oldValue.InflowPerSecond, nil
+}
+
+// AddInflowPerSecond adds i to the "inflow_per_second" field.
+func (m *SaleMutation) AddInflowPerSecond(i int) {
+	if m.addinflow_per_second != nil {
+		*m.addinflow_per_second += i
+	} else {
+		m.addinflow_per_second = &i
+	}
+}
+
+// AddedInflowPerSecond returns the value that was added to the "inflow_per_second" field in this mutation.
+func (m *SaleMutation) AddedInflowPerSecond() (r int, exists bool) {
+	v := m.addinflow_per_second
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetInflowPerSecond resets all changes to the "inflow_per_second" field.
+func (m *SaleMutation) ResetInflowPerSecond() {
+	m.inflow_per_second = nil
+	m.addinflow_per_second = nil
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (m *SaleMutation) SetLimitBurst(i int) {
+	m.limit_burst = &i
+	m.addlimit_burst = nil
+}
+
+// LimitBurst returns the value of the "limit_burst" field in the mutation.
+func (m *SaleMutation) LimitBurst() (r int, exists bool) {
+	v := m.limit_burst
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLimitBurst returns the old "limit_burst" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldLimitBurst(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLimitBurst is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLimitBurst requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLimitBurst: %w", err)
+	}
+	return oldValue.LimitBurst, nil
+}
+
+// AddLimitBurst adds i to the "limit_burst" field.
+func (m *SaleMutation) AddLimitBurst(i int) {
+	if m.addlimit_burst != nil {
+		*m.addlimit_burst += i
+	} else {
+		m.addlimit_burst = &i
+	}
+}
+
+// AddedLimitBurst returns the value that was added to the "limit_burst" field in this mutation.
+func (m *SaleMutation) AddedLimitBurst() (r int, exists bool) {
+	v := m.addlimit_burst
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLimitBurst resets all changes to the "limit_burst" field.
+func (m *SaleMutation) ResetLimitBurst() {
+	m.limit_burst = nil
+	m.addlimit_burst = nil
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (m *SaleMutation) SetLimitPerSecond(f float64) {
+	m.limit_per_second = &f
+	m.addlimit_per_second = nil
+}
+
+// LimitPerSecond returns the value of the "limit_per_second" field in the mutation.
+func (m *SaleMutation) LimitPerSecond() (r float64, exists bool) {
+	v := m.limit_per_second
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLimitPerSecond returns the old "limit_per_second" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldLimitPerSecond(ctx context.Context) (v float64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLimitPerSecond is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLimitPerSecond requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLimitPerSecond: %w", err)
+	}
+	return oldValue.LimitPerSecond, nil
+}
+
+// AddLimitPerSecond adds f to the "limit_per_second" field.
+func (m *SaleMutation) AddLimitPerSecond(f float64) {
+	if m.addlimit_per_second != nil {
+		*m.addlimit_per_second += f
+	} else {
+		m.addlimit_per_second = &f
+	}
+}
+
+// AddedLimitPerSecond returns the value that was added to the "limit_per_second" field in this mutation.
+func (m *SaleMutation) AddedLimitPerSecond() (r float64, exists bool) {
+	v := m.addlimit_per_second
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetLimitPerSecond resets all changes to the "limit_per_second" field.
+func (m *SaleMutation) ResetLimitPerSecond() {
+	m.limit_per_second = nil
+	m.addlimit_per_second = nil
+}
+
 // Where appends a list predicates to the SaleMutation builder.
 func (m *SaleMutation) Where(ps ...predicate.Sale) {
 	m.predicates = append(m.predicates, ps...)
@@ -3639,7 +5274,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 14)
+	fields := make([]string, 0, 22)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -3682,6 +5317,30 @@ func (m *SaleMutation) Fields() []string {
 	if m.created_at != nil {
 		fields = append(fields, sale.FieldCreatedAt)
 	}
+	if m.notice != nil {
+		fields = append(fields, sale.FieldNotice)
+	}
+	if m.settled_at != nil {
+		fields = append(fields, sale.FieldSettledAt)
+	}
+	if m.captcha_required != nil {
+		fields = append(fields, sale.FieldCaptchaRequired)
+	}
+	if m.captcha_kinds != nil {
+		fields = append(fields, sale.FieldCaptchaKinds)
+	}
+	if m.permit_per_mille != nil {
+		fields = append(fields, sale.FieldPermitPerMille)
+	}
+	if m.inflow_per_second != nil {
+		fields = append(fields, sale.FieldInflowPerSecond)
+	}
+	if m.limit_burst != nil {
+		fields = append(fields, sale.FieldLimitBurst)
+	}
+	if m.limit_per_second != nil {
+		fields = append(fields, sale.FieldLimitPerSecond)
+	}
 	return fields
 }
 
@@ -3718,6 +5377,22 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.CreatedBy()
 	case sale.FieldCreatedAt:
 		return m.CreatedAt()
+	case sale.FieldNotice:
+		return m.Notice()
+	case sale.FieldSettledAt:
+		return m.SettledAt()
+	case sale.FieldCaptchaRequired:
+		return m.CaptchaRequired()
+	case sale.FieldCaptchaKinds:
+		return m.CaptchaKinds()
+	case sale.FieldPermitPerMille:
+		return m.PermitPerMille()
+	case sale.FieldInflowPerSecond:
+		return m.InflowPerSecond()
+	case sale.FieldLimitBurst:
+		return m.LimitBurst()
+	case sale.FieldLimitPerSecond:
+		return m.LimitPerSecond()
 	}
 	return nil, false
 }
@@ -3755,6 +5430,22 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldCreatedBy(ctx)
 	case sale.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case sale.FieldNotice:
+		return m.OldNotice(ctx)
+	case sale.FieldSettledAt:
+		return m.OldSettledAt(ctx)
+	case sale.FieldCaptchaRequired:
+		return m.OldCaptchaRequired(ctx)
+	case sale.FieldCaptchaKinds:
+		return m.OldCaptchaKinds(ctx)
+	case sale.FieldPermitPerMille:
+		return m.OldPermitPerMille(ctx)
+	case sale.FieldInflowPerSecond:
+		return m.OldInflowPerSecond(ctx)
+	case sale.FieldLimitBurst:
+		return m.OldLimitBurst(ctx)
+	case sale.FieldLimitPerSecond:
+		return m.OldLimitPerSecond(ctx)
 	}
 	return nil, fmt.Errorf("unknown Sale field %s", name)
 }
@@ -3862,6 +5553,62 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case sale.FieldNotice:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNotice(v)
+		return nil
+	case sale.FieldSettledAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSettledAt(v)
+		return nil
+	case sale.FieldCaptchaRequired:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCaptchaRequired(v)
+		return nil
+	case sale.FieldCaptchaKinds:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCaptchaKinds(v)
+		return nil
+	case sale.FieldPermitPerMille:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPermitPerMille(v)
+		return nil
+	case sale.FieldInflowPerSecond:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInflowPerSecond(v)
+		return nil
+	case sale.FieldLimitBurst:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLimitBurst(v)
+		return nil
+	case sale.FieldLimitPerSecond:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLimitPerSecond(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Sale field %s", name)
 }
@@ -3882,6 +5629,18 @@ func (m *SaleMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, sale.FieldRevision)
 	}
+	if m.addpermit_per_mille != nil {
+		fields = append(fields, sale.FieldPermitPerMille)
+	}
+	if m.addinflow_per_second != nil {
+		fields = append(fields, sale.FieldInflowPerSecond)
+	}
+	if m.addlimit_burst != nil {
+		fields = append(fields, sale.FieldLimitBurst)
+	}
+	if m.addlimit_per_second != nil {
+		fields = append(fields, sale.FieldLimitPerSecond)
+	}
 	return fields
 }
 
@@ -3898,6 +5657,14 @@ func (m *SaleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedEpoch()
 	case sale.FieldRevision:
 		return m.AddedRevision()
+	case sale.FieldPermitPerMille:
+		return m.AddedPermitPerMille()
+	case sale.FieldInflowPerSecond:
+		return m.AddedInflowPerSecond()
+	case sale.FieldLimitBurst:
+		return m.AddedLimitBurst()
+	case sale.FieldLimitPerSecond:
+		return m.AddedLimitPerSecond()
 	}
 	return nil, false
 }
@@ -3935,6 +5702,34 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddRevision(v)
 		return nil
+	case sale.FieldPermitPerMille:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPermitPerMille(v)
+		return nil
+	case sale.FieldInflowPerSecond:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddInflowPerSecond(v)
+		return nil
+	case sale.FieldLimitBurst:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLimitBurst(v)
+		return nil
+	case sale.FieldLimitPerSecond:
+		v, ok := value.(float64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddLimitPerSecond(v)
+		return nil
 	}
 	return fmt.Errorf("unknown Sale numeric field %s", name)
 }
@@ -3945,6 +5740,9 @@ func (m *SaleMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(sale.FieldCreatedBy) {
 		fields = append(fields, sale.FieldCreatedBy)
+	}
+	if m.FieldCleared(sale.FieldSettledAt) {
+		fields = append(fields, sale.FieldSettledAt)
 	}
 	return fields
 }
@@ -3962,6 +5760,9 @@ func (m *SaleMutation) ClearField(name string) error {
 	switch name {
 	case sale.FieldCreatedBy:
 		m.ClearCreatedBy()
+		return nil
+	case sale.FieldSettledAt:
+		m.ClearSettledAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Sale nullable field %s", name)
@@ -4012,6 +5813,30 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case sale.FieldNotice:
+		m.ResetNotice()
+		return nil
+	case sale.FieldSettledAt:
+		m.ResetSettledAt()
+		return nil
+	case sale.FieldCaptchaRequired:
+		m.ResetCaptchaRequired()
+		return nil
+	case sale.FieldCaptchaKinds:
+		m.ResetCaptchaKinds()
+		return nil
+	case sale.FieldPermitPerMille:
+		m.ResetPermitPerMille()
+		return nil
+	case sale.FieldInflowPerSecond:
+		m.ResetInflowPerSecond()
+		return nil
+	case sale.FieldLimitBurst:
+		m.ResetLimitBurst()
+		return nil
+	case sale.FieldLimitPerSecond:
+		m.ResetLimitPerSecond()
 		return nil
 	}
 	return fmt.Errorf("unknown Sale field %s", name)
@@ -4065,6 +5890,392 @@ func (m *SaleMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Sale edge %s", name)
 }
 
+// SaleFiguresMutation represents an operation that mutates the SaleFigures nodes in the graph.
+type SaleFiguresMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	figures       *string
+	updated_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*SaleFigures, error)
+	predicates    []predicate.SaleFigures
+}
+
+var _ ent.Mutation = (*SaleFiguresMutation)(nil)
+
+// salefiguresOption allows management of the mutation configuration using functional options.
+type salefiguresOption func(*SaleFiguresMutation)
+
+// newSaleFiguresMutation creates new mutation for the SaleFigures entity.
+func newSaleFiguresMutation(c config, op Op, opts ...salefiguresOption) *SaleFiguresMutation {
+	m := &SaleFiguresMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSaleFigures,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSaleFiguresID sets the ID field of the mutation.
+func withSaleFiguresID(id uuid.UUID) salefiguresOption {
+	return func(m *SaleFiguresMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SaleFigures
+		)
+		m.oldValue = func(ctx context.Context) (*SaleFigures, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SaleFigures.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSaleFigures sets the old SaleFigures of the mutation.
+func withSaleFigures(node *SaleFigures) salefiguresOption {
+	return func(m *SaleFiguresMutation) {
+		m.oldValue = func(context.Context) (*SaleFigures, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SaleFiguresMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SaleFiguresMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SaleFigures entities.
+func (m *SaleFiguresMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SaleFiguresMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SaleFiguresMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SaleFigures.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetFigures sets the "figures" field.
+func (m *SaleFiguresMutation) SetFigures(s string) {
+	m.figures = &s
+}
+
+// Figures returns the value of the "figures" field in the mutation.
+func (m *SaleFiguresMutation) Figures() (r string, exists bool) {
+	v := m.figures
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFigures returns the old "figures" field's value of the SaleFigures entity.
+// If the SaleFigures object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleFiguresMutation) OldFigures(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFigures is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFigures requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFigures: %w", err)
+	}
+	return oldValue.Figures, nil
+}
+
+// ResetFigures resets all changes to the "figures" field.
+func (m *SaleFiguresMutation) ResetFigures() {
+	m.figures = nil
+}
+
+// SetUpdatedAt sets the "updated_at" field.
+func (m *SaleFiguresMutation) SetUpdatedAt(t time.Time) {
+	m.updated_at = &t
+}
+
+// UpdatedAt returns the value of the "updated_at" field in the mutation.
+func (m *SaleFiguresMutation) UpdatedAt() (r time.Time, exists bool) {
+	v := m.updated_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUpdatedAt returns the old "updated_at" field's value of the SaleFigures entity.
+// If the SaleFigures object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleFiguresMutation) OldUpdatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUpdatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUpdatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUpdatedAt: %w", err)
+	}
+	return oldValue.UpdatedAt, nil
+}
+
+// ResetUpdatedAt resets all changes to the "updated_at" field.
+func (m *SaleFiguresMutation) ResetUpdatedAt() {
+	m.updated_at = nil
+}
+
+// Where appends a list predicates to the SaleFiguresMutation builder.
+func (m *SaleFiguresMutation) Where(ps ...predicate.SaleFigures) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SaleFiguresMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SaleFiguresMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SaleFigures, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SaleFiguresMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SaleFiguresMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SaleFigures).
+func (m *SaleFiguresMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SaleFiguresMutation) Fields() []string {
+	fields := make([]string, 0, 2)
+	if m.figures != nil {
+		fields = append(fields, salefigures.FieldFigures)
+	}
+	if m.updated_at != nil {
+		fields = append(fields, salefigures.FieldUpdatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SaleFiguresMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case salefigures.FieldFigures:
+		return m.Figures()
+	case salefigures.FieldUpdatedAt:
+		return m.UpdatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SaleFiguresMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case salefigures.FieldFigures:
+		return m.OldFigures(ctx)
+	case salefigures.FieldUpdatedAt:
+		return m.OldUpdatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SaleFigures field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleFiguresMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case salefigures.FieldFigures:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFigures(v)
+		return nil
+	case salefigures.FieldUpdatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUpdatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SaleFigures field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SaleFiguresMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SaleFiguresMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleFiguresMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown SaleFigures numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SaleFiguresMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SaleFiguresMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SaleFiguresMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown SaleFigures nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SaleFiguresMutation) ResetField(name string) error {
+	switch name {
+	case salefigures.FieldFigures:
+		m.ResetFigures()
+		return nil
+	case salefigures.FieldUpdatedAt:
+		m.ResetUpdatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleFigures field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SaleFiguresMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SaleFiguresMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SaleFiguresMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SaleFiguresMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SaleFiguresMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SaleFiguresMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SaleFiguresMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SaleFigures unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SaleFiguresMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SaleFigures edge %s", name)
+}
+
 // SaleItemMutation represents an operation that mutates the SaleItem nodes in the graph.
 type SaleItemMutation struct {
 	config
@@ -4088,6 +6299,7 @@ type SaleItemMutation struct {
 	addsold        *int
 	revision       *int64
 	addrevision    *int64
+	sold_out_at    *time.Time
 	clearedFields  map[string]struct{}
 	done           bool
 	oldValue       func(context.Context) (*SaleItem, error)
@@ -4698,6 +6910,55 @@ func (m *SaleItemMutation) ResetRevision() {
 	m.addrevision = nil
 }
 
+// SetSoldOutAt sets the "sold_out_at" field.
+func (m *SaleItemMutation) SetSoldOutAt(t time.Time) {
+	m.sold_out_at = &t
+}
+
+// SoldOutAt returns the value of the "sold_out_at" field in the mutation.
+func (m *SaleItemMutation) SoldOutAt() (r time.Time, exists bool) {
+	v := m.sold_out_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSoldOutAt returns the old "sold_out_at" field's value of the SaleItem entity.
+// If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleItemMutation) OldSoldOutAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSoldOutAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSoldOutAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSoldOutAt: %w", err)
+	}
+	return oldValue.SoldOutAt, nil
+}
+
+// ClearSoldOutAt clears the value of the "sold_out_at" field.
+func (m *SaleItemMutation) ClearSoldOutAt() {
+	m.sold_out_at = nil
+	m.clearedFields[saleitem.FieldSoldOutAt] = struct{}{}
+}
+
+// SoldOutAtCleared returns if the "sold_out_at" field was cleared in this mutation.
+func (m *SaleItemMutation) SoldOutAtCleared() bool {
+	_, ok := m.clearedFields[saleitem.FieldSoldOutAt]
+	return ok
+}
+
+// ResetSoldOutAt resets all changes to the "sold_out_at" field.
+func (m *SaleItemMutation) ResetSoldOutAt() {
+	m.sold_out_at = nil
+	delete(m.clearedFields, saleitem.FieldSoldOutAt)
+}
+
 // Where appends a list predicates to the SaleItemMutation builder.
 func (m *SaleItemMutation) Where(ps ...predicate.SaleItem) {
 	m.predicates = append(m.predicates, ps...)
@@ -4732,7 +6993,7 @@ func (m *SaleItemMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleItemMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.sale_id != nil {
 		fields = append(fields, saleitem.FieldSaleID)
 	}
@@ -4763,6 +7024,9 @@ func (m *SaleItemMutation) Fields() []string {
 	if m.revision != nil {
 		fields = append(fields, saleitem.FieldRevision)
 	}
+	if m.sold_out_at != nil {
+		fields = append(fields, saleitem.FieldSoldOutAt)
+	}
 	return fields
 }
 
@@ -4791,6 +7055,8 @@ func (m *SaleItemMutation) Field(name string) (ent.Value, bool) {
 		return m.Sold()
 	case saleitem.FieldRevision:
 		return m.Revision()
+	case saleitem.FieldSoldOutAt:
+		return m.SoldOutAt()
 	}
 	return nil, false
 }
@@ -4820,6 +7086,8 @@ func (m *SaleItemMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldSold(ctx)
 	case saleitem.FieldRevision:
 		return m.OldRevision(ctx)
+	case saleitem.FieldSoldOutAt:
+		return m.OldSoldOutAt(ctx)
 	}
 	return nil, fmt.Errorf("unknown SaleItem field %s", name)
 }
@@ -4898,6 +7166,13 @@ func (m *SaleItemMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRevision(v)
+		return nil
+	case saleitem.FieldSoldOutAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSoldOutAt(v)
 		return nil
 	}
 	return fmt.Errorf("unknown SaleItem field %s", name)
@@ -5015,7 +7290,11 @@ func (m *SaleItemMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *SaleItemMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(saleitem.FieldSoldOutAt) {
+		fields = append(fields, saleitem.FieldSoldOutAt)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -5028,6 +7307,11 @@ func (m *SaleItemMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *SaleItemMutation) ClearField(name string) error {
+	switch name {
+	case saleitem.FieldSoldOutAt:
+		m.ClearSoldOutAt()
+		return nil
+	}
 	return fmt.Errorf("unknown SaleItem nullable field %s", name)
 }
 
@@ -5064,6 +7348,9 @@ func (m *SaleItemMutation) ResetField(name string) error {
 		return nil
 	case saleitem.FieldRevision:
 		m.ResetRevision()
+		return nil
+	case saleitem.FieldSoldOutAt:
+		m.ResetSoldOutAt()
 		return nil
 	}
 	return fmt.Errorf("unknown SaleItem field %s", name)
@@ -5115,6 +7402,828 @@ func (m *SaleItemMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *SaleItemMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown SaleItem edge %s", name)
+}
+
+// SaleLogMutation represents an operation that mutates the SaleLog nodes in the graph.
+type SaleLogMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	sale_id       *uuid.UUID
+	actor_id      *uuid.UUID
+	act           *string
+	from_status   *string
+	to_status     *string
+	revision      *int64
+	addrevision   *int64
+	note          *string
+	details       *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*SaleLog, error)
+	predicates    []predicate.SaleLog
+}
+
+var _ ent.Mutation = (*SaleLogMutation)(nil)
+
+// salelogOption allows management of the mutation configuration using functional options.
+type salelogOption func(*SaleLogMutation)
+
+// newSaleLogMutation creates new mutation for the SaleLog entity.
+func newSaleLogMutation(c config, op Op, opts ...salelogOption) *SaleLogMutation {
+	m := &SaleLogMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeSaleLog,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withSaleLogID sets the ID field of the mutation.
+func withSaleLogID(id uuid.UUID) salelogOption {
+	return func(m *SaleLogMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *SaleLog
+		)
+		m.oldValue = func(ctx context.Context) (*SaleLog, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().SaleLog.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withSaleLog sets the old SaleLog of the mutation.
+func withSaleLog(node *SaleLog) salelogOption {
+	return func(m *SaleLogMutation) {
+		m.oldValue = func(context.Context) (*SaleLog, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m SaleLogMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m SaleLogMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of SaleLog entities.
+func (m *SaleLogMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *SaleLogMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *SaleLogMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().SaleLog.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetSaleID sets the "sale_id" field.
+func (m *SaleLogMutation) SetSaleID(u uuid.UUID) {
+	m.sale_id = &u
+}
+
+// SaleID returns the value of the "sale_id" field in the mutation.
+func (m *SaleLogMutation) SaleID() (r uuid.UUID, exists bool) {
+	v := m.sale_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSaleID returns the old "sale_id" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldSaleID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSaleID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSaleID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSaleID: %w", err)
+	}
+	return oldValue.SaleID, nil
+}
+
+// ResetSaleID resets all changes to the "sale_id" field.
+func (m *SaleLogMutation) ResetSaleID() {
+	m.sale_id = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *SaleLogMutation) SetActorID(u uuid.UUID) {
+	m.actor_id = &u
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *SaleLogMutation) ActorID() (r uuid.UUID, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldActorID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// ClearActorID clears the value of the "actor_id" field.
+func (m *SaleLogMutation) ClearActorID() {
+	m.actor_id = nil
+	m.clearedFields[salelog.FieldActorID] = struct{}{}
+}
+
+// ActorIDCleared returns if the "actor_id" field was cleared in this mutation.
+func (m *SaleLogMutation) ActorIDCleared() bool {
+	_, ok := m.clearedFields[salelog.FieldActorID]
+	return ok
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *SaleLogMutation) ResetActorID() {
+	m.actor_id = nil
+	delete(m.clearedFields, salelog.FieldActorID)
+}
+
+// SetAct sets the "act" field.
+func (m *SaleLogMutation) SetAct(s string) {
+	m.act = &s
+}
+
+// Act returns the value of the "act" field in the mutation.
+func (m *SaleLogMutation) Act() (r string, exists bool) {
+	v := m.act
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAct returns the old "act" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldAct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAct: %w", err)
+	}
+	return oldValue.Act, nil
+}
+
+// ResetAct resets all changes to the "act" field.
+func (m *SaleLogMutation) ResetAct() {
+	m.act = nil
+}
+
+// SetFromStatus sets the "from_status" field.
+func (m *SaleLogMutation) SetFromStatus(s string) {
+	m.from_status = &s
+}
+
+// FromStatus returns the value of the "from_status" field in the mutation.
+func (m *SaleLogMutation) FromStatus() (r string, exists bool) {
+	v := m.from_status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFromStatus returns the old "from_status" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldFromStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFromStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFromStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFromStatus: %w", err)
+	}
+	return oldValue.FromStatus, nil
+}
+
+// ResetFromStatus resets all changes to the "from_status" field.
+func (m *SaleLogMutation) ResetFromStatus() {
+	m.from_status = nil
+}
+
+// SetToStatus sets the "to_status" field.
+func (m *SaleLogMutation) SetToStatus(s string) {
+	m.to_status = &s
+}
+
+// ToStatus returns the value of the "to_status" field in the mutation.
+func (m *SaleLogMutation) ToStatus() (r string, exists bool) {
+	v := m.to_status
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldToStatus returns the old "to_status" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldToStatus(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldToStatus is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldToStatus requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldToStatus: %w", err)
+	}
+	return oldValue.ToStatus, nil
+}
+
+// ResetToStatus resets all changes to the "to_status" field.
+func (m *SaleLogMutation) ResetToStatus() {
+	m.to_status = nil
+}
+
+// SetRevision sets the "revision" field.
+func (m *SaleLogMutation) SetRevision(i int64) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *SaleLogMutation) Revision() (r int64, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldRevision(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *SaleLogMutation) AddRevision(i int64) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *SaleLogMutation) AddedRevision() (r int64, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *SaleLogMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetNote sets the "note" field.
+func (m *SaleLogMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *SaleLogMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *SaleLogMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetDetails sets the "details" field.
+func (m *SaleLogMutation) SetDetails(s string) {
+	m.details = &s
+}
+
+// Details returns the value of the "details" field in the mutation.
+func (m *SaleLogMutation) Details() (r string, exists bool) {
+	v := m.details
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDetails returns the old "details" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldDetails(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDetails is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDetails requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDetails: %w", err)
+	}
+	return oldValue.Details, nil
+}
+
+// ResetDetails resets all changes to the "details" field.
+func (m *SaleLogMutation) ResetDetails() {
+	m.details = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *SaleLogMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *SaleLogMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the SaleLog entity.
+// If the SaleLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleLogMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *SaleLogMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the SaleLogMutation builder.
+func (m *SaleLogMutation) Where(ps ...predicate.SaleLog) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the SaleLogMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *SaleLogMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.SaleLog, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *SaleLogMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *SaleLogMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (SaleLog).
+func (m *SaleLogMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *SaleLogMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.sale_id != nil {
+		fields = append(fields, salelog.FieldSaleID)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, salelog.FieldActorID)
+	}
+	if m.act != nil {
+		fields = append(fields, salelog.FieldAct)
+	}
+	if m.from_status != nil {
+		fields = append(fields, salelog.FieldFromStatus)
+	}
+	if m.to_status != nil {
+		fields = append(fields, salelog.FieldToStatus)
+	}
+	if m.revision != nil {
+		fields = append(fields, salelog.FieldRevision)
+	}
+	if m.note != nil {
+		fields = append(fields, salelog.FieldNote)
+	}
+	if m.details != nil {
+		fields = append(fields, salelog.FieldDetails)
+	}
+	if m.created_at != nil {
+		fields = append(fields, salelog.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *SaleLogMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case salelog.FieldSaleID:
+		return m.SaleID()
+	case salelog.FieldActorID:
+		return m.ActorID()
+	case salelog.FieldAct:
+		return m.Act()
+	case salelog.FieldFromStatus:
+		return m.FromStatus()
+	case salelog.FieldToStatus:
+		return m.ToStatus()
+	case salelog.FieldRevision:
+		return m.Revision()
+	case salelog.FieldNote:
+		return m.Note()
+	case salelog.FieldDetails:
+		return m.Details()
+	case salelog.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *SaleLogMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case salelog.FieldSaleID:
+		return m.OldSaleID(ctx)
+	case salelog.FieldActorID:
+		return m.OldActorID(ctx)
+	case salelog.FieldAct:
+		return m.OldAct(ctx)
+	case salelog.FieldFromStatus:
+		return m.OldFromStatus(ctx)
+	case salelog.FieldToStatus:
+		return m.OldToStatus(ctx)
+	case salelog.FieldRevision:
+		return m.OldRevision(ctx)
+	case salelog.FieldNote:
+		return m.OldNote(ctx)
+	case salelog.FieldDetails:
+		return m.OldDetails(ctx)
+	case salelog.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown SaleLog field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleLogMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case salelog.FieldSaleID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSaleID(v)
+		return nil
+	case salelog.FieldActorID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case salelog.FieldAct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAct(v)
+		return nil
+	case salelog.FieldFromStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFromStatus(v)
+		return nil
+	case salelog.FieldToStatus:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetToStatus(v)
+		return nil
+	case salelog.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case salelog.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case salelog.FieldDetails:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDetails(v)
+		return nil
+	case salelog.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SaleLog field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *SaleLogMutation) AddedFields() []string {
+	var fields []string
+	if m.addrevision != nil {
+		fields = append(fields, salelog.FieldRevision)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *SaleLogMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case salelog.FieldRevision:
+		return m.AddedRevision()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *SaleLogMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case salelog.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
+	}
+	return fmt.Errorf("unknown SaleLog numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *SaleLogMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(salelog.FieldActorID) {
+		fields = append(fields, salelog.FieldActorID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *SaleLogMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *SaleLogMutation) ClearField(name string) error {
+	switch name {
+	case salelog.FieldActorID:
+		m.ClearActorID()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleLog nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *SaleLogMutation) ResetField(name string) error {
+	switch name {
+	case salelog.FieldSaleID:
+		m.ResetSaleID()
+		return nil
+	case salelog.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case salelog.FieldAct:
+		m.ResetAct()
+		return nil
+	case salelog.FieldFromStatus:
+		m.ResetFromStatus()
+		return nil
+	case salelog.FieldToStatus:
+		m.ResetToStatus()
+		return nil
+	case salelog.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case salelog.FieldNote:
+		m.ResetNote()
+		return nil
+	case salelog.FieldDetails:
+		m.ResetDetails()
+		return nil
+	case salelog.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown SaleLog field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *SaleLogMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *SaleLogMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *SaleLogMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *SaleLogMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *SaleLogMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *SaleLogMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *SaleLogMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown SaleLog unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *SaleLogMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown SaleLog edge %s", name)
 }
 
 // SessionMutation represents an operation that mutates the Session nodes in the graph.

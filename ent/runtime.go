@@ -4,10 +4,12 @@ package ent
 
 import (
 	"seckill/ent/goods"
+	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/ent/salelog"
 	"seckill/ent/schema"
 	"seckill/ent/session"
 	"seckill/ent/user"
@@ -49,6 +51,22 @@ func init() {
 			return nil
 		}
 	}()
+	// goodsDescRevision is the schema descriptor for revision field.
+	goodsDescRevision := goodsFields[6].Descriptor()
+	// goods.DefaultRevision holds the default value on creation for the revision field.
+	goods.DefaultRevision = goodsDescRevision.Default.(int64)
+	interventionFields := schema.Intervention{}.Fields()
+	_ = interventionFields
+	// interventionDescNote is the schema descriptor for note field.
+	interventionDescNote := interventionFields[7].Descriptor()
+	// intervention.NoteValidator is a validator for the "note" field. It is called by the builders before save.
+	intervention.NoteValidator = interventionDescNote.Validators[0].(func(string) error)
+	// interventionDescDecision is the schema descriptor for decision field.
+	interventionDescDecision := interventionFields[11].Descriptor()
+	// intervention.DefaultDecision holds the default value on creation for the decision field.
+	intervention.DefaultDecision = interventionDescDecision.Default.(string)
+	// intervention.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
+	intervention.DecisionValidator = interventionDescDecision.Validators[0].(func(string) error)
 	orderFields := schema.Order{}.Fields()
 	_ = orderFields
 	// orderDescNumber is the schema descriptor for number field.
@@ -133,6 +151,44 @@ func init() {
 	saleDescRevision := saleFields[12].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
+	// saleDescNotice is the schema descriptor for notice field.
+	saleDescNotice := saleFields[15].Descriptor()
+	// sale.DefaultNotice holds the default value on creation for the notice field.
+	sale.DefaultNotice = saleDescNotice.Default.(string)
+	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
+	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
+	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
+	saleDescCaptchaRequired := saleFields[17].Descriptor()
+	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
+	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
+	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
+	saleDescCaptchaKinds := saleFields[18].Descriptor()
+	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
+	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
+	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
+	saleDescPermitPerMille := saleFields[19].Descriptor()
+	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
+	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
+	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
+	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
+	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
+	saleDescInflowPerSecond := saleFields[20].Descriptor()
+	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
+	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
+	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
+	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
+	// saleDescLimitBurst is the schema descriptor for limit_burst field.
+	saleDescLimitBurst := saleFields[21].Descriptor()
+	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
+	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
+	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
+	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
+	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
+	saleDescLimitPerSecond := saleFields[22].Descriptor()
+	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
+	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
+	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
+	sale.LimitPerSecondValidator = saleDescLimitPerSecond.Validators[0].(func(float64) error)
 	saleitemFields := schema.SaleItem{}.Fields()
 	_ = saleitemFields
 	// saleitemDescPosition is the schema descriptor for position field.
@@ -173,6 +229,30 @@ func init() {
 	saleitemDescRevision := saleitemFields[10].Descriptor()
 	// saleitem.DefaultRevision holds the default value on creation for the revision field.
 	saleitem.DefaultRevision = saleitemDescRevision.Default.(int64)
+	salelogFields := schema.SaleLog{}.Fields()
+	_ = salelogFields
+	// salelogDescAct is the schema descriptor for act field.
+	salelogDescAct := salelogFields[3].Descriptor()
+	// salelog.ActValidator is a validator for the "act" field. It is called by the builders before save.
+	salelog.ActValidator = salelogDescAct.Validators[0].(func(string) error)
+	// salelogDescFromStatus is the schema descriptor for from_status field.
+	salelogDescFromStatus := salelogFields[4].Descriptor()
+	// salelog.FromStatusValidator is a validator for the "from_status" field. It is called by the builders before save.
+	salelog.FromStatusValidator = salelogDescFromStatus.Validators[0].(func(string) error)
+	// salelogDescToStatus is the schema descriptor for to_status field.
+	salelogDescToStatus := salelogFields[5].Descriptor()
+	// salelog.ToStatusValidator is a validator for the "to_status" field. It is called by the builders before save.
+	salelog.ToStatusValidator = salelogDescToStatus.Validators[0].(func(string) error)
+	// salelogDescNote is the schema descriptor for note field.
+	salelogDescNote := salelogFields[7].Descriptor()
+	// salelog.DefaultNote holds the default value on creation for the note field.
+	salelog.DefaultNote = salelogDescNote.Default.(string)
+	// salelog.NoteValidator is a validator for the "note" field. It is called by the builders before save.
+	salelog.NoteValidator = salelogDescNote.Validators[0].(func(string) error)
+	// salelogDescDetails is the schema descriptor for details field.
+	salelogDescDetails := salelogFields[8].Descriptor()
+	// salelog.DefaultDetails holds the default value on creation for the details field.
+	salelog.DefaultDetails = salelogDescDetails.Default.(string)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
 	// sessionDescGeneration is the schema descriptor for generation field.

@@ -45,8 +45,24 @@ type Sale struct {
 	// CreatedBy holds the value of the "created_by" field.
 	CreatedBy *uuid.UUID `json:"created_by,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
-	CreatedAt    time.Time `json:"created_at,omitempty"`
-	selectValues sql.SelectValues
+	CreatedAt time.Time `json:"created_at,omitempty"`
+	// why the sale is held or over, for buyers
+	Notice string `json:"notice,omitempty"`
+	// when the last order had ended and the gate left Redis
+	SettledAt *time.Time `json:"settled_at,omitempty"`
+	// CaptchaRequired holds the value of the "captcha_required" field.
+	CaptchaRequired bool `json:"captcha_required,omitempty"`
+	// comma separated; empty = every kind
+	CaptchaKinds string `json:"captcha_kinds,omitempty"`
+	// unused paths at a time per thousand units left; 0 = any number
+	PermitPerMille int `json:"permit_per_mille,omitempty"`
+	// buyers let past the waiting room; 0 = no bound
+	InflowPerSecond int `json:"inflow_per_second,omitempty"`
+	// tries of one person at once; 0 = the product's default
+	LimitBurst int `json:"limit_burst,omitempty"`
+	// tries given back; with limit_burst
+	LimitPerSecond float64 `json:"limit_per_second,omitempty"`
+	selectValues   sql.SelectValues
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -56,13 +72,15 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case sale.FieldCreatedBy:
 			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
-		case sale.FieldHideExactStock:
+		case sale.FieldHideExactStock, sale.FieldCaptchaRequired:
 			values[i] = new(sql.NullBool)
-		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldEpoch, sale.FieldRevision:
+		case sale.FieldLimitPerSecond:
+			values[i] = new(sql.NullFloat64)
+		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
-		case sale.FieldSlug, sale.FieldTitle, sale.FieldRules, sale.FieldStatus:
+		case sale.FieldSlug, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
-		case sale.FieldStartsAt, sale.FieldEndsAt, sale.FieldPreheatAt, sale.FieldCreatedAt:
+		case sale.FieldStartsAt, sale.FieldEndsAt, sale.FieldPreheatAt, sale.FieldCreatedAt, sale.FieldSettledAt:
 			values[i] = new(sql.NullTime)
 		case sale.FieldID:
 			values[i] = new(uuid.UUID)
@@ -172,6 +190,55 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
 			}
+		case sale.FieldNotice:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field notice", values[i])
+			} else if value.Valid {
+				_m.Notice = value.String
+			}
+		case sale.FieldSettledAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field settled_at", values[i])
+			} else if value.Valid {
+				_m.SettledAt = new(time.Time)
+				*_m.SettledAt = value.Time
+			}
+		case sale.FieldCaptchaRequired:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field captcha_required", values[i])
+			} else if value.Valid {
+				_m.CaptchaRequired = value.Bool
+			}
+		case sale.FieldCaptchaKinds:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field captcha_kinds", values[i])
+			} else if value.Valid {
+				_m.CaptchaKinds = value.String
+			}
+		case sale.FieldPermitPerMille:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field permit_per_mille", values[i])
+			} else if value.Valid {
+				_m.PermitPerMille = int(value.Int64)
+			}
+		case sale.FieldInflowPerSecond:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field inflow_per_second", values[i])
+			} else if value.Valid {
+				_m.InflowPerSecond = int(value.Int64)
+			}
+		case sale.FieldLimitBurst:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field limit_burst", values[i])
+			} else if value.Valid {
+				_m.LimitBurst = int(value.Int64)
+			}
+		case sale.FieldLimitPerSecond:
+			if value, ok := values[i].(*sql.NullFloat64); !ok {
+				return fmt.Errorf("unexpected type %T for field limit_per_second", values[i])
+			} else if value.Valid {
+				_m.LimitPerSecond = value.Float64
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -251,6 +318,32 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	builder.WriteString("notice=")
+	builder.WriteString(_m.Notice)
+	builder.WriteString(", ")
+	if v := _m.SettledAt; v != nil {
+		builder.WriteString("settled_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("captcha_required=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CaptchaRequired))
+	builder.WriteString(", ")
+	builder.WriteString("captcha_kinds=")
+	builder.WriteString(_m.CaptchaKinds)
+	builder.WriteString(", ")
+	builder.WriteString("permit_per_mille=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PermitPerMille))
+	builder.WriteString(", ")
+	builder.WriteString("inflow_per_second=")
+	builder.WriteString(fmt.Sprintf("%v", _m.InflowPerSecond))
+	builder.WriteString(", ")
+	builder.WriteString("limit_burst=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LimitBurst))
+	builder.WriteString(", ")
+	builder.WriteString("limit_per_second=")
+	builder.WriteString(fmt.Sprintf("%v", _m.LimitPerSecond))
 	builder.WriteByte(')')
 	return builder.String()
 }

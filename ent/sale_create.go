@@ -156,6 +156,118 @@ func (_c *SaleCreate) SetCreatedAt(v time.Time) *SaleCreate {
 	return _c
 }
 
+// SetNotice sets the "notice" field.
+func (_c *SaleCreate) SetNotice(v string) *SaleCreate {
+	_c.mutation.SetNotice(v)
+	return _c
+}
+
+// SetNillableNotice sets the "notice" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableNotice(v *string) *SaleCreate {
+	if v != nil {
+		_c.SetNotice(*v)
+	}
+	return _c
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (_c *SaleCreate) SetSettledAt(v time.Time) *SaleCreate {
+	_c.mutation.SetSettledAt(v)
+	return _c
+}
+
+// SetNillableSettledAt sets the "settled_at" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableSettledAt(v *time.Time) *SaleCreate {
+	if v != nil {
+		_c.SetSettledAt(*v)
+	}
+	return _c
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (_c *SaleCreate) SetCaptchaRequired(v bool) *SaleCreate {
+	_c.mutation.SetCaptchaRequired(v)
+	return _c
+}
+
+// SetNillableCaptchaRequired sets the "captcha_required" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableCaptchaRequired(v *bool) *SaleCreate {
+	if v != nil {
+		_c.SetCaptchaRequired(*v)
+	}
+	return _c
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (_c *SaleCreate) SetCaptchaKinds(v string) *SaleCreate {
+	_c.mutation.SetCaptchaKinds(v)
+	return _c
+}
+
+// SetNillableCaptchaKinds sets the "captcha_kinds" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableCaptchaKinds(v *string) *SaleCreate {
+	if v != nil {
+		_c.SetCaptchaKinds(*v)
+	}
+	return _c
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (_c *SaleCreate) SetPermitPerMille(v int) *SaleCreate {
+	_c.mutation.SetPermitPerMille(v)
+	return _c
+}
+
+// SetNillablePermitPerMille sets the "permit_per_mille" field if the given value is not nil.
+func (_c *SaleCreate) SetNillablePermitPerMille(v *int) *SaleCreate {
+	if v != nil {
+		_c.SetPermitPerMille(*v)
+	}
+	return _c
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (_c *SaleCreate) SetInflowPerSecond(v int) *SaleCreate {
+	_c.mutation.SetInflowPerSecond(v)
+	return _c
+}
+
+// SetNillableInflowPerSecond sets the "inflow_per_second" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableInflowPerSecond(v *int) *SaleCreate {
+	if v != nil {
+		_c.SetInflowPerSecond(*v)
+	}
+	return _c
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (_c *SaleCreate) SetLimitBurst(v int) *SaleCreate {
+	_c.mutation.SetLimitBurst(v)
+	return _c
+}
+
+// SetNillableLimitBurst sets the "limit_burst" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableLimitBurst(v *int) *SaleCreate {
+	if v != nil {
+		_c.SetLimitBurst(*v)
+	}
+	return _c
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (_c *SaleCreate) SetLimitPerSecond(v float64) *SaleCreate {
+	_c.mutation.SetLimitPerSecond(v)
+	return _c
+}
+
+// SetNillableLimitPerSecond sets the "limit_per_second" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableLimitPerSecond(v *float64) *SaleCreate {
+	if v != nil {
+		_c.SetLimitPerSecond(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *SaleCreate) SetID(v uuid.UUID) *SaleCreate {
 	_c.mutation.SetID(v)
@@ -216,6 +328,34 @@ func (_c *SaleCreate) defaults() {
 	if _, ok := _c.mutation.Revision(); !ok {
 		v := sale.DefaultRevision
 		_c.mutation.SetRevision(v)
+	}
+	if _, ok := _c.mutation.Notice(); !ok {
+		v := sale.DefaultNotice
+		_c.mutation.SetNotice(v)
+	}
+	if _, ok := _c.mutation.CaptchaRequired(); !ok {
+		v := sale.DefaultCaptchaRequired
+		_c.mutation.SetCaptchaRequired(v)
+	}
+	if _, ok := _c.mutation.CaptchaKinds(); !ok {
+		v := sale.DefaultCaptchaKinds
+		_c.mutation.SetCaptchaKinds(v)
+	}
+	if _, ok := _c.mutation.PermitPerMille(); !ok {
+		v := sale.DefaultPermitPerMille
+		_c.mutation.SetPermitPerMille(v)
+	}
+	if _, ok := _c.mutation.InflowPerSecond(); !ok {
+		v := sale.DefaultInflowPerSecond
+		_c.mutation.SetInflowPerSecond(v)
+	}
+	if _, ok := _c.mutation.LimitBurst(); !ok {
+		v := sale.DefaultLimitBurst
+		_c.mutation.SetLimitBurst(v)
+	}
+	if _, ok := _c.mutation.LimitPerSecond(); !ok {
+		v := sale.DefaultLimitPerSecond
+		_c.mutation.SetLimitPerSecond(v)
 	}
 }
 
@@ -284,6 +424,52 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "Sale.created_at"`)}
+	}
+	if _, ok := _c.mutation.Notice(); !ok {
+		return &ValidationError{Name: "notice", err: errors.New(`ent: missing required field "Sale.notice"`)}
+	}
+	if v, ok := _c.mutation.Notice(); ok {
+		if err := sale.NoticeValidator(v); err != nil {
+			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.CaptchaRequired(); !ok {
+		return &ValidationError{Name: "captcha_required", err: errors.New(`ent: missing required field "Sale.captcha_required"`)}
+	}
+	if _, ok := _c.mutation.CaptchaKinds(); !ok {
+		return &ValidationError{Name: "captcha_kinds", err: errors.New(`ent: missing required field "Sale.captcha_kinds"`)}
+	}
+	if _, ok := _c.mutation.PermitPerMille(); !ok {
+		return &ValidationError{Name: "permit_per_mille", err: errors.New(`ent: missing required field "Sale.permit_per_mille"`)}
+	}
+	if v, ok := _c.mutation.PermitPerMille(); ok {
+		if err := sale.PermitPerMilleValidator(v); err != nil {
+			return &ValidationError{Name: "permit_per_mille", err: fmt.Errorf(`ent: validator failed for field "Sale.permit_per_mille": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.InflowPerSecond(); !ok {
+		return &ValidationError{Name: "inflow_per_second", err: errors.New(`ent: missing required field "Sale.inflow_per_second"`)}
+	}
+	if v, ok := _c.mutation.InflowPerSecond(); ok {
+		if err := sale.InflowPerSecondValidator(v); err != nil {
+			return &ValidationError{Name: "inflow_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.inflow_per_second": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.LimitBurst(); !ok {
+		return &ValidationError{Name: "limit_burst", err: errors.New(`ent: missing required field "Sale.limit_burst"`)}
+	}
+	if v, ok := _c.mutation.LimitBurst(); ok {
+		if err := sale.LimitBurstValidator(v); err != nil {
+			return &ValidationError{Name: "limit_burst", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_burst": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.LimitPerSecond(); !ok {
+		return &ValidationError{Name: "limit_per_second", err: errors.New(`ent: missing required field "Sale.limit_per_second"`)}
+	}
+	if v, ok := _c.mutation.LimitPerSecond(); ok {
+		if err := sale.LimitPerSecondValidator(v); err != nil {
+			return &ValidationError{Name: "limit_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_per_second": %w`, err)}
+		}
 	}
 	return nil
 }
@@ -376,6 +562,38 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(sale.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.Notice(); ok {
+		_spec.SetField(sale.FieldNotice, field.TypeString, value)
+		_node.Notice = value
+	}
+	if value, ok := _c.mutation.SettledAt(); ok {
+		_spec.SetField(sale.FieldSettledAt, field.TypeTime, value)
+		_node.SettledAt = &value
+	}
+	if value, ok := _c.mutation.CaptchaRequired(); ok {
+		_spec.SetField(sale.FieldCaptchaRequired, field.TypeBool, value)
+		_node.CaptchaRequired = value
+	}
+	if value, ok := _c.mutation.CaptchaKinds(); ok {
+		_spec.SetField(sale.FieldCaptchaKinds, field.TypeString, value)
+		_node.CaptchaKinds = value
+	}
+	if value, ok := _c.mutation.PermitPerMille(); ok {
+		_spec.SetField(sale.FieldPermitPerMille, field.TypeInt, value)
+		_node.PermitPerMille = value
+	}
+	if value, ok := _c.mutation.InflowPerSecond(); ok {
+		_spec.SetField(sale.FieldInflowPerSecond, field.TypeInt, value)
+		_node.InflowPerSecond = value
+	}
+	if value, ok := _c.mutation.LimitBurst(); ok {
+		_spec.SetField(sale.FieldLimitBurst, field.TypeInt, value)
+		_node.LimitBurst = value
+	}
+	if value, ok := _c.mutation.LimitPerSecond(); ok {
+		_spec.SetField(sale.FieldLimitPerSecond, field.TypeFloat64, value)
+		_node.LimitPerSecond = value
 	}
 	return _node, _spec
 }
@@ -624,6 +842,132 @@ func (u *SaleUpsert) SetCreatedAt(v time.Time) *SaleUpsert {
 // UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
 func (u *SaleUpsert) UpdateCreatedAt() *SaleUpsert {
 	u.SetExcluded(sale.FieldCreatedAt)
+	return u
+}
+
+// SetNotice sets the "notice" field.
+func (u *SaleUpsert) SetNotice(v string) *SaleUpsert {
+	u.Set(sale.FieldNotice, v)
+	return u
+}
+
+// UpdateNotice sets the "notice" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateNotice() *SaleUpsert {
+	u.SetExcluded(sale.FieldNotice)
+	return u
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (u *SaleUpsert) SetSettledAt(v time.Time) *SaleUpsert {
+	u.Set(sale.FieldSettledAt, v)
+	return u
+}
+
+// UpdateSettledAt sets the "settled_at" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateSettledAt() *SaleUpsert {
+	u.SetExcluded(sale.FieldSettledAt)
+	return u
+}
+
+// ClearSettledAt clears the value of the "settled_at" field.
+func (u *SaleUpsert) ClearSettledAt() *SaleUpsert {
+	u.SetNull(sale.FieldSettledAt)
+	return u
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (u *SaleUpsert) SetCaptchaRequired(v bool) *SaleUpsert {
+	u.Set(sale.FieldCaptchaRequired, v)
+	return u
+}
+
+// UpdateCaptchaRequired sets the "captcha_required" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateCaptchaRequired() *SaleUpsert {
+	u.SetExcluded(sale.FieldCaptchaRequired)
+	return u
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (u *SaleUpsert) SetCaptchaKinds(v string) *SaleUpsert {
+	u.Set(sale.FieldCaptchaKinds, v)
+	return u
+}
+
+// UpdateCaptchaKinds sets the "captcha_kinds" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateCaptchaKinds() *SaleUpsert {
+	u.SetExcluded(sale.FieldCaptchaKinds)
+	return u
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (u *SaleUpsert) SetPermitPerMille(v int) *SaleUpsert {
+	u.Set(sale.FieldPermitPerMille, v)
+	return u
+}
+
+// UpdatePermitPerMille sets the "permit_per_mille" field to the value that was provided on create.
+func (u *SaleUpsert) UpdatePermitPerMille() *SaleUpsert {
+	u.SetExcluded(sale.FieldPermitPerMille)
+	return u
+}
+
+// AddPermitPerMille adds v to the "permit_per_mille" field.
+func (u *SaleUpsert) AddPermitPerMille(v int) *SaleUpsert {
+	u.Add(sale.FieldPermitPerMille, v)
+	return u
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (u *SaleUpsert) SetInflowPerSecond(v int) *SaleUpsert {
+	u.Set(sale.FieldInflowPerSecond, v)
+	return u
+}
+
+// UpdateInflowPerSecond sets the "inflow_per_second" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateInflowPerSecond() *SaleUpsert {
+	u.SetExcluded(sale.FieldInflowPerSecond)
+	return u
+}
+
+// AddInflowPerSecond adds v to the "inflow_per_second" field.
+func (u *SaleUpsert) AddInflowPerSecond(v int) *SaleUpsert {
+	u.Add(sale.FieldInflowPerSecond, v)
+	return u
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (u *SaleUpsert) SetLimitBurst(v int) *SaleUpsert {
+	u.Set(sale.FieldLimitBurst, v)
+	return u
+}
+
+// UpdateLimitBurst sets the "limit_burst" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateLimitBurst() *SaleUpsert {
+	u.SetExcluded(sale.FieldLimitBurst)
+	return u
+}
+
+// AddLimitBurst adds v to the "limit_burst" field.
+func (u *SaleUpsert) AddLimitBurst(v int) *SaleUpsert {
+	u.Add(sale.FieldLimitBurst, v)
+	return u
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (u *SaleUpsert) SetLimitPerSecond(v float64) *SaleUpsert {
+	u.Set(sale.FieldLimitPerSecond, v)
+	return u
+}
+
+// UpdateLimitPerSecond sets the "limit_per_second" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateLimitPerSecond() *SaleUpsert {
+	u.SetExcluded(sale.FieldLimitPerSecond)
+	return u
+}
+
+// AddLimitPerSecond adds v to the "limit_per_second" field.
+func (u *SaleUpsert) AddLimitPerSecond(v float64) *SaleUpsert {
+	u.Add(sale.FieldLimitPerSecond, v)
 	return u
 }
 
@@ -903,6 +1247,153 @@ func (u *SaleUpsertOne) SetCreatedAt(v time.Time) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateCreatedAt() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateCreatedAt()
+	})
+}
+
+// SetNotice sets the "notice" field.
+func (u *SaleUpsertOne) SetNotice(v string) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetNotice(v)
+	})
+}
+
+// UpdateNotice sets the "notice" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateNotice() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateNotice()
+	})
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (u *SaleUpsertOne) SetSettledAt(v time.Time) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetSettledAt(v)
+	})
+}
+
+// UpdateSettledAt sets the "settled_at" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateSettledAt() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateSettledAt()
+	})
+}
+
+// ClearSettledAt clears the value of the "settled_at" field.
+func (u *SaleUpsertOne) ClearSettledAt() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.ClearSettledAt()
+	})
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (u *SaleUpsertOne) SetCaptchaRequired(v bool) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetCaptchaRequired(v)
+	})
+}
+
+// UpdateCaptchaRequired sets the "captcha_required" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateCaptchaRequired() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateCaptchaRequired()
+	})
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (u *SaleUpsertOne) SetCaptchaKinds(v string) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetCaptchaKinds(v)
+	})
+}
+
+// UpdateCaptchaKinds sets the "captcha_kinds" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateCaptchaKinds() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateCaptchaKinds()
+	})
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (u *SaleUpsertOne) SetPermitPerMille(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetPermitPerMille(v)
+	})
+}
+
+// AddPermitPerMille adds v to the "permit_per_mille" field.
+func (u *SaleUpsertOne) AddPermitPerMille(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddPermitPerMille(v)
+	})
+}
+
+// UpdatePermitPerMille sets the "permit_per_mille" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdatePermitPerMille() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdatePermitPerMille()
+	})
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (u *SaleUpsertOne) SetInflowPerSecond(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetInflowPerSecond(v)
+	})
+}
+
+// AddInflowPerSecond adds v to the "inflow_per_second" field.
+func (u *SaleUpsertOne) AddInflowPerSecond(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddInflowPerSecond(v)
+	})
+}
+
+// UpdateInflowPerSecond sets the "inflow_per_second" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateInflowPerSecond() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateInflowPerSecond()
+	})
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (u *SaleUpsertOne) SetLimitBurst(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetLimitBurst(v)
+	})
+}
+
+// AddLimitBurst adds v to the "limit_burst" field.
+func (u *SaleUpsertOne) AddLimitBurst(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddLimitBurst(v)
+	})
+}
+
+// UpdateLimitBurst sets the "limit_burst" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateLimitBurst() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateLimitBurst()
+	})
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (u *SaleUpsertOne) SetLimitPerSecond(v float64) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetLimitPerSecond(v)
+	})
+}
+
+// AddLimitPerSecond adds v to the "limit_per_second" field.
+func (u *SaleUpsertOne) AddLimitPerSecond(v float64) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddLimitPerSecond(v)
+	})
+}
+
+// UpdateLimitPerSecond sets the "limit_per_second" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateLimitPerSecond() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateLimitPerSecond()
 	})
 }
 
@@ -1349,6 +1840,153 @@ func (u *SaleUpsertBulk) SetCreatedAt(v time.Time) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateCreatedAt() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateCreatedAt()
+	})
+}
+
+// SetNotice sets the "notice" field.
+func (u *SaleUpsertBulk) SetNotice(v string) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetNotice(v)
+	})
+}
+
+// UpdateNotice sets the "notice" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateNotice() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateNotice()
+	})
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (u *SaleUpsertBulk) SetSettledAt(v time.Time) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetSettledAt(v)
+	})
+}
+
+// UpdateSettledAt sets the "settled_at" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateSettledAt() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateSettledAt()
+	})
+}
+
+// ClearSettledAt clears the value of the "settled_at" field.
+func (u *SaleUpsertBulk) ClearSettledAt() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.ClearSettledAt()
+	})
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (u *SaleUpsertBulk) SetCaptchaRequired(v bool) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetCaptchaRequired(v)
+	})
+}
+
+// UpdateCaptchaRequired sets the "captcha_required" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateCaptchaRequired() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateCaptchaRequired()
+	})
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (u *SaleUpsertBulk) SetCaptchaKinds(v string) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetCaptchaKinds(v)
+	})
+}
+
+// UpdateCaptchaKinds sets the "captcha_kinds" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateCaptchaKinds() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateCaptchaKinds()
+	})
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (u *SaleUpsertBulk) SetPermitPerMille(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetPermitPerMille(v)
+	})
+}
+
+// AddPermitPerMille adds v to the "permit_per_mille" field.
+func (u *SaleUpsertBulk) AddPermitPerMille(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddPermitPerMille(v)
+	})
+}
+
+// UpdatePermitPerMille sets the "permit_per_mille" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdatePermitPerMille() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdatePermitPerMille()
+	})
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (u *SaleUpsertBulk) SetInflowPerSecond(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetInflowPerSecond(v)
+	})
+}
+
+// AddInflowPerSecond adds v to the "inflow_per_second" field.
+func (u *SaleUpsertBulk) AddInflowPerSecond(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddInflowPerSecond(v)
+	})
+}
+
+// UpdateInflowPerSecond sets the "inflow_per_second" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateInflowPerSecond() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateInflowPerSecond()
+	})
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (u *SaleUpsertBulk) SetLimitBurst(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetLimitBurst(v)
+	})
+}
+
+// AddLimitBurst adds v to the "limit_burst" field.
+func (u *SaleUpsertBulk) AddLimitBurst(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddLimitBurst(v)
+	})
+}
+
+// UpdateLimitBurst sets the "limit_burst" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateLimitBurst() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateLimitBurst()
+	})
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (u *SaleUpsertBulk) SetLimitPerSecond(v float64) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetLimitPerSecond(v)
+	})
+}
+
+// AddLimitPerSecond adds v to the "limit_per_second" field.
+func (u *SaleUpsertBulk) AddLimitPerSecond(v float64) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddLimitPerSecond(v)
+	})
+}
+
+// UpdateLimitPerSecond sets the "limit_per_second" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateLimitPerSecond() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateLimitPerSecond()
 	})
 }
 

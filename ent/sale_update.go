@@ -260,6 +260,152 @@ func (_u *SaleUpdate) SetNillableCreatedAt(v *time.Time) *SaleUpdate {
 	return _u
 }
 
+// SetNotice sets the "notice" field.
+func (_u *SaleUpdate) SetNotice(v string) *SaleUpdate {
+	_u.mutation.SetNotice(v)
+	return _u
+}
+
+// SetNillableNotice sets the "notice" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableNotice(v *string) *SaleUpdate {
+	if v != nil {
+		_u.SetNotice(*v)
+	}
+	return _u
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (_u *SaleUpdate) SetSettledAt(v time.Time) *SaleUpdate {
+	_u.mutation.SetSettledAt(v)
+	return _u
+}
+
+// SetNillableSettledAt sets the "settled_at" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableSettledAt(v *time.Time) *SaleUpdate {
+	if v != nil {
+		_u.SetSettledAt(*v)
+	}
+	return _u
+}
+
+// ClearSettledAt clears the value of the "settled_at" field.
+func (_u *SaleUpdate) ClearSettledAt() *SaleUpdate {
+	_u.mutation.ClearSettledAt()
+	return _u
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (_u *SaleUpdate) SetCaptchaRequired(v bool) *SaleUpdate {
+	_u.mutation.SetCaptchaRequired(v)
+	return _u
+}
+
+// SetNillableCaptchaRequired sets the "captcha_required" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableCaptchaRequired(v *bool) *SaleUpdate {
+	if v != nil {
+		_u.SetCaptchaRequired(*v)
+	}
+	return _u
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (_u *SaleUpdate) SetCaptchaKinds(v string) *SaleUpdate {
+	_u.mutation.SetCaptchaKinds(v)
+	return _u
+}
+
+// SetNillableCaptchaKinds sets the "captcha_kinds" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableCaptchaKinds(v *string) *SaleUpdate {
+	if v != nil {
+		_u.SetCaptchaKinds(*v)
+	}
+	return _u
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (_u *SaleUpdate) SetPermitPerMille(v int) *SaleUpdate {
+	_u.mutation.ResetPermitPerMille()
+	_u.mutation.SetPermitPerMille(v)
+	return _u
+}
+
+// SetNillablePermitPerMille sets the "permit_per_mille" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillablePermitPerMille(v *int) *SaleUpdate {
+	if v != nil {
+		_u.SetPermitPerMille(*v)
+	}
+	return _u
+}
+
+// AddPermitPerMille adds value to the "permit_per_mille" field.
+func (_u *SaleUpdate) AddPermitPerMille(v int) *SaleUpdate {
+	_u.mutation.AddPermitPerMille(v)
+	return _u
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (_u *SaleUpdate) SetInflowPerSecond(v int) *SaleUpdate {
+	_u.mutation.ResetInflowPerSecond()
+	_u.mutation.SetInflowPerSecond(v)
+	return _u
+}
+
+// SetNillableInflowPerSecond sets the "inflow_per_second" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableInflowPerSecond(v *int) *SaleUpdate {
+	if v != nil {
+		_u.SetInflowPerSecond(*v)
+	}
+	return _u
+}
+
+// AddInflowPerSecond adds value to the "inflow_per_second" field.
+func (_u *SaleUpdate) AddInflowPerSecond(v int) *SaleUpdate {
+	_u.mutation.AddInflowPerSecond(v)
+	return _u
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (_u *SaleUpdate) SetLimitBurst(v int) *SaleUpdate {
+	_u.mutation.ResetLimitBurst()
+	_u.mutation.SetLimitBurst(v)
+	return _u
+}
+
+// SetNillableLimitBurst sets the "limit_burst" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableLimitBurst(v *int) *SaleUpdate {
+	if v != nil {
+		_u.SetLimitBurst(*v)
+	}
+	return _u
+}
+
+// AddLimitBurst adds value to the "limit_burst" field.
+func (_u *SaleUpdate) AddLimitBurst(v int) *SaleUpdate {
+	_u.mutation.AddLimitBurst(v)
+	return _u
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (_u *SaleUpdate) SetLimitPerSecond(v float64) *SaleUpdate {
+	_u.mutation.ResetLimitPerSecond()
+	_u.mutation.SetLimitPerSecond(v)
+	return _u
+}
+
+// SetNillableLimitPerSecond sets the "limit_per_second" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableLimitPerSecond(v *float64) *SaleUpdate {
+	if v != nil {
+		_u.SetLimitPerSecond(*v)
+	}
+	return _u
+}
+
+// AddLimitPerSecond adds value to the "limit_per_second" field.
+func (_u *SaleUpdate) AddLimitPerSecond(v float64) *SaleUpdate {
+	_u.mutation.AddLimitPerSecond(v)
+	return _u
+}
+
 // Mutation returns the SaleMutation object of the builder.
 func (_u *SaleUpdate) Mutation() *SaleMutation {
 	return _u.mutation
@@ -317,6 +463,31 @@ func (_u *SaleUpdate) check() error {
 	if v, ok := _u.mutation.PurchaseLimit(); ok {
 		if err := sale.PurchaseLimitValidator(v); err != nil {
 			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.purchase_limit": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Notice(); ok {
+		if err := sale.NoticeValidator(v); err != nil {
+			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PermitPerMille(); ok {
+		if err := sale.PermitPerMilleValidator(v); err != nil {
+			return &ValidationError{Name: "permit_per_mille", err: fmt.Errorf(`ent: validator failed for field "Sale.permit_per_mille": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.InflowPerSecond(); ok {
+		if err := sale.InflowPerSecondValidator(v); err != nil {
+			return &ValidationError{Name: "inflow_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.inflow_per_second": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.LimitBurst(); ok {
+		if err := sale.LimitBurstValidator(v); err != nil {
+			return &ValidationError{Name: "limit_burst", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_burst": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.LimitPerSecond(); ok {
+		if err := sale.LimitPerSecondValidator(v); err != nil {
+			return &ValidationError{Name: "limit_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_per_second": %w`, err)}
 		}
 	}
 	return nil
@@ -396,6 +567,45 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(sale.FieldCreatedAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Notice(); ok {
+		_spec.SetField(sale.FieldNotice, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SettledAt(); ok {
+		_spec.SetField(sale.FieldSettledAt, field.TypeTime, value)
+	}
+	if _u.mutation.SettledAtCleared() {
+		_spec.ClearField(sale.FieldSettledAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CaptchaRequired(); ok {
+		_spec.SetField(sale.FieldCaptchaRequired, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CaptchaKinds(); ok {
+		_spec.SetField(sale.FieldCaptchaKinds, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.PermitPerMille(); ok {
+		_spec.SetField(sale.FieldPermitPerMille, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedPermitPerMille(); ok {
+		_spec.AddField(sale.FieldPermitPerMille, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.InflowPerSecond(); ok {
+		_spec.SetField(sale.FieldInflowPerSecond, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedInflowPerSecond(); ok {
+		_spec.AddField(sale.FieldInflowPerSecond, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitBurst(); ok {
+		_spec.SetField(sale.FieldLimitBurst, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLimitBurst(); ok {
+		_spec.AddField(sale.FieldLimitBurst, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitPerSecond(); ok {
+		_spec.SetField(sale.FieldLimitPerSecond, field.TypeFloat64, value)
+	}
+	if value, ok := _u.mutation.AddedLimitPerSecond(); ok {
+		_spec.AddField(sale.FieldLimitPerSecond, field.TypeFloat64, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -649,6 +859,152 @@ func (_u *SaleUpdateOne) SetNillableCreatedAt(v *time.Time) *SaleUpdateOne {
 	return _u
 }
 
+// SetNotice sets the "notice" field.
+func (_u *SaleUpdateOne) SetNotice(v string) *SaleUpdateOne {
+	_u.mutation.SetNotice(v)
+	return _u
+}
+
+// SetNillableNotice sets the "notice" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableNotice(v *string) *SaleUpdateOne {
+	if v != nil {
+		_u.SetNotice(*v)
+	}
+	return _u
+}
+
+// SetSettledAt sets the "settled_at" field.
+func (_u *SaleUpdateOne) SetSettledAt(v time.Time) *SaleUpdateOne {
+	_u.mutation.SetSettledAt(v)
+	return _u
+}
+
+// SetNillableSettledAt sets the "settled_at" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableSettledAt(v *time.Time) *SaleUpdateOne {
+	if v != nil {
+		_u.SetSettledAt(*v)
+	}
+	return _u
+}
+
+// ClearSettledAt clears the value of the "settled_at" field.
+func (_u *SaleUpdateOne) ClearSettledAt() *SaleUpdateOne {
+	_u.mutation.ClearSettledAt()
+	return _u
+}
+
+// SetCaptchaRequired sets the "captcha_required" field.
+func (_u *SaleUpdateOne) SetCaptchaRequired(v bool) *SaleUpdateOne {
+	_u.mutation.SetCaptchaRequired(v)
+	return _u
+}
+
+// SetNillableCaptchaRequired sets the "captcha_required" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableCaptchaRequired(v *bool) *SaleUpdateOne {
+	if v != nil {
+		_u.SetCaptchaRequired(*v)
+	}
+	return _u
+}
+
+// SetCaptchaKinds sets the "captcha_kinds" field.
+func (_u *SaleUpdateOne) SetCaptchaKinds(v string) *SaleUpdateOne {
+	_u.mutation.SetCaptchaKinds(v)
+	return _u
+}
+
+// SetNillableCaptchaKinds sets the "captcha_kinds" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableCaptchaKinds(v *string) *SaleUpdateOne {
+	if v != nil {
+		_u.SetCaptchaKinds(*v)
+	}
+	return _u
+}
+
+// SetPermitPerMille sets the "permit_per_mille" field.
+func (_u *SaleUpdateOne) SetPermitPerMille(v int) *SaleUpdateOne {
+	_u.mutation.ResetPermitPerMille()
+	_u.mutation.SetPermitPerMille(v)
+	return _u
+}
+
+// SetNillablePermitPerMille sets the "permit_per_mille" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillablePermitPerMille(v *int) *SaleUpdateOne {
+	if v != nil {
+		_u.SetPermitPerMille(*v)
+	}
+	return _u
+}
+
+// AddPermitPerMille adds value to the "permit_per_mille" field.
+func (_u *SaleUpdateOne) AddPermitPerMille(v int) *SaleUpdateOne {
+	_u.mutation.AddPermitPerMille(v)
+	return _u
+}
+
+// SetInflowPerSecond sets the "inflow_per_second" field.
+func (_u *SaleUpdateOne) SetInflowPerSecond(v int) *SaleUpdateOne {
+	_u.mutation.ResetInflowPerSecond()
+	_u.mutation.SetInflowPerSecond(v)
+	return _u
+}
+
+// SetNillableInflowPerSecond sets the "inflow_per_second" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableInflowPerSecond(v *int) *SaleUpdateOne {
+	if v != nil {
+		_u.SetInflowPerSecond(*v)
+	}
+	return _u
+}
+
+// AddInflowPerSecond adds value to the "inflow_per_second" field.
+func (_u *SaleUpdateOne) AddInflowPerSecond(v int) *SaleUpdateOne {
+	_u.mutation.AddInflowPerSecond(v)
+	return _u
+}
+
+// SetLimitBurst sets the "limit_burst" field.
+func (_u *SaleUpdateOne) SetLimitBurst(v int) *SaleUpdateOne {
+	_u.mutation.ResetLimitBurst()
+	_u.mutation.SetLimitBurst(v)
+	return _u
+}
+
+// SetNillableLimitBurst sets the "limit_burst" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableLimitBurst(v *int) *SaleUpdateOne {
+	if v != nil {
+		_u.SetLimitBurst(*v)
+	}
+	return _u
+}
+
+// AddLimitBurst adds value to the "limit_burst" field.
+func (_u *SaleUpdateOne) AddLimitBurst(v int) *SaleUpdateOne {
+	_u.mutation.AddLimitBurst(v)
+	return _u
+}
+
+// SetLimitPerSecond sets the "limit_per_second" field.
+func (_u *SaleUpdateOne) SetLimitPerSecond(v float64) *SaleUpdateOne {
+	_u.mutation.ResetLimitPerSecond()
+	_u.mutation.SetLimitPerSecond(v)
+	return _u
+}
+
+// SetNillableLimitPerSecond sets the "limit_per_second" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableLimitPerSecond(v *float64) *SaleUpdateOne {
+	if v != nil {
+		_u.SetLimitPerSecond(*v)
+	}
+	return _u
+}
+
+// AddLimitPerSecond adds value to the "limit_per_second" field.
+func (_u *SaleUpdateOne) AddLimitPerSecond(v float64) *SaleUpdateOne {
+	_u.mutation.AddLimitPerSecond(v)
+	return _u
+}
+
 // Mutation returns the SaleMutation object of the builder.
 func (_u *SaleUpdateOne) Mutation() *SaleMutation {
 	return _u.mutation
@@ -719,6 +1075,31 @@ func (_u *SaleUpdateOne) check() error {
 	if v, ok := _u.mutation.PurchaseLimit(); ok {
 		if err := sale.PurchaseLimitValidator(v); err != nil {
 			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.purchase_limit": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Notice(); ok {
+		if err := sale.NoticeValidator(v); err != nil {
+			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.PermitPerMille(); ok {
+		if err := sale.PermitPerMilleValidator(v); err != nil {
+			return &ValidationError{Name: "permit_per_mille", err: fmt.Errorf(`ent: validator failed for field "Sale.permit_per_mille": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.InflowPerSecond(); ok {
+		if err := sale.InflowPerSecondValidator(v); err != nil {
+			return &ValidationError{Name: "inflow_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.inflow_per_second": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.LimitBurst(); ok {
+		if err := sale.LimitBurstValidator(v); err != nil {
+			return &ValidationError{Name: "limit_burst", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_burst": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.LimitPerSecond(); ok {
+		if err := sale.LimitPerSecondValidator(v); err != nil {
+			return &ValidationError{Name: "limit_per_second", err: fmt.Errorf(`ent: validator failed for field "Sale.limit_per_second": %w`, err)}
 		}
 	}
 	return nil
@@ -815,6 +1196,45 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(sale.FieldCreatedAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Notice(); ok {
+		_spec.SetField(sale.FieldNotice, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.SettledAt(); ok {
+		_spec.SetField(sale.FieldSettledAt, field.TypeTime, value)
+	}
+	if _u.mutation.SettledAtCleared() {
+		_spec.ClearField(sale.FieldSettledAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.CaptchaRequired(); ok {
+		_spec.SetField(sale.FieldCaptchaRequired, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CaptchaKinds(); ok {
+		_spec.SetField(sale.FieldCaptchaKinds, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.PermitPerMille(); ok {
+		_spec.SetField(sale.FieldPermitPerMille, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedPermitPerMille(); ok {
+		_spec.AddField(sale.FieldPermitPerMille, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.InflowPerSecond(); ok {
+		_spec.SetField(sale.FieldInflowPerSecond, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedInflowPerSecond(); ok {
+		_spec.AddField(sale.FieldInflowPerSecond, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitBurst(); ok {
+		_spec.SetField(sale.FieldLimitBurst, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedLimitBurst(); ok {
+		_spec.AddField(sale.FieldLimitBurst, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.LimitPerSecond(); ok {
+		_spec.SetField(sale.FieldLimitPerSecond, field.TypeFloat64, value)
+	}
+	if value, ok := _u.mutation.AddedLimitPerSecond(); ok {
+		_spec.AddField(sale.FieldLimitPerSecond, field.TypeFloat64, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Sale{config: _u.config}

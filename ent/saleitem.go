@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"seckill/ent/saleitem"
 	"strings"
+	"time"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect/sql"
@@ -36,7 +37,9 @@ type SaleItem struct {
 	// units in paid orders
 	Sold int `json:"sold,omitempty"`
 	// Revision holds the value of the "revision" field.
-	Revision     int64 `json:"revision,omitempty"`
+	Revision int64 `json:"revision,omitempty"`
+	// when the gate was first seen empty
+	SoldOutAt    *time.Time `json:"sold_out_at,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -49,6 +52,8 @@ func (*SaleItem) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case saleitem.FieldCurrency:
 			values[i] = new(sql.NullString)
+		case saleitem.FieldSoldOutAt:
+			values[i] = new(sql.NullTime)
 		case saleitem.FieldID, saleitem.FieldSaleID, saleitem.FieldGoodsID:
 			values[i] = new(uuid.UUID)
 		default:
@@ -132,6 +137,13 @@ func (_m *SaleItem) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Revision = value.Int64
 			}
+		case saleitem.FieldSoldOutAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field sold_out_at", values[i])
+			} else if value.Valid {
+				_m.SoldOutAt = new(time.Time)
+				*_m.SoldOutAt = value.Time
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -197,6 +209,11 @@ func (_m *SaleItem) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))
+	builder.WriteString(", ")
+	if v := _m.SoldOutAt; v != nil {
+		builder.WriteString("sold_out_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

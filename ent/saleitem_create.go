@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/saleitem"
+	"time"
 
 	"entgo.io/ent/dialect"
 	"entgo.io/ent/dialect/sql"
@@ -103,6 +104,20 @@ func (_c *SaleItemCreate) SetRevision(v int64) *SaleItemCreate {
 func (_c *SaleItemCreate) SetNillableRevision(v *int64) *SaleItemCreate {
 	if v != nil {
 		_c.SetRevision(*v)
+	}
+	return _c
+}
+
+// SetSoldOutAt sets the "sold_out_at" field.
+func (_c *SaleItemCreate) SetSoldOutAt(v time.Time) *SaleItemCreate {
+	_c.mutation.SetSoldOutAt(v)
+	return _c
+}
+
+// SetNillableSoldOutAt sets the "sold_out_at" field if the given value is not nil.
+func (_c *SaleItemCreate) SetNillableSoldOutAt(v *time.Time) *SaleItemCreate {
+	if v != nil {
+		_c.SetSoldOutAt(*v)
 	}
 	return _c
 }
@@ -285,6 +300,10 @@ func (_c *SaleItemCreate) createSpec() (*SaleItem, *sqlgraph.CreateSpec) {
 		_spec.SetField(saleitem.FieldRevision, field.TypeInt64, value)
 		_node.Revision = value
 	}
+	if value, ok := _c.mutation.SoldOutAt(); ok {
+		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
+		_node.SoldOutAt = &value
+	}
 	return _node, _spec
 }
 
@@ -460,6 +479,24 @@ func (u *SaleItemUpsert) UpdateRevision() *SaleItemUpsert {
 // AddRevision adds v to the "revision" field.
 func (u *SaleItemUpsert) AddRevision(v int64) *SaleItemUpsert {
 	u.Add(saleitem.FieldRevision, v)
+	return u
+}
+
+// SetSoldOutAt sets the "sold_out_at" field.
+func (u *SaleItemUpsert) SetSoldOutAt(v time.Time) *SaleItemUpsert {
+	u.Set(saleitem.FieldSoldOutAt, v)
+	return u
+}
+
+// UpdateSoldOutAt sets the "sold_out_at" field to the value that was provided on create.
+func (u *SaleItemUpsert) UpdateSoldOutAt() *SaleItemUpsert {
+	u.SetExcluded(saleitem.FieldSoldOutAt)
+	return u
+}
+
+// ClearSoldOutAt clears the value of the "sold_out_at" field.
+func (u *SaleItemUpsert) ClearSoldOutAt() *SaleItemUpsert {
+	u.SetNull(saleitem.FieldSoldOutAt)
 	return u
 }
 
@@ -664,6 +701,27 @@ func (u *SaleItemUpsertOne) AddRevision(v int64) *SaleItemUpsertOne {
 func (u *SaleItemUpsertOne) UpdateRevision() *SaleItemUpsertOne {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdateRevision()
+	})
+}
+
+// SetSoldOutAt sets the "sold_out_at" field.
+func (u *SaleItemUpsertOne) SetSoldOutAt(v time.Time) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetSoldOutAt(v)
+	})
+}
+
+// UpdateSoldOutAt sets the "sold_out_at" field to the value that was provided on create.
+func (u *SaleItemUpsertOne) UpdateSoldOutAt() *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdateSoldOutAt()
+	})
+}
+
+// ClearSoldOutAt clears the value of the "sold_out_at" field.
+func (u *SaleItemUpsertOne) ClearSoldOutAt() *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.ClearSoldOutAt()
 	})
 }
 
@@ -1035,6 +1093,27 @@ func (u *SaleItemUpsertBulk) AddRevision(v int64) *SaleItemUpsertBulk {
 func (u *SaleItemUpsertBulk) UpdateRevision() *SaleItemUpsertBulk {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdateRevision()
+	})
+}
+
+// SetSoldOutAt sets the "sold_out_at" field.
+func (u *SaleItemUpsertBulk) SetSoldOutAt(v time.Time) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetSoldOutAt(v)
+	})
+}
+
+// UpdateSoldOutAt sets the "sold_out_at" field to the value that was provided on create.
+func (u *SaleItemUpsertBulk) UpdateSoldOutAt() *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdateSoldOutAt()
+	})
+}
+
+// ClearSoldOutAt clears the value of the "sold_out_at" field.
+func (u *SaleItemUpsertBulk) ClearSoldOutAt() *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.ClearSoldOutAt()
 	})
 }
 

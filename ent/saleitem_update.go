@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
@@ -175,6 +176,26 @@ func (_u *SaleItemUpdate) AddRevision(v int64) *SaleItemUpdate {
 	return _u
 }
 
+// SetSoldOutAt sets the "sold_out_at" field.
+func (_u *SaleItemUpdate) SetSoldOutAt(v time.Time) *SaleItemUpdate {
+	_u.mutation.SetSoldOutAt(v)
+	return _u
+}
+
+// SetNillableSoldOutAt sets the "sold_out_at" field if the given value is not nil.
+func (_u *SaleItemUpdate) SetNillableSoldOutAt(v *time.Time) *SaleItemUpdate {
+	if v != nil {
+		_u.SetSoldOutAt(*v)
+	}
+	return _u
+}
+
+// ClearSoldOutAt clears the value of the "sold_out_at" field.
+func (_u *SaleItemUpdate) ClearSoldOutAt() *SaleItemUpdate {
+	_u.mutation.ClearSoldOutAt()
+	return _u
+}
+
 // Mutation returns the SaleItemMutation object of the builder.
 func (_u *SaleItemUpdate) Mutation() *SaleItemMutation {
 	return _u.mutation
@@ -281,6 +302,12 @@ func (_u *SaleItemUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(saleitem.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.SoldOutAt(); ok {
+		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
+	}
+	if _u.mutation.SoldOutAtCleared() {
+		_spec.ClearField(saleitem.FieldSoldOutAt, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -451,6 +478,26 @@ func (_u *SaleItemUpdateOne) AddRevision(v int64) *SaleItemUpdateOne {
 	return _u
 }
 
+// SetSoldOutAt sets the "sold_out_at" field.
+func (_u *SaleItemUpdateOne) SetSoldOutAt(v time.Time) *SaleItemUpdateOne {
+	_u.mutation.SetSoldOutAt(v)
+	return _u
+}
+
+// SetNillableSoldOutAt sets the "sold_out_at" field if the given value is not nil.
+func (_u *SaleItemUpdateOne) SetNillableSoldOutAt(v *time.Time) *SaleItemUpdateOne {
+	if v != nil {
+		_u.SetSoldOutAt(*v)
+	}
+	return _u
+}
+
+// ClearSoldOutAt clears the value of the "sold_out_at" field.
+func (_u *SaleItemUpdateOne) ClearSoldOutAt() *SaleItemUpdateOne {
+	_u.mutation.ClearSoldOutAt()
+	return _u
+}
+
 // Mutation returns the SaleItemMutation object of the builder.
 func (_u *SaleItemUpdateOne) Mutation() *SaleItemMutation {
 	return _u.mutation
@@ -587,6 +634,12 @@ func (_u *SaleItemUpdateOne) sqlSave(ctx context.Context) (_node *SaleItem, err 
 	}
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(saleitem.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.SoldOutAt(); ok {
+		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
+	}
+	if _u.mutation.SoldOutAtCleared() {
+		_spec.ClearField(saleitem.FieldSoldOutAt, field.TypeTime)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &SaleItem{config: _u.config}

@@ -16,14 +16,20 @@ type Tx struct {
 	config
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
+	// Intervention is the client for interacting with the Intervention builders.
+	Intervention *InterventionClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
+	// SaleFigures is the client for interacting with the SaleFigures builders.
+	SaleFigures *SaleFiguresClient
 	// SaleItem is the client for interacting with the SaleItem builders.
 	SaleItem *SaleItemClient
+	// SaleLog is the client for interacting with the SaleLog builders.
+	SaleLog *SaleLogClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
@@ -162,10 +168,13 @@ func (tx *Tx) Client() *Client {
 
 func (tx *Tx) init() {
 	tx.Goods = NewGoodsClient(tx.config)
+	tx.Intervention = NewInterventionClient(tx.config)
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)
 	tx.Sale = NewSaleClient(tx.config)
+	tx.SaleFigures = NewSaleFiguresClient(tx.config)
 	tx.SaleItem = NewSaleItemClient(tx.config)
+	tx.SaleLog = NewSaleLogClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.StockMovement = NewStockMovementClient(tx.config)
 	tx.User = NewUserClient(tx.config)

@@ -21,6 +21,10 @@ const (
 	FieldListPriceMinor = "list_price_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
 	FieldCurrency = "currency"
+	// FieldRevision holds the string denoting the revision field in the database.
+	FieldRevision = "revision"
+	// FieldChangedBy holds the string denoting the changed_by field in the database.
+	FieldChangedBy = "changed_by"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the goods in the database.
@@ -35,6 +39,8 @@ var Columns = []string{
 	FieldImageURL,
 	FieldListPriceMinor,
 	FieldCurrency,
+	FieldRevision,
+	FieldChangedBy,
 	FieldCreatedAt,
 }
 
@@ -57,6 +63,8 @@ var (
 	ListPriceMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	CurrencyValidator func(string) error
+	// DefaultRevision holds the default value on creation for the "revision" field.
+	DefaultRevision int64
 )
 
 // OrderOption defines the ordering options for the Goods queries.
@@ -90,6 +98,16 @@ func ByListPriceMinor(opts ...sql.OrderTermOption) OrderOption {
 // ByCurrency orders the results by the currency field.
 func ByCurrency(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCurrency, opts...).ToFunc()
+}
+
+// ByRevision orders the results by the revision field.
+func ByRevision(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRevision, opts...).ToFunc()
+}
+
+// ByChangedBy orders the results by the changed_by field.
+func ByChangedBy(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldChangedBy, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

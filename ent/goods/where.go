@@ -80,6 +80,16 @@ func Currency(v string) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldCurrency, v))
 }
 
+// Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
+func Revision(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldRevision, v))
+}
+
+// ChangedBy applies equality check predicate on the "changed_by" field. It's identical to ChangedByEQ.
+func ChangedBy(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldChangedBy, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Goods {
 	return predicate.Goods(sql.FieldEQ(FieldCreatedAt, v))
@@ -393,6 +403,96 @@ func CurrencyEqualFold(v string) predicate.Goods {
 // CurrencyContainsFold applies the ContainsFold predicate on the "currency" field.
 func CurrencyContainsFold(v string) predicate.Goods {
 	return predicate.Goods(sql.FieldContainsFold(FieldCurrency, v))
+}
+
+// RevisionEQ applies the EQ predicate on the "revision" field.
+func RevisionEQ(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldRevision, v))
+}
+
+// RevisionNEQ applies the NEQ predicate on the "revision" field.
+func RevisionNEQ(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldNEQ(FieldRevision, v))
+}
+
+// RevisionIn applies the In predicate on the "revision" field.
+func RevisionIn(vs ...int64) predicate.Goods {
+	return predicate.Goods(sql.FieldIn(FieldRevision, vs...))
+}
+
+// RevisionNotIn applies the NotIn predicate on the "revision" field.
+func RevisionNotIn(vs ...int64) predicate.Goods {
+	return predicate.Goods(sql.FieldNotIn(FieldRevision, vs...))
+}
+
+// RevisionGT applies the GT predicate on the "revision" field.
+func RevisionGT(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldGT(FieldRevision, v))
+}
+
+// RevisionGTE applies the GTE predicate on the "revision" field.
+func RevisionGTE(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldGTE(FieldRevision, v))
+}
+
+// RevisionLT applies the LT predicate on the "revision" field.
+func RevisionLT(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldLT(FieldRevision, v))
+}
+
+// RevisionLTE applies the LTE predicate on the "revision" field.
+func RevisionLTE(v int64) predicate.Goods {
+	return predicate.Goods(sql.FieldLTE(FieldRevision, v))
+}
+
+// ChangedByEQ applies the EQ predicate on the "changed_by" field.
+func ChangedByEQ(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldEQ(FieldChangedBy, v))
+}
+
+// ChangedByNEQ applies the NEQ predicate on the "changed_by" field.
+func ChangedByNEQ(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldNEQ(FieldChangedBy, v))
+}
+
+// ChangedByIn applies the In predicate on the "changed_by" field.
+func ChangedByIn(vs ...uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldIn(FieldChangedBy, vs...))
+}
+
+// ChangedByNotIn applies the NotIn predicate on the "changed_by" field.
+func ChangedByNotIn(vs ...uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldNotIn(FieldChangedBy, vs...))
+}
+
+// ChangedByGT applies the GT predicate on the "changed_by" field.
+func ChangedByGT(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldGT(FieldChangedBy, v))
+}
+
+// ChangedByGTE applies the GTE predicate on the "changed_by" field.
+func ChangedByGTE(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldGTE(FieldChangedBy, v))
+}
+
+// ChangedByLT applies the LT predicate on the "changed_by" field.
+func ChangedByLT(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldLT(FieldChangedBy, v))
+}
+
+// ChangedByLTE applies the LTE predicate on the "changed_by" field.
+func ChangedByLTE(v uuid.UUID) predicate.Goods {
+	return predicate.Goods(sql.FieldLTE(FieldChangedBy, v))
+}
+
+// ChangedByIsNil applies the IsNil predicate on the "changed_by" field.
+func ChangedByIsNil() predicate.Goods {
+	return predicate.Goods(sql.FieldIsNull(FieldChangedBy))
+}
+
+// ChangedByNotNil applies the NotNil predicate on the "changed_by" field.
+func ChangedByNotNil() predicate.Goods {
+	return predicate.Goods(sql.FieldNotNull(FieldChangedBy))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

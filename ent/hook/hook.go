@@ -20,6 +20,18 @@ func (f GoodsFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.GoodsMutation", m)
 }
 
+// The InterventionFunc type is an adapter to allow the use of ordinary
+// function as Intervention mutator.
+type InterventionFunc func(context.Context, *ent.InterventionMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f InterventionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.InterventionMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InterventionMutation", m)
+}
+
 // The OrderFunc type is an adapter to allow the use of ordinary
 // function as Order mutator.
 type OrderFunc func(context.Context, *ent.OrderMutation) (ent.Value, error)
@@ -56,6 +68,18 @@ func (f SaleFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error)
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleMutation", m)
 }
 
+// The SaleFiguresFunc type is an adapter to allow the use of ordinary
+// function as SaleFigures mutator.
+type SaleFiguresFunc func(context.Context, *ent.SaleFiguresMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SaleFiguresFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SaleFiguresMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleFiguresMutation", m)
+}
+
 // The SaleItemFunc type is an adapter to allow the use of ordinary
 // function as SaleItem mutator.
 type SaleItemFunc func(context.Context, *ent.SaleItemMutation) (ent.Value, error)
@@ -66,6 +90,18 @@ func (f SaleItemFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, er
 		return f(ctx, mv)
 	}
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleItemMutation", m)
+}
+
+// The SaleLogFunc type is an adapter to allow the use of ordinary
+// function as SaleLog mutator.
+type SaleLogFunc func(context.Context, *ent.SaleLogMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f SaleLogFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.SaleLogMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SaleLogMutation", m)
 }
 
 // The SessionFunc type is an adapter to allow the use of ordinary

@@ -12,11 +12,13 @@ var (
 	// GoodsColumns holds the columns for the "goods" table.
 	GoodsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
-		{Name: "name", Type: field.TypeString, Size: 120},
+		{Name: "name", Type: field.TypeString, Size: 480},
 		{Name: "description", Type: field.TypeString, Size: 2147483647, Default: ""},
 		{Name: "image_url", Type: field.TypeString, Nullable: true},
 		{Name: "list_price_minor", Type: field.TypeInt64},
 		{Name: "currency", Type: field.TypeString, Size: 3},
+		{Name: "revision", Type: field.TypeInt64, Default: 1},
+		{Name: "changed_by", Type: field.TypeUUID, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
 	}
 	// GoodsTable holds the schema information for the "goods" table.
@@ -28,7 +30,42 @@ var (
 			{
 				Name:    "goods_created_at_id",
 				Unique:  false,
-				Columns: []*schema.Column{GoodsColumns[6], GoodsColumns[0]},
+				Columns: []*schema.Column{GoodsColumns[8], GoodsColumns[0]},
+			},
+		},
+	}
+	// InterventionsColumns holds the columns for the "interventions" table.
+	InterventionsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "sale_id", Type: field.TypeUUID},
+		{Name: "item_id", Type: field.TypeUUID},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"ADJUST_STOCK", "VOID_ORDER"}},
+		{Name: "order_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "holder_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "quantity", Type: field.TypeInt},
+		{Name: "note", Type: field.TypeString, Size: 800},
+		{Name: "state", Type: field.TypeEnum, Enums: []string{"REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE", "REFUSED"}},
+		{Name: "requested_by", Type: field.TypeUUID},
+		{Name: "decided_by", Type: field.TypeUUID, Nullable: true},
+		{Name: "decision", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "updated_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// InterventionsTable holds the schema information for the "interventions" table.
+	InterventionsTable = &schema.Table{
+		Name:       "interventions",
+		Columns:    InterventionsColumns,
+		PrimaryKey: []*schema.Column{InterventionsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "intervention_state_id",
+				Unique:  false,
+				Columns: []*schema.Column{InterventionsColumns[8], InterventionsColumns[0]},
+			},
+			{
+				Name:    "intervention_sale_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{InterventionsColumns[1], InterventionsColumns[0]},
 			},
 		},
 	}
@@ -129,7 +166,7 @@ var (
 	SalesColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
 		{Name: "slug", Type: field.TypeString, Size: 64},
-		{Name: "title", Type: field.TypeString, Size: 120},
+		{Name: "title", Type: field.TypeString, Size: 480},
 		{Name: "rules", Type: field.TypeString, Size: 2147483647, Default: ""},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"DRAFT", "PENDING_APPROVAL", "REJECTED", "APPROVED", "SCHEDULED", "PREHEATED", "LIVE", "PAUSED", "ENDED", "CANCELLED"}, Default: "DRAFT"},
 		{Name: "starts_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
@@ -142,6 +179,14 @@ var (
 		{Name: "revision", Type: field.TypeInt64, Default: 1},
 		{Name: "created_by", Type: field.TypeUUID, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "notice", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "settled_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "captcha_required", Type: field.TypeBool, Default: true},
+		{Name: "captcha_kinds", Type: field.TypeString, Default: ""},
+		{Name: "permit_per_mille", Type: field.TypeInt, Default: 1500},
+		{Name: "inflow_per_second", Type: field.TypeInt, Default: 0},
+		{Name: "limit_burst", Type: field.TypeInt, Default: 0},
+		{Name: "limit_per_second", Type: field.TypeFloat64, Default: 0},
 	}
 	// SalesTable holds the schema information for the "sales" table.
 	SalesTable = &schema.Table{
@@ -171,6 +216,18 @@ var (
 			},
 		},
 	}
+	// SaleFiguresColumns holds the columns for the "sale_figures" table.
+	SaleFiguresColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "figures", Type: field.TypeString, Size: 2147483647},
+		{Name: "updated_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// SaleFiguresTable holds the schema information for the "sale_figures" table.
+	SaleFiguresTable = &schema.Table{
+		Name:       "sale_figures",
+		Columns:    SaleFiguresColumns,
+		PrimaryKey: []*schema.Column{SaleFiguresColumns[0]},
+	}
 	// SaleItemsColumns holds the columns for the "sale_items" table.
 	SaleItemsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -184,6 +241,7 @@ var (
 		{Name: "held", Type: field.TypeInt, Default: 0},
 		{Name: "sold", Type: field.TypeInt, Default: 0},
 		{Name: "revision", Type: field.TypeInt64, Default: 1},
+		{Name: "sold_out_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
 	}
 	// SaleItemsTable holds the schema information for the "sale_items" table.
 	SaleItemsTable = &schema.Table{
@@ -200,6 +258,37 @@ var (
 				Name:    "saleitem_goods_id",
 				Unique:  false,
 				Columns: []*schema.Column{SaleItemsColumns[2]},
+			},
+		},
+	}
+	// SaleLogsColumns holds the columns for the "sale_logs" table.
+	SaleLogsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "sale_id", Type: field.TypeUUID},
+		{Name: "actor_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "act", Type: field.TypeString, Size: 32},
+		{Name: "from_status", Type: field.TypeString, Size: 32},
+		{Name: "to_status", Type: field.TypeString, Size: 32},
+		{Name: "revision", Type: field.TypeInt64},
+		{Name: "note", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "details", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// SaleLogsTable holds the schema information for the "sale_logs" table.
+	SaleLogsTable = &schema.Table{
+		Name:       "sale_logs",
+		Columns:    SaleLogsColumns,
+		PrimaryKey: []*schema.Column{SaleLogsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "salelog_sale_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{SaleLogsColumns[1], SaleLogsColumns[0]},
+			},
+			{
+				Name:    "salelog_actor_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{SaleLogsColumns[2], SaleLogsColumns[0]},
 			},
 		},
 	}
@@ -297,10 +386,13 @@ var (
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
 		GoodsTable,
+		InterventionsTable,
 		OrdersTable,
 		OrderFailuresTable,
 		SalesTable,
+		SaleFiguresTable,
 		SaleItemsTable,
+		SaleLogsTable,
 		SessionsTable,
 		StockMovementsTable,
 		UsersTable,
@@ -310,6 +402,9 @@ var (
 func init() {
 	OrdersTable.Annotation = &entsql.Annotation{
 		Table: "orders",
+	}
+	SaleFiguresTable.Annotation = &entsql.Annotation{
+		Table: "sale_figures",
 	}
 	SaleItemsTable.Annotation = &entsql.Annotation{}
 	SaleItemsTable.Annotation.Checks = map[string]string{

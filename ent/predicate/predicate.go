@@ -9,6 +9,9 @@ import (
 // Goods is the predicate function for goods builders.
 type Goods func(*sql.Selector)
 
+// Intervention is the predicate function for intervention builders.
+type Intervention func(*sql.Selector)
+
 // Order is the predicate function for order builders.
 type Order func(*sql.Selector)
 
@@ -18,8 +21,14 @@ type OrderFailure func(*sql.Selector)
 // Sale is the predicate function for sale builders.
 type Sale func(*sql.Selector)
 
+// SaleFigures is the predicate function for salefigures builders.
+type SaleFigures func(*sql.Selector)
+
 // SaleItem is the predicate function for saleitem builders.
 type SaleItem func(*sql.Selector)
+
+// SaleLog is the predicate function for salelog builders.
+type SaleLog func(*sql.Selector)
 
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)

@@ -41,6 +41,22 @@ const (
 	FieldCreatedBy = "created_by"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldNotice holds the string denoting the notice field in the database.
+	FieldNotice = "notice"
+	// FieldSettledAt holds the string denoting the settled_at field in the database.
+	FieldSettledAt = "settled_at"
+	// FieldCaptchaRequired holds the string denoting the captcha_required field in the database.
+	FieldCaptchaRequired = "captcha_required"
+	// FieldCaptchaKinds holds the string denoting the captcha_kinds field in the database.
+	FieldCaptchaKinds = "captcha_kinds"
+	// FieldPermitPerMille holds the string denoting the permit_per_mille field in the database.
+	FieldPermitPerMille = "permit_per_mille"
+	// FieldInflowPerSecond holds the string denoting the inflow_per_second field in the database.
+	FieldInflowPerSecond = "inflow_per_second"
+	// FieldLimitBurst holds the string denoting the limit_burst field in the database.
+	FieldLimitBurst = "limit_burst"
+	// FieldLimitPerSecond holds the string denoting the limit_per_second field in the database.
+	FieldLimitPerSecond = "limit_per_second"
 	// Table holds the table name of the sale in the database.
 	Table = "sales"
 )
@@ -62,6 +78,14 @@ var Columns = []string{
 	FieldRevision,
 	FieldCreatedBy,
 	FieldCreatedAt,
+	FieldNotice,
+	FieldSettledAt,
+	FieldCaptchaRequired,
+	FieldCaptchaKinds,
+	FieldPermitPerMille,
+	FieldInflowPerSecond,
+	FieldLimitBurst,
+	FieldLimitPerSecond,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -91,6 +115,30 @@ var (
 	DefaultEpoch int64
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int64
+	// DefaultNotice holds the default value on creation for the "notice" field.
+	DefaultNotice string
+	// NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
+	NoticeValidator func(string) error
+	// DefaultCaptchaRequired holds the default value on creation for the "captcha_required" field.
+	DefaultCaptchaRequired bool
+	// DefaultCaptchaKinds holds the default value on creation for the "captcha_kinds" field.
+	DefaultCaptchaKinds string
+	// DefaultPermitPerMille holds the default value on creation for the "permit_per_mille" field.
+	DefaultPermitPerMille int
+	// PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
+	PermitPerMilleValidator func(int) error
+	// DefaultInflowPerSecond holds the default value on creation for the "inflow_per_second" field.
+	DefaultInflowPerSecond int
+	// InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
+	InflowPerSecondValidator func(int) error
+	// DefaultLimitBurst holds the default value on creation for the "limit_burst" field.
+	DefaultLimitBurst int
+	// LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
+	LimitBurstValidator func(int) error
+	// DefaultLimitPerSecond holds the default value on creation for the "limit_per_second" field.
+	DefaultLimitPerSecond float64
+	// LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
+	LimitPerSecondValidator func(float64) error
 )
 
 // Status defines the type for the "status" enum field.
@@ -203,4 +251,44 @@ func ByCreatedBy(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// ByNotice orders the results by the notice field.
+func ByNotice(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNotice, opts...).ToFunc()
+}
+
+// BySettledAt orders the results by the settled_at field.
+func BySettledAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSettledAt, opts...).ToFunc()
+}
+
+// ByCaptchaRequired orders the results by the captcha_required field.
+func ByCaptchaRequired(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCaptchaRequired, opts...).ToFunc()
+}
+
+// ByCaptchaKinds orders the results by the captcha_kinds field.
+func ByCaptchaKinds(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCaptchaKinds, opts...).ToFunc()
+}
+
+// ByPermitPerMille orders the results by the permit_per_mille field.
+func ByPermitPerMille(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPermitPerMille, opts...).ToFunc()
+}
+
+// ByInflowPerSecond orders the results by the inflow_per_second field.
+func ByInflowPerSecond(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldInflowPerSecond, opts...).ToFunc()
+}
+
+// ByLimitBurst orders the results by the limit_burst field.
+func ByLimitBurst(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLimitBurst, opts...).ToFunc()
+}
+
+// ByLimitPerSecond orders the results by the limit_per_second field.
+func ByLimitPerSecond(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLimitPerSecond, opts...).ToFunc()
 }

@@ -120,6 +120,46 @@ func CreatedAt(v time.Time) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldCreatedAt, v))
 }
 
+// Notice applies equality check predicate on the "notice" field. It's identical to NoticeEQ.
+func Notice(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldNotice, v))
+}
+
+// SettledAt applies equality check predicate on the "settled_at" field. It's identical to SettledAtEQ.
+func SettledAt(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldSettledAt, v))
+}
+
+// CaptchaRequired applies equality check predicate on the "captcha_required" field. It's identical to CaptchaRequiredEQ.
+func CaptchaRequired(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldCaptchaRequired, v))
+}
+
+// CaptchaKinds applies equality check predicate on the "captcha_kinds" field. It's identical to CaptchaKindsEQ.
+func CaptchaKinds(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldCaptchaKinds, v))
+}
+
+// PermitPerMille applies equality check predicate on the "permit_per_mille" field. It's identical to PermitPerMilleEQ.
+func PermitPerMille(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldPermitPerMille, v))
+}
+
+// InflowPerSecond applies equality check predicate on the "inflow_per_second" field. It's identical to InflowPerSecondEQ.
+func InflowPerSecond(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldInflowPerSecond, v))
+}
+
+// LimitBurst applies equality check predicate on the "limit_burst" field. It's identical to LimitBurstEQ.
+func LimitBurst(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldLimitBurst, v))
+}
+
+// LimitPerSecond applies equality check predicate on the "limit_per_second" field. It's identical to LimitPerSecondEQ.
+func LimitPerSecond(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldLimitPerSecond, v))
+}
+
 // SlugEQ applies the EQ predicate on the "slug" field.
 func SlugEQ(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldSlug, v))
@@ -713,6 +753,356 @@ func CreatedAtLT(v time.Time) predicate.Sale {
 // CreatedAtLTE applies the LTE predicate on the "created_at" field.
 func CreatedAtLTE(v time.Time) predicate.Sale {
 	return predicate.Sale(sql.FieldLTE(FieldCreatedAt, v))
+}
+
+// NoticeEQ applies the EQ predicate on the "notice" field.
+func NoticeEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldNotice, v))
+}
+
+// NoticeNEQ applies the NEQ predicate on the "notice" field.
+func NoticeNEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldNotice, v))
+}
+
+// NoticeIn applies the In predicate on the "notice" field.
+func NoticeIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldNotice, vs...))
+}
+
+// NoticeNotIn applies the NotIn predicate on the "notice" field.
+func NoticeNotIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldNotice, vs...))
+}
+
+// NoticeGT applies the GT predicate on the "notice" field.
+func NoticeGT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldNotice, v))
+}
+
+// NoticeGTE applies the GTE predicate on the "notice" field.
+func NoticeGTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldNotice, v))
+}
+
+// NoticeLT applies the LT predicate on the "notice" field.
+func NoticeLT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldNotice, v))
+}
+
+// NoticeLTE applies the LTE predicate on the "notice" field.
+func NoticeLTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldNotice, v))
+}
+
+// NoticeContains applies the Contains predicate on the "notice" field.
+func NoticeContains(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContains(FieldNotice, v))
+}
+
+// NoticeHasPrefix applies the HasPrefix predicate on the "notice" field.
+func NoticeHasPrefix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasPrefix(FieldNotice, v))
+}
+
+// NoticeHasSuffix applies the HasSuffix predicate on the "notice" field.
+func NoticeHasSuffix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasSuffix(FieldNotice, v))
+}
+
+// NoticeEqualFold applies the EqualFold predicate on the "notice" field.
+func NoticeEqualFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEqualFold(FieldNotice, v))
+}
+
+// NoticeContainsFold applies the ContainsFold predicate on the "notice" field.
+func NoticeContainsFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContainsFold(FieldNotice, v))
+}
+
+// SettledAtEQ applies the EQ predicate on the "settled_at" field.
+func SettledAtEQ(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldSettledAt, v))
+}
+
+// SettledAtNEQ applies the NEQ predicate on the "settled_at" field.
+func SettledAtNEQ(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldSettledAt, v))
+}
+
+// SettledAtIn applies the In predicate on the "settled_at" field.
+func SettledAtIn(vs ...time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldSettledAt, vs...))
+}
+
+// SettledAtNotIn applies the NotIn predicate on the "settled_at" field.
+func SettledAtNotIn(vs ...time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldSettledAt, vs...))
+}
+
+// SettledAtGT applies the GT predicate on the "settled_at" field.
+func SettledAtGT(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldSettledAt, v))
+}
+
+// SettledAtGTE applies the GTE predicate on the "settled_at" field.
+func SettledAtGTE(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldSettledAt, v))
+}
+
+// SettledAtLT applies the LT predicate on the "settled_at" field.
+func SettledAtLT(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldSettledAt, v))
+}
+
+// SettledAtLTE applies the LTE predicate on the "settled_at" field.
+func SettledAtLTE(v time.Time) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldSettledAt, v))
+}
+
+// SettledAtIsNil applies the IsNil predicate on the "settled_at" field.
+func SettledAtIsNil() predicate.Sale {
+	return predicate.Sale(sql.FieldIsNull(FieldSettledAt))
+}
+
+// SettledAtNotNil applies the NotNil predicate on the "settled_at" field.
+func SettledAtNotNil() predicate.Sale {
+	return predicate.Sale(sql.FieldNotNull(FieldSettledAt))
+}
+
+// CaptchaRequiredEQ applies the EQ predicate on the "captcha_required" field.
+func CaptchaRequiredEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldCaptchaRequired, v))
+}
+
+// CaptchaRequiredNEQ applies the NEQ predicate on the "captcha_required" field.
+func CaptchaRequiredNEQ(v bool) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldCaptchaRequired, v))
+}
+
+// CaptchaKindsEQ applies the EQ predicate on the "captcha_kinds" field.
+func CaptchaKindsEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsNEQ applies the NEQ predicate on the "captcha_kinds" field.
+func CaptchaKindsNEQ(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsIn applies the In predicate on the "captcha_kinds" field.
+func CaptchaKindsIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldCaptchaKinds, vs...))
+}
+
+// CaptchaKindsNotIn applies the NotIn predicate on the "captcha_kinds" field.
+func CaptchaKindsNotIn(vs ...string) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldCaptchaKinds, vs...))
+}
+
+// CaptchaKindsGT applies the GT predicate on the "captcha_kinds" field.
+func CaptchaKindsGT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsGTE applies the GTE predicate on the "captcha_kinds" field.
+func CaptchaKindsGTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsLT applies the LT predicate on the "captcha_kinds" field.
+func CaptchaKindsLT(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsLTE applies the LTE predicate on the "captcha_kinds" field.
+func CaptchaKindsLTE(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsContains applies the Contains predicate on the "captcha_kinds" field.
+func CaptchaKindsContains(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContains(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsHasPrefix applies the HasPrefix predicate on the "captcha_kinds" field.
+func CaptchaKindsHasPrefix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasPrefix(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsHasSuffix applies the HasSuffix predicate on the "captcha_kinds" field.
+func CaptchaKindsHasSuffix(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldHasSuffix(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsEqualFold applies the EqualFold predicate on the "captcha_kinds" field.
+func CaptchaKindsEqualFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldEqualFold(FieldCaptchaKinds, v))
+}
+
+// CaptchaKindsContainsFold applies the ContainsFold predicate on the "captcha_kinds" field.
+func CaptchaKindsContainsFold(v string) predicate.Sale {
+	return predicate.Sale(sql.FieldContainsFold(FieldCaptchaKinds, v))
+}
+
+// PermitPerMilleEQ applies the EQ predicate on the "permit_per_mille" field.
+func PermitPerMilleEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldPermitPerMille, v))
+}
+
+// PermitPerMilleNEQ applies the NEQ predicate on the "permit_per_mille" field.
+func PermitPerMilleNEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldPermitPerMille, v))
+}
+
+// PermitPerMilleIn applies the In predicate on the "permit_per_mille" field.
+func PermitPerMilleIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldPermitPerMille, vs...))
+}
+
+// PermitPerMilleNotIn applies the NotIn predicate on the "permit_per_mille" field.
+func PermitPerMilleNotIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldPermitPerMille, vs...))
+}
+
+// PermitPerMilleGT applies the GT predicate on the "permit_per_mille" field.
+func PermitPerMilleGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldPermitPerMille, v))
+}
+
+// PermitPerMilleGTE applies the GTE predicate on the "permit_per_mille" field.
+func PermitPerMilleGTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldPermitPerMille, v))
+}
+
+// PermitPerMilleLT applies the LT predicate on the "permit_per_mille" field.
+func PermitPerMilleLT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldPermitPerMille, v))
+}
+
+// PermitPerMilleLTE applies the LTE predicate on the "permit_per_mille" field.
+func PermitPerMilleLTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldPermitPerMille, v))
+}
+
+// InflowPerSecondEQ applies the EQ predicate on the "inflow_per_second" field.
+func InflowPerSecondEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldInflowPerSecond, v))
+}
+
+// InflowPerSecondNEQ applies the NEQ predicate on the "inflow_per_second" field.
+func InflowPerSecondNEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldInflowPerSecond, v))
+}
+
+// InflowPerSecondIn applies the In predicate on the "inflow_per_second" field.
+func InflowPerSecondIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldInflowPerSecond, vs...))
+}
+
+// InflowPerSecondNotIn applies the NotIn predicate on the "inflow_per_second" field.
+func InflowPerSecondNotIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldInflowPerSecond, vs...))
+}
+
+// InflowPerSecondGT applies the GT predicate on the "inflow_per_second" field.
+func InflowPerSecondGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldInflowPerSecond, v))
+}
+
+// InflowPerSecondGTE applies the GTE predicate on the "inflow_per_second" field.
+func InflowPerSecondGTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldInflowPerSecond, v))
+}
+
+// InflowPerSecondLT applies the LT predicate on the "inflow_per_second" field.
+func InflowPerSecondLT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldInflowPerSecond, v))
+}
+
+// InflowPerSecondLTE applies the LTE predicate on the "inflow_per_second" field.
+func InflowPerSecondLTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldInflowPerSecond, v))
+}
+
+// LimitBurstEQ applies the EQ predicate on the "limit_burst" field.
+func LimitBurstEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldLimitBurst, v))
+}
+
+// LimitBurstNEQ applies the NEQ predicate on the "limit_burst" field.
+func LimitBurstNEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldLimitBurst, v))
+}
+
+// LimitBurstIn applies the In predicate on the "limit_burst" field.
+func LimitBurstIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldLimitBurst, vs...))
+}
+
+// LimitBurstNotIn applies the NotIn predicate on the "limit_burst" field.
+func LimitBurstNotIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldLimitBurst, vs...))
+}
+
+// LimitBurstGT applies the GT predicate on the "limit_burst" field.
+func LimitBurstGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldLimitBurst, v))
+}
+
+// LimitBurstGTE applies the GTE predicate on the "limit_burst" field.
+func LimitBurstGTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldLimitBurst, v))
+}
+
+// LimitBurstLT applies the LT predicate on the "limit_burst" field.
+func LimitBurstLT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldLimitBurst, v))
+}
+
+// LimitBurstLTE applies the LTE predicate on the "limit_burst" field.
+func LimitBurstLTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldLimitBurst, v))
+}
+
+// LimitPerSecondEQ applies the EQ predicate on the "limit_per_second" field.
+func LimitPerSecondEQ(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldLimitPerSecond, v))
+}
+
+// LimitPerSecondNEQ applies the NEQ predicate on the "limit_per_second" field.
+func LimitPerSecondNEQ(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldLimitPerSecond, v))
+}
+
+// LimitPerSecondIn applies the In predicate on the "limit_per_second" field.
+func LimitPerSecondIn(vs ...float64) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldLimitPerSecond, vs...))
+}
+
+// LimitPerSecondNotIn applies the NotIn predicate on the "limit_per_second" field.
+func LimitPerSecondNotIn(vs ...float64) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldLimitPerSecond, vs...))
+}
+
+// LimitPerSecondGT applies the GT predicate on the "limit_per_second" field.
+func LimitPerSecondGT(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldLimitPerSecond, v))
+}
+
+// LimitPerSecondGTE applies the GTE predicate on the "limit_per_second" field.
+func LimitPerSecondGTE(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldLimitPerSecond, v))
+}
+
+// LimitPerSecondLT applies the LT predicate on the "limit_per_second" field.
+func LimitPerSecondLT(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldLimitPerSecond, v))
+}
+
+// LimitPerSecondLTE applies the LTE predicate on the "limit_per_second" field.
+func LimitPerSecondLTE(v float64) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldLimitPerSecond, v))
 }
 
 // And groups predicates with the AND operator between them.

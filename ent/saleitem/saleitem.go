@@ -31,6 +31,8 @@ const (
 	FieldSold = "sold"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
+	// FieldSoldOutAt holds the string denoting the sold_out_at field in the database.
+	FieldSoldOutAt = "sold_out_at"
 	// Table holds the table name of the saleitem in the database.
 	Table = "sale_items"
 )
@@ -48,6 +50,7 @@ var Columns = []string{
 	FieldHeld,
 	FieldSold,
 	FieldRevision,
+	FieldSoldOutAt,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -131,4 +134,9 @@ func BySold(opts ...sql.OrderTermOption) OrderOption {
 // ByRevision orders the results by the revision field.
 func ByRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevision, opts...).ToFunc()
+}
+
+// BySoldOutAt orders the results by the sold_out_at field.
+func BySoldOutAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSoldOutAt, opts...).ToFunc()
 }

@@ -4,6 +4,7 @@ package saleitem
 
 import (
 	"seckill/ent/predicate"
+	"time"
 
 	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
@@ -102,6 +103,11 @@ func Sold(v int) predicate.SaleItem {
 // Revision applies equality check predicate on the "revision" field. It's identical to RevisionEQ.
 func Revision(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldRevision, v))
+}
+
+// SoldOutAt applies equality check predicate on the "sold_out_at" field. It's identical to SoldOutAtEQ.
+func SoldOutAt(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldSoldOutAt, v))
 }
 
 // SaleIDEQ applies the EQ predicate on the "sale_id" field.
@@ -527,6 +533,56 @@ func RevisionLT(v int64) predicate.SaleItem {
 // RevisionLTE applies the LTE predicate on the "revision" field.
 func RevisionLTE(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldRevision, v))
+}
+
+// SoldOutAtEQ applies the EQ predicate on the "sold_out_at" field.
+func SoldOutAtEQ(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldSoldOutAt, v))
+}
+
+// SoldOutAtNEQ applies the NEQ predicate on the "sold_out_at" field.
+func SoldOutAtNEQ(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNEQ(FieldSoldOutAt, v))
+}
+
+// SoldOutAtIn applies the In predicate on the "sold_out_at" field.
+func SoldOutAtIn(vs ...time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIn(FieldSoldOutAt, vs...))
+}
+
+// SoldOutAtNotIn applies the NotIn predicate on the "sold_out_at" field.
+func SoldOutAtNotIn(vs ...time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotIn(FieldSoldOutAt, vs...))
+}
+
+// SoldOutAtGT applies the GT predicate on the "sold_out_at" field.
+func SoldOutAtGT(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGT(FieldSoldOutAt, v))
+}
+
+// SoldOutAtGTE applies the GTE predicate on the "sold_out_at" field.
+func SoldOutAtGTE(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGTE(FieldSoldOutAt, v))
+}
+
+// SoldOutAtLT applies the LT predicate on the "sold_out_at" field.
+func SoldOutAtLT(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLT(FieldSoldOutAt, v))
+}
+
+// SoldOutAtLTE applies the LTE predicate on the "sold_out_at" field.
+func SoldOutAtLTE(v time.Time) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLTE(FieldSoldOutAt, v))
+}
+
+// SoldOutAtIsNil applies the IsNil predicate on the "sold_out_at" field.
+func SoldOutAtIsNil() predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIsNull(FieldSoldOutAt))
+}
+
+// SoldOutAtNotNil applies the NotNil predicate on the "sold_out_at" field.
+func SoldOutAtNotNil() predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotNull(FieldSoldOutAt))
 }
 
 // And groups predicates with the AND operator between them.

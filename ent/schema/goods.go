@@ -4,6 +4,7 @@ import (
 	"entgo.io/ent"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
 )
 
 // Goods is a catalogue entry: read-mostly, with no stock of its own.
@@ -13,11 +14,13 @@ type Goods struct{ ent.Schema }
 func (Goods) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
-		field.String("name").MaxLen(120),
+		field.String("name").MaxLen(4*120),
 		field.Text("description").Default(""),
 		field.String("image_url").Optional().Nillable(),
 		field.Int64("list_price_minor").NonNegative(),
 		currency(),
+		field.Int64("revision").Default(1),
+		field.UUID("changed_by", uuid.UUID{}).Optional().Nillable().Comment("who wrote this revision"),
 		instant("created_at"),
 	}
 }

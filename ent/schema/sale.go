@@ -15,7 +15,7 @@ func (Sale) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
 		field.String("slug").MaxLen(64),
-		field.String("title").MaxLen(120),
+		field.String("title").MaxLen(4*120), // bytes: 120 characters
 		field.Text("rules").Default(""),
 		field.Enum("status").Values(
 			"DRAFT", "PENDING_APPROVAL", "REJECTED", "APPROVED", "SCHEDULED",
@@ -31,6 +31,17 @@ func (Sale) Fields() []ent.Field {
 		field.Int64("revision").Default(1),
 		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),
 		instant("created_at"),
+		field.String("notice").MaxLen(4*200).Default("").Comment("why the sale is held or over, for buyers"),
+		field.Time("settled_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("when the last order had ended and the gate left Redis"),
+		// Switches: what operators change while the sale runs.
+		field.Bool("captcha_required").Default(true),
+		field.String("captcha_kinds").Default("").Comment("comma separated; empty = every kind"),
+		field.Int("permit_per_mille").NonNegative().Default(1500).
+			Comment("unused paths at a time per thousand units left; 0 = any number"),
+		field.Int("inflow_per_second").NonNegative().Default(0).Comment("buyers let past the waiting room; 0 = no bound"),
+		field.Int("limit_burst").NonNegative().Default(0).Comment("tries of one person at once; 0 = the product's default"),
+		field.Float("limit_per_second").Min(0).Default(0).Comment("tries given back; with limit_burst"),
 	}
 }
 

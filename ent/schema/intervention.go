@@ -1,0 +1,42 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// Intervention is an act of an operator that moves units: a change of an item's
+// stock, or the voiding of an order. The row is the request that a second person
+// confirms, where the act needs two, and afterwards the note of how far the act
+// has got between Postgres and Redis, so that a crash in between is made good.
+type Intervention struct{ ent.Schema }
+
+// Fields of Intervention.
+func (Intervention) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.UUID("item_id", uuid.UUID{}).Immutable(),
+		field.Enum("kind").Values("ADJUST_STOCK", "VOID_ORDER").Immutable(),
+		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of VOID_ORDER"),
+		field.UUID("holder_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the order's buyer"),
+		field.Int("quantity").Immutable().Comment("units; signed for ADJUST_STOCK"),
+		field.String("note").MaxLen(4*200).Immutable().Comment("why"),
+		field.Enum("state").Values("REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE", "REFUSED"),
+		field.UUID("requested_by", uuid.UUID{}).Immutable(),
+		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable().Comment("the second person"),
+		field.String("decision").MaxLen(4*200).Default("").Comment("remark of the second person"),
+		instant("created_at"),
+		instant("updated_at"),
+	}
+}
+
+// Indexes of Intervention.
+func (Intervention) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("state", "id"),
+		index.Fields("sale_id", "id"),
+	}
+}

@@ -1,0 +1,26 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+)
+
+// SaleFigures is what the counters of a sale had come to when it left Redis. Its
+// id is the sale's.
+type SaleFigures struct{ ent.Schema }
+
+// Fields of SaleFigures.
+func (SaleFigures) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.Text("figures").Comment("JSON of package salestats"),
+		instant("updated_at"),
+	}
+}
+
+// Annotations of SaleFigures.
+func (SaleFigures) Annotations() []schema.Annotation {
+	return []schema.Annotation{entsql.Annotation{Table: "sale_figures"}}
+}
