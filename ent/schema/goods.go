@@ -14,7 +14,7 @@ type Goods struct{ ent.Schema }
 func (Goods) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
-		field.String("name").MaxLen(4*120),
+		field.String("name").MaxLen(4 * 120),
 		field.Text("description").Default(""),
 		field.String("image_url").Optional().Nillable(),
 		field.Int64("list_price_minor").NonNegative(),

@@ -23,11 +23,11 @@ func (Intervention) Fields() []ent.Field {
 		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("of VOID_ORDER"),
 		field.UUID("holder_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the order's buyer"),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST_STOCK"),
-		field.String("note").MaxLen(4*200).Immutable().Comment("why"),
+		field.String("note").MaxLen(4 * 200).Immutable().Comment("why"),
 		field.Enum("state").Values("REQUESTED", "DECLINED", "TAKING", "RETURNING", "REFUNDING", "FINISHING", "DONE", "REFUSED"),
 		field.UUID("requested_by", uuid.UUID{}).Immutable(),
 		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable().Comment("the second person"),
-		field.String("decision").MaxLen(4*200).Default("").Comment("remark of the second person"),
+		field.String("decision").MaxLen(4 * 200).Default("").Comment("remark of the second person"),
 		instant("created_at"),
 		instant("updated_at"),
 	}

@@ -15,7 +15,7 @@ func (Sale) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
 		field.String("slug").MaxLen(64),
-		field.String("title").MaxLen(4*120), // bytes: 120 characters
+		field.String("title").MaxLen(4 * 120), // bytes: 120 characters
 		field.Text("rules").Default(""),
 		field.Enum("status").Values(
 			"DRAFT", "PENDING_APPROVAL", "REJECTED", "APPROVED", "SCHEDULED",
@@ -31,7 +31,7 @@ func (Sale) Fields() []ent.Field {
 		field.Int64("revision").Default(1),
 		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),
 		instant("created_at"),
-		field.String("notice").MaxLen(4*200).Default("").Comment("why the sale is held or over, for buyers"),
+		field.String("notice").MaxLen(4 * 200).Default("").Comment("why the sale is held or over, for buyers"),
 		field.Time("settled_at").Optional().Nillable().SchemaType(timestamptz).
 			Comment("when the last order had ended and the gate left Redis"),
 		// Switches: what operators change while the sale runs.

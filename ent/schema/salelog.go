@@ -21,7 +21,7 @@ func (SaleLog) Fields() []ent.Field {
 		field.String("from_status").MaxLen(32).Immutable(),
 		field.String("to_status").MaxLen(32).Immutable(),
 		field.Int64("revision").Immutable().Comment("of the sale afterwards"),
-		field.String("note").MaxLen(4*200).Default("").Immutable().Comment("why"),
+		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("why"),
 		field.Text("details").Default("").Immutable().Comment("JSON: what the act changed, when it was not the status alone"),
 		instant("created_at"),
 	}
