@@ -44,3 +44,7 @@ func (h *Handler) Handle(msg *stream.Message) error {
 		return fmt.Errorf("handle order %s: %w", request.Task, err)
 	}
 }
+
+// IsPermanent tells whether a message that failed with err would fail again for
+// ever.
+func IsPermanent(err error) bool { return stream.IsPermanent(err) }
