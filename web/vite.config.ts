@@ -1,19 +1,19 @@
 import tailwindcss from '@tailwindcss/vite';
 import { defineConfig } from 'vitest/config';
 import { documents } from './build/documents.ts';
-import { version } from './build/version.ts';
+import { plainImports, version } from './build/version.ts';
 
 const root = import.meta.dirname;
 const server = process.env['SHOP_SERVER'] ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
   root,
-  plugins: [documents(root), tailwindcss(), version()],
+  plugins: [documents(root), tailwindcss(), plainImports(), version()],
   build: {
     outDir: 'dist',
     target: ['chrome123', 'safari17.5', 'firefox128'],
     cssCodeSplit: false,
-    modulePreload: false,
+    modulePreload: { polyfill: false },
     reportCompressedSize: false,
     assetsInlineLimit: 0,
     rollupOptions: {
@@ -22,6 +22,9 @@ export default defineConfig({
         entryFileNames: 'assets/[name].js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/app[extname]',
+        codeSplitting: {
+          groups: [{ name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|src\/(api\/(?!socket)|i18n\/(lang|text)|ui|documents\/(account|buyer)|purchase\/button)/ }],
+        },
       },
     },
   },

@@ -125,7 +125,7 @@ export function readGroups(dir: string, contract: GraphQLSchema, served: GraphQL
 
   const groups = new Map<string, Group>();
   for (const { exportName, group: name, node } of definitions) {
-    const group = groups.get(name) ?? { name, exports: new Map(), missing: [] };
+    const group: Group = groups.get(name) ?? { name, exports: new Map(), missing: [] };
     groups.set(name, group);
     if (node.kind === Kind.FRAGMENT_DEFINITION) {
       group.exports.set(exportName, null);
@@ -152,7 +152,7 @@ export function manifest(groups: Group[]): string {
   const entries = groups
     .filter((group) => group.missing.length === 0)
     .flatMap((group) => [...group.exports.values()])
-    .filter((operation) => operation !== null)
+    .filter((operation): operation is Operation => operation !== null)
     .map((operation) => [operation.id, operation.text] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify(Object.fromEntries(entries), null, 1) + '\n';

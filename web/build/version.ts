@@ -34,3 +34,12 @@ export function version(): Plugin {
     },
   };
 }
+
+/** Imports on demand without Vite's preloading, which would name files without their version. */
+export function plainImports(): Plugin {
+  return {
+    name: 'plain-imports',
+    enforce: 'pre',
+    load: (id) => (id.endsWith('vite/preload-helper.js') ? 'export const __vitePreload = (load) => load();' : null),
+  };
+}

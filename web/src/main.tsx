@@ -1,6 +1,14 @@
 import { render } from 'preact';
+import { startClock, sync } from './api/clock';
+import { restore } from './api/session';
+import { startWake } from './api/wake';
+import { App, preloadPage } from './app';
+import { loadTexts } from './i18n/text';
 import './style.css';
-import { Sales } from './documents/buyer';
 
-render(<h1>Seckill</h1>, document.getElementById('app')!);
-console.info((Sales as unknown as { name: string }).name);
+startClock();
+startWake();
+void restore();
+void sync();
+await Promise.all([loadTexts(), preloadPage(location.pathname)]);
+render(<App />, document.getElementById('app')!);

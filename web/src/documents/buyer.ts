@@ -18,9 +18,31 @@ export const StockParts = graphql(`
   }
 `);
 
-export const CardParts = graphql(
+export const ItemParts = graphql(
   `
-  fragment CardParts on Sale {
+  fragment ItemParts on SaleItem {
+    id
+    price {
+      ...MoneyParts
+    }
+    goods {
+      id
+      name
+      imageUrl
+      listPrice {
+        ...MoneyParts
+      }
+    }
+    stock {
+      ...StockParts
+    }
+  }
+`,
+  [MoneyParts, StockParts],
+);
+
+export const HeadParts = graphql(`
+  fragment HeadParts on Sale {
     id
     slug
     title
@@ -30,26 +52,19 @@ export const CardParts = graphql(
     nextTransitionAt
     serverTime
     revision
+  }
+`);
+
+export const CardParts = graphql(
+  `
+  fragment CardParts on Sale {
+    ...HeadParts
     items {
-      id
-      price {
-        ...MoneyParts
-      }
-      goods {
-        id
-        name
-        imageUrl
-        listPrice {
-          ...MoneyParts
-        }
-      }
-      stock {
-        ...StockParts
-      }
+      ...ItemParts
     }
   }
 `,
-  [MoneyParts, StockParts],
+  [HeadParts, ItemParts],
 );
 
 export const TaskParts = graphql(
@@ -85,11 +100,12 @@ export const TaskParts = graphql(
 export const SaleParts = graphql(
   `
   fragment SaleParts on Sale {
-    ...CardParts
+    ...HeadParts
     purchaseLimit
     paymentWindowSeconds
     rules
     items {
+      ...ItemParts
       goods {
         description
       }
@@ -123,7 +139,7 @@ export const SaleParts = graphql(
     }
   }
 `,
-  [CardParts, TaskParts],
+  [HeadParts, ItemParts, TaskParts],
 );
 
 export const Sales = graphql(

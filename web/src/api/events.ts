@@ -1,0 +1,70 @@
+/** One stream over server-sent events (graphql-sse, distinct connections). */
+import { Fault } from './fault';
+import { ENDPOINT, headers } from './post';
+
+/** Longest silence, in ms; the server sends comments in between. */
+const SILENCE_MS = 45_000;
+
+/** One parsed event. */
+export interface ServerEvent {
+  event: string;
+  data: string;
+}
+
+/** Splits a growing text into whole events; returns them and the rest. */
+export function splitEvents(text: string): { events: ServerEvent[]; rest: string } {
+  const blocks = text.replaceAll('\r\n', '\n').split('\n\n');
+  const rest = blocks.pop()!;
+  const events: ServerEvent[] = [];
+  for (const block of blocks) {
+    const event: ServerEvent = { event: 'message', data: '' };
+    for (const line of block.split('\n')) {
+      const [, field, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+      if (field === 'event') event.event = value!;
+      if (field === 'data') event.data += value;
+    }
+    if (event.event !== 'message' || event.data) events.push(event);
+  }
+  return { events, rest };
+}
+
+/** Reads a stream until it completes. Throws a Fault when the line breaks. */
+export async function readEvents(
+  payload: object,
+  bearer: string | null,
+  signal: AbortSignal,
+  on: { open(): void; next(result: unknown): void },
+): Promise<void> {
+  const quiet = new AbortController();
+  let watch = setTimeout(() => quiet.abort(), SILENCE_MS);
+  try {
+    const response = await fetch(ENDPOINT, {
+      method: 'POST',
+      headers: headers(bearer, 'text/event-stream'),
+      body: JSON.stringify(payload),
+      signal: AbortSignal.any([signal, quiet.signal]),
+    });
+    if (!response.ok || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
+      throw new Fault('UNAVAILABLE', `HTTP ${response.status}`);
+    }
+    on.open();
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    for (let text = ''; ; ) {
+      const { done, value } = await reader.read();
+      if (done) throw new Fault('NETWORK', 'the stream was cut');
+      clearTimeout(watch);
+      watch = setTimeout(() => quiet.abort(), SILENCE_MS);
+      const { events, rest } = splitEvents(text + value);
+      text = rest;
+      for (const { event, data } of events) {
+        if (event === 'complete') return;
+        if (event === 'next') on.next(JSON.parse(data));
+      }
+    }
+  } catch (thrown) {
+    if (thrown instanceof Fault) throw thrown;
+    throw new Fault('NETWORK', String(thrown));
+  } finally {
+    clearTimeout(watch);
+  }
+}

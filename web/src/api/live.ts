@@ -1,0 +1,215 @@
+/**
+ * Live state. A stream is followed over a WebSocket; where that is blocked, over
+ * server-sent events; where those are blocked too, by asking again and again.
+ * Each subscription starts with the full state, so following anew is the resume,
+ * and the reader drops revisions that it has already.
+ */
+import { connection, backoff, jitter } from './connection';
+import { readEvents } from './events';
+import { Fault, faultOf, toFault, type GraphQLFault } from './fault';
+import { body } from './post';
+import { bearer, onSwitch, person, refused } from './session';
+import type { Socket } from './socket';
+import type { Doc } from './tada';
+
+/** Broken event streams in a row after which they count as blocked. */
+const BLOCKED_AFTER = 2;
+/** Browsers open six connections to a host at most (HTTP/1.1); requests need some of them. */
+const MAX_EVENT_STREAMS = 3;
+const PROBE_MS = 30_000;
+/** Faults in a row after which a stream gives up. */
+const MAX_FAULTS = 4;
+
+/** Who follows a stream. */
+export interface Sink<R> {
+  /** Takes a state; says whether it is the last one. */
+  next(data: R): boolean;
+  /** The stream ended for good without a last state. */
+  failed(fault: Fault): void;
+  /** Asks for the state once; answers in how many ms to ask again, or null after the last state. */
+  poll(): Promise<number | null>;
+}
+
+type Way = 'socket' | 'events' | 'poll';
+let way: Way = 'socket';
+let socket: Socket | null = null;
+/** The WebSocket client comes after the page: nothing that is seen first needs it. */
+const client = () => import('./socket');
+let broken = 0;
+const streams = new Set<Stream>();
+
+class Stream {
+  #stop: () => void = () => {};
+  #faults = 0;
+
+  constructor(
+    readonly payload: { query: string },
+    readonly sink: Sink<never>,
+  ) {}
+
+  /** Follows by the present way, from the start. */
+  start(): void {
+    this.#stop();
+    const wanted = way === 'events' && this.#rank() >= MAX_EVENT_STREAMS ? 'poll' : way;
+    switch (wanted) {
+      case 'socket':
+        this.#stop = this.#bySocket();
+        break;
+      case 'events':
+        this.#stop = this.#byEvents();
+        break;
+      case 'poll':
+        this.#stop = this.#byPoll();
+    }
+  }
+
+  end(): void {
+    this.#stop();
+    this.#stop = () => {};
+    streams.delete(this);
+    if (!streams.size) connection.value = { state: 'idle' };
+  }
+
+  #rank(): number {
+    return [...streams].indexOf(this);
+  }
+
+  #later(ms: number): void {
+    this.#stop();
+    const timer = setTimeout(() => this.start(), ms);
+    this.#stop = () => clearTimeout(timer);
+  }
+
+  #take(result: { data?: unknown; errors?: unknown }): void {
+    if (Array.isArray(result.errors)) return this.#fault(faultOf(result.errors as GraphQLFault[]));
+    this.#faults = 0;
+    if (this.sink.next(result.data as never)) this.end();
+  }
+
+  #fault(fault: Fault): void {
+    const lapsed = fault.code === 'UNAUTHENTICATED' && person.peek() !== null;
+    const again = fault.passing || lapsed || fault.code === 'INTERNAL';
+    if (!again || ++this.#faults > MAX_FAULTS) {
+      this.end();
+      return this.sink.failed(fault);
+    }
+    if (lapsed) void bearer().then((token) => (refused(token), socket?.reconnect()), () => {});
+    this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
+  }
+
+  #bySocket(): () => void {
+    let over = false;
+    let stop = (): void => {};
+    const begin = ({ Socket }: Awaited<ReturnType<typeof client>>): void => {
+      if (over) return;
+      socket ??= new Socket(() => fall('events'));
+      stop = socket.subscribe(this.payload, {
+        next: (result) => over || this.#take(result),
+        error: (thrown) => {
+          if (over) return;
+          over = true;
+          if (Array.isArray(thrown)) this.#fault(faultOf(thrown as GraphQLFault[]));
+          else fall('events');
+        },
+        // No last state came, so this was no proper end: follow again.
+        complete: () => over || this.#later(jitter(1_000)),
+      });
+    };
+    client().then(begin, () => over || fall('events'));
+    return () => {
+      over = true;
+      stop();
+    };
+  }
+
+  #byEvents(): () => void {
+    const abort = new AbortController();
+    const read = async (): Promise<void> => {
+      const token = await bearer().catch(() => null);
+      try {
+        await readEvents(this.payload, token, abort.signal, {
+          open: () => {
+            broken = 0;
+            connection.value = { state: 'live' };
+          },
+          next: (result) => abort.signal.aborted || this.#take(result as object),
+        });
+        if (!abort.signal.aborted) this.#later(jitter(1_000));
+      } catch {
+        if (abort.signal.aborted) return;
+        if (++broken > BLOCKED_AFTER) return fall('poll');
+        const wait = backoff(broken);
+        connection.value = { state: 'retrying', at: performance.now() + wait };
+        this.#later(wait);
+      }
+    };
+    void read();
+    return () => abort.abort();
+  }
+
+  #byPoll(): () => void {
+    let over = false;
+    let timer: ReturnType<typeof setTimeout>;
+    let tries = 0;
+    const ask = async (): Promise<void> => {
+      let wait: number | null;
+      try {
+        wait = await this.sink.poll();
+        if (over) return;
+        tries = 0;
+        connection.value = { state: 'polling' };
+      } catch (thrown) {
+        if (over) return;
+        if (!toFault(thrown).passing) return this.#fault(toFault(thrown));
+        wait = backoff(++tries);
+        connection.value = { state: 'retrying', at: performance.now() + wait };
+      }
+      if (wait === null) return this.end();
+      timer = setTimeout(() => void ask(), jitter(wait));
+    };
+    void ask();
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }
+}
+
+function fall(next: Way): void {
+  if (way === next || way === 'poll') return;
+  take(next);
+  const timer = setInterval(() => {
+    if (way === 'socket') return clearInterval(timer);
+    if (streams.size) void probe().then((works) => works && way !== 'socket' && take('socket'), () => {});
+  }, PROBE_MS);
+}
+
+async function probe(): Promise<boolean> {
+  return (await client()).probe();
+}
+
+function take(next: Way): void {
+  way = next;
+  broken = 0;
+  // The socket calls in here from its own machinery: let that come to rest first.
+  const old = socket;
+  socket = null;
+  for (const stream of [...streams]) stream.start();
+  old?.dispose();
+}
+
+/** Follows a subscription until its last state or until the returned function is called. */
+export function follow<R, V>(doc: Doc<R, V>, variables: V, sink: Sink<R>): () => void {
+  const stream = new Stream(body(doc, variables), sink as unknown as Sink<never>);
+  streams.add(stream);
+  stream.start();
+  return () => stream.end();
+}
+
+/** Follows everything anew at once: after sleep, a change of network, or of person. */
+export function renew(): void {
+  if (way === 'socket') socket?.reconnect();
+  else for (const stream of [...streams]) stream.start();
+}
+
+onSwitch(renew);

@@ -1,0 +1,63 @@
+import { signal, type ReadonlySignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { toFault, type Fault } from './fault';
+import { person } from './session';
+import { onWake } from './wake';
+
+/** What a page has of its data. */
+export type Page<T> =
+  | { state: 'loading' }
+  | { state: 'ready'; data: T; fault: Fault | null }
+  | { state: 'missing' }
+  | { state: 'failed'; fault: Fault };
+
+/** A loaded page and the way to load it again. */
+export interface Loaded<T> {
+  page: ReadonlySignal<Page<T>>;
+  reload: () => void;
+}
+
+/** Last answers by key, so that going back shows something at once. */
+const cache = new Map<string, unknown>();
+
+/**
+ * Loads data for a page: at once, when the key or the person changes, and when
+ * the browser wakes up. Old data stays in sight while new data is on its way,
+ * and when it does not come. Null means that there is nothing of that name.
+ */
+export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>): Loaded<T> {
+  const who = `${person.value?.id ?? ''}|${key}`;
+  const held = useMemo(() => {
+    const page = signal<Page<T>>(
+      cache.has(who) ? { state: 'ready', data: cache.get(who) as T, fault: null } : { state: 'loading' },
+    );
+    let running = new AbortController();
+    const reload = (): void => {
+      running.abort();
+      const mine = (running = new AbortController());
+      load(mine.signal).then(
+        (data) => {
+          if (mine.signal.aborted) return;
+          if (data !== null) cache.set(who, data);
+          page.value = data === null ? { state: 'missing' } : { state: 'ready', data, fault: null };
+        },
+        (thrown: unknown) => {
+          if (mine.signal.aborted) return;
+          const fault = toFault(thrown);
+          const before = page.peek();
+          page.value = before.state === 'ready' ? { ...before, fault } : { state: 'failed', fault };
+        },
+      );
+    };
+    return { page, reload, stop: () => running.abort() };
+  }, [who]);
+  useEffect(() => {
+    held.reload();
+    const quiet = onWake(held.reload);
+    return () => {
+      quiet();
+      held.stop();
+    };
+  }, [held]);
+  return held;
+}

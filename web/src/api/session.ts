@@ -1,0 +1,140 @@
+/**
+ * Who is signed in. The access token lives in memory; the refresh token in a
+ * cookie that scripts cannot read, or, where the server hands it over, in
+ * localStorage. A refresh token is good once, so tabs take turns by a lock and
+ * tell each other the outcome.
+ */
+import { signal } from '@preact/signals';
+import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../documents/account';
+import { now } from './clock';
+import { Fault, toFault } from './fault';
+import { post } from './post';
+import type { ResultOf } from './tada';
+
+/** Somebody with an account. */
+export type Person = ResultOf<typeof PersonParts>;
+type Tokens = ResultOf<typeof TokenParts>;
+
+/** Refresh when less than this is left, in ms. */
+const MARGIN_MS = 20_000;
+const STORE = 'session';
+
+/** What outlives the page. */
+interface Kept {
+  person: Person;
+  /** Null when it is in a cookie. */
+  refreshToken: string | null;
+}
+
+function kept(): Kept | null {
+  try {
+    return JSON.parse(localStorage.getItem(STORE) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+/** Who is signed in; null when nobody is. Known at once after a reload, proved by the first refresh. */
+export const person = signal<Person | null>(kept()?.person ?? null);
+
+let access: { token: string; expires: number } | null = null;
+
+const channel = 'BroadcastChannel' in globalThis ? new BroadcastChannel(STORE) : null;
+type Notice = { person: Person; token: string; expires: number } | { person: null };
+
+const listeners = new Set<() => void>();
+
+/** Calls back whenever somebody signs in or out. */
+export function onSwitch(call: () => void): void {
+  listeners.add(call);
+}
+
+function become(next: Person | null): void {
+  const other = next?.id !== person.peek()?.id;
+  person.value = next;
+  if (other) for (const call of listeners) call();
+}
+
+channel?.addEventListener('message', ({ data }: MessageEvent<Notice>) => {
+  access = data.person ? { token: data.token, expires: data.expires } : null;
+  become(data.person);
+});
+
+/** Takes over the tokens of a sign-in, registration or refresh. */
+export function adopt(tokens: Tokens, who: Person): void {
+  access = { token: tokens.accessToken, expires: Date.parse(tokens.accessTokenExpiresAt) };
+  localStorage.setItem(STORE, JSON.stringify({ person: who, refreshToken: tokens.refreshToken } satisfies Kept));
+  channel?.postMessage({ person: who, ...access } satisfies Notice);
+  become(who);
+}
+
+function forget(): void {
+  access = null;
+  localStorage.removeItem(STORE);
+  channel?.postMessage({ person: null } satisfies Notice);
+  become(null);
+}
+
+/** The access token, refreshed when it is about to lapse; null when nobody is signed in. */
+export async function bearer(): Promise<string | null> {
+  if (!person.peek()) return null;
+  if (!access || access.expires - now() < MARGIN_MS) await refresh();
+  return access?.token ?? null;
+}
+
+/** Marks the access token as refused, so that the next `bearer` fetches another. */
+export function refused(token: string | null): void {
+  if (access?.token === token) access = null;
+}
+
+let refreshing: Promise<void> | null = null;
+
+/** Trades the refresh token. A passing fault is thrown; a dead session signs out. */
+function refresh(): Promise<void> {
+  return (refreshing ??= inTurn(exchange).finally(() => (refreshing = null)));
+}
+
+async function inTurn(work: () => Promise<void>): Promise<void> {
+  // Plain http knows no locks; there the server's grace for a doubled refresh must do.
+  await (navigator.locks ? navigator.locks.request(STORE, work) : work());
+}
+
+async function exchange(): Promise<void> {
+  const before = kept();
+  if (access && access.expires - now() >= MARGIN_MS) return; // another tab was first
+  if (!before) return forget();
+  const { refreshSession } = await post(
+    RefreshSession,
+    { input: before.refreshToken ? { refreshToken: before.refreshToken } : {} },
+    null,
+  );
+  if (refreshSession?.tokens) return adopt(refreshSession.tokens, before.person);
+  const code = refreshSession?.userErrors[0]?.code;
+  if (code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
+  forget();
+}
+
+/** Proves the kept session and reads the person anew. Faults that pass are left to the next request. */
+export async function restore(): Promise<void> {
+  if (!person.peek()) return;
+  try {
+    const token = await bearer();
+    if (!token) return;
+    const { viewer } = await post(Viewer, {}, token);
+    const before = kept();
+    if (viewer && before) {
+      localStorage.setItem(STORE, JSON.stringify({ ...before, person: viewer }));
+      become(viewer);
+      person.value = viewer;
+    }
+  } catch (thrown) {
+    if (!toFault(thrown).passing) forget();
+  }
+}
+
+/** Signs out, here or everywhere. */
+export async function signOut(everywhere: boolean): Promise<void> {
+  const token = await bearer().catch(() => null);
+  if (token) await post(Logout, { input: { everywhere } }, token).catch(() => null);
+  forget();
+}

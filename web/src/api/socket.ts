@@ -1,0 +1,103 @@
+/** The WebSocket that all streams of the page share (graphql-transport-ws). */
+import { createClient, type Client, type FormattedExecutionResult } from 'graphql-ws/client';
+import { backoff, connection } from './connection';
+import { ENDPOINT } from './post';
+import { bearer, refused } from './session';
+
+/** Failed connects in a row after which the socket counts as blocked. */
+const STUCK_AFTER = 3;
+const PING_MS = 12_000;
+const PONG_MS = 5_000;
+const ACK_MS = 8_000;
+/** The server closes with this when the token has lapsed. */
+const FORBIDDEN = 4403;
+
+/** What a stream hears. */
+export interface SocketSink {
+  next(result: FormattedExecutionResult<unknown, unknown>): void;
+  error(thrown: unknown): void;
+  complete(): void;
+}
+
+/** A shared socket. `stuck` is called when it cannot be opened. */
+export class Socket {
+  readonly #client: Client;
+  #token: string | null = null;
+  #hurry: () => void = () => {};
+
+  constructor(stuck: () => void) {
+    let alive: ReturnType<typeof setTimeout>;
+    this.#client = createClient({
+      url: () => `${location.origin.replace(/^http/, 'ws')}${ENDPOINT}`,
+      lazyCloseTimeout: 2_000,
+      keepAlive: PING_MS,
+      connectionAckWaitTimeout: ACK_MS,
+      retryAttempts: Infinity,
+      shouldRetry: () => true,
+      connectionParams: async () => {
+        // A refresh that fails for now must not end the streams: the public ones work signed out.
+        this.#token = await bearer().catch(() => null);
+        return this.#token ? { authorization: `Bearer ${this.#token}` } : {};
+      },
+      retryWait: (tries) => {
+        if (tries >= STUCK_AFTER) {
+          stuck();
+          return Promise.resolve();
+        }
+        const wait = backoff(tries);
+        connection.value = { state: 'retrying', at: performance.now() + wait };
+        return new Promise((resolve) => {
+          this.#hurry = resolve;
+          setTimeout(resolve, wait);
+        });
+      },
+      on: {
+        connecting: () => {
+          if (connection.peek().state === 'idle') connection.value = { state: 'connecting' };
+        },
+        connected: () => (connection.value = { state: 'live' }),
+        closed: (event) => {
+          clearTimeout(alive);
+          if ((event as CloseEvent).code === FORBIDDEN) refused(this.#token);
+        },
+        ping: (received) => {
+          if (!received) alive = setTimeout(() => this.#client.terminate(), PONG_MS);
+        },
+        pong: (received) => {
+          if (received) clearTimeout(alive);
+        },
+      },
+    });
+  }
+
+  /** Starts a stream; returns what ends it. */
+  subscribe(payload: { query: string }, sink: SocketSink): () => void {
+    return this.#client.subscribe(payload, sink);
+  }
+
+  /** Connects again at once: as another person, or because the line may be dead. */
+  reconnect(): void {
+    this.#hurry();
+    this.#client.terminate();
+  }
+
+  /** Ends everything. */
+  dispose(): void {
+    void this.#client.dispose();
+  }
+}
+
+/** Whether a socket can be opened at all, asked without any stream. */
+export function probe(): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}${ENDPOINT}`, 'graphql-transport-ws');
+    const end = (works: boolean): void => {
+      resolve(works);
+      socket.close(1000);
+    };
+    socket.onopen = () => socket.send('{"type":"connection_init"}');
+    socket.onmessage = () => end(true);
+    socket.onerror = socket.onclose = () => end(false);
+    setTimeout(() => end(false), ACK_MS);
+  });
+}

@@ -1,0 +1,166 @@
+/** The frame of every page: header, routes, messages. */
+import { useEffect, useRef } from 'preact/hooks';
+import { Link, Route, Switch, useLocation } from 'wouter-preact';
+import { person, signOut } from './api/session';
+import { lang } from './i18n/lang';
+import { speak, t } from './i18n/text';
+import { Announcer } from './ui/announce';
+import { Title } from './ui/bits';
+import { Bolt, Icon } from './ui/icons';
+import { lazy } from './ui/lazy';
+import { Pill } from './ui/pill';
+import { nextTheme, theme } from './ui/theme';
+import { useTitle } from './ui/title';
+import { Toasts } from './ui/toast';
+
+const Sales = lazy(() => import('./pages/sales').then((module) => module.Sales));
+const SalePage = lazy(() => import('./pages/sale').then((module) => module.SalePage));
+const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
+const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
+const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
+
+/** Fetches the code of the page at an address. */
+export function preloadPage(path: string): Promise<void> {
+  if (path.startsWith('/s/')) return SalePage.preload();
+  if (path.startsWith('/orders')) return Orders.preload();
+  if (path === '/sign-in' || path === '/register') return Sign.preload();
+  return Sales.preload();
+}
+
+const themeIcon = { system: 'half', light: 'sun', dark: 'moon' } as const;
+
+function Missing() {
+  useTitle(t('page.missing'));
+  return (
+    <div class="page">
+      <Title>{t('page.missing')}</Title>
+      <Link href="/" class="link mt-4 inline-block">
+        {t('sale.toList')}
+      </Link>
+    </div>
+  );
+}
+
+/** Moves the focus to the heading of a page that was gone to. */
+function useFocus(where: string): void {
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) first.current = false;
+    else {
+      scrollTo(0, 0);
+      document.querySelector<HTMLElement>('main h1, main')?.focus({ preventScroll: true });
+    }
+  }, [where]);
+}
+
+/** The whole. */
+export function App() {
+  const [where] = useLocation();
+  useFocus(where);
+  return (
+    <>
+      <a href="#main" class="btn btn-main sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-50 focus:px-4 focus:py-2">
+        {t('app.skip')}
+      </a>
+      <Header where={where} />
+      <main id="main" tabIndex={-1} class="outline-none">
+        <Switch>
+          <Route path="/">{() => <Sales />}</Route>
+          <Route path="/s/:slug">{({ slug }) => <SalePage key={slug} slug={slug} />}</Route>
+          <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
+          <Route path="/register">{() => <Sign isNew />}</Route>
+          <Route path="/orders">{() => <Orders />}</Route>
+          <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
+          <Route component={Missing} />
+        </Switch>
+      </main>
+      <Toasts />
+      <Announcer />
+    </>
+  );
+}
+
+function Header({ where }: { where: string }) {
+  const tab = (href: string, here: boolean, text: string) => (
+    <Link
+      href={href}
+      aria-current={here ? 'page' : undefined}
+      class="inline-flex min-h-11 items-center rounded-xl px-3 font-medium whitespace-nowrap hover:bg-sunk aria-[current]:text-brand"
+    >
+      {text}
+    </Link>
+  );
+  return (
+    <header class="sticky top-0 z-20 border-b border-line bg-card">
+      <div class="mx-auto flex max-w-5xl flex-wrap items-center gap-x-1 px-3 sm:px-4">
+        <Link href="/" class="flex min-h-14 items-center gap-2 rounded-xl pr-2 text-lg font-bold">
+          <Bolt />
+          {t('app.name')}
+        </Link>
+        <nav aria-label={t('nav.main')} class="flex max-sm:order-last max-sm:w-full max-sm:border-t max-sm:border-line sm:grow">
+          {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
+          {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
+        </nav>
+        <div class="ml-auto flex items-center">
+          <Pill />
+          <button
+            class="inline-flex min-h-11 items-center gap-1.5 rounded-xl px-2.5 text-sm hover:bg-sunk"
+            aria-label={t('app.languageLabel')}
+            lang={lang.value === 'zh' ? 'en' : 'zh-CN'}
+            onClick={() => void speak(lang.value === 'zh' ? 'en' : 'zh')}
+          >
+            {lang.value === 'zh' ? 'EN' : '中'}
+          </button>
+          <button
+            class="icon-btn"
+            aria-label={t('app.theme', { theme: t(`app.theme.${theme.value}`) })}
+            title={t('app.theme', { theme: t(`app.theme.${theme.value}`) })}
+            onClick={nextTheme}
+          >
+            <Icon name={themeIcon[theme.value]} />
+          </button>
+          <Account where={where} />
+        </div>
+      </div>
+    </header>
+  );
+}
+
+function Account({ where }: { where: string }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    if (menu.current) menu.current.open = false;
+  }, [where, person.value]);
+  if (!person.value) {
+    const next = where.startsWith('/sign-in') || where.startsWith('/register') ? '' : `?next=${encodeURIComponent(where)}`;
+    return (
+      <Link href={`/sign-in${next}`} class="btn min-h-9 px-3 py-1.5">
+        {t('nav.signIn')}
+      </Link>
+    );
+  }
+  return (
+    <details
+      ref={menu}
+      class="relative"
+      onKeyDown={(event) => {
+        if (event.key !== 'Escape') return;
+        menu.current!.open = false;
+        menu.current!.querySelector('summary')!.focus();
+      }}
+    >
+      <summary class="icon-btn list-none [&::-webkit-details-marker]:hidden" aria-label={`${t('nav.account')}: ${person.value.displayName}`}>
+        <Icon name="person" />
+      </summary>
+      <div class="card rise absolute right-0 z-30 grid w-56 gap-1 p-2 shadow-xl">
+        <p class="truncate px-3 py-2 font-semibold">{person.value.displayName}</p>
+        <button class="rounded-lg px-3 py-2 text-left hover:bg-sunk" onClick={() => void signOut(false)}>
+          {t('nav.signOut')}
+        </button>
+        <button class="rounded-lg px-3 py-2 text-left hover:bg-sunk" onClick={() => void signOut(true)}>
+          {t('nav.signOutAll')}
+        </button>
+      </div>
+    </details>
+  );
+}

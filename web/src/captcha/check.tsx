@@ -1,0 +1,193 @@
+/** The captcha: a picture to read, or a proof of work that the browser does by itself. */
+import { useSignal } from '@preact/signals';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { now } from '../api/clock';
+import { toFault } from '../api/fault';
+import { request } from '../api/request';
+import type { CaptchaPurpose, Challenge, Failure } from '../api/types';
+import { CreateCaptcha } from '../documents/account';
+import { apologise, explain, t } from '../i18n/text';
+import { announce } from '../ui/announce';
+import type { Answer } from '../purchase/attempt';
+import { Puzzle } from './picture';
+import { readWork } from './work';
+import type { Report } from './worker';
+
+/** What is asked of the person. */
+type State =
+  | { state: 'loading' }
+  | { state: 'picture'; challenge: Challenge }
+  | { state: 'work'; challenge: Challenge; share: number }
+  | { state: 'worked' }
+  | { state: 'failed'; why: string };
+
+interface Props {
+  purpose: CaptchaPurpose;
+  saleId?: string;
+  /** The challenge that came with a refusal. */
+  challenge: Challenge | null;
+  failure: Failure | null;
+  onAnswer(answer: Answer): void;
+}
+
+const LIKING = 'captcha';
+const byBrowser = (): boolean => localStorage.getItem(LIKING) === 'browser';
+
+/** Looks for the number in a worker; returns what stops it. */
+function work(challenge: Challenge, on: (report: Report) => void): () => void {
+  const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
+  worker.onmessage = ({ data }: MessageEvent<Report>) => on(data);
+  worker.onerror = () => on({ failed: true });
+  worker.postMessage(readWork(challenge.parameters ?? '{}'));
+  return () => worker.terminate();
+}
+
+/** The captcha with its own fetching; calls back once with the answer. */
+export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) {
+  const state = useSignal<State>({ state: 'loading' });
+  const stop = useRef(() => {});
+  const input = useRef<HTMLInputElement>(null);
+  const hint = useId();
+
+  const fail = (why: string): void => void (state.value = { state: 'failed', why });
+
+  const answered = (to: Challenge, answer: string): void => {
+    if (to.kind === 'PROOF_OF_WORK') {
+      state.value = { state: 'worked' };
+      announce(t('check.worked'));
+    }
+    onAnswer({ challengeId: to.id, answer, expires: Date.parse(to.expiresAt) });
+  };
+
+  const show = (next: Challenge): void => {
+    stop.current();
+    if (next.image) {
+      state.value = { state: 'picture', challenge: next };
+      const left = setTimeout(() => void fetchOne(), Math.max(1_000, Date.parse(next.expiresAt) - now()));
+      stop.current = () => clearTimeout(left);
+      return;
+    }
+    if (next.kind !== 'PROOF_OF_WORK') return void fetchOne(true);
+    state.value = { state: 'work', challenge: next, share: 0 };
+    stop.current = work(next, (report) => {
+      if ('share' in report) state.value = { state: 'work', challenge: next, share: report.share };
+      else if ('answer' in report) answered(next, report.answer);
+      else fail(t('check.failed'));
+    });
+  };
+
+  const fetchOne = async (quietly = byBrowser()): Promise<void> => {
+    stop.current();
+    state.value = { state: 'loading' };
+    try {
+      const kind = quietly ? { kind: 'PROOF_OF_WORK' as const } : {};
+      const { createCaptcha: made } = await request(CreateCaptcha, {
+        input: { purpose, ...(saleId && { saleId }), ...kind },
+      });
+      if (made?.challenge) show(made.challenge);
+      else fail(made?.userErrors[0] ? explain(made.userErrors[0]) : t('check.failed'));
+    } catch (thrown) {
+      fail(apologise(toFault(thrown)));
+    }
+  };
+
+  useEffect(() => {
+    if (challenge) show(challenge);
+    else void fetchOne();
+    return () => stop.current();
+  }, [challenge]);
+
+  const picture = state.value.state === 'picture' ? state.value.challenge : null;
+  useEffect(() => {
+    if (picture) input.current?.focus();
+  }, [picture?.id]);
+
+  const like = (browser: boolean): void => {
+    localStorage.setItem(LIKING, browser ? 'browser' : 'picture');
+    void fetchOne();
+  };
+
+  return (
+    <div class="grid gap-3">
+      {failure && (
+        <p class="font-medium text-warn" role="alert">
+          {failure.code === 'PATH_INVALID' ? t('check.fresh') : explain(failure)}
+        </p>
+      )}
+      <Body state={state.value} again={() => void fetchOne()} />
+      {picture && (
+        <form
+          class="grid gap-3"
+          onSubmit={(event) => {
+            event.preventDefault();
+            const answer = input.current!.value.trim();
+            if (answer) answered(picture, answer);
+          }}
+        >
+          <Puzzle key={picture.id} dataUrl={picture.image!} broken={() => fail(t('check.failed'))} />
+          <p id={hint}>{picture.prompt}</p>
+          <div class="flex gap-2">
+            <input
+              ref={input}
+              class="field"
+              aria-label={t('check.answer')}
+              aria-describedby={hint}
+              inputMode={picture.kind === 'MATH' ? 'numeric' : 'text'}
+              autocomplete="off"
+              autocapitalize="off"
+              spellcheck={false}
+              maxLength={32}
+              required
+            />
+            <button class="btn btn-main">{t('check.send')}</button>
+          </div>
+          <p class="flex flex-wrap gap-x-5 gap-y-2 text-sm">
+            <button type="button" class="link" onClick={() => void fetchOne()}>
+              {t('check.another')}
+            </button>
+            <button type="button" class="link" onClick={() => like(true)}>
+              {t('check.byBrowser')}
+            </button>
+          </p>
+        </form>
+      )}
+      {!picture && byBrowser() && state.value.state !== 'worked' && (
+        <button type="button" class="link justify-self-start text-sm" onClick={() => like(false)}>
+          {t('check.byPicture')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What stands in for the picture. */
+function Body({ state, again }: { state: State; again: () => void }) {
+  switch (state.state) {
+    case 'picture':
+      return null;
+    case 'loading':
+      return (
+        <p class="flex items-center gap-3 text-soft">
+          <span class="spin" /> {t('check.loading')}
+        </p>
+      );
+    case 'work':
+      return (
+        <div>
+          <progress class="h-2 w-full accent-fill" value={state.share} max={1} aria-label={t('check.title')} />
+          <p class="text-sm text-soft">{t('check.working', { n: Math.round(state.share * 100) })}</p>
+        </div>
+      );
+    case 'worked':
+      return <p class="font-medium text-good">{t('check.worked')}</p>;
+    case 'failed':
+      return (
+        <p class="flex flex-wrap items-center gap-3" role="alert">
+          {state.why}
+          <button type="button" class="btn" onClick={again}>
+            {t('fault.again')}
+          </button>
+        </p>
+      );
+  }
+}

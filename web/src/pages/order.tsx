@@ -1,0 +1,193 @@
+/** One order: how it stands, what is to be done, what happened. */
+import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
+import { orders } from '../api/boards';
+import { now } from '../api/clock';
+import { follow } from '../api/live';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import { person } from '../api/session';
+import type { Order } from '../api/types';
+import { OneOrder, OrderStatus } from '../documents/orders';
+import { money, t } from '../i18n/text';
+import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
+import { Tiles, useLeft, useThresholds } from '../ui/countdown';
+import { useTitle } from '../ui/title';
+import { OrderActions } from './order-actions';
+import { StatusChip } from './status';
+
+const POLL_MS = 3_000;
+const WARNING = { 120: 'order.warn2m' } as const;
+/** States that nothing follows on. */
+const LAST = ['CANCELLED', 'EXPIRED', 'REFUNDED'];
+
+async function ask(id: string, signal?: AbortSignal): Promise<Order | null> {
+  const { order } = await request(OneOrder, { id }, signal);
+  return order && orders.put(order.id, order);
+}
+
+/** The page. */
+export function OrderPage({ id }: { id: string }) {
+  const { page, reload } = useLoad(`order ${id}`, (signal) => (person.peek() ? ask(id, signal) : Promise.resolve(null)));
+  const order = orders.of(id).value;
+  useTitle(order ? t('order.title', { number: order.number }) : t('orders.title'));
+  useEffect(
+    () =>
+      person.peek() ? follow(OrderStatus, { id }, {
+        next: ({ orderStatus }) => LAST.includes(orders.put(id, orderStatus.order).status),
+        failed: () => {},
+        poll: async () => {
+          const state = await ask(id);
+          return state && LAST.includes(state.status) ? null : POLL_MS;
+        },
+      }) : undefined,
+    [id, person.value?.id],
+  );
+  if (order) {
+    return (
+      <div class="page max-w-3xl">
+        {page.value.state === 'ready' && <Stale fault={page.value.fault} again={reload} />}
+        <Shown order={order} />
+      </div>
+    );
+  }
+  switch (page.value.state) {
+    case 'loading':
+    case 'ready':
+      return <Loading />;
+    case 'failed':
+      return (
+        <div class="page">
+          <Broken fault={page.value.fault} again={reload} />
+        </div>
+      );
+    case 'missing':
+      return (
+        <div class="page">
+          <Title>{t('order.missing')}</Title>
+          <Link href="/orders" class="link mt-4 inline-block">
+            {t('orders.title')}
+          </Link>
+        </div>
+      );
+  }
+}
+
+function Shown({ order }: { order: Order }) {
+  return (
+    <>
+      <div class="mb-5 flex flex-wrap items-center justify-between gap-3">
+        <Title>{t('order.title', { number: order.number })}</Title>
+        <span aria-live="polite">
+          <StatusChip status={order.status} />
+        </span>
+      </div>
+      <div class="card grid gap-5 p-5">
+        <div class="flex gap-4">
+          <Picture goods={order.item.goods} class="size-24 shrink-0 rounded-xl" />
+          <div class="grid content-center gap-1">
+            <p class="head">
+              {order.item.goods.name}
+              {order.quantity > 1 && ` × ${order.quantity}`}
+            </p>
+            <p class="text-2xl font-bold text-brand tabular-nums">{money(order.total)}</p>
+          </div>
+        </div>
+        {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
+        <OrderActions order={order} />
+        <Facts order={order} />
+      </div>
+      <History order={order} />
+    </>
+  );
+}
+
+/** The time left to pay; told aloud two minutes before the end. */
+function Deadline({ until }: { until: string }) {
+  const at = Date.parse(until);
+  useThresholds(useLeft(at), WARNING);
+  if (at < now()) return null;
+  return (
+    <p class="note flex flex-wrap items-center justify-between gap-2">
+      <span>{t('order.left')}</span>
+      <Tiles until={at} />
+    </p>
+  );
+}
+
+function Facts({ order }: { order: Order }) {
+  return (
+    <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 border-t border-line pt-4">
+      <dt class="text-soft">{t('order.from')}</dt>
+      <dd>
+        <Link class="link" href={`/s/${order.sale.slug}`}>
+          {order.sale.title}
+        </Link>
+      </dd>
+      {order.quantity > 1 && (
+        <>
+          <dt class="text-soft">{t('order.each')}</dt>
+          <dd class="tabular-nums">{money(order.unitPrice)}</dd>
+        </>
+      )}
+      <dt class="text-soft">{t('order.made')}</dt>
+      <dd>
+        <When at={order.createdAt} />
+      </dd>
+      {order.paidAt && (
+        <>
+          <dt class="text-soft">{t('order.paid')}</dt>
+          <dd>
+            <When at={order.paidAt} />
+          </dd>
+        </>
+      )}
+      {order.paymentDeadline && (
+        <>
+          <dt class="text-soft">{t('order.deadline')}</dt>
+          <dd>
+            <When at={order.paymentDeadline} />
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+/** What happened to the order and to its money. */
+function History({ order }: { order: Order }) {
+  return (
+    <>
+      {!!order.refunds?.length && (
+        <section class="mt-6">
+          <h2 class="head mb-2">{t('order.refunds')}</h2>
+          <ul class="grid gap-2">
+            {order.refunds.map((refund) => (
+              <li key={refund.id} class="note flex flex-wrap justify-between gap-2">
+                <span>{refund.reason}</span>
+                <span>
+                  {money(refund.amount)} · {t(`refund.${refund.status}`)}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {!!order.timeline?.length && (
+        <section class="mt-6">
+          <h2 class="head mb-2">{t('order.history')}</h2>
+          <ol class="grid gap-3 border-l-2 border-line pl-4">
+            {order.timeline.map((step) => (
+              <li key={step.at}>
+                <p class="font-medium">{t(`status.${step.status}`)}</p>
+                <p class="text-sm text-soft">
+                  <When at={step.at} /> {step.note}
+                </p>
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+    </>
+  );
+}

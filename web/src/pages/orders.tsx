@@ -1,0 +1,120 @@
+/** My orders, newest first. */
+import { useSignal } from '@preact/signals';
+import { Link } from 'wouter-preact';
+import { orders } from '../api/boards';
+import { now, second } from '../api/clock';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import { person } from '../api/session';
+import type { Order } from '../api/types';
+import { MyOrders } from '../documents/orders';
+import { digits, money, t } from '../i18n/text';
+import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
+import { Icon } from '../ui/icons';
+import { useTitle } from '../ui/title';
+import { StatusChip } from './status';
+
+export { OrderPage } from './order';
+
+function ask(after: string | null, signal: AbortSignal) {
+  return request(MyOrders, { after }, signal);
+}
+
+/** The page. */
+export function Orders() {
+  useTitle(t('orders.title'));
+  if (!person.value) {
+    return (
+      <div class="page">
+        <Title>{t('orders.title')}</Title>
+        <p class="note mt-5">
+          {t('orders.signIn')}{' '}
+          <Link class="link" href="/sign-in?next=%2Forders">
+            {t('nav.signIn')}
+          </Link>
+        </p>
+      </div>
+    );
+  }
+  return <Mine />;
+}
+
+function Mine() {
+  const pages = useSignal(1);
+  const { page, reload } = useLoad(`orders ${pages.value}`, async (signal) => {
+    const ids: string[] = [];
+    let after: string | null = null;
+    let more = false;
+    for (let n = 0; n < pages.value; n++) {
+      const { myOrders }: Awaited<ReturnType<typeof ask>> = await ask(after, signal);
+      for (const { node } of myOrders?.edges ?? []) ids.push(orders.put(node.id, node).id);
+      after = myOrders?.pageInfo.endCursor ?? null;
+      more = myOrders?.pageInfo.hasNextPage ?? false;
+      if (!more) break;
+    }
+    return { ids, more };
+  });
+  const ready = page.value.state === 'ready' ? page.value : null;
+  return (
+    <div class="page max-w-3xl">
+      <div class="mb-5">
+        <Title>{t('orders.title')}</Title>
+      </div>
+      {page.value.state === 'loading' && <Loading />}
+      {page.value.state === 'failed' && <Broken fault={page.value.fault} again={reload} />}
+      {ready && <Stale fault={ready.fault} again={reload} />}
+      {ready && !ready.data.ids.length && (
+        <p class="note">
+          {t('orders.none')}{' '}
+          <Link class="link" href="/">
+            {t('sale.toList')}
+          </Link>
+        </p>
+      )}
+      <ul class="grid gap-3">
+        {ready?.data.ids.map((id) => {
+          const order = orders.of(id).value;
+          return order && <Row key={id} order={order} />;
+        })}
+      </ul>
+      {ready?.data.more && (
+        <button class="btn mx-auto mt-4 flex" onClick={() => pages.value++}>
+          {t('sales.more')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+function Row({ order }: { order: Order }) {
+  void second.value;
+  const left = order.status === 'PENDING_PAYMENT' && order.paymentDeadline ? Date.parse(order.paymentDeadline) - now() : 0;
+  return (
+    <li class="card relative flex items-center gap-4 p-3 has-[a:hover]:border-edge">
+      <Picture goods={order.item.goods} class="size-20 shrink-0 rounded-xl" />
+      <div class="grid min-w-0 grow gap-1">
+        <div class="flex flex-wrap items-center justify-between gap-2">
+          <Link href={`/orders/${order.id}`} class="font-semibold after:absolute after:inset-0">
+            {order.item.goods.name}
+            {order.quantity > 1 && ` × ${order.quantity}`}
+          </Link>
+          <StatusChip status={order.status} />
+        </div>
+        <p class="text-sm text-soft">
+          {order.sale.title} · <When at={order.createdAt} />
+        </p>
+        <p class="flex flex-wrap gap-x-3 tabular-nums">
+          <strong>{money(order.total)}</strong>
+          {left > 0 && (
+            <span class="text-sm text-warn" aria-hidden="true">
+              {t('order.left')} {digits(left)}
+            </span>
+          )}
+        </p>
+      </div>
+      <span class="text-soft">
+        <Icon name="next" />
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,233 @@
+/** The list of sales: what is on now, then each opening time, then what is over. */
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { Link, useLocation, useSearch } from 'wouter-preact';
+import { stocks } from '../api/boards';
+import { now, second } from '../api/clock';
+import { follow } from '../api/live';
+import { useLoad } from '../api/load';
+import { post } from '../api/post';
+import type { Card, Phase } from '../api/types';
+import { Sales as SalesDoc, SaleStock } from '../documents/buyer';
+import { moment, t } from '../i18n/text';
+import { phaseAt } from '../purchase/button';
+import { Broken, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
+import { Tiles } from '../ui/countdown';
+import { Icon } from '../ui/icons';
+import { useTitle } from '../ui/title';
+
+/** A group of sales under one heading. */
+export interface Slot {
+  id: string;
+  title: string;
+  sales: Card[];
+}
+
+/** Live lists at most; the rest is as old as the page. */
+const FOLLOWED = 6;
+/** Spread of the reload after an opening, in ms, so that browsers do not ask all at once. */
+const SPREAD_MS = 1_500;
+
+/** Groups sales: on now, by opening time, over. */
+export function slotsOf(sales: Card[], at: number): Slot[] {
+  const slots = new Map<string, Slot>();
+  const put = (id: string, title: string, sale: Card): void => {
+    const slot = slots.get(id) ?? { id, title, sales: [] };
+    slot.sales.push(sale);
+    slots.set(id, slot);
+  };
+  const byPhase = { on: [] as Card[], soon: [] as Card[], over: [] as Card[] };
+  for (const sale of sales) {
+    const phase = phaseAt(sale, at);
+    byPhase[phase === 'UPCOMING' ? 'soon' : phase === 'ENDED' || phase === 'CANCELLED' ? 'over' : 'on'].push(sale);
+  }
+  byPhase.on.sort((a, b) => Number(a.phase === 'SOLD_OUT') - Number(b.phase === 'SOLD_OUT'));
+  for (const sale of byPhase.on) put('now', t('sales.now'), sale);
+  byPhase.soon.sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
+  for (const sale of byPhase.soon) put(`at-${Date.parse(sale.startsAt)}`, moment(sale.startsAt), sale);
+  for (const sale of byPhase.over) put('over', t('sales.ended'), sale);
+  return [...slots.values()];
+}
+
+/** Follows the stock of sales that are on. */
+function useStock(ids: string): void {
+  useEffect(() => {
+    const stops = ids.split(' ').filter(Boolean).map((id) =>
+      follow(SaleStock, { id }, {
+        next: ({ saleStock }) => {
+          for (const item of saleStock.items) stocks.put(item.id, item.stock);
+          return false;
+        },
+        failed: () => {},
+        poll: () => Promise.resolve(15_000),
+      }),
+    );
+    return () => stops.forEach((stop) => stop());
+  }, [ids]);
+}
+
+/** One sale in the list. */
+function SaleCard({ sale }: { sale: Card }) {
+  const phase = phaseAt(sale, now());
+  const item = sale.items[0];
+  if (!item) return null;
+  return (
+    <li class="card relative flex gap-4 overflow-hidden p-3 has-[a:hover]:border-edge">
+      <Picture goods={item.goods} class="size-24 shrink-0 rounded-xl sm:size-32" />
+      <div class="flex min-w-0 grow flex-col gap-1.5">
+        <div class="flex flex-wrap items-center justify-between gap-x-3 gap-y-1">
+          <h3 class="font-semibold">
+            <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
+              {sale.title}
+            </Link>
+          </h3>
+          <PhaseChip phase={phase} />
+        </div>
+        <p class="text-sm text-soft">{sale.items.map(({ goods }) => goods.name).join(' · ')}</p>
+        <Price now={item.price} usual={item.goods.listPrice} />
+        <div class="mt-auto">
+          <State sale={sale} phase={phase} />
+        </div>
+      </div>
+    </li>
+  );
+}
+
+/** What matters in each phase: the time to the opening, what is left, when it was. */
+function State({ sale, phase }: { sale: Card; phase: Phase }) {
+  switch (phase) {
+    case 'UPCOMING':
+      return (
+        <p class="text-sm">
+          <Tiles until={Date.parse(sale.startsAt)} />
+          <span class="sr-only">
+            {t('sale.opens')} <When at={sale.startsAt} />
+          </span>
+        </p>
+      );
+    case 'LIVE':
+    case 'PAUSED':
+    case 'SOLD_OUT':
+      return <StockBar stock={stocks.of(sale.items[0]!.id).value ?? sale.items[0]!.stock} />;
+    case 'ENDED':
+    case 'CANCELLED':
+      return (
+        <p class="text-sm text-soft">
+          {t('sale.ends')} <When at={sale.endsAt} />
+        </p>
+      );
+  }
+}
+
+/** The page. */
+export function Sales() {
+  useTitle(t('sales.title'));
+  const search = new URLSearchParams(useSearch()).get('q') ?? '';
+  const [, go] = useLocation();
+  const draft = useSignal(search);
+  const pages = useSignal(1);
+  const { page, reload } = useLoad(`sales ${search} ${pages.value}`, async (signal) => {
+    const found: Card[] = [];
+    let after: string | null = null;
+    let more = false;
+    for (let n = 0; n < pages.value; n++) {
+      const { sales }: Awaited<ReturnType<typeof ask>> = await ask(after, search, signal);
+      found.push(...(sales?.edges.map(({ node }) => node) ?? []));
+      after = sales?.pageInfo.endCursor ?? null;
+      more = sales?.pageInfo.hasNextPage ?? false;
+      if (!more) break;
+    }
+    for (const sale of found) for (const item of sale.items) stocks.put(item.id, item.stock);
+    return { sales: found, more };
+  });
+
+  const ready = page.value.state === 'ready' ? page.value : null;
+  const sales = ready?.data.sales ?? [];
+  const open = sales.filter((sale) => ['LIVE', 'SOLD_OUT'].includes(phaseAt(sale, now())));
+  useStock(open.slice(0, FOLLOWED).map(({ id }) => id).join(' '));
+
+  // Phases move by the clock; the server is asked for the figures behind them.
+  void second.value;
+  const next = Math.min(...sales.map((sale) => Date.parse(sale.nextTransitionAt ?? '') || Infinity).filter((at) => at > now()));
+  useEffect(() => {
+    if (next === Infinity) return;
+    const timer = setTimeout(reload, Math.min(next - now() + Math.random() * SPREAD_MS + 100, 2 ** 31 - 1));
+    return () => clearTimeout(timer);
+  }, [next]);
+
+  const slots = slotsOf(sales, now());
+  return (
+    <div class="page">
+      <div class="mb-5 flex flex-wrap items-end justify-between gap-4">
+        <div>
+          <Title>{t('sales.title')}</Title>
+          <p class="mt-1 text-soft">{t('sales.lead')}</p>
+        </div>
+        <form
+          role="search"
+          class="relative w-full sm:w-64"
+          onSubmit={(event) => {
+            event.preventDefault();
+            go(draft.value.trim() ? `/?q=${encodeURIComponent(draft.value.trim())}` : '/');
+          }}
+        >
+          <input
+            type="search"
+            class="field pl-10"
+            aria-label={t('sales.search')}
+            placeholder={t('sales.search')}
+            maxLength={64}
+            value={draft.value}
+            onInput={(event) => (draft.value = event.currentTarget.value)}
+          />
+          <span class="pointer-events-none absolute inset-y-0 left-3 flex items-center text-soft">
+            <Icon name="search" />
+          </span>
+        </form>
+      </div>
+      {page.value.state === 'loading' && <Loading />}
+      {page.value.state === 'failed' && <Broken fault={page.value.fault} again={reload} />}
+      {ready && <Stale fault={ready.fault} again={reload} />}
+      {ready && !sales.length && (
+        <p class="note">{search ? t('sales.noneFound', { text: search }) : t('sales.none')}</p>
+      )}
+      {slots.length > 1 && (
+        <nav aria-label={t('sales.slots')} class="-mx-4 mb-5 overflow-x-auto px-4 py-1">
+          <ul class="flex gap-2">
+            {slots.map((slot) => (
+              <li key={slot.id}>
+                <a href={`#${slot.id}`} class="chip min-h-9 px-4 hover:border-edge">
+                  {slot.title} <span class="text-soft">{slot.sales.length}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+      )}
+      <div class="grid gap-x-3 gap-y-8 md:grid-cols-2">
+        {slots.map((slot) => (
+          <section key={slot.id} aria-labelledby={slot.id} class={slot.sales.length > 1 ? 'md:col-span-2' : ''}>
+            <h2 id={slot.id} class="head mb-3">
+              {slot.title}
+            </h2>
+            <ul class={slot.sales.length > 1 ? 'grid gap-3 md:grid-cols-2' : ''}>
+              {slot.sales.map((sale) => (
+                <SaleCard key={sale.id} sale={sale} />
+              ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+      {ready?.data.more && (
+        <button class="btn mx-auto mt-6 flex" onClick={() => pages.value++}>
+          {t('sales.more')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** The list is the same for everybody, so nobody's token goes with it. */
+function ask(after: string | null, search: string, signal: AbortSignal) {
+  return post(SalesDoc, { after, search: search || null }, null, signal);
+}

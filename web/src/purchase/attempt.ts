@@ -1,0 +1,229 @@
+/**
+ * An attempt to buy, from the press of the button to the task. One object per
+ * sale and tab; leaving the page does not stop it, reloading resumes it.
+ *
+ *   idle ─press→ check ─answer→ sending ─task→ queued ─order→ bought
+ *                  ↑ wrong answer, path lapsed │
+ *                  └───────────────────────────┤─→ refused (the server said no)
+ *                                              └─→ broken  (no answer; same key again)
+ */
+import { signal, type Signal } from '@preact/signals';
+import { tasks } from '../api/boards';
+import { backoff, jitter } from '../api/connection';
+import { now } from '../api/clock';
+import { Fault, toFault } from '../api/fault';
+import { request } from '../api/request';
+import { onSwitch } from '../api/session';
+import type { Challenge, Failure, Task } from '../api/types';
+import { IssuePath, PlaceOrder } from '../documents/buyer';
+import { keep, pending, press, settle, type Press } from './press';
+
+/** How the attempt stands. */
+export type Attempt =
+  | { step: 'idle' }
+  | { step: 'check'; challenge: Challenge | null; failure: Failure | null }
+  | { step: 'sending'; slow: boolean }
+  | { step: 'room'; ticketId: string }
+  | { step: 'queued'; taskId: string }
+  | { step: 'bought' }
+  | { step: 'refused'; failure: Failure }
+  | { step: 'broken'; fault: Fault };
+
+/** An answered captcha that waits for its use. */
+export interface Answer {
+  challengeId: string;
+  answer: string;
+  /** Server time in ms. */
+  expires: number;
+}
+
+/** How long to go on without an answer before the person is told, in ms. */
+const PATIENCE_MS = 45_000;
+/** Use nothing that lapses sooner than this, in ms. */
+const MARGIN_MS = 3_000;
+
+const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What came of one exchange with the server. */
+type Told<T> = { done: T } | { again: number } | { failure: Failure };
+
+/** The way to the order: a path, or a place in the waiting room. */
+type Way = { path: NonNullable<Press['path']> } | { ticketId: string };
+
+/** The attempt of one sale. */
+export class Purchase {
+  readonly attempt: Signal<Attempt> = signal({ step: 'idle' });
+  /** A captcha answered ahead of the press. */
+  readonly ready: Signal<Answer | null> = signal(null);
+  #press: Press | null = null;
+
+  constructor(
+    readonly saleId: string,
+    /** Called when the server refused: the sale may have changed for the person. */
+    readonly changed: () => void,
+  ) {}
+
+  /** Whether the button is taken. */
+  get busy(): boolean {
+    return ['sending', 'queued', 'room'].includes(this.attempt.peek().step);
+  }
+
+  /** Buys. A second press while the first is under way does nothing. */
+  press(itemId: string, quantity: number): void {
+    if (this.busy) return;
+    this.#press = press(this.saleId, itemId, quantity);
+    if (this.#usable(this.#press.path)) return void this.#place();
+    const ready = this.ready.peek();
+    if (ready && ready.expires - now() > MARGIN_MS) return void this.#enter(ready);
+    this.attempt.value = { step: 'check', challenge: null, failure: null };
+  }
+
+  /** Takes the answer to the captcha; sends at once when the button was pressed. */
+  answer(answer: Answer): void {
+    if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
+    else {
+      this.ready.value = answer;
+      this.attempt.value = { step: 'idle' };
+    }
+  }
+
+  /** Opens the captcha before the sale does. */
+  prepare(): void {
+    if (this.busy) return;
+    this.#press = null;
+    this.attempt.value = { step: 'check', challenge: null, failure: null };
+  }
+
+  /** Puts the captcha, the refusal or the fault away. */
+  dismiss(): void {
+    if (!this.busy) this.attempt.value = { step: 'idle' };
+  }
+
+  /** Goes on with a press that a reload cut off. */
+  resume(): void {
+    if (this.attempt.peek().step !== 'idle') return;
+    const before = pending(this.saleId);
+    if (!before || !this.#usable(before.path)) return;
+    this.#press = before;
+    void this.#place();
+  }
+
+  /** The task of the person here, wherever it was started. */
+  queued(taskId: string): void {
+    this.attempt.value = { step: 'queued', taskId };
+  }
+
+  /** The task came to its end. */
+  ended(task: Task): void {
+    this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };
+  }
+
+  /** The way in, from the waiting room. */
+  admitted(path: NonNullable<Press['path']>, itemId: string): void {
+    this.#press = keep(this.saleId, { ...(this.#press ?? press(this.saleId, itemId, 1)), path });
+    this.attempt.value = { step: 'idle' };
+    void this.#place();
+  }
+
+  #usable(path: Press['path']): path is NonNullable<Press['path']> {
+    return path !== null && Date.parse(path.expiresAt) - now() > MARGIN_MS;
+  }
+
+  async #enter({ challengeId, answer }: Answer): Promise<void> {
+    const current = this.#press!;
+    this.ready.value = null;
+    const input = { itemId: current.itemId, captcha: { challengeId, answer } };
+    const told = await this.#exchange<Way>(async () => {
+      const { issueSeckillPath: payload } = await request(IssuePath, { input });
+      if (payload?.path) return { done: { path: payload.path } };
+      if (__HAS_QUEUE__ && payload?.ticket) return { done: { ticketId: payload.ticket.id } };
+      return this.#weigh(payload?.userErrors[0]);
+    });
+    if (!told) return;
+    if ('failure' in told) return this.#refuse(told.failure);
+    if ('ticketId' in told.done) this.attempt.value = { step: 'room', ticketId: told.done.ticketId };
+    else {
+      this.#press = keep(this.saleId, { ...current, path: told.done.path });
+      await this.#place();
+    }
+  }
+
+  async #place(): Promise<void> {
+    const { key, itemId, quantity, path } = this.#press!;
+    const input = { idempotencyKey: key, itemId, quantity, pathToken: path!.token };
+    const told = await this.#exchange<Task>(async () => {
+      const { placeOrder: payload } = await request(PlaceOrder, { input });
+      return payload?.orderTask ? { done: payload.orderTask } : this.#weigh(payload?.userErrors[0]);
+    });
+    if (!told) return;
+    if ('failure' in told) return this.#refuse(told.failure);
+    settle(this.saleId);
+    tasks.put(told.done.id, told.done);
+    this.queued(told.done.id);
+  }
+
+  /** Asks until there is an answer; null when patience ran out. */
+  async #exchange<T>(ask: () => Promise<Told<T>>): Promise<{ done: T } | { failure: Failure } | null> {
+    const since = performance.now();
+    this.attempt.value = { step: 'sending', slow: false };
+    for (let tries = 0; ; tries++) {
+      let pause: number;
+      try {
+        const told = await ask();
+        if (!('again' in told)) return told;
+        pause = told.again;
+      } catch (thrown) {
+        const fault = toFault(thrown);
+        if (!fault.passing || performance.now() - since > PATIENCE_MS) {
+          this.attempt.value = { step: 'broken', fault };
+          return null;
+        }
+        pause = Math.max(jitter(fault.retryAfterMs), backoff(tries));
+      }
+      this.attempt.value = { step: 'sending', slow: true };
+      await wait(pause);
+    }
+  }
+
+  /** Whether a refusal is for good, or only for a moment. */
+  #weigh(failure: Failure | undefined): { again: number } | { failure: Failure } {
+    if (!failure) throw new Fault('INTERNAL', 'neither answer nor reason');
+    if (failure.__typename === 'RateLimitedError') return { again: failure.retryAfterMs * (1 + Math.random() * 0.2) };
+    if (failure.code === 'IDEMPOTENCY_IN_PROGRESS') return { again: jitter(400) };
+    if (failure.__typename === 'SaleNotOpenError' && failure.phase === 'UPCOMING' && failure.startsAt) {
+      const left = Date.parse(failure.startsAt) - Date.parse(failure.serverTime);
+      if (left < 5_000) return { again: Math.max(left, 0) + 50 + Math.random() * 200 };
+    }
+    return { failure };
+  }
+
+  #refuse(failure: Failure): void {
+    switch (failure.code) {
+      case 'CAPTCHA_INVALID':
+      case 'CAPTCHA_REQUIRED': {
+        const challenge = failure.__typename === 'CaptchaError' ? failure.challenge : null;
+        this.attempt.value = { step: 'check', challenge, failure };
+        return;
+      }
+      case 'PATH_INVALID':
+        this.#press = keep(this.saleId, { ...this.#press!, path: null });
+        this.attempt.value = { step: 'check', challenge: null, failure };
+        return;
+      default:
+        settle(this.saleId);
+        this.attempt.value = { step: 'refused', failure };
+        this.changed();
+    }
+  }
+}
+
+const purchases = new Map<string, Purchase>();
+
+/** The purchase of a sale, made at the first call. */
+export function purchaseOf(saleId: string, changed: () => void): Purchase {
+  let found = purchases.get(saleId);
+  if (!found) purchases.set(saleId, (found = new Purchase(saleId, changed)));
+  return found;
+}
+
+onSwitch(() => purchases.clear());

@@ -1,0 +1,89 @@
+/** What the big button shows and does: the server's word, the clock and the attempt under way, in one place. */
+import type { Action, Phase, Sale, Stock, Viewer } from '../api/types';
+import type { Attempt } from './attempt';
+
+/** The button. */
+export type Button =
+  | { kind: 'sign-in' }
+  | { kind: 'wait'; until: number }
+  | { kind: 'buy' }
+  | { kind: 'sending'; slow: boolean }
+  | { kind: 'queue' }
+  | { kind: 'room' }
+  | { kind: 'pay'; order: NonNullable<Viewer['order']> }
+  | { kind: 'order'; order: NonNullable<Viewer['order']> }
+  | { kind: 'waitlist' }
+  | { kind: 'waiting' }
+  | { kind: 'none'; reason: string | null; phase: Phase };
+
+/** What the button depends on. */
+export interface Situation {
+  sale: Sale;
+  /** Stock of the chosen item. */
+  stock: Stock;
+  signedIn: boolean;
+  attempt: Attempt;
+  /** Server time in ms. */
+  now: number;
+}
+
+/** The phase by the clock: an upcoming sale opens and a live one ends without waiting for the news. */
+export function phaseAt(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>, now: number): Phase {
+  if (sale.phase === 'CANCELLED' || sale.phase === 'ENDED') return sale.phase;
+  if (now >= Date.parse(sale.endsAt)) return 'ENDED';
+  if (sale.phase === 'UPCOMING' && now >= Date.parse(sale.startsAt)) return 'LIVE';
+  return sale.phase;
+}
+
+/** What the person may do: the server's word, corrected by the clock, else derived. */
+export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
+  const phase = phaseAt(sale, now);
+  const said = signedIn ? sale.viewer?.action : null;
+  if (said === 'WAIT' && phase === 'LIVE') return 'BUY';
+  if (said === 'BUY' && phase === 'ENDED') return 'NONE';
+  if (said) return said;
+  switch (phase) {
+    case 'CANCELLED':
+    case 'ENDED':
+    case 'PAUSED':
+      return 'NONE';
+    case 'SOLD_OUT':
+      return signedIn ? 'NONE' : 'SIGN_IN';
+    case 'UPCOMING':
+      return signedIn ? 'WAIT' : 'SIGN_IN';
+    case 'LIVE':
+      if (!signedIn) return 'SIGN_IN';
+      return stock.level === 'SOLD_OUT' ? 'NONE' : 'BUY';
+  }
+}
+
+/** The button of the moment. */
+export function buttonOf(at: Situation): Button {
+  const { sale, attempt, signedIn } = at;
+  if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
+  if (signedIn && attempt.step === 'queued') return { kind: 'queue' };
+  if (signedIn && attempt.step === 'room') return { kind: 'room' };
+  const action = actionOf(at);
+  const order = sale.viewer?.order ?? null;
+  const phase = phaseAt(sale, at.now);
+  const none: Button = { kind: 'none', reason: sale.viewer?.disabledReason ?? null, phase };
+  switch (action) {
+    case 'SIGN_IN':
+      return { kind: 'sign-in' };
+    case 'WAIT':
+      return { kind: 'wait', until: Date.parse(sale.startsAt) };
+    case 'BUY':
+      return { kind: 'buy' };
+    case 'WATCH_QUEUE':
+      return { kind: 'queue' };
+    case 'PAY':
+      return order ? { kind: 'pay', order } : none;
+    case 'VIEW_ORDER':
+      return order ? { kind: 'order', order } : none;
+    case 'JOIN_WAITLIST':
+      if (!__HAS_WAITLIST__) return none;
+      return sale.viewer?.waitlistEntry?.status === 'WAITING' ? { kind: 'waiting' } : { kind: 'waitlist' };
+    case 'NONE':
+      return none;
+  }
+}

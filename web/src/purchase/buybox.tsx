@@ -1,0 +1,221 @@
+/** The big button with all that belongs to it. */
+import { useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { Link, useLocation } from 'wouter-preact';
+import { tasks } from '../api/boards';
+import { now, second } from '../api/clock';
+import type { Failure, Item, Sale, Stock } from '../api/types';
+import { apologise, count, digits, explain, span, t } from '../i18n/text';
+import { Good } from '../ui/bits';
+import { OPENING, useThresholds } from '../ui/countdown';
+import { Dialog } from '../ui/dialog';
+import { lazy } from '../ui/lazy';
+import { purchaseOf, type Purchase } from './attempt';
+import { buttonOf, type Button } from './button';
+import { usePurchase } from './follow';
+import { Remind } from './remind';
+
+const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
+
+/** The captcha can be answered this long before the opening, in ms; it lapses after five minutes. */
+const PREPARE_MS = 240_000;
+
+interface Props {
+  sale: Sale;
+  item: Item;
+  stock: Stock;
+  signedIn: boolean;
+  reload: () => void;
+}
+
+/** The button's words. */
+function label(button: Button): string {
+  void second.value;
+  switch (button.kind) {
+    case 'sign-in':
+      return t('button.signIn');
+    case 'wait':
+      return t('button.wait', { time: digits(button.until - now()) });
+    case 'buy':
+      return t('button.buy');
+    case 'sending':
+      return t(button.slow ? 'button.slow' : 'button.sending');
+    case 'queue':
+    case 'room':
+      return t('button.queue');
+    case 'pay': {
+      const by = button.order.paymentDeadline;
+      return t('button.pay', { time: by ? digits(Date.parse(by) - now()) : '' });
+    }
+    case 'order':
+      return t('button.order');
+    case 'waitlist':
+      return t('button.waitlist');
+    case 'waiting':
+      return t('button.waiting');
+    case 'none': {
+      if (button.reason) return button.reason;
+      const { phase } = button;
+      if (phase === 'LIVE') return t('button.SOLD_OUT');
+      return phase === 'UPCOMING' ? t('button.NONE') : t(`button.${phase}`);
+    }
+  }
+}
+
+/** The button, its quantity, and what happens after the press. */
+export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
+  const [here, go] = useLocation();
+  const purchase = useMemo(() => purchaseOf(sale.id, reload), [sale.id, signedIn]);
+  usePurchase(purchase, sale, signedIn, reload);
+  const quantity = useSignal(1);
+  void second.value;
+  const attempt = purchase.attempt.value;
+  const button = buttonOf({ sale, stock, signedIn, attempt, now: now() });
+  const most = Math.min(sale.viewer?.remainingLimit ?? sale.purchaseLimit, 10);
+
+  const act = (): void => {
+    switch (button.kind) {
+      case 'sign-in':
+        return go(`/sign-in?next=${encodeURIComponent(here)}`);
+      case 'buy':
+        return purchase.press(item.id, Math.min(quantity.value, Math.max(most, 1)));
+      case 'pay':
+      case 'order':
+        return go(`/orders/${button.order.id}`);
+      default:
+        return;
+    }
+  };
+  const enabled = ['sign-in', 'buy', 'pay', 'order', 'waitlist'].includes(button.kind);
+  const busy = button.kind === 'sending' || button.kind === 'queue' || button.kind === 'room';
+
+  return (
+    <>
+      {button.kind === 'buy' && most > 1 && (
+        <label class="flex items-center justify-between gap-3">
+          {t('sale.quantity')}
+          <select class="field w-24" value={quantity.value} onChange={(event) => (quantity.value = Number(event.currentTarget.value))}>
+            {Array.from({ length: most }, (_, i) => (
+              <option key={i}>{i + 1}</option>
+            ))}
+          </select>
+        </label>
+      )}
+      <div class="z-20 max-lg:fixed max-lg:inset-x-0 max-lg:bottom-0 max-lg:border-t max-lg:border-line max-lg:bg-card max-lg:p-3">
+        <button
+          type="button"
+          class={`btn btn-big ${enabled ? 'btn-main' : ''}`}
+          data-button={button.kind}
+          aria-disabled={!enabled}
+          aria-busy={busy}
+          onClick={act}
+          onPointerEnter={() => void Check.preload()}
+        >
+          {busy && <span class="spin" />}
+          {label(button)}
+        </button>
+      </div>
+      <div aria-live="polite" class="grid gap-3 empty:hidden">
+        <Outcome purchase={purchase} again={act} />
+      </div>
+      {button.kind === 'wait' && <Ahead purchase={purchase} sale={sale} until={button.until} />}
+      {attempt.step === 'check' && (
+        <Dialog title={t('check.title')} close={() => purchase.dismiss()}>
+          <Check
+            purpose="SECKILL"
+            saleId={sale.id}
+            challenge={attempt.challenge}
+            failure={attempt.failure}
+            onAnswer={(answer) => purchase.answer(answer)}
+          />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** What came of the press. */
+function Outcome({ purchase, again }: { purchase: Purchase; again: () => void }) {
+  const attempt = purchase.attempt.value;
+  switch (attempt.step) {
+    case 'queued':
+      return <Queue taskId={attempt.taskId} />;
+    case 'bought':
+      return <Good>{t('done.title')}</Good>;
+    case 'refused':
+      return (
+        <div class="note" role="alert">
+          <p class="font-medium">{explain(attempt.failure)}</p>
+          <More failure={attempt.failure} />
+        </div>
+      );
+    case 'broken':
+      return (
+        <div class="note grid gap-2" role="alert">
+          <p class="font-medium">{apologise(attempt.fault)}</p>
+          <p>{t('fault.unsure')}</p>
+          <button class="btn" onClick={again}>
+            {t('fault.again')}
+          </button>
+        </div>
+      );
+    case 'idle':
+      return purchase.ready.value ? <Good>{t('wait.ready')}</Good> : null;
+    case 'check':
+    case 'sending':
+    case 'room':
+      return null;
+  }
+}
+
+/** What helps after a refusal. */
+function More({ failure }: { failure: Failure }) {
+  if (failure.__typename === 'PurchaseLimitError' && failure.existingOrder) {
+    return (
+      <Link class="link" href={`/orders/${failure.existingOrder.id}`}>
+        {t('button.order')}
+      </Link>
+    );
+  }
+  if (failure.code === 'SOLD_OUT') return <p class="text-soft">{t('soldOut.lead')}</p>;
+  return null;
+}
+
+/** The attempt on its way to an order. */
+function Queue({ taskId }: { taskId: string }) {
+  const queue = tasks.of(taskId).value?.queue;
+  return (
+    <div class="note">
+      <p class="font-medium">{t('queue.title')}</p>
+      <p class="text-sm text-soft">{t('queue.lead')}</p>
+      {queue && (
+        <p class="mt-2 flex flex-wrap gap-x-4 tabular-nums">
+          <span>{t('queue.ahead', { n: count(queue.ahead) })}</span>
+          <span>{queue.etaSeconds === null ? t('queue.counting') : t('queue.eta', { time: span(queue.etaSeconds) })}</span>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** What can be done before the opening. */
+function Ahead({ purchase, sale, until }: { purchase: Purchase; sale: Sale; until: number }) {
+  useThresholds(until - now(), OPENING);
+  const soon = until - now() < PREPARE_MS;
+  const ready = purchase.ready.value;
+  return (
+    <div class="grid gap-3">
+      {soon && !ready && (
+        <div>
+          <button class="btn w-full" aria-describedby="prepare-why" onClick={() => purchase.prepare()}>
+            {t('wait.prepare')}
+          </button>
+          <p id="prepare-why" class="mt-1 text-center text-sm text-soft">
+            {t('wait.prepareWhy')}
+          </p>
+        </div>
+      )}
+      <Remind sale={sale} />
+    </div>
+  );
+}

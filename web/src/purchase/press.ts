@@ -1,0 +1,43 @@
+/** The pressed button, kept in the tab until the server has answered for certain. */
+
+/** One press: what to buy, the key that makes it happen once, and the way in once it is known. */
+export interface Press {
+  itemId: string;
+  quantity: number;
+  key: string;
+  path: { token: string; expiresAt: string } | null;
+}
+
+const name = (saleId: string): string => `press:${saleId}`;
+
+/** 128 random bits as text. crypto.randomUUID is missing on plain http. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+/** The unanswered press of a sale. */
+export function pending(saleId: string): Press | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(name(saleId)) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+/** The unanswered press for the same thing, else a fresh one. */
+export function press(saleId: string, itemId: string, quantity: number): Press {
+  const before = pending(saleId);
+  if (before?.itemId === itemId && before.quantity === quantity) return before;
+  return keep(saleId, { itemId, quantity, key: randomKey(), path: null });
+}
+
+/** Remembers a press across reloads. */
+export function keep(saleId: string, value: Press): Press {
+  sessionStorage.setItem(name(saleId), JSON.stringify(value));
+  return value;
+}
+
+/** Forgets the press: the server has answered. */
+export function settle(saleId: string): void {
+  sessionStorage.removeItem(name(saleId));
+}

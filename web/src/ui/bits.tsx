@@ -1,0 +1,146 @@
+/** Small pieces that several pages show. */
+import type { ComponentChildren } from 'preact';
+import type { Fault } from '../api/fault';
+import type { Card, Money, Phase, Stock } from '../api/types';
+import { apologise, clockTime, count, moment, money, t } from '../i18n/text';
+import { Icon } from './icons';
+
+/** The zone in which sales are announced. */
+const SALE_ZONE = 'Asia/Shanghai';
+
+/** Something that takes a while. */
+export function Loading() {
+  return (
+    <p class="page flex items-center gap-3 text-soft" role="status">
+      <span class="spin" />
+      {t('page.loading')}
+    </p>
+  );
+}
+
+/** A fault with a way out. */
+export function Broken({ fault, again }: { fault: Fault; again: () => void }) {
+  return (
+    <div class="note" role="alert">
+      <p>{apologise(fault)}</p>
+      {fault.errorId && <p class="text-sm text-soft">{t('fault.id', { id: fault.errorId })}</p>}
+      <button class="btn mt-3" onClick={again}>
+        {t('fault.again')}
+      </button>
+    </div>
+  );
+}
+
+/** Says that what is shown may be old. */
+export function Stale({ fault, again }: { fault: Fault | null; again: () => void }) {
+  if (!fault) return null;
+  return (
+    <p class="note mb-4 flex flex-wrap items-center gap-3 py-2 text-sm" role="status">
+      {t('fault.stale', { why: apologise(fault) })}
+      <button class="link" onClick={again}>
+        {t('fault.again')}
+      </button>
+    </p>
+  );
+}
+
+/** A heading that takes the focus when its page opens. */
+export function Title({ children }: { children: ComponentChildren }) {
+  return (
+    <h1 class="title" tabIndex={-1}>
+      {children}
+    </h1>
+  );
+}
+
+/** The price with the usual one beside it. */
+export function Price({ now, usual, large }: { now: Money; usual: Money; large?: boolean }) {
+  const percent = Math.round((1 - Number(now.amount) / Number(usual.amount)) * 100);
+  const off = now.currencyCode === usual.currencyCode && percent > 0;
+  return (
+    <p class="flex flex-wrap items-baseline gap-x-2">
+      <span class="sr-only">{t('price.sale')}</span>
+      <strong class={`text-brand tabular-nums ${large ? 'text-4xl' : 'text-xl'}`}>{money(now)}</strong>
+      {off && (
+        <>
+          <span class="sr-only">{t('price.list')}</span>
+          <s class="text-soft tabular-nums">{money(usual)}</s>
+          <span class="text-sm text-soft">{t('price.off', { percent })}</span>
+        </>
+      )}
+    </p>
+  );
+}
+
+const shares: Record<Stock['level'], number> = { PLENTY: 75, LIMITED: 40, LOW: 10, SOLD_OUT: 0 };
+
+/** What is left, as a bar and in words. */
+export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
+  const { remaining, total, level } = stock;
+  const known = remaining !== null && total !== null && total > 0;
+  const share = known ? Math.max((remaining / total) * 100, remaining ? 2 : 0) : shares[level];
+  return (
+    <div class="text-sm">
+      <div class="mb-1 h-2 overflow-hidden rounded-full bg-sunk">
+        <div
+          class={`h-full rounded-full transition-[width] ${level === 'LOW' ? 'bg-warn' : 'bg-fill'}`}
+          style={{ width: `${share}%` }}
+        />
+      </div>
+      <p class="flex flex-wrap justify-between gap-x-3 text-soft">
+        <span data-stock={remaining ?? level}>
+          {t(`stock.${level}`)}
+          {known && ` · ${t('stock.of', { left: count(remaining), total: count(total) })}`}
+        </span>
+        {asOf && <span class="tabular-nums">{t('stock.asOf', { time: clockTime(Date.parse(stock.updatedAt)) })}</span>}
+      </p>
+    </div>
+  );
+}
+
+const tones: Partial<Record<Phase, string>> = { LIVE: 'text-brand', UPCOMING: 'text-warn' };
+
+/** The phase of a sale. */
+export function PhaseChip({ phase }: { phase: Phase }) {
+  return <span class={`chip ${tones[phase] ?? 'text-soft'}`}>{t(`phase.${phase}`)}</span>;
+}
+
+/** An instant in the person's zone, with the sale's zone beside it where that differs. */
+export function When({ at, zone }: { at: string; zone?: boolean }) {
+  const here = moment(at);
+  const there = moment(at, SALE_ZONE);
+  return (
+    <time dateTime={at} class="tabular-nums">
+      {here}
+      {zone && there !== here && <span class="text-soft"> ({t('sale.zone', { time: there })})</span>}
+    </time>
+  );
+}
+
+/** The picture of goods; a coloured tile with the first letter where there is none. */
+export function Picture({ goods, class: size }: { goods: Pick<Card['items'][number]['goods'], 'id' | 'name' | 'imageUrl'>; class: string }) {
+  if (goods.imageUrl) {
+    return <img src={goods.imageUrl} alt="" class={`bg-sunk object-cover ${size}`} width="400" height="400" loading="lazy" />;
+  }
+  const hue = [...goods.id].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7);
+  return (
+    <svg viewBox="0 0 100 100" class={size} preserveAspectRatio="xMidYMid slice" aria-hidden="true">
+      <rect width="100" height="100" fill={`hsl(${hue} 42% 38%)`} />
+      <circle cx="82" cy="16" r="46" fill={`hsl(${(hue + 28) % 360} 52% 50%)`} opacity=".55" />
+      <circle cx="10" cy="96" r="34" fill={`hsl(${(hue + 330) % 360} 50% 26%)`} opacity=".6" />
+      <text x="50" y="64" text-anchor="middle" font-size="42" font-weight="700" fill="#fff">
+        {[...goods.name][0]}
+      </text>
+    </svg>
+  );
+}
+
+/** A check mark with words. */
+export function Good({ children }: { children: ComponentChildren }) {
+  return (
+    <p class="flex items-center gap-2 font-medium text-good">
+      <Icon name="check" />
+      {children}
+    </p>
+  );
+}

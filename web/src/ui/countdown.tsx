@@ -1,0 +1,54 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { now, second } from '../api/clock';
+import { digits, parts, t } from '../i18n/text';
+import type { Key } from '../i18n/en';
+import { announce } from './announce';
+
+/** Texts to say when so many seconds are left. */
+export type Thresholds = Record<number, Key>;
+
+/** The thresholds of an opening sale. */
+export const OPENING: Thresholds = { 600: 'sale.tick10m', 60: 'sale.tick1m', 10: 'sale.tick10s' };
+
+/** The threshold in seconds that lies in (left, before], if any. */
+export function crossed(thresholds: Thresholds, before: number, left: number): number | null {
+  return Object.keys(thresholds).map(Number).find((at) => at < before && at >= left && left > 0) ?? null;
+}
+
+/** Milliseconds until an instant of server time; renders again every second. */
+export function useLeft(until: number): number {
+  void second.value;
+  return until - now();
+}
+
+/** Says the thresholds aloud as they pass. */
+export function useThresholds(left: number, thresholds: Thresholds): void {
+  const before = useRef(left);
+  const at = crossed(thresholds, Math.ceil(before.current / 1000), Math.ceil(left / 1000));
+  useEffect(() => {
+    if (at !== null) announce(t(thresholds[at]!));
+  }, [at]);
+  before.current = left;
+}
+
+/** A span that ticks for the eye only. */
+export function Ticking({ until }: { until: number }) {
+  return <span aria-hidden="true">{digits(useLeft(until))}</span>;
+}
+
+/** Large ticking digits. The date beside them is what is read out. */
+export function Tiles({ until }: { until: number }) {
+  const { days, hours, minutes, seconds } = parts(useLeft(until));
+  const cells = [hours, minutes, seconds];
+  return (
+    <span class="inline-flex items-center gap-1 font-bold tabular-nums" aria-hidden="true">
+      {days > 0 && <span class="mr-1">{t('time.days', { n: days })}</span>}
+      {cells.map((n, i) => (
+        <>
+          {i > 0 && <span class="text-soft">:</span>}
+          <span class="min-w-9 rounded-lg bg-ink px-1.5 py-1 text-center text-page">{String(n).padStart(2, '0')}</span>
+        </>
+      ))}
+    </span>
+  );
+}

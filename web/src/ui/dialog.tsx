@@ -1,0 +1,36 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { t } from '../i18n/text';
+import { Icon } from './icons';
+
+/** A modal sheet: from below on a phone, in the middle on a wide screen. The browser keeps the focus inside. */
+export function Dialog(props: { title: string; close: () => void; children: ComponentChildren }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const title = useId();
+  useEffect(() => {
+    const dialog = ref.current!;
+    dialog.showModal();
+    return () => dialog.close();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      aria-labelledby={title}
+      class="card rise m-auto w-[min(26rem,100%-1.5rem)] p-5 text-ink shadow-2xl max-sm:mb-3"
+      onCancel={(event) => {
+        event.preventDefault();
+        props.close();
+      }}
+    >
+      <div class="mb-3 flex items-center justify-between gap-3">
+        <h2 id={title} class="head">
+          {props.title}
+        </h2>
+        <button type="button" class="icon-btn -mr-2" aria-label={t('check.close')} onClick={props.close}>
+          <Icon name="close" />
+        </button>
+      </div>
+      {props.children}
+    </dialog>
+  );
+}

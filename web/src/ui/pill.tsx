@@ -1,0 +1,53 @@
+import { useSignalEffect } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import { second } from '../api/clock';
+import { connection, type Connection } from '../api/connection';
+import { t } from '../i18n/text';
+import { toast } from './toast';
+
+function words(line: Connection): string {
+  switch (line.state) {
+    case 'idle':
+      return t('line.idle');
+    case 'connecting':
+      return t('line.connecting');
+    case 'live':
+      return t('line.live');
+    case 'polling':
+      return t('line.polling');
+    case 'retrying':
+      void second.value; // counts down
+      if (!navigator.onLine) return t('line.offline');
+      return t('line.retrying', { s: Math.max(0, Math.ceil((line.at - performance.now()) / 1000)) });
+  }
+}
+
+const dots: Record<Connection['state'], string> = {
+  idle: 'bg-edge',
+  connecting: 'bg-warn',
+  live: 'bg-good',
+  polling: 'bg-good',
+  retrying: 'bg-warn',
+};
+
+/** How live data comes in. Ticks for the eye; loss and return are told to everybody. */
+export function Pill() {
+  const lost = useRef(false);
+  useSignalEffect(() => {
+    const { state } = connection.value;
+    if (state === 'retrying' && !lost.current) {
+      lost.current = true;
+      toast(t('line.lost'));
+    } else if (lost.current && (state === 'live' || state === 'polling')) {
+      lost.current = false;
+      toast(t('line.back'));
+    }
+  });
+  const line = connection.value;
+  return (
+    <span class="chip" data-line={line.state}>
+      <span class={`size-2 rounded-full ${dots[line.state]}`} />
+      <span class="max-sm:sr-only">{words(line)}</span>
+    </span>
+  );
+}

@@ -1,0 +1,25 @@
+import { signal } from '@preact/signals';
+
+const shown = signal<{ text: string; n: number } | null>(null);
+const SHOWN_MS = 4_000;
+let n = 0;
+
+/** Shows a short message at the foot of the page. */
+export function toast(text: string): void {
+  const mine = ++n;
+  shown.value = { text, n: mine };
+  setTimeout(() => shown.peek()?.n === mine && (shown.value = null), SHOWN_MS);
+}
+
+/** Where the messages appear. They are announced too. */
+export function Toasts() {
+  return (
+    <div class="pointer-events-none fixed inset-x-0 top-20 z-30 flex justify-center px-4" role="status">
+      {shown.value && (
+        <p key={shown.value.n} class="rise rounded-xl bg-ink px-4 py-2 text-page shadow-lg">
+          {shown.value.text}
+        </p>
+      )}
+    </div>
+  );
+}
