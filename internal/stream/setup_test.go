@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,6 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(workerURL) != "" {
+		os.Exit(worker()) // a process of the tests' own that they kill
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,0 +1,331 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/testenv"
+)
+
+func TestABatchIsHandedOutWithoutWaitingForAcknowledgements(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		ids := r.publish(0, 300)
+		messages := r.subscribe(r.subscriber("one", nil))
+		var got []*Message
+		for range ids {
+			got = append(got, r.next(messages))
+		}
+		for i, msg := range got {
+			if msg.UUID != name(i) || EntryID(msg) != ids[i] {
+				t.Fatalf("%d: %s of %s", i, msg.UUID, EntryID(msg))
+			}
+			msg.Ack()
+		}
+		r.settled()
+		if n := r.tally.of(Acked); n != 300 {
+			t.Errorf("%d acknowledged", n)
+		}
+	})
+}
+
+func TestMessagesInFlightAreBounded(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 30)
+		messages := r.subscribe(r.subscriber("one", func(c *SubscriberConfig) { c.MaxInFlight = 10 }))
+		var held []*Message
+		for range 10 {
+			held = append(held, r.next(messages))
+		}
+		r.none(messages, 300*time.Millisecond)
+		for range 20 {
+			held[0].Ack()
+			held = append(held[1:], r.next(messages))
+		}
+		for _, msg := range held {
+			msg.Ack()
+		}
+		r.settled()
+	})
+}
+
+// commands counts commands by name.
+type commands struct{ acks, reads atomic.Int64 }
+
+func (c *commands) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (c *commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		switch cmd.Name() {
+		case "xack":
+			c.acks.Add(1)
+		case "xreadgroup":
+			c.reads.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func TestAcknowledgementsGoToRedisInGroups(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.publish(0, 2048)
+	counted := &commands{}
+	messages := r.subscribe(r.subscriber("one", func(c *SubscriberConfig) { c.Client.AddHook(counted) }))
+	for range 2048 {
+		go func(msg *Message) { msg.Ack() }(r.next(messages))
+	}
+	r.settled()
+	// Of 2,048 messages in batches of 256, one by one would be 2,048.
+	if n := counted.acks.Load(); n > 200 {
+		t.Errorf("%d XACKs", n)
+	}
+	t.Logf("2048 messages: %d XREADGROUPs, %d XACKs", counted.reads.Load(), counted.acks.Load())
+}
+
+func TestASlowHandlerHoldsBackNoAcknowledgement(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 100)
+		messages := r.subscribe(r.subscriber("one", nil))
+		var held []*Message
+		for i := range 100 {
+			if msg := r.next(messages); i == 0 || i == 99 {
+				held = append(held, msg)
+			} else {
+				msg.Ack()
+			}
+		}
+		testenv.Eventually(t, patience, func() bool { return r.pending() == 2 }, "the others are not acknowledged")
+		for _, msg := range held {
+			msg.Ack()
+		}
+		r.settled()
+	})
+}
+
+func TestARefusedMessageComesAgainAsACopyAfterTheDelay(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 2)
+		messages := r.subscribe(r.subscriber("one", func(c *SubscriberConfig) {
+			c.NackDelay, c.NackDelayMax = 100*time.Millisecond, 250*time.Millisecond
+		}))
+		refused, other := r.next(messages), r.next(messages)
+		other.Ack()
+		for attempt, least := range []time.Duration{100, 200, 250, 250} {
+			before := time.Now()
+			refused.Nack()
+			again := r.next(messages)
+			if took := time.Since(before); took < least*time.Millisecond {
+				t.Errorf("try %d came after %v", attempt+2, took)
+			}
+			if again == refused || again.UUID != refused.UUID || again.Metadata.Get("epoch") != "3" {
+				t.Fatalf("not a copy: %+v", again)
+			}
+			if Attempt(again) != attempt+2 || Deliveries(again) != 1 {
+				t.Errorf("attempt %d, delivery %d", Attempt(again), Deliveries(again))
+			}
+			if err := again.Context().Err(); err != nil {
+				t.Fatal(err)
+			}
+			refused = again
+		}
+		if n := r.pending(); n != 1 {
+			t.Errorf("%d pending", n)
+		}
+		refused.Ack()
+		r.settled()
+	})
+}
+
+func TestWhatWasPublishedBeforeTheGroupIsRead(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 3)
+		messages := r.subscribe(r.subscriber("one", nil))
+		for i := range 3 {
+			if msg := r.next(messages); msg.UUID != name(i) {
+				t.Errorf("%s came %d.", msg.UUID, i)
+			}
+		}
+	})
+}
+
+func TestCloseWaitsForHandlersAndKeepsTheirAcknowledgements(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 5)
+		s := r.subscriber("one", nil)
+		messages := r.subscribe(s)
+		var held []*Message
+		for range 5 {
+			held = append(held, r.next(messages))
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		select {
+		case <-closed:
+			t.Fatal("closed with handlers at work")
+		case <-time.After(300 * time.Millisecond):
+		}
+		for _, msg := range held {
+			if err := msg.Context().Err(); err != nil {
+				t.Fatalf("a handler lost its context in the drain: %v", err)
+			}
+			msg.Ack()
+		}
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+		if _, open := <-messages; open {
+			t.Error("the channel is open")
+		}
+		if n := r.pending(); n != 0 {
+			t.Errorf("%d acknowledgements lost", n)
+		}
+		if err := s.cfg.Client.Ping(t.Context()).Err(); !errors.Is(err, redis.ErrClosed) {
+			t.Errorf("the client answers: %v", err)
+		}
+		if _, err := s.Subscribe(t.Context(), r.topic); !errors.Is(err, ErrClosed) {
+			t.Errorf("subscribed after close: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCloseDoesNotWaitForEverAndHandsBackWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 3)
+		first := r.subscriber("one", func(c *SubscriberConfig) { c.Drain = 200 * time.Millisecond })
+		messages := r.subscribe(first)
+		stuck, refused, done := r.next(messages), r.next(messages), r.next(messages)
+		refused.Nack()
+		done.Ack()
+		began := time.Now()
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("closed after %v", took)
+		}
+		if stuck.Context().Err() == nil {
+			t.Error("the stuck handler was not told")
+		}
+		// Another name: it would have to wait for the idle time of 15 s.
+		others := r.subscribe(r.subscriber("two", nil))
+		got := []string{r.next(others).UUID, r.next(others).UUID}
+		slices.Sort(got)
+		if want := []string{name(0), name(1)}; !slices.Equal(got, want) {
+			t.Errorf("taken over: %v", got)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("taken over after %v", took)
+		}
+		r.none(others, 200*time.Millisecond)
+	})
+}
+
+func TestTheEndOfTheContextDrainsOneTopic(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.publish(0, 1)
+	s := r.subscriber("one", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	messages, err := s.Subscribe(ctx, r.topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := r.next(messages)
+	if _, err := s.Subscribe(t.Context(), r.topic); err == nil {
+		t.Fatal("subscribed twice")
+	}
+	cancel()
+	msg.Ack()
+	if _, open := <-messages; open {
+		t.Fatal("the channel is open")
+	}
+	if n := r.pending(); n != 0 {
+		t.Errorf("%d pending", n)
+	}
+	r.publish(1, 1)
+	if msg := r.next(r.subscribe(s)); msg.UUID != name(1) {
+		t.Errorf("%s after subscribing again", msg.UUID)
+	}
+}
+
+func TestASubscriberRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", PoolSize: 3})
+	defer client.Close()
+	whole := SubscriberConfig{Client: client, Group: "g", Consumer: "c", Log: silent()}
+	for want, spoil := range map[string]func(*SubscriberConfig){
+		"client":   func(c *SubscriberConfig) { c.Client = nil },
+		"group":    func(c *SubscriberConfig) { c.Group = "" },
+		"consumer": func(c *SubscriberConfig) { c.Consumer = "" },
+		"log":      func(c *SubscriberConfig) { c.Log = nil },
+		"block":    func(c *SubscriberConfig) { c.Block = time.Microsecond },
+	} {
+		cfg := whole
+		spoil(&cfg)
+		if _, err := NewSubscriber(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	s, err := NewSubscriber(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Subscribe(t.Context(), r.topic); err != nil {
+		t.Fatalf("a Redis that is away refused a subscription: %v", err)
+	}
+	if _, err := s.Subscribe(t.Context(), r.topic+"2"); err == nil {
+		t.Error("a pool of three serves two topics")
+	}
+}
+
+func TestManyTopicsShareOneSubscriber(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		s := r.subscriber("one", nil)
+		base := r.topic
+		for shard := range 16 {
+			r.topic = fmt.Sprintf("%s:%d", base, shard)
+			r.publish(shard*100, 100)
+			messages := r.subscribe(s)
+			go func() {
+				for msg := range messages {
+					msg.Ack()
+				}
+			}()
+		}
+		for shard := range 16 {
+			r.topic = fmt.Sprintf("%s:%d", base, shard)
+			r.settled()
+		}
+		if time.Since(s.LastRead()) > time.Minute {
+			t.Errorf("last read %v", s.LastRead())
+		}
+	})
+}
