@@ -153,7 +153,7 @@ func TestClocksThatDisagreeAreTold(t *testing.T) {
 func TestWhatAnOperatorShouldKnowIsAWarning(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "seckill.toml")
-	if err := os.WriteFile(file, []byte(`jwt_key = "`+key+`"`), 0o644); err != nil { //nolint:gosec // that is the point
+	if err := os.WriteFile(file, []byte(`jwt_key = "`+key+`"`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t),

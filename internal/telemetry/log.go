@@ -35,7 +35,7 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	}
 	var h slog.Handler
 	if o.Format == FormatText {
-		h = tint.NewHandler(out, &tint.Options{
+		h = tint.NewTextHandler(out, &tint.Options{
 			Level: o.Level, NoColor: !o.Color, TimeFormat: time.TimeOnly + ".000", ReplaceAttr: redact,
 		})
 	} else {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
 	"strings"
@@ -73,7 +74,7 @@ func TestRequestIDsFromOutsideAreCheckedOrReplaced(t *testing.T) {
 
 func show(r *Registry) string {
 	rec := httptest.NewRecorder()
-	r.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	r.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	body, _ := io.ReadAll(rec.Body)
 	return string(body)
 }
