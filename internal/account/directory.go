@@ -1,0 +1,148 @@
+package account
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+)
+
+const (
+	nearLife     = 4 * time.Second // in the process
+	staffLife    = 4 * time.Second // of operators and administrators in Redis: a role taken away behind our back stops within nearLife + staffLife
+	customerLife = 10 * time.Minute
+	nearSize     = 1 << 15 // people, about 300 bytes each
+)
+
+//go:embed lua/remember.lua
+var rememberSource string
+
+var rememberScript = redis.NewScript(rememberSource)
+
+// DirectoryConfig is what a Directory needs.
+type DirectoryConfig struct {
+	Store  *Store
+	Client redis.UniversalClient
+	Prefix string // of every key, for example "sk:"
+	Clock  clock.Clock
+	Log    *slog.Logger
+}
+
+// Directory reads people: from the process, else from Redis, else from the
+// record. A change made by the product is seen everywhere within a second, one
+// made behind its back within eight for staff. It is safe for concurrent use.
+type Directory struct {
+	cfg    DirectoryConfig
+	near   *lru.Cache[uuid.UUID, nearUser]
+	flight singleflight.Group
+}
+
+// nearUser is a person as this process knows it; user is nil when there is none.
+type nearUser struct {
+	user  *User
+	until time.Time
+}
+
+// NewDirectory returns a directory. Give its Forget to Revocations.OnUserChanged.
+func NewDirectory(cfg DirectoryConfig) *Directory {
+	near, err := lru.New[uuid.UUID, nearUser](nearSize)
+	if err != nil {
+		panic(err) // only for a size below 1
+	}
+	return &Directory{cfg: cfg, near: near}
+}
+
+// User returns a person; nil when there is none.
+func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
+	if known, ok := d.near.Get(id); ok && d.cfg.Clock.Now().Before(known.until) {
+		return known.user, nil
+	}
+	found, err, _ := d.flight.Do(id.String(), func() (any, error) {
+		return d.fetch(context.WithoutCancel(ctx), id) // the first caller may leave; the others wait on
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.(*User), nil
+}
+
+// Role returns a person's role as it is now; see auth.TokensConfig.
+func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
+	u, err := d.User(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if u == nil {
+		return "", fault.New(fault.Unauthenticated, "the account is gone; sign in")
+	}
+	return u.Role, nil
+}
+
+// Forget drops what this process knows about a person.
+func (d *Directory) Forget(id uuid.UUID) { d.near.Remove(id) }
+
+func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
+	u, err := d.far(ctx, id)
+	if err != nil {
+		d.cfg.Log.WarnContext(ctx, "user cache cannot be read", slog.Any("error", err)) // the record answers instead
+	}
+	if u == nil {
+		if u, err = d.cfg.Store.User(ctx, id); err != nil {
+			return nil, err
+		}
+		if u != nil {
+			d.remember(ctx, u)
+		}
+	}
+	d.near.Add(id, nearUser{user: u, until: d.cfg.Clock.Now().Add(nearLife)})
+	return u, nil
+}
+
+// far reads Redis; nil when it knows nothing.
+func (d *Directory) far(ctx context.Context, id uuid.UUID) (*User, error) {
+	text, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var u User
+	if err := json.Unmarshal([]byte(text), &u); err != nil {
+		return nil, fmt.Errorf("cached user: %w", err)
+	}
+	if u.ID != id || !u.Role.Valid() {
+		return nil, errors.New("cached user is somebody else, or nobody")
+	}
+	return &u, nil
+}
+
+// remember writes a person as the record has it to Redis, unless a newer version
+// is there. A fault is logged: the copy lapses by itself.
+func (d *Directory) remember(ctx context.Context, u *User) {
+	text, err := json.Marshal(u)
+	if err == nil {
+		life := customerLife
+		if u.Role != auth.Customer {
+			life = staffLife
+		}
+		err = rememberScript.Run(ctx, d.cfg.Client, []string{d.key(u.ID)}, u.Version, text, life.Milliseconds()).Err()
+	}
+	if err != nil {
+		d.cfg.Log.WarnContext(ctx, "user cache cannot be written", slog.Any("error", err))
+	}
+}
+
+func (d *Directory) key(id uuid.UUID) string { return d.cfg.Prefix + "user:" + id.String() }

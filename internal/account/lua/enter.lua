@@ -1,0 +1,30 @@
+-- Lets a try to sign in to one account through, or not, and counts it.
+--
+-- KEYS[1]  guard of the account: hash fails, until (Unix ms); lapses
+-- ARGV[1]  "1" = a right captcha answer came with the try
+-- ARGV[2]  failures from which an answer is needed
+-- ARGV[3]  failures from which each try must wait for the one before
+-- ARGV[4]  first wait, milliseconds; it doubles with each further failure
+-- ARGV[5]  longest wait, milliseconds
+-- ARGV[6]  how long failures are remembered, milliseconds
+--
+-- Replies {"wait", ms to wait}, {"captcha", 0} or {"go", failures if this one fails}.
+--
+-- Keeps true: a try counts as failed before its password is looked at, and is
+-- forgotten when it was right, so that a thousand tries at once are not let
+-- through together. A try that is not let through changes nothing.
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local guard = redis.call('HMGET', KEYS[1], 'fails', 'until')
+local fails, untilMs = tonumber(guard[1] or '0'), tonumber(guard[2] or '0')
+if now < untilMs then return {'wait', untilMs - now} end
+if fails >= tonumber(ARGV[2]) and ARGV[1] ~= '1' then return {'captcha', 0} end
+fails = fails + 1
+local wait = 0
+local from = tonumber(ARGV[3])
+if fails >= from then
+  wait = math.min(tonumber(ARGV[5]), tonumber(ARGV[4]) * 2 ^ math.min(fails - from, 30))
+end
+redis.call('HSET', KEYS[1], 'fails', fails, 'until', string.format('%.0f', now + wait))
+redis.call('PEXPIRE', KEYS[1], ARGV[6])
+return {'go', fails}

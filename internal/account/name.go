@@ -1,0 +1,86 @@
+package account
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/nyaruka/phonenumbers"
+	"golang.org/x/text/unicode/norm"
+
+	"seckill/internal/fault"
+)
+
+// Bounds of what a person types, in characters.
+const (
+	maxAccount  = 254 // RFC 5321 §4.5.3.1.3, less the brackets
+	minPassword = 10
+	maxPassword = 128 // bounds the work of hashing
+	maxName     = 32
+)
+
+// mailbox is an e-mail address as sign-up forms take it (HTML §4.10.5.1.5), with
+// a dot in its domain. International domains come in their ASCII form.
+var mailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
+
+// normaliseAccount returns what an account is stored and found under: an e-mail
+// address in small letters, or a phone number in E.164. ok is false when the text
+// is neither; the text returned then belongs to no account.
+func normaliseAccount(text string) (account string, ok bool) {
+	text = strings.TrimSpace(norm.NFKC.String(text))
+	if len(text) > maxAccount {
+		return text[:maxAccount], false
+	}
+	if strings.HasPrefix(text, "+") {
+		number, err := phonenumbers.Parse(text, phonenumbers.UNKNOWN_REGION)
+		if err != nil || !phonenumbers.IsPossibleNumber(number) || strings.ContainsFunc(text, unicode.IsLetter) {
+			return text, false
+		}
+		return phonenumbers.Format(number, phonenumbers.E164), true
+	}
+	text = strings.ToLower(text)
+	return text, mailbox.MatchString(text)
+}
+
+// normalisePassword makes a password the same from every keyboard (NIST SP
+// 800-63B §3.1.1.2).
+func normalisePassword(password string) string { return norm.NFKC.String(password) }
+
+// NewUser is what makes an account.
+type NewUser struct {
+	Account     string
+	Password    string
+	DisplayName string
+}
+
+// clean returns the normalised form, or why it cannot be taken.
+func (n NewUser) clean() (NewUser, fault.Refusal) {
+	account, ok := normaliseAccount(n.Account)
+	if !ok {
+		return NewUser{}, badField("account", "e-mail address, or phone number with country code")
+	}
+	name := strings.Join(strings.Fields(norm.NFC.String(n.DisplayName)), " ")
+	switch length := utf8.RuneCountInString(name); {
+	case length < 1:
+		return NewUser{}, badField("displayName", "minLength: 1")
+	case length > maxName:
+		return NewUser{}, badField("displayName", "maxLength: 32")
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return NewUser{}, badField("displayName", "no control characters")
+	}
+	password := normalisePassword(n.Password)
+	switch length := utf8.RuneCountInString(password); {
+	case length < minPassword:
+		return NewUser{}, badField("password", "minLength: 10")
+	case length > maxPassword:
+		return NewUser{}, badField("password", "maxLength: 128")
+	case strings.EqualFold(password, account):
+		return NewUser{}, badField("password", "not the account itself")
+	}
+	return NewUser{Account: account, Password: password, DisplayName: name}, nil
+}
+
+func badField(name, rule string) fault.Refusal {
+	return fault.BadField{At: []string{"input", name}, Rule: rule}
+}

@@ -1,0 +1,147 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+)
+
+const (
+	// refreshGrace is how long the token before gives the same successor again:
+	// for a reply that was lost, or two tabs that refresh at once (RFC 9700 §4.14.2).
+	refreshGrace = 10 * time.Second
+	// refreshTries bounds how often a refresh that lost a race looks again.
+	refreshTries = 3
+)
+
+// Refresh trades a refresh token for the next pair and puts the end of the session
+// off. However many ask with one token at once, one successor comes of it. A token
+// that was replaced longer ago than the grace ends the whole session: it was
+// copied. The refusal is SESSION_INVALID.
+func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.Refusal, error) {
+	invalid := refused(fault.SessionInvalid, "input", "refreshToken")
+	shown, ok := s.refresher.open(token)
+	if !ok {
+		return nil, invalid, nil
+	}
+	for range refreshTries {
+		row, err := s.store.session(ctx, shown.session)
+		if err != nil {
+			return nil, nil, err
+		}
+		now := s.cfg.Clock.Now()
+		if row == nil || row.RevokedAt != nil || !now.Before(row.ExpiresAt) {
+			return nil, invalid, nil
+		}
+		switch s.judge(row, shown, now) {
+		case tokenCurrent:
+			next := s.refresher.successors(shown, row.Generation+1)[0]
+			expires := s.expiry(row, now)
+			moved, err := s.store.rotate(ctx, row, next.hash(), now, expires)
+			if err != nil {
+				return nil, nil, err
+			}
+			if moved {
+				row.ExpiresAt = expires
+				return s.refreshed(ctx, row, next)
+			}
+		case tokenReplaced:
+			for _, next := range s.refresher.successors(shown, row.Generation) {
+				if sameHash(next.hash(), row.TokenHash) {
+					return s.refreshed(ctx, row, next)
+				}
+			}
+			return nil, invalid, nil // made with a key that is gone
+		case tokenReused:
+			return nil, invalid, s.endReused(ctx, row.ID)
+		}
+	}
+	return nil, nil, fault.New(fault.Unavailable, "the session is being refreshed elsewhere; try again shortly")
+}
+
+// standing is how a refresh token that we made relates to its session.
+type standing int
+
+const (
+	tokenCurrent  standing = iota // the newest
+	tokenReplaced                 // the one before, within the grace
+	tokenReused                   // older: a copy is about
+)
+
+func (s *Service) judge(row *ent.Session, shown refreshToken, now time.Time) standing {
+	hash := shown.hash()
+	switch {
+	case sameHash(hash, row.TokenHash):
+		return tokenCurrent
+	case row.PreviousHash != nil && sameHash(hash, *row.PreviousHash) && now.Sub(row.RotatedAt) <= refreshGrace:
+		return tokenReplaced
+	default:
+		return tokenReused
+	}
+}
+
+// refreshed makes the pair with the role that the person has now.
+func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshToken) (*SignedIn, fault.Refusal, error) {
+	user, err := s.store.User(ctx, row.UserID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if user == nil {
+		return nil, refused(fault.SessionInvalid, "input", "refreshToken"), nil
+	}
+	s.cfg.Directory.remember(ctx, user)
+	signed, err := s.tokensOf(user, row, next)
+	return signed, nil, err
+}
+
+func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
+	s.cfg.Log.WarnContext(ctx, "refresh token shown twice, session ended", slog.String("session_id", session.String()))
+	if _, err := s.store.end(ctx, session, endedByReuse); err != nil {
+		return err
+	}
+	return s.cfg.Revocations.Revoke(ctx, session)
+}
+
+// Logout ends the person's session, or all of them, with their access tokens and
+// open sockets, everywhere within a second. It returns how many sessions were
+// live. After an error, call again: ending twice is harmless.
+func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, fault.Refusal, error) {
+	sessions := []uuid.UUID{p.SessionID}
+	count, err := 0, error(nil)
+	if everywhere {
+		var live []uuid.UUID
+		live, err = s.store.endAll(ctx, p.UserID, endedByLogout)
+		sessions, count = append(sessions, live...), len(live)
+	} else {
+		count, err = s.store.end(ctx, p.SessionID, endedByLogout)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return count, nil, s.cfg.Revocations.Revoke(ctx, sessions...)
+}
+
+// SetRole gives a person another role. A role taken away stops working everywhere
+// within a second; a role given works with the next access token. It returns nil
+// when there is no such person.
+func (s *Service) SetRole(ctx context.Context, user uuid.UUID, role auth.Role) (*User, error) {
+	if !role.Valid() {
+		return nil, fault.New(fault.BadInput, "no such role")
+	}
+	changed, err := s.store.setRole(ctx, user, role)
+	if err != nil || changed == nil {
+		return nil, err
+	}
+	s.cfg.Directory.remember(ctx, changed)
+	if err := s.cfg.Revocations.UserChanged(ctx, user); err != nil {
+		return nil, fmt.Errorf("role was set: %w", err)
+	}
+	return changed, nil
+}

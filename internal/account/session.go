@@ -1,0 +1,171 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/session"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// Reasons why a session ended, as they stand in the record.
+const (
+	endedByLogout = "logout"
+	endedByReuse  = "refresh token used twice"
+)
+
+const (
+	purgeAfter = 7 * 24 * time.Hour // sessions that ended are kept this long for questions
+	purgeBatch = 1000
+)
+
+// newSession is a session that is not written yet.
+func (s *Service) newSession(user uuid.UUID, now time.Time) (*ent.Session, refreshToken, error) {
+	row := &ent.Session{ID: id.New(), UserID: user, Generation: 1, CreatedAt: now, RotatedAt: now}
+	token, err := s.refresher.first(row.ID)
+	if err != nil {
+		return nil, refreshToken{}, err
+	}
+	row.TokenHash, row.ExpiresAt = token.hash(), s.expiry(row, now)
+	return row, token, nil
+}
+
+// expiry is when a session ends that is refreshed now.
+func (s *Service) expiry(row *ent.Session, now time.Time) time.Time {
+	idle, longest := now.Add(s.cfg.Idle), row.CreatedAt.Add(s.cfg.Longest)
+	if longest.Before(idle) {
+		return longest.UTC()
+	}
+	return idle.UTC()
+}
+
+func insertSession(ctx context.Context, tx *ent.Tx, row *ent.Session) error {
+	return tx.Session.Create().SetID(row.ID).SetUserID(row.UserID).SetTokenHash(row.TokenHash).SetGeneration(row.Generation).
+		SetCreatedAt(row.CreatedAt).SetRotatedAt(row.RotatedAt).SetExpiresAt(row.ExpiresAt).Exec(ctx)
+}
+
+// write runs a transaction that inserts the session, and finds out what came of a
+// commit whose answer was lost.
+func (s *Store) write(ctx context.Context, row *ent.Session, fn func(ctx context.Context, tx *ent.Tx) error) error {
+	err := s.db.WithTx(ctx, fn)
+	if !errors.Is(err, postgres.ErrCommitUnknown) {
+		return err
+	}
+	there, findErr := s.db.Ent.Session.Query().Where(session.ID(row.ID)).Exist(ctx)
+	if findErr == nil && there {
+		return nil
+	}
+	return fault.Wrap(fault.Unavailable, "whether this worked is not known; sign in to find out", errors.Join(err, findErr))
+}
+
+// session returns a session; nil when there is none.
+func (s *Store) session(ctx context.Context, id uuid.UUID) (*ent.Session, error) {
+	row, err := s.db.Ent.Session.Get(ctx, id)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read session: %w", err)
+	}
+	return row, nil
+}
+
+// rotate moves a session from the token it was read with to the next one. It
+// reports false when somebody else moved or ended it first.
+func (s *Store) rotate(ctx context.Context, row *ent.Session, next []byte, now, expires time.Time) (bool, error) {
+	moved := 0
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		moved, err = tx.Session.Update().
+			Where(session.ID(row.ID), session.Generation(row.Generation), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).
+			SetTokenHash(next).SetPreviousHash(row.TokenHash).SetGeneration(row.Generation + 1).
+			SetRotatedAt(now).SetExpiresAt(expires).Save(ctx)
+		return err
+	})
+	if errors.Is(err, postgres.ErrCommitUnknown) {
+		return false, nil // the caller reads the row again: it tells
+	}
+	if err != nil {
+		return false, fmt.Errorf("rotate session: %w", err)
+	}
+	return moved == 1, nil
+}
+
+// end ends one session and returns how many were live.
+func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) {
+	ended := 0
+	now := s.clock.Now()
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		ended, err = tx.Session.Update().Where(session.ID(id), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).
+			SetRevokedAt(now).SetRevokedReason(why).Save(ctx)
+		return err
+	})
+	if err != nil {
+		return 0, unknownEnd(err)
+	}
+	return ended, nil
+}
+
+// endAll ends every live session of a person and returns which.
+func (s *Store) endAll(ctx context.Context, user uuid.UUID, why string) ([]uuid.UUID, error) {
+	var live []uuid.UUID
+	now := s.clock.Now()
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		live, err = tx.Session.Query().Where(session.UserID(user), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).IDs(ctx)
+		if err != nil || len(live) == 0 {
+			return err
+		}
+		return tx.Session.Update().Where(session.IDIn(live...), session.RevokedAtIsNil()).
+			SetRevokedAt(now).SetRevokedReason(why).Exec(ctx)
+	})
+	if err != nil {
+		return nil, unknownEnd(err)
+	}
+	return live, nil
+}
+
+// unknownEnd lets the person try again when it is not known whether sessions
+// were ended: ending them twice is harmless.
+func unknownEnd(err error) error {
+	if errors.Is(err, postgres.ErrCommitUnknown) {
+		return fault.Wrap(fault.Unavailable, "whether the session was ended is not known; try again", err)
+	}
+	return fmt.Errorf("end session: %w", err)
+}
+
+// Ended returns the sessions that were ended since an instant; see
+// auth.RevocationsConfig.
+func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error) {
+	ids, err := s.db.Ent.Session.Query().Where(session.RevokedAtGTE(since)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read ended sessions: %w", err)
+	}
+	return ids, nil
+}
+
+// Purge deletes sessions that ended a week ago, at most 1,000: a periodic.Step.
+func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
+	before := s.clock.Now().Add(-purgeAfter)
+	deleted := 0
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		ids, err := tx.Session.Query().Where(session.ExpiresAtLT(before)).Order(session.ByExpiresAt()).Limit(purgeBatch).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		deleted, err = tx.Session.Delete().Where(session.IDIn(ids...)).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("purge sessions: %w", err)
+	}
+	return map[string]int{"sessions_deleted": deleted}, nil
+}
+
+func sameHash(a, b []byte) bool { return bytes.Equal(a, b) } // of hashes: timing tells nothing about tokens

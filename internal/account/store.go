@@ -1,0 +1,124 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/user"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// Store is the record of accounts and sessions.
+type Store struct {
+	db    *postgres.DB
+	clock clock.Clock
+}
+
+// NewStore returns a store.
+func NewStore(db *postgres.DB, c clock.Clock) *Store { return &Store{db: db, clock: c} }
+
+// Create makes an account with any role, without captcha or limits: for tools. The
+// refusal is BadField or ACCOUNT_TAKEN.
+func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, fault.Refusal, error) {
+	in, refusal := in.clean()
+	if refusal != nil {
+		return nil, refusal, nil
+	}
+	if !role.Valid() {
+		return nil, badField("role", "known role"), nil
+	}
+	hash, err := HashPassword(in.Password)
+	if err != nil {
+		return nil, nil, err
+	}
+	made := s.newUser(in, role)
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return insertUser(ctx, tx, made, hash) })
+	if postgres.IsUnique(err) {
+		return nil, refused(fault.AccountTaken, "input", "account"), nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("create account: %w", err)
+	}
+	return made, nil, nil
+}
+
+func (s *Store) newUser(in NewUser, role auth.Role) *User {
+	return &User{
+		ID: id.New(), Account: in.Account, DisplayName: in.DisplayName, Role: role, Version: 1, CreatedAt: s.clock.Now(),
+	}
+}
+
+func insertUser(ctx context.Context, tx *ent.Tx, u *User, hash string) error {
+	return tx.User.Create().SetID(u.ID).SetAccount(u.Account).SetDisplayName(u.DisplayName).SetPasswordHash(hash).
+		SetRole(user.Role(u.Role)).SetVersion(u.Version).SetCreatedAt(u.CreatedAt).Exec(ctx)
+}
+
+// User returns a person; nil when there is none.
+func (s *Store) User(ctx context.Context, id uuid.UUID) (*User, error) {
+	row, err := s.db.Ent.User.Get(ctx, id)
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read user: %w", err)
+	}
+	return toUser(row), nil
+}
+
+// byAccount returns a person and the hash of the password; nil and "" when there is none.
+func (s *Store) byAccount(ctx context.Context, account string) (*User, string, error) {
+	row, err := s.db.Ent.User.Query().Where(user.Account(account)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read account: %w", err)
+	}
+	return toUser(row), row.PasswordHash, nil
+}
+
+// setRole changes a role and returns the person as it is then; nil when there is none.
+func (s *Store) setRole(ctx context.Context, id uuid.UUID, role auth.Role) (*User, error) {
+	var row *ent.User
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		row, err = tx.User.UpdateOneID(id).SetRole(user.Role(role)).AddVersion(1).Save(ctx)
+		return err
+	})
+	if ent.IsNotFound(err) {
+		return nil, nil
+	}
+	if errors.Is(err, postgres.ErrCommitUnknown) {
+		return nil, fault.Wrap(fault.Unavailable, "whether the role was changed is not known; look, and try again", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("set role: %w", err)
+	}
+	return toUser(row), nil
+}
+
+// setHash replaces a hash by one with the parameters in force, unless the
+// password was changed meanwhile.
+func (s *Store) setHash(ctx context.Context, id uuid.UUID, old, hash string) error {
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.User.Update().Where(user.ID(id), user.PasswordHash(old)).SetPasswordHash(hash).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("renew password hash: %w", err)
+	}
+	return nil
+}
+
+func toUser(row *ent.User) *User {
+	return &User{
+		ID: row.ID, Account: row.Account, DisplayName: row.DisplayName,
+		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(),
+	}
+}
