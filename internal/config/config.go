@@ -52,13 +52,10 @@ type Config struct {
 	PermitRatio   float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
 	PowMax        int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work: the number to find is at most this."`
 	Limits        Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
-	ReserveQueue  int           `default:"8192" group:"gate" help:"Purchases that may wait for Redis in one process; past it, buyers are told to try later."`
 
-	OrderBatch    int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
-	ClaimIdle     time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`
-	MaxDeliveries int           `default:"10" group:"worker" help:"Tries before a message is set aside."`
-	PreloadEvery  time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for approved sales to load into Redis."`
-	PreloadAhead  time.Duration `default:"10h" group:"worker" help:"Sales that begin within this time are loaded."`
+	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
+	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`
+	PreloadEvery time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for approved sales to load into Redis."`
 }
 
 // Groups are the titles of the settings' groups, in the order of the help.

@@ -144,7 +144,6 @@ func (p *Problems) lifetimes(c *Config) {
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},
 		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
 		{"preload-every", c.PreloadEvery, 100 * time.Millisecond, time.Minute},
-		{"preload-ahead", c.PreloadAhead, time.Minute, 7 * day},
 	} {
 		if d.value < d.min || d.value > d.max {
 			p.add(d.flag, "is %s: choose between %s and %s", d.value, d.min, d.max)
@@ -164,9 +163,7 @@ func (p *Problems) bounds(c *Config) {
 		{"database-pool", c.DatabasePool, 2, 1000},
 		{"max-sockets", c.MaxSockets, 1, 1_000_000},
 		{"pow-max", c.PowMax, 10_000, 10_000_000},
-		{"reserve-queue", c.ReserveQueue, 1, 1_000_000},
 		{"order-batch", c.OrderBatch, 1, 2000},
-		{"max-deliveries", c.MaxDeliveries, 1, 1000},
 	} {
 		if n.value < n.min || n.value > n.max {
 			p.add(n.flag, "is %d: choose between %d and %d", n.value, n.min, n.max)
