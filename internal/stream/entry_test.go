@@ -142,3 +142,8 @@ func FuzzDecodeNeverFails(f *testing.F) {
 		}
 	})
 }
+
+// decodeEntry returns a message as the subscriber makes it.
+func decodeEntry(t testing.TB, number int) *Message {
+	return decode(redis.XMessage{ID: "5-2", Values: valuesOf(entryOf(t, number))})
+}

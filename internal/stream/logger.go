@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 )
 
 // logger is watermill's LoggerAdapter over slog. It lets through what names a
@@ -45,8 +44,8 @@ func (l logger) Error(msg string, err error, fields watermill.LogFields) {
 	if err != nil {
 		attrs = append(attrs, slog.String("error", reasonOf(err)))
 	}
-	if p, ok := errors.AsType[middleware.RecoveredPanicError](err); ok {
-		stack = p.Stacktrace
+	if p, ok := errors.AsType[*panicError](err); ok {
+		stack = p.stack
 	}
 	if stack != "" {
 		attrs = append(attrs, slog.String("stack", stack))

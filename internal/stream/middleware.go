@@ -63,6 +63,7 @@ func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
 			return nil, Permanent(fmt.Errorf("delivered %d times without an answer", n))
 		}
 		produced, err := next(msg)
+		err = tame(err)
 		switch {
 		case err == nil || IsPermanent(err) || IsLater(err):
 			return produced, err

@@ -210,10 +210,10 @@ func (systemClock) Now() time.Time { return time.Now() }
 // tally counts events.
 type tally struct {
 	mu     sync.Mutex
-	counts map[Event]int           // guarded by mu
-	calls  map[Event]int           // guarded by mu
-	tries  map[Outcome]int         // guarded by mu
-	firsts map[Event]time.Time     // when an event came first; guarded by mu
+	counts map[Event]int       // guarded by mu
+	calls  map[Event]int       // guarded by mu
+	tries  map[Outcome]int     // guarded by mu
+	firsts map[Event]time.Time // when an event came first; guarded by mu
 }
 
 func newTally() *tally {

@@ -82,18 +82,32 @@ func IsLater(err error) bool {
 // maxReason bounds the text of an error in logs and dead letters, in bytes.
 const maxReason = 300
 
-// reasonOf returns the text of an error for logs and dead letters. A panic tells
-// its type, and its text only when the runtime wrote it: any other value may
-// hold a payload.
-func reasonOf(err error) string {
-	if p, ok := errors.AsType[middleware.RecoveredPanicError](err); ok {
-		if r, ok := p.V.(runtime.Error); ok {
-			return shorten("panic: " + r.Error())
-		}
-		return fmt.Sprintf("panic with a %T", p.V)
-	}
-	return shorten(err.Error())
+// panicError is a panic of a handler, without what may hold a payload: its type,
+// and its text only when the runtime wrote it.
+type panicError struct {
+	text  string
+	stack string
 }
+
+// Error returns the text without the stack.
+func (p *panicError) Error() string { return p.text }
+
+// tame replaces a panic that watermill's Recoverer caught, whose text is the
+// value that was thrown and a stack, by one that may be logged and stored.
+func tame(err error) error {
+	p, ok := errors.AsType[middleware.RecoveredPanicError](err)
+	if !ok {
+		return err
+	}
+	text := fmt.Sprintf("panic with a %T", p.V)
+	if r, ok := p.V.(runtime.Error); ok {
+		text = "panic: " + r.Error()
+	}
+	return &panicError{text: text, stack: p.Stacktrace}
+}
+
+// reasonOf returns the text of an error for logs and dead letters.
+func reasonOf(err error) string { return shorten(tame(err).Error()) }
 
 func shorten(text string) string {
 	text = strings.ToValidUTF8(text, "?")

@@ -1,0 +1,137 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/testenv"
+)
+
+// garbage returns the fields of an entry that somebody broke.
+func garbage(t testing.TB, rnd *rand.Rand, number int) []any {
+	noise := func() string {
+		b := make([]byte, rnd.IntN(40))
+		for i := range b {
+			b[i] = byte(rnd.Uint32())
+		}
+		return string(b)
+	}
+	fields := entryOf(t, number)
+	switch rnd.IntN(6) {
+	case 0:
+		return []any{noise(), noise()}
+	case 1:
+		return fields[2:] // no id
+	case 2:
+		return append(append([]any{}, fields[:4]...), "epoch", noise()) // no payload
+	case 3:
+		fields[1] = ""
+	case 4:
+		fields[3] = "\x82\xa1a\xc1" + noise() // metadata with a byte that msgpack does not have
+	default:
+		fields[3] = "\xdd\xff\xff\xff\xff" + noise() // metadata that is no map
+	}
+	return fields
+}
+
+func Test10000BrokenEntriesStopNothing(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	const broken, good = 10_000, 1000
+	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible noise
+	ctx := context.Background()
+	for page := range 10 {
+		_, err := r.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i := range broken / 10 {
+				p.XAdd(ctx, &redis.XAddArgs{Stream: r.topic, Values: garbage(t, rnd, 100_000+i)})
+				if i%10 == 0 {
+					p.XAdd(ctx, &redis.XAddArgs{Stream: r.topic, Values: entryOf(t, page*100+i/10)})
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var strange atomic.Int64
+	router, _ := r.route(func(msg *Message) error {
+		if msg.UUID >= name(good) {
+			strange.Add(1)
+		}
+		return r.effect(msg)
+	}, nil)
+	r.settled()
+	distinct, counted, repeats := r.effects()
+	if distinct != good || counted != good || repeats != 0 || strange.Load() != 0 {
+		t.Errorf("%d good messages, %d effects, %d repeats, %d strange", distinct, counted, repeats, strange.Load())
+	}
+	dead, err := r.dead.Len(ctx)
+	if err != nil || dead != broken || r.tally.of(DeadLettered) != broken || r.tally.of(MalformedSeen) != broken {
+		t.Errorf("%d letters, counted %d, malformed %d, %v", dead, r.tally.of(DeadLettered), r.tally.of(MalformedSeen), err)
+	}
+	if s := r.stats(); s.Dead != broken {
+		t.Errorf("statistics: %+v", s)
+	}
+	if router.Restarts() != 0 {
+		t.Error("the router stopped")
+	}
+}
+
+// Two workers, failing at random, with every message published twice and one
+// worker stopped and started in the middle.
+func Test5000MessagesHaveTheirEffectOnce(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	const total = 5000
+	r.publish(0, total)
+	r.publish(0, total)
+	rnd := func(n int) bool { return rand.IntN(n) == 0 } //nolint:gosec // trouble, not a secret
+	var panics atomic.Int64
+	flaky := func(msg *Message) error {
+		switch {
+		case rnd(50):
+			panics.Add(1)
+			panic("trouble")
+		case rnd(20):
+			return Later(errors.New("busy"))
+		}
+		if err := r.effect(msg); err != nil {
+			return Later(err)
+		}
+		if rnd(50) {
+			return errors.New("failed after its effect")
+		}
+		return nil
+	}
+	as := func(consumer string) func(*RouterConfig) {
+		return func(c *RouterConfig) {
+			c.NewSubscriber = func() (*Subscriber, error) {
+				return r.subscriber(consumer, func(c *SubscriberConfig) {
+					c.ClaimIdle, c.Drain, c.MaxInFlight = time.Second, 50*time.Millisecond, 128
+				}), nil
+			}
+		}
+	}
+	r.route(flaky, as("one"))
+	for range 5 {
+		before, _, _ := r.effects()
+		_, stop := r.route(flaky, as("two"))
+		testenv.Eventually(t, patience, func() bool { now, _, _ := r.effects(); return now > before || now == total }, "no progress")
+		stop()
+	}
+	r.settled()
+	if distinct, counted, _ := r.effects(); distinct != total || counted != total {
+		t.Errorf("%d messages, %d effects", distinct, counted)
+	}
+	if letters := r.letters(); len(letters) != 0 {
+		t.Errorf("%d set aside: %+v", len(letters), letters[0])
+	}
+	t.Logf("%d panics, %d refusals, %d taken over", panics.Load(), r.tally.of(Nacked), r.tally.of(Claimed))
+}
