@@ -14,14 +14,22 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
+	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/payment"
+	"seckill/ent/paymentevent"
+	"seckill/ent/refund"
 	"seckill/ent/sale"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/sandboxcall"
+	"seckill/ent/sandboxcharge"
+	"seckill/ent/sandboxrefund"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
+	"seckill/ent/waitlistentry"
 
 	"entgo.io/ent"
 	"entgo.io/ent/dialect"
@@ -42,8 +50,16 @@ type Client struct {
 	Intervention *InterventionClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
+	// OrderEvent is the client for interacting with the OrderEvent builders.
+	OrderEvent *OrderEventClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
+	// Payment is the client for interacting with the Payment builders.
+	Payment *PaymentClient
+	// PaymentEvent is the client for interacting with the PaymentEvent builders.
+	PaymentEvent *PaymentEventClient
+	// Refund is the client for interacting with the Refund builders.
+	Refund *RefundClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
 	// SaleFigures is the client for interacting with the SaleFigures builders.
@@ -52,12 +68,20 @@ type Client struct {
 	SaleItem *SaleItemClient
 	// SaleLog is the client for interacting with the SaleLog builders.
 	SaleLog *SaleLogClient
+	// SandboxCall is the client for interacting with the SandboxCall builders.
+	SandboxCall *SandboxCallClient
+	// SandboxCharge is the client for interacting with the SandboxCharge builders.
+	SandboxCharge *SandboxChargeClient
+	// SandboxRefund is the client for interacting with the SandboxRefund builders.
+	SandboxRefund *SandboxRefundClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
 	StockMovement *StockMovementClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// WaitlistEntry is the client for interacting with the WaitlistEntry builders.
+	WaitlistEntry *WaitlistEntryClient
 }
 
 // NewClient creates a new client configured with the given options.
@@ -72,14 +96,22 @@ func (c *Client) init() {
 	c.Goods = NewGoodsClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)
 	c.Order = NewOrderClient(c.config)
+	c.OrderEvent = NewOrderEventClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
+	c.Payment = NewPaymentClient(c.config)
+	c.PaymentEvent = NewPaymentEventClient(c.config)
+	c.Refund = NewRefundClient(c.config)
 	c.Sale = NewSaleClient(c.config)
 	c.SaleFigures = NewSaleFiguresClient(c.config)
 	c.SaleItem = NewSaleItemClient(c.config)
 	c.SaleLog = NewSaleLogClient(c.config)
+	c.SandboxCall = NewSandboxCallClient(c.config)
+	c.SandboxCharge = NewSandboxChargeClient(c.config)
+	c.SandboxRefund = NewSandboxRefundClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.StockMovement = NewStockMovementClient(c.config)
 	c.User = NewUserClient(c.config)
+	c.WaitlistEntry = NewWaitlistEntryClient(c.config)
 }
 
 type (
@@ -175,14 +207,22 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Goods:         NewGoodsClient(cfg),
 		Intervention:  NewInterventionClient(cfg),
 		Order:         NewOrderClient(cfg),
+		OrderEvent:    NewOrderEventClient(cfg),
 		OrderFailure:  NewOrderFailureClient(cfg),
+		Payment:       NewPaymentClient(cfg),
+		PaymentEvent:  NewPaymentEventClient(cfg),
+		Refund:        NewRefundClient(cfg),
 		Sale:          NewSaleClient(cfg),
 		SaleFigures:   NewSaleFiguresClient(cfg),
 		SaleItem:      NewSaleItemClient(cfg),
 		SaleLog:       NewSaleLogClient(cfg),
+		SandboxCall:   NewSandboxCallClient(cfg),
+		SandboxCharge: NewSandboxChargeClient(cfg),
+		SandboxRefund: NewSandboxRefundClient(cfg),
 		Session:       NewSessionClient(cfg),
 		StockMovement: NewStockMovementClient(cfg),
 		User:          NewUserClient(cfg),
+		WaitlistEntry: NewWaitlistEntryClient(cfg),
 	}, nil
 }
 
@@ -205,14 +245,22 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Goods:         NewGoodsClient(cfg),
 		Intervention:  NewInterventionClient(cfg),
 		Order:         NewOrderClient(cfg),
+		OrderEvent:    NewOrderEventClient(cfg),
 		OrderFailure:  NewOrderFailureClient(cfg),
+		Payment:       NewPaymentClient(cfg),
+		PaymentEvent:  NewPaymentEventClient(cfg),
+		Refund:        NewRefundClient(cfg),
 		Sale:          NewSaleClient(cfg),
 		SaleFigures:   NewSaleFiguresClient(cfg),
 		SaleItem:      NewSaleItemClient(cfg),
 		SaleLog:       NewSaleLogClient(cfg),
+		SandboxCall:   NewSandboxCallClient(cfg),
+		SandboxCharge: NewSandboxChargeClient(cfg),
+		SandboxRefund: NewSandboxRefundClient(cfg),
 		Session:       NewSessionClient(cfg),
 		StockMovement: NewStockMovementClient(cfg),
 		User:          NewUserClient(cfg),
+		WaitlistEntry: NewWaitlistEntryClient(cfg),
 	}, nil
 }
 
@@ -242,8 +290,10 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Goods, c.Intervention, c.Order, c.OrderFailure, c.Sale, c.SaleFigures,
-		c.SaleItem, c.SaleLog, c.Session, c.StockMovement, c.User,
+		c.Goods, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure, c.Payment,
+		c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
+		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session, c.StockMovement,
+		c.User, c.WaitlistEntry,
 	} {
 		n.Use(hooks...)
 	}
@@ -253,8 +303,10 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Goods, c.Intervention, c.Order, c.OrderFailure, c.Sale, c.SaleFigures,
-		c.SaleItem, c.SaleLog, c.Session, c.StockMovement, c.User,
+		c.Goods, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure, c.Payment,
+		c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
+		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session, c.StockMovement,
+		c.User, c.WaitlistEntry,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -269,8 +321,16 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Intervention.mutate(ctx, m)
 	case *OrderMutation:
 		return c.Order.mutate(ctx, m)
+	case *OrderEventMutation:
+		return c.OrderEvent.mutate(ctx, m)
 	case *OrderFailureMutation:
 		return c.OrderFailure.mutate(ctx, m)
+	case *PaymentMutation:
+		return c.Payment.mutate(ctx, m)
+	case *PaymentEventMutation:
+		return c.PaymentEvent.mutate(ctx, m)
+	case *RefundMutation:
+		return c.Refund.mutate(ctx, m)
 	case *SaleMutation:
 		return c.Sale.mutate(ctx, m)
 	case *SaleFiguresMutation:
@@ -279,12 +339,20 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.SaleItem.mutate(ctx, m)
 	case *SaleLogMutation:
 		return c.SaleLog.mutate(ctx, m)
+	case *SandboxCallMutation:
+		return c.SandboxCall.mutate(ctx, m)
+	case *SandboxChargeMutation:
+		return c.SandboxCharge.mutate(ctx, m)
+	case *SandboxRefundMutation:
+		return c.SandboxRefund.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
 	case *StockMovementMutation:
 		return c.StockMovement.mutate(ctx, m)
 	case *UserMutation:
 		return c.User.mutate(ctx, m)
+	case *WaitlistEntryMutation:
+		return c.WaitlistEntry.mutate(ctx, m)
 	default:
 		return nil, fmt.Errorf("ent: unknown mutation type %T", m)
 	}
@@ -689,6 +757,139 @@ func (c *OrderClient) mutate(ctx context.Context, m *OrderMutation) (Value, erro
 	}
 }
 
+// OrderEventClient is a client for the OrderEvent schema.
+type OrderEventClient struct {
+	config
+}
+
+// NewOrderEventClient returns a client for the OrderEvent from the given config.
+func NewOrderEventClient(c config) *OrderEventClient {
+	return &OrderEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `orderevent.Hooks(f(g(h())))`.
+func (c *OrderEventClient) Use(hooks ...Hook) {
+	c.hooks.OrderEvent = append(c.hooks.OrderEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `orderevent.Intercept(f(g(h())))`.
+func (c *OrderEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.OrderEvent = append(c.inters.OrderEvent, interceptors...)
+}
+
+// Create returns a builder for creating a OrderEvent entity.
+func (c *OrderEventClient) Create() *OrderEventCreate {
+	mutation := newOrderEventMutation(c.config, OpCreate)
+	return &OrderEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of OrderEvent entities.
+func (c *OrderEventClient) CreateBulk(builders ...*OrderEventCreate) *OrderEventCreateBulk {
+	return &OrderEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *OrderEventClient) MapCreateBulk(slice any, setFunc func(*OrderEventCreate, int)) *OrderEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &OrderEventCreateBulk{err: fmt.Errorf("calling to OrderEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*OrderEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &OrderEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for OrderEvent.
+func (c *OrderEventClient) Update() *OrderEventUpdate {
+	mutation := newOrderEventMutation(c.config, OpUpdate)
+	return &OrderEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *OrderEventClient) UpdateOne(_m *OrderEvent) *OrderEventUpdateOne {
+	mutation := newOrderEventMutation(c.config, OpUpdateOne, withOrderEvent(_m))
+	return &OrderEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *OrderEventClient) UpdateOneID(id uuid.UUID) *OrderEventUpdateOne {
+	mutation := newOrderEventMutation(c.config, OpUpdateOne, withOrderEventID(id))
+	return &OrderEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for OrderEvent.
+func (c *OrderEventClient) Delete() *OrderEventDelete {
+	mutation := newOrderEventMutation(c.config, OpDelete)
+	return &OrderEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *OrderEventClient) DeleteOne(_m *OrderEvent) *OrderEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *OrderEventClient) DeleteOneID(id uuid.UUID) *OrderEventDeleteOne {
+	builder := c.Delete().Where(orderevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &OrderEventDeleteOne{builder}
+}
+
+// Query returns a query builder for OrderEvent.
+func (c *OrderEventClient) Query() *OrderEventQuery {
+	return &OrderEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeOrderEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a OrderEvent entity by its id.
+func (c *OrderEventClient) Get(ctx context.Context, id uuid.UUID) (*OrderEvent, error) {
+	return c.Query().Where(orderevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *OrderEventClient) GetX(ctx context.Context, id uuid.UUID) *OrderEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *OrderEventClient) Hooks() []Hook {
+	return c.hooks.OrderEvent
+}
+
+// Interceptors returns the client interceptors.
+func (c *OrderEventClient) Interceptors() []Interceptor {
+	return c.inters.OrderEvent
+}
+
+func (c *OrderEventClient) mutate(ctx context.Context, m *OrderEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&OrderEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&OrderEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&OrderEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&OrderEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown OrderEvent mutation op: %q", m.Op())
+	}
+}
+
 // OrderFailureClient is a client for the OrderFailure schema.
 type OrderFailureClient struct {
 	config
@@ -819,6 +1020,405 @@ func (c *OrderFailureClient) mutate(ctx context.Context, m *OrderFailureMutation
 		return (&OrderFailureDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown OrderFailure mutation op: %q", m.Op())
+	}
+}
+
+// PaymentClient is a client for the Payment schema.
+type PaymentClient struct {
+	config
+}
+
+// NewPaymentClient returns a client for the Payment from the given config.
+func NewPaymentClient(c config) *PaymentClient {
+	return &PaymentClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `payment.Hooks(f(g(h())))`.
+func (c *PaymentClient) Use(hooks ...Hook) {
+	c.hooks.Payment = append(c.hooks.Payment, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `payment.Intercept(f(g(h())))`.
+func (c *PaymentClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Payment = append(c.inters.Payment, interceptors...)
+}
+
+// Create returns a builder for creating a Payment entity.
+func (c *PaymentClient) Create() *PaymentCreate {
+	mutation := newPaymentMutation(c.config, OpCreate)
+	return &PaymentCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Payment entities.
+func (c *PaymentClient) CreateBulk(builders ...*PaymentCreate) *PaymentCreateBulk {
+	return &PaymentCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PaymentClient) MapCreateBulk(slice any, setFunc func(*PaymentCreate, int)) *PaymentCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PaymentCreateBulk{err: fmt.Errorf("calling to PaymentClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PaymentCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PaymentCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Payment.
+func (c *PaymentClient) Update() *PaymentUpdate {
+	mutation := newPaymentMutation(c.config, OpUpdate)
+	return &PaymentUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PaymentClient) UpdateOne(_m *Payment) *PaymentUpdateOne {
+	mutation := newPaymentMutation(c.config, OpUpdateOne, withPayment(_m))
+	return &PaymentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PaymentClient) UpdateOneID(id uuid.UUID) *PaymentUpdateOne {
+	mutation := newPaymentMutation(c.config, OpUpdateOne, withPaymentID(id))
+	return &PaymentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Payment.
+func (c *PaymentClient) Delete() *PaymentDelete {
+	mutation := newPaymentMutation(c.config, OpDelete)
+	return &PaymentDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PaymentClient) DeleteOne(_m *Payment) *PaymentDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PaymentClient) DeleteOneID(id uuid.UUID) *PaymentDeleteOne {
+	builder := c.Delete().Where(payment.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PaymentDeleteOne{builder}
+}
+
+// Query returns a query builder for Payment.
+func (c *PaymentClient) Query() *PaymentQuery {
+	return &PaymentQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePayment},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Payment entity by its id.
+func (c *PaymentClient) Get(ctx context.Context, id uuid.UUID) (*Payment, error) {
+	return c.Query().Where(payment.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PaymentClient) GetX(ctx context.Context, id uuid.UUID) *Payment {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PaymentClient) Hooks() []Hook {
+	return c.hooks.Payment
+}
+
+// Interceptors returns the client interceptors.
+func (c *PaymentClient) Interceptors() []Interceptor {
+	return c.inters.Payment
+}
+
+func (c *PaymentClient) mutate(ctx context.Context, m *PaymentMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PaymentCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PaymentUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PaymentUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PaymentDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Payment mutation op: %q", m.Op())
+	}
+}
+
+// PaymentEventClient is a client for the PaymentEvent schema.
+type PaymentEventClient struct {
+	config
+}
+
+// NewPaymentEventClient returns a client for the PaymentEvent from the given config.
+func NewPaymentEventClient(c config) *PaymentEventClient {
+	return &PaymentEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `paymentevent.Hooks(f(g(h())))`.
+func (c *PaymentEventClient) Use(hooks ...Hook) {
+	c.hooks.PaymentEvent = append(c.hooks.PaymentEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `paymentevent.Intercept(f(g(h())))`.
+func (c *PaymentEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.PaymentEvent = append(c.inters.PaymentEvent, interceptors...)
+}
+
+// Create returns a builder for creating a PaymentEvent entity.
+func (c *PaymentEventClient) Create() *PaymentEventCreate {
+	mutation := newPaymentEventMutation(c.config, OpCreate)
+	return &PaymentEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of PaymentEvent entities.
+func (c *PaymentEventClient) CreateBulk(builders ...*PaymentEventCreate) *PaymentEventCreateBulk {
+	return &PaymentEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *PaymentEventClient) MapCreateBulk(slice any, setFunc func(*PaymentEventCreate, int)) *PaymentEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &PaymentEventCreateBulk{err: fmt.Errorf("calling to PaymentEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*PaymentEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &PaymentEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for PaymentEvent.
+func (c *PaymentEventClient) Update() *PaymentEventUpdate {
+	mutation := newPaymentEventMutation(c.config, OpUpdate)
+	return &PaymentEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *PaymentEventClient) UpdateOne(_m *PaymentEvent) *PaymentEventUpdateOne {
+	mutation := newPaymentEventMutation(c.config, OpUpdateOne, withPaymentEvent(_m))
+	return &PaymentEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *PaymentEventClient) UpdateOneID(id uuid.UUID) *PaymentEventUpdateOne {
+	mutation := newPaymentEventMutation(c.config, OpUpdateOne, withPaymentEventID(id))
+	return &PaymentEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for PaymentEvent.
+func (c *PaymentEventClient) Delete() *PaymentEventDelete {
+	mutation := newPaymentEventMutation(c.config, OpDelete)
+	return &PaymentEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *PaymentEventClient) DeleteOne(_m *PaymentEvent) *PaymentEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *PaymentEventClient) DeleteOneID(id uuid.UUID) *PaymentEventDeleteOne {
+	builder := c.Delete().Where(paymentevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &PaymentEventDeleteOne{builder}
+}
+
+// Query returns a query builder for PaymentEvent.
+func (c *PaymentEventClient) Query() *PaymentEventQuery {
+	return &PaymentEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypePaymentEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a PaymentEvent entity by its id.
+func (c *PaymentEventClient) Get(ctx context.Context, id uuid.UUID) (*PaymentEvent, error) {
+	return c.Query().Where(paymentevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *PaymentEventClient) GetX(ctx context.Context, id uuid.UUID) *PaymentEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *PaymentEventClient) Hooks() []Hook {
+	return c.hooks.PaymentEvent
+}
+
+// Interceptors returns the client interceptors.
+func (c *PaymentEventClient) Interceptors() []Interceptor {
+	return c.inters.PaymentEvent
+}
+
+func (c *PaymentEventClient) mutate(ctx context.Context, m *PaymentEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&PaymentEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&PaymentEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&PaymentEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&PaymentEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown PaymentEvent mutation op: %q", m.Op())
+	}
+}
+
+// RefundClient is a client for the Refund schema.
+type RefundClient struct {
+	config
+}
+
+// NewRefundClient returns a client for the Refund from the given config.
+func NewRefundClient(c config) *RefundClient {
+	return &RefundClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `refund.Hooks(f(g(h())))`.
+func (c *RefundClient) Use(hooks ...Hook) {
+	c.hooks.Refund = append(c.hooks.Refund, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `refund.Intercept(f(g(h())))`.
+func (c *RefundClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Refund = append(c.inters.Refund, interceptors...)
+}
+
+// Create returns a builder for creating a Refund entity.
+func (c *RefundClient) Create() *RefundCreate {
+	mutation := newRefundMutation(c.config, OpCreate)
+	return &RefundCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Refund entities.
+func (c *RefundClient) CreateBulk(builders ...*RefundCreate) *RefundCreateBulk {
+	return &RefundCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *RefundClient) MapCreateBulk(slice any, setFunc func(*RefundCreate, int)) *RefundCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &RefundCreateBulk{err: fmt.Errorf("calling to RefundClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*RefundCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &RefundCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Refund.
+func (c *RefundClient) Update() *RefundUpdate {
+	mutation := newRefundMutation(c.config, OpUpdate)
+	return &RefundUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *RefundClient) UpdateOne(_m *Refund) *RefundUpdateOne {
+	mutation := newRefundMutation(c.config, OpUpdateOne, withRefund(_m))
+	return &RefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *RefundClient) UpdateOneID(id uuid.UUID) *RefundUpdateOne {
+	mutation := newRefundMutation(c.config, OpUpdateOne, withRefundID(id))
+	return &RefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Refund.
+func (c *RefundClient) Delete() *RefundDelete {
+	mutation := newRefundMutation(c.config, OpDelete)
+	return &RefundDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *RefundClient) DeleteOne(_m *Refund) *RefundDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *RefundClient) DeleteOneID(id uuid.UUID) *RefundDeleteOne {
+	builder := c.Delete().Where(refund.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &RefundDeleteOne{builder}
+}
+
+// Query returns a query builder for Refund.
+func (c *RefundClient) Query() *RefundQuery {
+	return &RefundQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeRefund},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Refund entity by its id.
+func (c *RefundClient) Get(ctx context.Context, id uuid.UUID) (*Refund, error) {
+	return c.Query().Where(refund.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *RefundClient) GetX(ctx context.Context, id uuid.UUID) *Refund {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *RefundClient) Hooks() []Hook {
+	return c.hooks.Refund
+}
+
+// Interceptors returns the client interceptors.
+func (c *RefundClient) Interceptors() []Interceptor {
+	return c.inters.Refund
+}
+
+func (c *RefundClient) mutate(ctx context.Context, m *RefundMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&RefundCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&RefundUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&RefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&RefundDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown Refund mutation op: %q", m.Op())
 	}
 }
 
@@ -1354,6 +1954,405 @@ func (c *SaleLogClient) mutate(ctx context.Context, m *SaleLogMutation) (Value, 
 	}
 }
 
+// SandboxCallClient is a client for the SandboxCall schema.
+type SandboxCallClient struct {
+	config
+}
+
+// NewSandboxCallClient returns a client for the SandboxCall from the given config.
+func NewSandboxCallClient(c config) *SandboxCallClient {
+	return &SandboxCallClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `sandboxcall.Hooks(f(g(h())))`.
+func (c *SandboxCallClient) Use(hooks ...Hook) {
+	c.hooks.SandboxCall = append(c.hooks.SandboxCall, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `sandboxcall.Intercept(f(g(h())))`.
+func (c *SandboxCallClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SandboxCall = append(c.inters.SandboxCall, interceptors...)
+}
+
+// Create returns a builder for creating a SandboxCall entity.
+func (c *SandboxCallClient) Create() *SandboxCallCreate {
+	mutation := newSandboxCallMutation(c.config, OpCreate)
+	return &SandboxCallCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SandboxCall entities.
+func (c *SandboxCallClient) CreateBulk(builders ...*SandboxCallCreate) *SandboxCallCreateBulk {
+	return &SandboxCallCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SandboxCallClient) MapCreateBulk(slice any, setFunc func(*SandboxCallCreate, int)) *SandboxCallCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SandboxCallCreateBulk{err: fmt.Errorf("calling to SandboxCallClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SandboxCallCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SandboxCallCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SandboxCall.
+func (c *SandboxCallClient) Update() *SandboxCallUpdate {
+	mutation := newSandboxCallMutation(c.config, OpUpdate)
+	return &SandboxCallUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SandboxCallClient) UpdateOne(_m *SandboxCall) *SandboxCallUpdateOne {
+	mutation := newSandboxCallMutation(c.config, OpUpdateOne, withSandboxCall(_m))
+	return &SandboxCallUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SandboxCallClient) UpdateOneID(id uuid.UUID) *SandboxCallUpdateOne {
+	mutation := newSandboxCallMutation(c.config, OpUpdateOne, withSandboxCallID(id))
+	return &SandboxCallUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SandboxCall.
+func (c *SandboxCallClient) Delete() *SandboxCallDelete {
+	mutation := newSandboxCallMutation(c.config, OpDelete)
+	return &SandboxCallDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SandboxCallClient) DeleteOne(_m *SandboxCall) *SandboxCallDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SandboxCallClient) DeleteOneID(id uuid.UUID) *SandboxCallDeleteOne {
+	builder := c.Delete().Where(sandboxcall.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SandboxCallDeleteOne{builder}
+}
+
+// Query returns a query builder for SandboxCall.
+func (c *SandboxCallClient) Query() *SandboxCallQuery {
+	return &SandboxCallQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSandboxCall},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SandboxCall entity by its id.
+func (c *SandboxCallClient) Get(ctx context.Context, id uuid.UUID) (*SandboxCall, error) {
+	return c.Query().Where(sandboxcall.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SandboxCallClient) GetX(ctx context.Context, id uuid.UUID) *SandboxCall {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SandboxCallClient) Hooks() []Hook {
+	return c.hooks.SandboxCall
+}
+
+// Interceptors returns the client interceptors.
+func (c *SandboxCallClient) Interceptors() []Interceptor {
+	return c.inters.SandboxCall
+}
+
+func (c *SandboxCallClient) mutate(ctx context.Context, m *SandboxCallMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SandboxCallCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SandboxCallUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SandboxCallUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SandboxCallDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SandboxCall mutation op: %q", m.Op())
+	}
+}
+
+// SandboxChargeClient is a client for the SandboxCharge schema.
+type SandboxChargeClient struct {
+	config
+}
+
+// NewSandboxChargeClient returns a client for the SandboxCharge from the given config.
+func NewSandboxChargeClient(c config) *SandboxChargeClient {
+	return &SandboxChargeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `sandboxcharge.Hooks(f(g(h())))`.
+func (c *SandboxChargeClient) Use(hooks ...Hook) {
+	c.hooks.SandboxCharge = append(c.hooks.SandboxCharge, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `sandboxcharge.Intercept(f(g(h())))`.
+func (c *SandboxChargeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SandboxCharge = append(c.inters.SandboxCharge, interceptors...)
+}
+
+// Create returns a builder for creating a SandboxCharge entity.
+func (c *SandboxChargeClient) Create() *SandboxChargeCreate {
+	mutation := newSandboxChargeMutation(c.config, OpCreate)
+	return &SandboxChargeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SandboxCharge entities.
+func (c *SandboxChargeClient) CreateBulk(builders ...*SandboxChargeCreate) *SandboxChargeCreateBulk {
+	return &SandboxChargeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SandboxChargeClient) MapCreateBulk(slice any, setFunc func(*SandboxChargeCreate, int)) *SandboxChargeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SandboxChargeCreateBulk{err: fmt.Errorf("calling to SandboxChargeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SandboxChargeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SandboxChargeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SandboxCharge.
+func (c *SandboxChargeClient) Update() *SandboxChargeUpdate {
+	mutation := newSandboxChargeMutation(c.config, OpUpdate)
+	return &SandboxChargeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SandboxChargeClient) UpdateOne(_m *SandboxCharge) *SandboxChargeUpdateOne {
+	mutation := newSandboxChargeMutation(c.config, OpUpdateOne, withSandboxCharge(_m))
+	return &SandboxChargeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SandboxChargeClient) UpdateOneID(id uuid.UUID) *SandboxChargeUpdateOne {
+	mutation := newSandboxChargeMutation(c.config, OpUpdateOne, withSandboxChargeID(id))
+	return &SandboxChargeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SandboxCharge.
+func (c *SandboxChargeClient) Delete() *SandboxChargeDelete {
+	mutation := newSandboxChargeMutation(c.config, OpDelete)
+	return &SandboxChargeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SandboxChargeClient) DeleteOne(_m *SandboxCharge) *SandboxChargeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SandboxChargeClient) DeleteOneID(id uuid.UUID) *SandboxChargeDeleteOne {
+	builder := c.Delete().Where(sandboxcharge.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SandboxChargeDeleteOne{builder}
+}
+
+// Query returns a query builder for SandboxCharge.
+func (c *SandboxChargeClient) Query() *SandboxChargeQuery {
+	return &SandboxChargeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSandboxCharge},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SandboxCharge entity by its id.
+func (c *SandboxChargeClient) Get(ctx context.Context, id uuid.UUID) (*SandboxCharge, error) {
+	return c.Query().Where(sandboxcharge.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SandboxChargeClient) GetX(ctx context.Context, id uuid.UUID) *SandboxCharge {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SandboxChargeClient) Hooks() []Hook {
+	return c.hooks.SandboxCharge
+}
+
+// Interceptors returns the client interceptors.
+func (c *SandboxChargeClient) Interceptors() []Interceptor {
+	return c.inters.SandboxCharge
+}
+
+func (c *SandboxChargeClient) mutate(ctx context.Context, m *SandboxChargeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SandboxChargeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SandboxChargeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SandboxChargeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SandboxChargeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SandboxCharge mutation op: %q", m.Op())
+	}
+}
+
+// SandboxRefundClient is a client for the SandboxRefund schema.
+type SandboxRefundClient struct {
+	config
+}
+
+// NewSandboxRefundClient returns a client for the SandboxRefund from the given config.
+func NewSandboxRefundClient(c config) *SandboxRefundClient {
+	return &SandboxRefundClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `sandboxrefund.Hooks(f(g(h())))`.
+func (c *SandboxRefundClient) Use(hooks ...Hook) {
+	c.hooks.SandboxRefund = append(c.hooks.SandboxRefund, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `sandboxrefund.Intercept(f(g(h())))`.
+func (c *SandboxRefundClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SandboxRefund = append(c.inters.SandboxRefund, interceptors...)
+}
+
+// Create returns a builder for creating a SandboxRefund entity.
+func (c *SandboxRefundClient) Create() *SandboxRefundCreate {
+	mutation := newSandboxRefundMutation(c.config, OpCreate)
+	return &SandboxRefundCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SandboxRefund entities.
+func (c *SandboxRefundClient) CreateBulk(builders ...*SandboxRefundCreate) *SandboxRefundCreateBulk {
+	return &SandboxRefundCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SandboxRefundClient) MapCreateBulk(slice any, setFunc func(*SandboxRefundCreate, int)) *SandboxRefundCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SandboxRefundCreateBulk{err: fmt.Errorf("calling to SandboxRefundClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SandboxRefundCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SandboxRefundCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SandboxRefund.
+func (c *SandboxRefundClient) Update() *SandboxRefundUpdate {
+	mutation := newSandboxRefundMutation(c.config, OpUpdate)
+	return &SandboxRefundUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SandboxRefundClient) UpdateOne(_m *SandboxRefund) *SandboxRefundUpdateOne {
+	mutation := newSandboxRefundMutation(c.config, OpUpdateOne, withSandboxRefund(_m))
+	return &SandboxRefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SandboxRefundClient) UpdateOneID(id uuid.UUID) *SandboxRefundUpdateOne {
+	mutation := newSandboxRefundMutation(c.config, OpUpdateOne, withSandboxRefundID(id))
+	return &SandboxRefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SandboxRefund.
+func (c *SandboxRefundClient) Delete() *SandboxRefundDelete {
+	mutation := newSandboxRefundMutation(c.config, OpDelete)
+	return &SandboxRefundDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SandboxRefundClient) DeleteOne(_m *SandboxRefund) *SandboxRefundDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SandboxRefundClient) DeleteOneID(id uuid.UUID) *SandboxRefundDeleteOne {
+	builder := c.Delete().Where(sandboxrefund.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SandboxRefundDeleteOne{builder}
+}
+
+// Query returns a query builder for SandboxRefund.
+func (c *SandboxRefundClient) Query() *SandboxRefundQuery {
+	return &SandboxRefundQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSandboxRefund},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SandboxRefund entity by its id.
+func (c *SandboxRefundClient) Get(ctx context.Context, id uuid.UUID) (*SandboxRefund, error) {
+	return c.Query().Where(sandboxrefund.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SandboxRefundClient) GetX(ctx context.Context, id uuid.UUID) *SandboxRefund {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SandboxRefundClient) Hooks() []Hook {
+	return c.hooks.SandboxRefund
+}
+
+// Interceptors returns the client interceptors.
+func (c *SandboxRefundClient) Interceptors() []Interceptor {
+	return c.inters.SandboxRefund
+}
+
+func (c *SandboxRefundClient) mutate(ctx context.Context, m *SandboxRefundMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SandboxRefundCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SandboxRefundUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SandboxRefundUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SandboxRefundDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SandboxRefund mutation op: %q", m.Op())
+	}
+}
+
 // SessionClient is a client for the Session schema.
 type SessionClient struct {
 	config
@@ -1753,15 +2752,150 @@ func (c *UserClient) mutate(ctx context.Context, m *UserMutation) (Value, error)
 	}
 }
 
+// WaitlistEntryClient is a client for the WaitlistEntry schema.
+type WaitlistEntryClient struct {
+	config
+}
+
+// NewWaitlistEntryClient returns a client for the WaitlistEntry from the given config.
+func NewWaitlistEntryClient(c config) *WaitlistEntryClient {
+	return &WaitlistEntryClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `waitlistentry.Hooks(f(g(h())))`.
+func (c *WaitlistEntryClient) Use(hooks ...Hook) {
+	c.hooks.WaitlistEntry = append(c.hooks.WaitlistEntry, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `waitlistentry.Intercept(f(g(h())))`.
+func (c *WaitlistEntryClient) Intercept(interceptors ...Interceptor) {
+	c.inters.WaitlistEntry = append(c.inters.WaitlistEntry, interceptors...)
+}
+
+// Create returns a builder for creating a WaitlistEntry entity.
+func (c *WaitlistEntryClient) Create() *WaitlistEntryCreate {
+	mutation := newWaitlistEntryMutation(c.config, OpCreate)
+	return &WaitlistEntryCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of WaitlistEntry entities.
+func (c *WaitlistEntryClient) CreateBulk(builders ...*WaitlistEntryCreate) *WaitlistEntryCreateBulk {
+	return &WaitlistEntryCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *WaitlistEntryClient) MapCreateBulk(slice any, setFunc func(*WaitlistEntryCreate, int)) *WaitlistEntryCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &WaitlistEntryCreateBulk{err: fmt.Errorf("calling to WaitlistEntryClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*WaitlistEntryCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &WaitlistEntryCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for WaitlistEntry.
+func (c *WaitlistEntryClient) Update() *WaitlistEntryUpdate {
+	mutation := newWaitlistEntryMutation(c.config, OpUpdate)
+	return &WaitlistEntryUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *WaitlistEntryClient) UpdateOne(_m *WaitlistEntry) *WaitlistEntryUpdateOne {
+	mutation := newWaitlistEntryMutation(c.config, OpUpdateOne, withWaitlistEntry(_m))
+	return &WaitlistEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *WaitlistEntryClient) UpdateOneID(id uuid.UUID) *WaitlistEntryUpdateOne {
+	mutation := newWaitlistEntryMutation(c.config, OpUpdateOne, withWaitlistEntryID(id))
+	return &WaitlistEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for WaitlistEntry.
+func (c *WaitlistEntryClient) Delete() *WaitlistEntryDelete {
+	mutation := newWaitlistEntryMutation(c.config, OpDelete)
+	return &WaitlistEntryDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *WaitlistEntryClient) DeleteOne(_m *WaitlistEntry) *WaitlistEntryDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *WaitlistEntryClient) DeleteOneID(id uuid.UUID) *WaitlistEntryDeleteOne {
+	builder := c.Delete().Where(waitlistentry.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &WaitlistEntryDeleteOne{builder}
+}
+
+// Query returns a query builder for WaitlistEntry.
+func (c *WaitlistEntryClient) Query() *WaitlistEntryQuery {
+	return &WaitlistEntryQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeWaitlistEntry},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a WaitlistEntry entity by its id.
+func (c *WaitlistEntryClient) Get(ctx context.Context, id uuid.UUID) (*WaitlistEntry, error) {
+	return c.Query().Where(waitlistentry.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *WaitlistEntryClient) GetX(ctx context.Context, id uuid.UUID) *WaitlistEntry {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *WaitlistEntryClient) Hooks() []Hook {
+	return c.hooks.WaitlistEntry
+}
+
+// Interceptors returns the client interceptors.
+func (c *WaitlistEntryClient) Interceptors() []Interceptor {
+	return c.inters.WaitlistEntry
+}
+
+func (c *WaitlistEntryClient) mutate(ctx context.Context, m *WaitlistEntryMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&WaitlistEntryCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&WaitlistEntryUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&WaitlistEntryUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&WaitlistEntryDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown WaitlistEntry mutation op: %q", m.Op())
+	}
+}
+
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Goods, Intervention, Order, OrderFailure, Sale, SaleFigures, SaleItem, SaleLog,
-		Session, StockMovement, User []ent.Hook
+		Goods, Intervention, Order, OrderEvent, OrderFailure, Payment, PaymentEvent,
+		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
+		SandboxRefund, Session, StockMovement, User, WaitlistEntry []ent.Hook
 	}
 	inters struct {
-		Goods, Intervention, Order, OrderFailure, Sale, SaleFigures, SaleItem, SaleLog,
-		Session, StockMovement, User []ent.Interceptor
+		Goods, Intervention, Order, OrderEvent, OrderFailure, Payment, PaymentEvent,
+		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
+		SandboxRefund, Session, StockMovement, User, WaitlistEntry []ent.Interceptor
 	}
 )
 

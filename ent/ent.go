@@ -10,14 +10,22 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
+	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/payment"
+	"seckill/ent/paymentevent"
+	"seckill/ent/refund"
 	"seckill/ent/sale"
 	"seckill/ent/salefigures"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/sandboxcall"
+	"seckill/ent/sandboxcharge"
+	"seckill/ent/sandboxrefund"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
+	"seckill/ent/waitlistentry"
 	"sync"
 
 	"entgo.io/ent"
@@ -86,14 +94,22 @@ func checkColumn(t, c string) error {
 			goods.Table:         goods.ValidColumn,
 			intervention.Table:  intervention.ValidColumn,
 			order.Table:         order.ValidColumn,
+			orderevent.Table:    orderevent.ValidColumn,
 			orderfailure.Table:  orderfailure.ValidColumn,
+			payment.Table:       payment.ValidColumn,
+			paymentevent.Table:  paymentevent.ValidColumn,
+			refund.Table:        refund.ValidColumn,
 			sale.Table:          sale.ValidColumn,
 			salefigures.Table:   salefigures.ValidColumn,
 			saleitem.Table:      saleitem.ValidColumn,
 			salelog.Table:       salelog.ValidColumn,
+			sandboxcall.Table:   sandboxcall.ValidColumn,
+			sandboxcharge.Table: sandboxcharge.ValidColumn,
+			sandboxrefund.Table: sandboxrefund.ValidColumn,
 			session.Table:       session.ValidColumn,
 			stockmovement.Table: stockmovement.ValidColumn,
 			user.Table:          user.ValidColumn,
+			waitlistentry.Table: waitlistentry.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

@@ -51,7 +51,11 @@ type Order struct {
 	// PaymentDeadline holds the value of the "payment_deadline" field.
 	PaymentDeadline *time.Time `json:"payment_deadline,omitempty"`
 	// PaidAt holds the value of the "paid_at" field.
-	PaidAt       *time.Time `json:"paid_at,omitempty"`
+	PaidAt *time.Time `json:"paid_at,omitempty"`
+	// under which name Redis holds the units, when it is not the order's id: it lapsed and took them again
+	ClaimID *uuid.UUID `json:"claim_id,omitempty"`
+	// whether what Redis holds for it is still to be given back
+	ReturnDue    bool `json:"return_due,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -60,6 +64,10 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case order.FieldClaimID:
+			values[i] = &sql.NullScanner{S: new(uuid.UUID)}
+		case order.FieldReturnDue:
+			values[i] = new(sql.NullBool)
 		case order.FieldQuantity, order.FieldUnitPriceMinor, order.FieldVersion, order.FieldEpoch:
 			values[i] = new(sql.NullInt64)
 		case order.FieldNumber, order.FieldKind, order.FieldStatus, order.FieldCurrency:
@@ -193,6 +201,19 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 				_m.PaidAt = new(time.Time)
 				*_m.PaidAt = value.Time
 			}
+		case order.FieldClaimID:
+			if value, ok := values[i].(*sql.NullScanner); !ok {
+				return fmt.Errorf("unexpected type %T for field claim_id", values[i])
+			} else if value.Valid {
+				_m.ClaimID = new(uuid.UUID)
+				*_m.ClaimID = *value.S.(*uuid.UUID)
+			}
+		case order.FieldReturnDue:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field return_due", values[i])
+			} else if value.Valid {
+				_m.ReturnDue = value.Bool
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -283,6 +304,14 @@ func (_m *Order) String() string {
 		builder.WriteString("paid_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
+	builder.WriteString(", ")
+	if v := _m.ClaimID; v != nil {
+		builder.WriteString("claim_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("return_due=")
+	builder.WriteString(fmt.Sprintf("%v", _m.ReturnDue))
 	builder.WriteByte(')')
 	return builder.String()
 }

@@ -166,6 +166,34 @@ func (_c *OrderCreate) SetNillablePaidAt(v *time.Time) *OrderCreate {
 	return _c
 }
 
+// SetClaimID sets the "claim_id" field.
+func (_c *OrderCreate) SetClaimID(v uuid.UUID) *OrderCreate {
+	_c.mutation.SetClaimID(v)
+	return _c
+}
+
+// SetNillableClaimID sets the "claim_id" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableClaimID(v *uuid.UUID) *OrderCreate {
+	if v != nil {
+		_c.SetClaimID(*v)
+	}
+	return _c
+}
+
+// SetReturnDue sets the "return_due" field.
+func (_c *OrderCreate) SetReturnDue(v bool) *OrderCreate {
+	_c.mutation.SetReturnDue(v)
+	return _c
+}
+
+// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
+func (_c *OrderCreate) SetNillableReturnDue(v *bool) *OrderCreate {
+	if v != nil {
+		_c.SetReturnDue(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *OrderCreate) SetID(v uuid.UUID) *OrderCreate {
 	_c.mutation.SetID(v)
@@ -218,6 +246,10 @@ func (_c *OrderCreate) defaults() {
 	if _, ok := _c.mutation.Version(); !ok {
 		v := order.DefaultVersion
 		_c.mutation.SetVersion(v)
+	}
+	if _, ok := _c.mutation.ReturnDue(); !ok {
+		v := order.DefaultReturnDue
+		_c.mutation.SetReturnDue(v)
 	}
 }
 
@@ -297,6 +329,9 @@ func (_c *OrderCreate) check() error {
 	}
 	if _, ok := _c.mutation.UpdatedAt(); !ok {
 		return &ValidationError{Name: "updated_at", err: errors.New(`ent: missing required field "Order.updated_at"`)}
+	}
+	if _, ok := _c.mutation.ReturnDue(); !ok {
+		return &ValidationError{Name: "return_due", err: errors.New(`ent: missing required field "Order.return_due"`)}
 	}
 	return nil
 }
@@ -401,6 +436,14 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PaidAt(); ok {
 		_spec.SetField(order.FieldPaidAt, field.TypeTime, value)
 		_node.PaidAt = &value
+	}
+	if value, ok := _c.mutation.ClaimID(); ok {
+		_spec.SetField(order.FieldClaimID, field.TypeUUID, value)
+		_node.ClaimID = &value
+	}
+	if value, ok := _c.mutation.ReturnDue(); ok {
+		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
+		_node.ReturnDue = value
 	}
 	return _node, _spec
 }
@@ -553,6 +596,36 @@ func (u *OrderUpsert) UpdatePaidAt() *OrderUpsert {
 // ClearPaidAt clears the value of the "paid_at" field.
 func (u *OrderUpsert) ClearPaidAt() *OrderUpsert {
 	u.SetNull(order.FieldPaidAt)
+	return u
+}
+
+// SetClaimID sets the "claim_id" field.
+func (u *OrderUpsert) SetClaimID(v uuid.UUID) *OrderUpsert {
+	u.Set(order.FieldClaimID, v)
+	return u
+}
+
+// UpdateClaimID sets the "claim_id" field to the value that was provided on create.
+func (u *OrderUpsert) UpdateClaimID() *OrderUpsert {
+	u.SetExcluded(order.FieldClaimID)
+	return u
+}
+
+// ClearClaimID clears the value of the "claim_id" field.
+func (u *OrderUpsert) ClearClaimID() *OrderUpsert {
+	u.SetNull(order.FieldClaimID)
+	return u
+}
+
+// SetReturnDue sets the "return_due" field.
+func (u *OrderUpsert) SetReturnDue(v bool) *OrderUpsert {
+	u.Set(order.FieldReturnDue, v)
+	return u
+}
+
+// UpdateReturnDue sets the "return_due" field to the value that was provided on create.
+func (u *OrderUpsert) UpdateReturnDue() *OrderUpsert {
+	u.SetExcluded(order.FieldReturnDue)
 	return u
 }
 
@@ -750,6 +823,41 @@ func (u *OrderUpsertOne) UpdatePaidAt() *OrderUpsertOne {
 func (u *OrderUpsertOne) ClearPaidAt() *OrderUpsertOne {
 	return u.Update(func(s *OrderUpsert) {
 		s.ClearPaidAt()
+	})
+}
+
+// SetClaimID sets the "claim_id" field.
+func (u *OrderUpsertOne) SetClaimID(v uuid.UUID) *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetClaimID(v)
+	})
+}
+
+// UpdateClaimID sets the "claim_id" field to the value that was provided on create.
+func (u *OrderUpsertOne) UpdateClaimID() *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateClaimID()
+	})
+}
+
+// ClearClaimID clears the value of the "claim_id" field.
+func (u *OrderUpsertOne) ClearClaimID() *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.ClearClaimID()
+	})
+}
+
+// SetReturnDue sets the "return_due" field.
+func (u *OrderUpsertOne) SetReturnDue(v bool) *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetReturnDue(v)
+	})
+}
+
+// UpdateReturnDue sets the "return_due" field to the value that was provided on create.
+func (u *OrderUpsertOne) UpdateReturnDue() *OrderUpsertOne {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateReturnDue()
 	})
 }
 
@@ -1114,6 +1222,41 @@ func (u *OrderUpsertBulk) UpdatePaidAt() *OrderUpsertBulk {
 func (u *OrderUpsertBulk) ClearPaidAt() *OrderUpsertBulk {
 	return u.Update(func(s *OrderUpsert) {
 		s.ClearPaidAt()
+	})
+}
+
+// SetClaimID sets the "claim_id" field.
+func (u *OrderUpsertBulk) SetClaimID(v uuid.UUID) *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetClaimID(v)
+	})
+}
+
+// UpdateClaimID sets the "claim_id" field to the value that was provided on create.
+func (u *OrderUpsertBulk) UpdateClaimID() *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateClaimID()
+	})
+}
+
+// ClearClaimID clears the value of the "claim_id" field.
+func (u *OrderUpsertBulk) ClearClaimID() *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.ClearClaimID()
+	})
+}
+
+// SetReturnDue sets the "return_due" field.
+func (u *OrderUpsertBulk) SetReturnDue(v bool) *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.SetReturnDue(v)
+	})
+}
+
+// UpdateReturnDue sets the "return_due" field to the value that was provided on create.
+func (u *OrderUpsertBulk) UpdateReturnDue() *OrderUpsertBulk {
+	return u.Update(func(s *OrderUpsert) {
+		s.UpdateReturnDue()
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
+	"github.com/google/uuid"
 )
 
 // OrderUpdate is the builder for updating Order entities.
@@ -146,6 +147,40 @@ func (_u *OrderUpdate) ClearPaidAt() *OrderUpdate {
 	return _u
 }
 
+// SetClaimID sets the "claim_id" field.
+func (_u *OrderUpdate) SetClaimID(v uuid.UUID) *OrderUpdate {
+	_u.mutation.SetClaimID(v)
+	return _u
+}
+
+// SetNillableClaimID sets the "claim_id" field if the given value is not nil.
+func (_u *OrderUpdate) SetNillableClaimID(v *uuid.UUID) *OrderUpdate {
+	if v != nil {
+		_u.SetClaimID(*v)
+	}
+	return _u
+}
+
+// ClearClaimID clears the value of the "claim_id" field.
+func (_u *OrderUpdate) ClearClaimID() *OrderUpdate {
+	_u.mutation.ClearClaimID()
+	return _u
+}
+
+// SetReturnDue sets the "return_due" field.
+func (_u *OrderUpdate) SetReturnDue(v bool) *OrderUpdate {
+	_u.mutation.SetReturnDue(v)
+	return _u
+}
+
+// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
+func (_u *OrderUpdate) SetNillableReturnDue(v *bool) *OrderUpdate {
+	if v != nil {
+		_u.SetReturnDue(*v)
+	}
+	return _u
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_u *OrderUpdate) Mutation() *OrderMutation {
 	return _u.mutation
@@ -235,6 +270,15 @@ func (_u *OrderUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.PaidAtCleared() {
 		_spec.ClearField(order.FieldPaidAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ClaimID(); ok {
+		_spec.SetField(order.FieldClaimID, field.TypeUUID, value)
+	}
+	if _u.mutation.ClaimIDCleared() {
+		_spec.ClearField(order.FieldClaimID, field.TypeUUID)
+	}
+	if value, ok := _u.mutation.ReturnDue(); ok {
+		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -375,6 +419,40 @@ func (_u *OrderUpdateOne) ClearPaidAt() *OrderUpdateOne {
 	return _u
 }
 
+// SetClaimID sets the "claim_id" field.
+func (_u *OrderUpdateOne) SetClaimID(v uuid.UUID) *OrderUpdateOne {
+	_u.mutation.SetClaimID(v)
+	return _u
+}
+
+// SetNillableClaimID sets the "claim_id" field if the given value is not nil.
+func (_u *OrderUpdateOne) SetNillableClaimID(v *uuid.UUID) *OrderUpdateOne {
+	if v != nil {
+		_u.SetClaimID(*v)
+	}
+	return _u
+}
+
+// ClearClaimID clears the value of the "claim_id" field.
+func (_u *OrderUpdateOne) ClearClaimID() *OrderUpdateOne {
+	_u.mutation.ClearClaimID()
+	return _u
+}
+
+// SetReturnDue sets the "return_due" field.
+func (_u *OrderUpdateOne) SetReturnDue(v bool) *OrderUpdateOne {
+	_u.mutation.SetReturnDue(v)
+	return _u
+}
+
+// SetNillableReturnDue sets the "return_due" field if the given value is not nil.
+func (_u *OrderUpdateOne) SetNillableReturnDue(v *bool) *OrderUpdateOne {
+	if v != nil {
+		_u.SetReturnDue(*v)
+	}
+	return _u
+}
+
 // Mutation returns the OrderMutation object of the builder.
 func (_u *OrderUpdateOne) Mutation() *OrderMutation {
 	return _u.mutation
@@ -494,6 +572,15 @@ func (_u *OrderUpdateOne) sqlSave(ctx context.Context) (_node *Order, err error)
 	}
 	if _u.mutation.PaidAtCleared() {
 		_spec.ClearField(order.FieldPaidAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.ClaimID(); ok {
+		_spec.SetField(order.FieldClaimID, field.TypeUUID, value)
+	}
+	if _u.mutation.ClaimIDCleared() {
+		_spec.ClearField(order.FieldClaimID, field.TypeUUID)
+	}
+	if value, ok := _u.mutation.ReturnDue(); ok {
+		_spec.SetField(order.FieldReturnDue, field.TypeBool, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &Order{config: _u.config}

@@ -6,13 +6,21 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
+	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
+	"seckill/ent/payment"
+	"seckill/ent/paymentevent"
+	"seckill/ent/refund"
 	"seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
+	"seckill/ent/sandboxcall"
+	"seckill/ent/sandboxcharge"
+	"seckill/ent/sandboxrefund"
 	"seckill/ent/schema"
 	"seckill/ent/session"
 	"seckill/ent/user"
+	"seckill/ent/waitlistentry"
 )
 
 // The init function reads all schema descriptors with runtime code
@@ -103,6 +111,18 @@ func init() {
 	orderDescVersion := orderFields[11].Descriptor()
 	// order.DefaultVersion holds the default value on creation for the version field.
 	order.DefaultVersion = orderDescVersion.Default.(int64)
+	// orderDescReturnDue is the schema descriptor for return_due field.
+	orderDescReturnDue := orderFields[19].Descriptor()
+	// order.DefaultReturnDue holds the default value on creation for the return_due field.
+	order.DefaultReturnDue = orderDescReturnDue.Default.(bool)
+	ordereventFields := schema.OrderEvent{}.Fields()
+	_ = ordereventFields
+	// ordereventDescNote is the schema descriptor for note field.
+	ordereventDescNote := ordereventFields[7].Descriptor()
+	// orderevent.DefaultNote holds the default value on creation for the note field.
+	orderevent.DefaultNote = ordereventDescNote.Default.(string)
+	// orderevent.NoteValidator is a validator for the "note" field. It is called by the builders before save.
+	orderevent.NoteValidator = ordereventDescNote.Validators[0].(func(string) error)
 	orderfailureFields := schema.OrderFailure{}.Fields()
 	_ = orderfailureFields
 	// orderfailureDescCode is the schema descriptor for code field.
@@ -117,6 +137,170 @@ func init() {
 	orderfailureDescReleased := orderfailureFields[7].Descriptor()
 	// orderfailure.DefaultReleased holds the default value on creation for the released field.
 	orderfailure.DefaultReleased = orderfailureDescReleased.Default.(bool)
+	paymentFields := schema.Payment{}.Fields()
+	_ = paymentFields
+	// paymentDescProvider is the schema descriptor for provider field.
+	paymentDescProvider := paymentFields[3].Descriptor()
+	// payment.ProviderValidator is a validator for the "provider" field. It is called by the builders before save.
+	payment.ProviderValidator = paymentDescProvider.Validators[0].(func(string) error)
+	// paymentDescIdempotencyKey is the schema descriptor for idempotency_key field.
+	paymentDescIdempotencyKey := paymentFields[4].Descriptor()
+	// payment.IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
+	payment.IdempotencyKeyValidator = paymentDescIdempotencyKey.Validators[0].(func(string) error)
+	// paymentDescAmountMinor is the schema descriptor for amount_minor field.
+	paymentDescAmountMinor := paymentFields[6].Descriptor()
+	// payment.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
+	payment.AmountMinorValidator = paymentDescAmountMinor.Validators[0].(func(int64) error)
+	// paymentDescCurrency is the schema descriptor for currency field.
+	paymentDescCurrency := paymentFields[7].Descriptor()
+	// payment.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
+	payment.CurrencyValidator = func() func(string) error {
+		validators := paymentDescCurrency.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(currency string) error {
+			for _, fn := range fns {
+				if err := fn(currency); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// paymentDescProviderRef is the schema descriptor for provider_ref field.
+	paymentDescProviderRef := paymentFields[8].Descriptor()
+	// payment.DefaultProviderRef holds the default value on creation for the provider_ref field.
+	payment.DefaultProviderRef = paymentDescProviderRef.Default.(string)
+	// payment.ProviderRefValidator is a validator for the "provider_ref" field. It is called by the builders before save.
+	payment.ProviderRefValidator = paymentDescProviderRef.Validators[0].(func(string) error)
+	// paymentDescTransaction is the schema descriptor for transaction field.
+	paymentDescTransaction := paymentFields[9].Descriptor()
+	// payment.DefaultTransaction holds the default value on creation for the transaction field.
+	payment.DefaultTransaction = paymentDescTransaction.Default.(string)
+	// payment.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
+	payment.TransactionValidator = paymentDescTransaction.Validators[0].(func(string) error)
+	// paymentDescQrCode is the schema descriptor for qr_code field.
+	paymentDescQrCode := paymentFields[10].Descriptor()
+	// payment.DefaultQrCode holds the default value on creation for the qr_code field.
+	payment.DefaultQrCode = paymentDescQrCode.Default.(string)
+	// payment.QrCodeValidator is a validator for the "qr_code" field. It is called by the builders before save.
+	payment.QrCodeValidator = paymentDescQrCode.Validators[0].(func(string) error)
+	// paymentDescRedirectURL is the schema descriptor for redirect_url field.
+	paymentDescRedirectURL := paymentFields[11].Descriptor()
+	// payment.DefaultRedirectURL holds the default value on creation for the redirect_url field.
+	payment.DefaultRedirectURL = paymentDescRedirectURL.Default.(string)
+	// payment.RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
+	payment.RedirectURLValidator = paymentDescRedirectURL.Validators[0].(func(string) error)
+	// paymentDescVersion is the schema descriptor for version field.
+	paymentDescVersion := paymentFields[12].Descriptor()
+	// payment.DefaultVersion holds the default value on creation for the version field.
+	payment.DefaultVersion = paymentDescVersion.Default.(int64)
+	// paymentDescChecks is the schema descriptor for checks field.
+	paymentDescChecks := paymentFields[15].Descriptor()
+	// payment.DefaultChecks holds the default value on creation for the checks field.
+	payment.DefaultChecks = paymentDescChecks.Default.(int)
+	paymenteventFields := schema.PaymentEvent{}.Fields()
+	_ = paymenteventFields
+	// paymenteventDescProvider is the schema descriptor for provider field.
+	paymenteventDescProvider := paymenteventFields[1].Descriptor()
+	// paymentevent.ProviderValidator is a validator for the "provider" field. It is called by the builders before save.
+	paymentevent.ProviderValidator = paymenteventDescProvider.Validators[0].(func(string) error)
+	// paymenteventDescEventID is the schema descriptor for event_id field.
+	paymenteventDescEventID := paymenteventFields[2].Descriptor()
+	// paymentevent.EventIDValidator is a validator for the "event_id" field. It is called by the builders before save.
+	paymentevent.EventIDValidator = paymenteventDescEventID.Validators[0].(func(string) error)
+	// paymenteventDescCurrency is the schema descriptor for currency field.
+	paymenteventDescCurrency := paymenteventFields[6].Descriptor()
+	// paymentevent.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
+	paymentevent.CurrencyValidator = func() func(string) error {
+		validators := paymenteventDescCurrency.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(currency string) error {
+			for _, fn := range fns {
+				if err := fn(currency); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// paymenteventDescProviderRef is the schema descriptor for provider_ref field.
+	paymenteventDescProviderRef := paymenteventFields[7].Descriptor()
+	// paymentevent.DefaultProviderRef holds the default value on creation for the provider_ref field.
+	paymentevent.DefaultProviderRef = paymenteventDescProviderRef.Default.(string)
+	// paymentevent.ProviderRefValidator is a validator for the "provider_ref" field. It is called by the builders before save.
+	paymentevent.ProviderRefValidator = paymenteventDescProviderRef.Validators[0].(func(string) error)
+	// paymenteventDescTransaction is the schema descriptor for transaction field.
+	paymenteventDescTransaction := paymenteventFields[8].Descriptor()
+	// paymentevent.DefaultTransaction holds the default value on creation for the transaction field.
+	paymentevent.DefaultTransaction = paymenteventDescTransaction.Default.(string)
+	// paymentevent.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
+	paymentevent.TransactionValidator = paymenteventDescTransaction.Validators[0].(func(string) error)
+	// paymenteventDescOutcome is the schema descriptor for outcome field.
+	paymenteventDescOutcome := paymenteventFields[10].Descriptor()
+	// paymentevent.DefaultOutcome holds the default value on creation for the outcome field.
+	paymentevent.DefaultOutcome = paymenteventDescOutcome.Default.(string)
+	// paymentevent.OutcomeValidator is a validator for the "outcome" field. It is called by the builders before save.
+	paymentevent.OutcomeValidator = paymenteventDescOutcome.Validators[0].(func(string) error)
+	// paymenteventDescTries is the schema descriptor for tries field.
+	paymenteventDescTries := paymenteventFields[11].Descriptor()
+	// paymentevent.DefaultTries holds the default value on creation for the tries field.
+	paymentevent.DefaultTries = paymenteventDescTries.Default.(int)
+	refundFields := schema.Refund{}.Fields()
+	_ = refundFields
+	// refundDescIdempotencyKey is the schema descriptor for idempotency_key field.
+	refundDescIdempotencyKey := refundFields[3].Descriptor()
+	// refund.IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
+	refund.IdempotencyKeyValidator = refundDescIdempotencyKey.Validators[0].(func(string) error)
+	// refundDescAmountMinor is the schema descriptor for amount_minor field.
+	refundDescAmountMinor := refundFields[6].Descriptor()
+	// refund.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
+	refund.AmountMinorValidator = refundDescAmountMinor.Validators[0].(func(int64) error)
+	// refundDescCurrency is the schema descriptor for currency field.
+	refundDescCurrency := refundFields[7].Descriptor()
+	// refund.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
+	refund.CurrencyValidator = func() func(string) error {
+		validators := refundDescCurrency.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(currency string) error {
+			for _, fn := range fns {
+				if err := fn(currency); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// refundDescReason is the schema descriptor for reason field.
+	refundDescReason := refundFields[8].Descriptor()
+	// refund.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
+	refund.ReasonValidator = refundDescReason.Validators[0].(func(string) error)
+	// refundDescRestock is the schema descriptor for restock field.
+	refundDescRestock := refundFields[9].Descriptor()
+	// refund.DefaultRestock holds the default value on creation for the restock field.
+	refund.DefaultRestock = refundDescRestock.Default.(bool)
+	// refundDescDecision is the schema descriptor for decision field.
+	refundDescDecision := refundFields[11].Descriptor()
+	// refund.DefaultDecision holds the default value on creation for the decision field.
+	refund.DefaultDecision = refundDescDecision.Default.(string)
+	// refund.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
+	refund.DecisionValidator = refundDescDecision.Validators[0].(func(string) error)
+	// refundDescVersion is the schema descriptor for version field.
+	refundDescVersion := refundFields[12].Descriptor()
+	// refund.DefaultVersion holds the default value on creation for the version field.
+	refund.DefaultVersion = refundDescVersion.Default.(int64)
+	// refundDescTries is the schema descriptor for tries field.
+	refundDescTries := refundFields[13].Descriptor()
+	// refund.DefaultTries holds the default value on creation for the tries field.
+	refund.DefaultTries = refundDescTries.Default.(int)
 	saleFields := schema.Sale{}.Fields()
 	_ = saleFields
 	// saleDescSlug is the schema descriptor for slug field.
@@ -253,6 +437,70 @@ func init() {
 	salelogDescDetails := salelogFields[8].Descriptor()
 	// salelog.DefaultDetails holds the default value on creation for the details field.
 	salelog.DefaultDetails = salelogDescDetails.Default.(string)
+	sandboxcallFields := schema.SandboxCall{}.Fields()
+	_ = sandboxcallFields
+	// sandboxcallDescTimes is the schema descriptor for times field.
+	sandboxcallDescTimes := sandboxcallFields[3].Descriptor()
+	// sandboxcall.TimesValidator is a validator for the "times" field. It is called by the builders before save.
+	sandboxcall.TimesValidator = sandboxcallDescTimes.Validators[0].(func(int) error)
+	// sandboxcallDescTries is the schema descriptor for tries field.
+	sandboxcallDescTries := sandboxcallFields[4].Descriptor()
+	// sandboxcall.DefaultTries holds the default value on creation for the tries field.
+	sandboxcall.DefaultTries = sandboxcallDescTries.Default.(int)
+	// sandboxcallDescDone is the schema descriptor for done field.
+	sandboxcallDescDone := sandboxcallFields[7].Descriptor()
+	// sandboxcall.DefaultDone holds the default value on creation for the done field.
+	sandboxcall.DefaultDone = sandboxcallDescDone.Default.(bool)
+	sandboxchargeFields := schema.SandboxCharge{}.Fields()
+	_ = sandboxchargeFields
+	// sandboxchargeDescDescription is the schema descriptor for description field.
+	sandboxchargeDescDescription := sandboxchargeFields[2].Descriptor()
+	// sandboxcharge.DescriptionValidator is a validator for the "description" field. It is called by the builders before save.
+	sandboxcharge.DescriptionValidator = sandboxchargeDescDescription.Validators[0].(func(string) error)
+	// sandboxchargeDescAmountMinor is the schema descriptor for amount_minor field.
+	sandboxchargeDescAmountMinor := sandboxchargeFields[3].Descriptor()
+	// sandboxcharge.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
+	sandboxcharge.AmountMinorValidator = sandboxchargeDescAmountMinor.Validators[0].(func(int64) error)
+	// sandboxchargeDescCurrency is the schema descriptor for currency field.
+	sandboxchargeDescCurrency := sandboxchargeFields[4].Descriptor()
+	// sandboxcharge.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
+	sandboxcharge.CurrencyValidator = func() func(string) error {
+		validators := sandboxchargeDescCurrency.Validators
+		fns := [...]func(string) error{
+			validators[0].(func(string) error),
+			validators[1].(func(string) error),
+		}
+		return func(currency string) error {
+			for _, fn := range fns {
+				if err := fn(currency); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}()
+	// sandboxchargeDescTransaction is the schema descriptor for transaction field.
+	sandboxchargeDescTransaction := sandboxchargeFields[6].Descriptor()
+	// sandboxcharge.DefaultTransaction holds the default value on creation for the transaction field.
+	sandboxcharge.DefaultTransaction = sandboxchargeDescTransaction.Default.(string)
+	// sandboxcharge.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
+	sandboxcharge.TransactionValidator = sandboxchargeDescTransaction.Validators[0].(func(string) error)
+	// sandboxchargeDescRefundedMinor is the schema descriptor for refunded_minor field.
+	sandboxchargeDescRefundedMinor := sandboxchargeFields[7].Descriptor()
+	// sandboxcharge.DefaultRefundedMinor holds the default value on creation for the refunded_minor field.
+	sandboxcharge.DefaultRefundedMinor = sandboxchargeDescRefundedMinor.Default.(int64)
+	// sandboxcharge.RefundedMinorValidator is a validator for the "refunded_minor" field. It is called by the builders before save.
+	sandboxcharge.RefundedMinorValidator = sandboxchargeDescRefundedMinor.Validators[0].(func(int64) error)
+	// sandboxchargeDescVersion is the schema descriptor for version field.
+	sandboxchargeDescVersion := sandboxchargeFields[8].Descriptor()
+	// sandboxcharge.DefaultVersion holds the default value on creation for the version field.
+	sandboxcharge.DefaultVersion = sandboxchargeDescVersion.Default.(int64)
+	sandboxrefundFields := schema.SandboxRefund{}.Fields()
+	_ = sandboxrefundFields
+	// sandboxrefundDescAmountMinor is the schema descriptor for amount_minor field.
+	sandboxrefundDescAmountMinor := sandboxrefundFields[3].Descriptor()
+	// sandboxrefund.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
+	sandboxrefund.AmountMinorValidator = sandboxrefundDescAmountMinor.Validators[0].(func(int64) error)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
 	// sessionDescGeneration is the schema descriptor for generation field.
@@ -273,4 +521,18 @@ func init() {
 	userDescVersion := userFields[5].Descriptor()
 	// user.DefaultVersion holds the default value on creation for the version field.
 	user.DefaultVersion = userDescVersion.Default.(int64)
+	waitlistentryFields := schema.WaitlistEntry{}.Fields()
+	_ = waitlistentryFields
+	// waitlistentryDescQuantity is the schema descriptor for quantity field.
+	waitlistentryDescQuantity := waitlistentryFields[4].Descriptor()
+	// waitlistentry.QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
+	waitlistentry.QuantityValidator = waitlistentryDescQuantity.Validators[0].(func(int) error)
+	// waitlistentryDescVersion is the schema descriptor for version field.
+	waitlistentryDescVersion := waitlistentryFields[6].Descriptor()
+	// waitlistentry.DefaultVersion holds the default value on creation for the version field.
+	waitlistentry.DefaultVersion = waitlistentryDescVersion.Default.(int64)
+	// waitlistentryDescReturnDue is the schema descriptor for return_due field.
+	waitlistentryDescReturnDue := waitlistentryFields[9].Descriptor()
+	// waitlistentry.DefaultReturnDue holds the default value on creation for the return_due field.
+	waitlistentry.DefaultReturnDue = waitlistentryDescReturnDue.Default.(bool)
 }

@@ -20,8 +20,16 @@ type Tx struct {
 	Intervention *InterventionClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
+	// OrderEvent is the client for interacting with the OrderEvent builders.
+	OrderEvent *OrderEventClient
 	// OrderFailure is the client for interacting with the OrderFailure builders.
 	OrderFailure *OrderFailureClient
+	// Payment is the client for interacting with the Payment builders.
+	Payment *PaymentClient
+	// PaymentEvent is the client for interacting with the PaymentEvent builders.
+	PaymentEvent *PaymentEventClient
+	// Refund is the client for interacting with the Refund builders.
+	Refund *RefundClient
 	// Sale is the client for interacting with the Sale builders.
 	Sale *SaleClient
 	// SaleFigures is the client for interacting with the SaleFigures builders.
@@ -30,12 +38,20 @@ type Tx struct {
 	SaleItem *SaleItemClient
 	// SaleLog is the client for interacting with the SaleLog builders.
 	SaleLog *SaleLogClient
+	// SandboxCall is the client for interacting with the SandboxCall builders.
+	SandboxCall *SandboxCallClient
+	// SandboxCharge is the client for interacting with the SandboxCharge builders.
+	SandboxCharge *SandboxChargeClient
+	// SandboxRefund is the client for interacting with the SandboxRefund builders.
+	SandboxRefund *SandboxRefundClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
 	StockMovement *StockMovementClient
 	// User is the client for interacting with the User builders.
 	User *UserClient
+	// WaitlistEntry is the client for interacting with the WaitlistEntry builders.
+	WaitlistEntry *WaitlistEntryClient
 
 	// lazily loaded.
 	client     *Client
@@ -170,14 +186,22 @@ func (tx *Tx) init() {
 	tx.Goods = NewGoodsClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
 	tx.Order = NewOrderClient(tx.config)
+	tx.OrderEvent = NewOrderEventClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)
+	tx.Payment = NewPaymentClient(tx.config)
+	tx.PaymentEvent = NewPaymentEventClient(tx.config)
+	tx.Refund = NewRefundClient(tx.config)
 	tx.Sale = NewSaleClient(tx.config)
 	tx.SaleFigures = NewSaleFiguresClient(tx.config)
 	tx.SaleItem = NewSaleItemClient(tx.config)
 	tx.SaleLog = NewSaleLogClient(tx.config)
+	tx.SandboxCall = NewSandboxCallClient(tx.config)
+	tx.SandboxCharge = NewSandboxChargeClient(tx.config)
+	tx.SandboxRefund = NewSandboxRefundClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.StockMovement = NewStockMovementClient(tx.config)
 	tx.User = NewUserClient(tx.config)
+	tx.WaitlistEntry = NewWaitlistEntryClient(tx.config)
 }
 
 // txDriver wraps the given dialect.Tx with a nop dialect.Driver implementation.

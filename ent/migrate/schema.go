@@ -89,6 +89,8 @@ var (
 		{Name: "updated_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
 		{Name: "payment_deadline", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
 		{Name: "paid_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "claim_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "return_due", Type: field.TypeBool, Default: false},
 	}
 	// OrdersTable holds the schema information for the "orders" table.
 	OrdersTable = &schema.Table{
@@ -129,6 +131,39 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{OrdersColumns[7], OrdersColumns[16]},
 			},
+			{
+				Name:    "order_returns",
+				Unique:  false,
+				Columns: []*schema.Column{OrdersColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "return_due",
+				},
+			},
+		},
+	}
+	// OrderEventsColumns holds the columns for the "order_events" table.
+	OrderEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "order_id", Type: field.TypeUUID},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED"}},
+		{Name: "version", Type: field.TypeInt64},
+		{Name: "actor", Type: field.TypeEnum, Enums: []string{"BUYER", "OPERATOR", "CLOCK", "PROVIDER"}},
+		{Name: "actor_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "code", Type: field.TypeEnum, Enums: []string{"PAID", "PAID_LATE", "CANCELLED", "LAPSED", "VOIDED", "REFUND_ASKED", "REFUND_APPROVED", "REFUND_REJECTED", "REFUNDED", "PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD"}},
+		{Name: "note", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// OrderEventsTable holds the schema information for the "order_events" table.
+	OrderEventsTable = &schema.Table{
+		Name:       "order_events",
+		Columns:    OrderEventsColumns,
+		PrimaryKey: []*schema.Column{OrderEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "orderevent_order_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{OrderEventsColumns[1], OrderEventsColumns[0]},
+			},
 		},
 	}
 	// OrderFailuresColumns holds the columns for the "order_failures" table.
@@ -159,6 +194,164 @@ var (
 				Name:    "orderfailure_released",
 				Unique:  false,
 				Columns: []*schema.Column{OrderFailuresColumns[7]},
+			},
+		},
+	}
+	// PaymentsColumns holds the columns for the "payments" table.
+	PaymentsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "order_id", Type: field.TypeUUID},
+		{Name: "user_id", Type: field.TypeUUID},
+		{Name: "provider", Type: field.TypeString, Size: 32},
+		{Name: "idempotency_key", Type: field.TypeString, Size: 64},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"CREATING", "PENDING", "CLOSED", "SUCCEEDED", "REFUNDED"}, Default: "CREATING"},
+		{Name: "amount_minor", Type: field.TypeInt64},
+		{Name: "currency", Type: field.TypeString, Size: 3},
+		{Name: "provider_ref", Type: field.TypeString, Size: 128, Default: ""},
+		{Name: "transaction", Type: field.TypeString, Size: 128, Default: ""},
+		{Name: "qr_code", Type: field.TypeString, Size: 1024, Default: ""},
+		{Name: "redirect_url", Type: field.TypeString, Size: 1024, Default: ""},
+		{Name: "version", Type: field.TypeInt64, Default: 1},
+		{Name: "expires_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "check_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "checks", Type: field.TypeInt, Default: 0},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "updated_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "paid_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// PaymentsTable holds the schema information for the "payments" table.
+	PaymentsTable = &schema.Table{
+		Name:       "payments",
+		Columns:    PaymentsColumns,
+		PrimaryKey: []*schema.Column{PaymentsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "payment_order_id_idempotency_key",
+				Unique:  true,
+				Columns: []*schema.Column{PaymentsColumns[1], PaymentsColumns[4]},
+			},
+			{
+				Name:    "payment_one_open_per_order",
+				Unique:  true,
+				Columns: []*schema.Column{PaymentsColumns[1]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status IN ('CREATING', 'PENDING')",
+				},
+			},
+			{
+				Name:    "payment_open_by_check_at",
+				Unique:  false,
+				Columns: []*schema.Column{PaymentsColumns[14]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status IN ('CREATING', 'PENDING')",
+				},
+			},
+		},
+	}
+	// PaymentEventsColumns holds the columns for the "payment_events" table.
+	PaymentEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "provider", Type: field.TypeString, Size: 32},
+		{Name: "event_id", Type: field.TypeString, Size: 128},
+		{Name: "payment_id", Type: field.TypeUUID},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"SUCCEEDED", "DECLINED", "CLOSED"}},
+		{Name: "amount_minor", Type: field.TypeInt64},
+		{Name: "currency", Type: field.TypeString, Size: 3},
+		{Name: "provider_ref", Type: field.TypeString, Size: 128, Default: ""},
+		{Name: "transaction", Type: field.TypeString, Size: 128, Default: ""},
+		{Name: "state", Type: field.TypeEnum, Enums: []string{"RECEIVED", "HANDLED", "HELD"}, Default: "RECEIVED"},
+		{Name: "outcome", Type: field.TypeString, Size: 200, Default: ""},
+		{Name: "tries", Type: field.TypeInt, Default: 0},
+		{Name: "try_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "happened_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "handled_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// PaymentEventsTable holds the schema information for the "payment_events" table.
+	PaymentEventsTable = &schema.Table{
+		Name:       "payment_events",
+		Columns:    PaymentEventsColumns,
+		PrimaryKey: []*schema.Column{PaymentEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "paymentevent_provider_event_id",
+				Unique:  true,
+				Columns: []*schema.Column{PaymentEventsColumns[1], PaymentEventsColumns[2]},
+			},
+			{
+				Name:    "paymentevent_payment_id",
+				Unique:  false,
+				Columns: []*schema.Column{PaymentEventsColumns[3]},
+			},
+			{
+				Name:    "paymentevent_open_by_try_at",
+				Unique:  false,
+				Columns: []*schema.Column{PaymentEventsColumns[12]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "state = 'RECEIVED'",
+				},
+			},
+			{
+				Name:    "paymentevent_held",
+				Unique:  false,
+				Columns: []*schema.Column{PaymentEventsColumns[9]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "state = 'HELD'",
+				},
+			},
+		},
+	}
+	// RefundsColumns holds the columns for the "refunds" table.
+	RefundsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "order_id", Type: field.TypeUUID},
+		{Name: "payment_id", Type: field.TypeUUID},
+		{Name: "idempotency_key", Type: field.TypeString, Size: 64},
+		{Name: "cause", Type: field.TypeEnum, Enums: []string{"ASKED", "VOIDED", "LATE", "DOUBLE"}},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"REQUESTED", "REJECTED", "SENDING", "SUCCEEDED"}},
+		{Name: "amount_minor", Type: field.TypeInt64},
+		{Name: "currency", Type: field.TypeString, Size: 3},
+		{Name: "reason", Type: field.TypeString, Size: 800},
+		{Name: "restock", Type: field.TypeBool, Default: true},
+		{Name: "decided_by", Type: field.TypeUUID, Nullable: true},
+		{Name: "decision", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "version", Type: field.TypeInt64, Default: 1},
+		{Name: "tries", Type: field.TypeInt, Default: 0},
+		{Name: "try_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "updated_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// RefundsTable holds the schema information for the "refunds" table.
+	RefundsTable = &schema.Table{
+		Name:       "refunds",
+		Columns:    RefundsColumns,
+		PrimaryKey: []*schema.Column{RefundsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "refund_order_id_idempotency_key",
+				Unique:  true,
+				Columns: []*schema.Column{RefundsColumns[1], RefundsColumns[3]},
+			},
+			{
+				Name:    "refund_one_per_payment",
+				Unique:  true,
+				Columns: []*schema.Column{RefundsColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status <> 'REJECTED'",
+				},
+			},
+			{
+				Name:    "refund_sending_by_try_at",
+				Unique:  false,
+				Columns: []*schema.Column{RefundsColumns[14]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'SENDING'",
+				},
+			},
+			{
+				Name:    "refund_status_id",
+				Unique:  false,
+				Columns: []*schema.Column{RefundsColumns[5], RefundsColumns[0]},
 			},
 		},
 	}
@@ -292,6 +485,86 @@ var (
 			},
 		},
 	}
+	// SandboxCallsColumns holds the columns for the "sandbox_calls" table.
+	SandboxCallsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "charge_id", Type: field.TypeUUID},
+		{Name: "body", Type: field.TypeBytes},
+		{Name: "times", Type: field.TypeInt},
+		{Name: "tries", Type: field.TypeInt, Default: 0},
+		{Name: "due_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "done", Type: field.TypeBool, Default: false},
+	}
+	// SandboxCallsTable holds the schema information for the "sandbox_calls" table.
+	SandboxCallsTable = &schema.Table{
+		Name:       "sandbox_calls",
+		Columns:    SandboxCallsColumns,
+		PrimaryKey: []*schema.Column{SandboxCallsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "sandboxcall_due",
+				Unique:  false,
+				Columns: []*schema.Column{SandboxCallsColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "NOT done",
+				},
+			},
+		},
+	}
+	// SandboxChargesColumns holds the columns for the "sandbox_charges" table.
+	SandboxChargesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "merchant_payment", Type: field.TypeUUID, Unique: true},
+		{Name: "description", Type: field.TypeString, Size: 200},
+		{Name: "amount_minor", Type: field.TypeInt64},
+		{Name: "currency", Type: field.TypeString, Size: 3},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"OPEN", "PAID", "DECLINED", "CLOSED"}, Default: "OPEN"},
+		{Name: "transaction", Type: field.TypeString, Size: 64, Default: ""},
+		{Name: "refunded_minor", Type: field.TypeInt64, Default: 0},
+		{Name: "version", Type: field.TypeInt64, Default: 1},
+		{Name: "expires_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "settles_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "paid_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// SandboxChargesTable holds the schema information for the "sandbox_charges" table.
+	SandboxChargesTable = &schema.Table{
+		Name:       "sandbox_charges",
+		Columns:    SandboxChargesColumns,
+		PrimaryKey: []*schema.Column{SandboxChargesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "sandboxcharge_settles_at",
+				Unique:  false,
+				Columns: []*schema.Column{SandboxChargesColumns[11]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "settles_at IS NOT NULL",
+				},
+			},
+		},
+	}
+	// SandboxRefundsColumns holds the columns for the "sandbox_refunds" table.
+	SandboxRefundsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "merchant_refund", Type: field.TypeUUID, Unique: true},
+		{Name: "charge_id", Type: field.TypeUUID},
+		{Name: "amount_minor", Type: field.TypeInt64},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// SandboxRefundsTable holds the schema information for the "sandbox_refunds" table.
+	SandboxRefundsTable = &schema.Table{
+		Name:       "sandbox_refunds",
+		Columns:    SandboxRefundsColumns,
+		PrimaryKey: []*schema.Column{SandboxRefundsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "sandboxrefund_charge_id",
+				Unique:  false,
+				Columns: []*schema.Column{SandboxRefundsColumns[2]},
+			},
+		},
+	}
 	// SessionsColumns holds the columns for the "sessions" table.
 	SessionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -338,7 +611,7 @@ var (
 		{Name: "id", Type: field.TypeUUID},
 		{Name: "order_id", Type: field.TypeUUID},
 		{Name: "item_id", Type: field.TypeUUID},
-		{Name: "kind", Type: field.TypeEnum, Enums: []string{"OPEN", "HOLD", "SELL", "RELEASE", "RESTOCK", "ADJUST"}},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "ADJUST"}},
 		{Name: "quantity", Type: field.TypeInt},
 		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
 	}
@@ -383,19 +656,87 @@ var (
 			},
 		},
 	}
+	// WaitlistEntriesColumns holds the columns for the "waitlist_entries" table.
+	WaitlistEntriesColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "sale_id", Type: field.TypeUUID},
+		{Name: "item_id", Type: field.TypeUUID},
+		{Name: "user_id", Type: field.TypeUUID},
+		{Name: "quantity", Type: field.TypeInt},
+		{Name: "status", Type: field.TypeEnum, Enums: []string{"WAITING", "OFFERED", "REDEEMED", "EXPIRED", "LEFT"}, Default: "WAITING"},
+		{Name: "version", Type: field.TypeInt64, Default: 1},
+		{Name: "offer_expires_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "order_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "return_due", Type: field.TypeBool, Default: false},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "updated_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// WaitlistEntriesTable holds the schema information for the "waitlist_entries" table.
+	WaitlistEntriesTable = &schema.Table{
+		Name:       "waitlist_entries",
+		Columns:    WaitlistEntriesColumns,
+		PrimaryKey: []*schema.Column{WaitlistEntriesColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "waitlist_one_place_per_user_and_item",
+				Unique:  true,
+				Columns: []*schema.Column{WaitlistEntriesColumns[2], WaitlistEntriesColumns[3]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status IN ('WAITING', 'OFFERED')",
+				},
+			},
+			{
+				Name:    "waitlist_line",
+				Unique:  false,
+				Columns: []*schema.Column{WaitlistEntriesColumns[2], WaitlistEntriesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'WAITING'",
+				},
+			},
+			{
+				Name:    "waitlist_offers",
+				Unique:  false,
+				Columns: []*schema.Column{WaitlistEntriesColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'OFFERED'",
+				},
+			},
+			{
+				Name:    "waitlist_returns",
+				Unique:  false,
+				Columns: []*schema.Column{WaitlistEntriesColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "return_due",
+				},
+			},
+			{
+				Name:    "waitlistentry_user_id",
+				Unique:  false,
+				Columns: []*schema.Column{WaitlistEntriesColumns[3]},
+			},
+		},
+	}
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
 		GoodsTable,
 		InterventionsTable,
 		OrdersTable,
+		OrderEventsTable,
 		OrderFailuresTable,
+		PaymentsTable,
+		PaymentEventsTable,
+		RefundsTable,
 		SalesTable,
 		SaleFiguresTable,
 		SaleItemsTable,
 		SaleLogsTable,
+		SandboxCallsTable,
+		SandboxChargesTable,
+		SandboxRefundsTable,
 		SessionsTable,
 		StockMovementsTable,
 		UsersTable,
+		WaitlistEntriesTable,
 	}
 )
 
@@ -410,5 +751,9 @@ func init() {
 	SaleItemsTable.Annotation.Checks = map[string]string{
 		"stock_conserved":    "available + held + sold = total",
 		"stock_not_negative": "available >= 0 AND held >= 0 AND sold >= 0",
+	}
+	SandboxChargesTable.Annotation = &entsql.Annotation{}
+	SandboxChargesTable.Annotation.Checks = map[string]string{
+		"sandbox_not_over_refunded": "refunded_minor <= amount_minor",
 	}
 }

@@ -47,6 +47,10 @@ const (
 	FieldPaymentDeadline = "payment_deadline"
 	// FieldPaidAt holds the string denoting the paid_at field in the database.
 	FieldPaidAt = "paid_at"
+	// FieldClaimID holds the string denoting the claim_id field in the database.
+	FieldClaimID = "claim_id"
+	// FieldReturnDue holds the string denoting the return_due field in the database.
+	FieldReturnDue = "return_due"
 	// Table holds the table name of the order in the database.
 	Table = "orders"
 )
@@ -71,6 +75,8 @@ var Columns = []string{
 	FieldUpdatedAt,
 	FieldPaymentDeadline,
 	FieldPaidAt,
+	FieldClaimID,
+	FieldReturnDue,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -94,6 +100,8 @@ var (
 	CurrencyValidator func(string) error
 	// DefaultVersion holds the default value on creation for the "version" field.
 	DefaultVersion int64
+	// DefaultReturnDue holds the default value on creation for the "return_due" field.
+	DefaultReturnDue bool
 )
 
 // Kind defines the type for the "kind" enum field.
@@ -243,4 +251,14 @@ func ByPaymentDeadline(opts ...sql.OrderTermOption) OrderOption {
 // ByPaidAt orders the results by the paid_at field.
 func ByPaidAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPaidAt, opts...).ToFunc()
+}
+
+// ByClaimID orders the results by the claim_id field.
+func ByClaimID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldClaimID, opts...).ToFunc()
+}
+
+// ByReturnDue orders the results by the return_due field.
+func ByReturnDue(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldReturnDue, opts...).ToFunc()
 }

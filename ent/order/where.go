@@ -130,6 +130,16 @@ func PaidAt(v time.Time) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldPaidAt, v))
 }
 
+// ClaimID applies equality check predicate on the "claim_id" field. It's identical to ClaimIDEQ.
+func ClaimID(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
+}
+
+// ReturnDue applies equality check predicate on the "return_due" field. It's identical to ReturnDueEQ.
+func ReturnDue(v bool) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldReturnDue, v))
+}
+
 // NumberEQ applies the EQ predicate on the "number" field.
 func NumberEQ(v string) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldNumber, v))
@@ -838,6 +848,66 @@ func PaidAtIsNil() predicate.Order {
 // PaidAtNotNil applies the NotNil predicate on the "paid_at" field.
 func PaidAtNotNil() predicate.Order {
 	return predicate.Order(sql.FieldNotNull(FieldPaidAt))
+}
+
+// ClaimIDEQ applies the EQ predicate on the "claim_id" field.
+func ClaimIDEQ(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldClaimID, v))
+}
+
+// ClaimIDNEQ applies the NEQ predicate on the "claim_id" field.
+func ClaimIDNEQ(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldClaimID, v))
+}
+
+// ClaimIDIn applies the In predicate on the "claim_id" field.
+func ClaimIDIn(vs ...uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldIn(FieldClaimID, vs...))
+}
+
+// ClaimIDNotIn applies the NotIn predicate on the "claim_id" field.
+func ClaimIDNotIn(vs ...uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldNotIn(FieldClaimID, vs...))
+}
+
+// ClaimIDGT applies the GT predicate on the "claim_id" field.
+func ClaimIDGT(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldGT(FieldClaimID, v))
+}
+
+// ClaimIDGTE applies the GTE predicate on the "claim_id" field.
+func ClaimIDGTE(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldGTE(FieldClaimID, v))
+}
+
+// ClaimIDLT applies the LT predicate on the "claim_id" field.
+func ClaimIDLT(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldLT(FieldClaimID, v))
+}
+
+// ClaimIDLTE applies the LTE predicate on the "claim_id" field.
+func ClaimIDLTE(v uuid.UUID) predicate.Order {
+	return predicate.Order(sql.FieldLTE(FieldClaimID, v))
+}
+
+// ClaimIDIsNil applies the IsNil predicate on the "claim_id" field.
+func ClaimIDIsNil() predicate.Order {
+	return predicate.Order(sql.FieldIsNull(FieldClaimID))
+}
+
+// ClaimIDNotNil applies the NotNil predicate on the "claim_id" field.
+func ClaimIDNotNil() predicate.Order {
+	return predicate.Order(sql.FieldNotNull(FieldClaimID))
+}
+
+// ReturnDueEQ applies the EQ predicate on the "return_due" field.
+func ReturnDueEQ(v bool) predicate.Order {
+	return predicate.Order(sql.FieldEQ(FieldReturnDue, v))
+}
+
+// ReturnDueNEQ applies the NEQ predicate on the "return_due" field.
+func ReturnDueNEQ(v bool) predicate.Order {
+	return predicate.Order(sql.FieldNEQ(FieldReturnDue, v))
 }
 
 // And groups predicates with the AND operator between them.

@@ -15,8 +15,20 @@ type Intervention func(*sql.Selector)
 // Order is the predicate function for order builders.
 type Order func(*sql.Selector)
 
+// OrderEvent is the predicate function for orderevent builders.
+type OrderEvent func(*sql.Selector)
+
 // OrderFailure is the predicate function for orderfailure builders.
 type OrderFailure func(*sql.Selector)
+
+// Payment is the predicate function for payment builders.
+type Payment func(*sql.Selector)
+
+// PaymentEvent is the predicate function for paymentevent builders.
+type PaymentEvent func(*sql.Selector)
+
+// Refund is the predicate function for refund builders.
+type Refund func(*sql.Selector)
 
 // Sale is the predicate function for sale builders.
 type Sale func(*sql.Selector)
@@ -30,6 +42,15 @@ type SaleItem func(*sql.Selector)
 // SaleLog is the predicate function for salelog builders.
 type SaleLog func(*sql.Selector)
 
+// SandboxCall is the predicate function for sandboxcall builders.
+type SandboxCall func(*sql.Selector)
+
+// SandboxCharge is the predicate function for sandboxcharge builders.
+type SandboxCharge func(*sql.Selector)
+
+// SandboxRefund is the predicate function for sandboxrefund builders.
+type SandboxRefund func(*sql.Selector)
+
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)
 
@@ -38,3 +59,6 @@ type StockMovement func(*sql.Selector)
 
 // User is the predicate function for user builders.
 type User func(*sql.Selector)
+
+// WaitlistEntry is the predicate function for waitlistentry builders.
+type WaitlistEntry func(*sql.Selector)

@@ -34,6 +34,9 @@ func (Order) Fields() []ent.Field {
 		instant("updated_at"),
 		field.Time("payment_deadline").Optional().Nillable().SchemaType(timestamptz),
 		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
+		field.UUID("claim_id", uuid.UUID{}).Optional().Nillable().
+			Comment("under which name Redis holds the units, when it is not the order's id: it lapsed and took them again"),
+		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
 	}
 }
 
@@ -47,6 +50,7 @@ func (Order) Indexes() []ent.Index {
 		index.Fields("sale_id", "created_at"),
 		index.Fields("item_id", "status"),
 		index.Fields("status", "payment_deadline"),
+		index.Fields("id").StorageKey("order_returns").Annotations(entsql.IndexWhere("return_due")),
 	}
 }
 

@@ -17,7 +17,7 @@ func (StockMovement) Fields() []ent.Field {
 		id(),
 		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order, or the act of an operator for ADJUST"),
 		field.UUID("item_id", uuid.UUID{}).Immutable(),
-		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RESTOCK", "ADJUST").Immutable(),
+		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "ADJUST").Immutable(),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST, positive otherwise"),
 		instant("created_at"),
 	}

@@ -56,6 +56,7 @@ const (
 	KindHOLD    Kind = "HOLD"
 	KindSELL    Kind = "SELL"
 	KindRELEASE Kind = "RELEASE"
+	KindRETAKE  Kind = "RETAKE"
 	KindRESTOCK Kind = "RESTOCK"
 	KindADJUST  Kind = "ADJUST"
 )
@@ -67,7 +68,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindOPEN, KindHOLD, KindSELL, KindRELEASE, KindRESTOCK, KindADJUST:
+	case KindOPEN, KindHOLD, KindSELL, KindRELEASE, KindRETAKE, KindRESTOCK, KindADJUST:
 		return nil
 	default:
 		return fmt.Errorf("stockmovement: invalid enum value for kind field: %q", k)

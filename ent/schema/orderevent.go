@@ -1,0 +1,37 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// OrderEvent is one line of an order's log. Lines are added, never changed. The
+// making of the order is not among them: the order's own row tells it.
+type OrderEvent struct{ ent.Schema }
+
+// Fields of OrderEvent.
+func (OrderEvent) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("order_id", uuid.UUID{}).Immutable(),
+		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Immutable().
+			Comment("how the order stood afterwards"),
+		field.Int64("version").Immutable().Comment("of the order afterwards"),
+		field.Enum("actor").Values("BUYER", "OPERATOR", "CLOCK", "PROVIDER").Immutable(),
+		field.UUID("actor_id", uuid.UUID{}).Optional().Nillable().Immutable().Comment("the user, for BUYER and OPERATOR"),
+		field.Enum("code").Values(
+			"PAID", "PAID_LATE", "CANCELLED", "LAPSED", "VOIDED",
+			"REFUND_ASKED", "REFUND_APPROVED", "REFUND_REJECTED", "REFUNDED",
+			"PAYMENT_DECLINED", "PAYMENT_RETURNED", "PAYMENT_HELD",
+		).Immutable().Comment("what happened"),
+		field.String("note").MaxLen(4 * 200).Default("").Immutable().Comment("remark for the person"),
+		instant("created_at"),
+	}
+}
+
+// Indexes of OrderEvent.
+func (OrderEvent) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("order_id", "id")}
+}

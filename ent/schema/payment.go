@@ -1,0 +1,204 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// Payment is one try to pay an order at a provider. Its id is the provider's
+// idempotency key, chosen before the provider is asked.
+type Payment struct{ ent.Schema }
+
+// Fields of Payment.
+func (Payment) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("order_id", uuid.UUID{}).Immutable(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.String("provider").MaxLen(32).Immutable(),
+		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the buyer's, per order"),
+		field.Enum("status").Values("CREATING", "PENDING", "CLOSED", "SUCCEEDED", "REFUNDED").Default("CREATING").
+			Comment("CREATING: the provider's answer to the creation is not known yet"),
+		field.Int64("amount_minor").NonNegative().Immutable(),
+		currency(),
+		field.String("provider_ref").MaxLen(128).Default("").Comment("the provider's name for it"),
+		field.String("transaction").MaxLen(128).Default("").Comment("the provider's transaction number, once paid"),
+		field.String("qr_code").MaxLen(1024).Default(""),
+		field.String("redirect_url").MaxLen(1024).Default(""),
+		field.Int64("version").Default(1).Comment("compare-and-set guard"),
+		instant("expires_at"),
+		field.Time("check_at").SchemaType(timestamptz).Comment("when to ask the provider how it stands, while open"),
+		field.Int("checks").Default(0),
+		instant("created_at"),
+		instant("updated_at"),
+		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
+	}
+}
+
+// Indexes of Payment.
+func (Payment) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("order_id", "idempotency_key").Unique(),
+		index.Fields("order_id").Unique().StorageKey("payment_one_open_per_order").
+			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING')")),
+		index.Fields("check_at").StorageKey("payment_open_by_check_at").
+			Annotations(entsql.IndexWhere("status IN ('CREATING', 'PENDING')")),
+	}
+}
+
+// PaymentEvent is something that a provider said about a payment: a call-back,
+// or its answer to a question. It is stored before it is acted upon, once.
+type PaymentEvent struct{ ent.Schema }
+
+// Fields of PaymentEvent.
+func (PaymentEvent) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.String("provider").MaxLen(32).Immutable(),
+		field.String("event_id").MaxLen(128).Immutable().Comment("the provider's, or one derived from the answer"),
+		field.UUID("payment_id", uuid.UUID{}).Immutable().Comment("our payment, as the provider names it; may be unknown"),
+		field.Enum("kind").Values("SUCCEEDED", "DECLINED", "CLOSED").Immutable(),
+		field.Int64("amount_minor").Immutable(),
+		currency(),
+		field.String("provider_ref").MaxLen(128).Default("").Immutable(),
+		field.String("transaction").MaxLen(128).Default("").Immutable(),
+		field.Enum("state").Values("RECEIVED", "HANDLED", "HELD").Default("RECEIVED").
+			Comment("HELD: a person must look at it"),
+		field.String("outcome").MaxLen(200).Default("").Comment("what was done, or why it is held"),
+		field.Int("tries").Default(0),
+		field.Time("try_at").SchemaType(timestamptz).Comment("when to handle it, unless its message comes first"),
+		instant("happened_at"),
+		instant("created_at"),
+		field.Time("handled_at").Optional().Nillable().SchemaType(timestamptz),
+	}
+}
+
+// Indexes of PaymentEvent.
+func (PaymentEvent) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("provider", "event_id").Unique(),
+		index.Fields("payment_id"),
+		index.Fields("try_at").StorageKey("paymentevent_open_by_try_at").Annotations(entsql.IndexWhere("state = 'RECEIVED'")),
+		index.Fields("state").StorageKey("paymentevent_held").Annotations(entsql.IndexWhere("state = 'HELD'")),
+	}
+}
+
+// Refund is money that goes back, or was asked back. Its id is the provider's
+// idempotency key. A payment goes back once and whole: at most one refund of it
+// was not rejected.
+type Refund struct{ ent.Schema }
+
+// Fields of Refund.
+func (Refund) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("order_id", uuid.UUID{}).Immutable(),
+		field.UUID("payment_id", uuid.UUID{}).Immutable(),
+		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the asker's, per order"),
+		field.Enum("cause").Values("ASKED", "VOIDED", "LATE", "DOUBLE").Immutable().
+			Comment("LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
+		field.Enum("status").Values("REQUESTED", "REJECTED", "SENDING", "SUCCEEDED").
+			Comment("SENDING: decided; the provider is to be asked until it says done"),
+		field.Int64("amount_minor").NonNegative().Immutable(),
+		currency(),
+		field.String("reason").MaxLen(4 * 200).Immutable(),
+		field.Bool("restock").Default(true).Comment("whether the units go back on sale"),
+		field.UUID("decided_by", uuid.UUID{}).Optional().Nillable(),
+		field.String("decision").MaxLen(4 * 200).Default("").Comment("remark of the operator"),
+		field.Int64("version").Default(1).Comment("compare-and-set guard"),
+		field.Int("tries").Default(0),
+		field.Time("try_at").SchemaType(timestamptz).Comment("when to ask the provider next, while SENDING"),
+		instant("created_at"),
+		instant("updated_at"),
+	}
+}
+
+// Indexes of Refund.
+func (Refund) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("order_id", "idempotency_key").Unique(),
+		index.Fields("payment_id").Unique().StorageKey("refund_one_per_payment").
+			Annotations(entsql.IndexWhere("status <> 'REJECTED'")),
+		index.Fields("try_at").StorageKey("refund_sending_by_try_at").Annotations(entsql.IndexWhere("status = 'SENDING'")),
+		index.Fields("status", "id"),
+	}
+}
+
+// SandboxCharge is a payment in the ledger of the built-in provider, which knows
+// nothing of our orders. No code of ours but the sandbox reads it.
+type SandboxCharge struct{ ent.Schema }
+
+// Fields of SandboxCharge.
+func (SandboxCharge) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("merchant_payment", uuid.UUID{}).Unique().Immutable().Comment("the merchant's idempotency key"),
+		field.String("description").MaxLen(200).Immutable(),
+		field.Int64("amount_minor").NonNegative().Immutable(),
+		currency(),
+		field.Enum("status").Values("OPEN", "PAID", "DECLINED", "CLOSED").Default("OPEN"),
+		field.String("transaction").MaxLen(64).Default(""),
+		field.Int64("refunded_minor").NonNegative().Default(0),
+		field.Int64("version").Default(1),
+		instant("expires_at"),
+		instant("created_at"),
+		field.Time("settles_at").Optional().Nillable().SchemaType(timestamptz).
+			Comment("when an approval takes effect that the payer wanted late; nothing stops it then"),
+		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
+	}
+}
+
+// Indexes of SandboxCharge.
+func (SandboxCharge) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("settles_at").Annotations(entsql.IndexWhere("settles_at IS NOT NULL"))}
+}
+
+// Annotations of SandboxCharge.
+func (SandboxCharge) Annotations() []schema.Annotation {
+	return []schema.Annotation{entsql.Annotation{Checks: map[string]string{
+		"sandbox_not_over_refunded": "refunded_minor <= amount_minor",
+	}}}
+}
+
+// SandboxRefund is money that the built-in provider gave back.
+type SandboxRefund struct{ ent.Schema }
+
+// Fields of SandboxRefund.
+func (SandboxRefund) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("merchant_refund", uuid.UUID{}).Unique().Immutable().Comment("the merchant's idempotency key"),
+		field.UUID("charge_id", uuid.UUID{}).Immutable(),
+		field.Int64("amount_minor").NonNegative().Immutable(),
+		instant("created_at"),
+	}
+}
+
+// Indexes of SandboxRefund.
+func (SandboxRefund) Indexes() []ent.Index { return []ent.Index{index.Fields("charge_id")} }
+
+// SandboxCall is a call-back that the built-in provider owes its merchant.
+type SandboxCall struct{ ent.Schema }
+
+// Fields of SandboxCall.
+func (SandboxCall) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("charge_id", uuid.UUID{}).Immutable(),
+		field.Bytes("body").Immutable(),
+		field.Int("times").Positive().Comment("how often it is still to be delivered; above 1 to try the merchant"),
+		field.Int("tries").Default(0),
+		instant("due_at"),
+		instant("created_at"),
+		field.Bool("done").Default(false),
+	}
+}
+
+// Indexes of SandboxCall.
+func (SandboxCall) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("due_at").StorageKey("sandboxcall_due").Annotations(entsql.IndexWhere("NOT done"))}
+}

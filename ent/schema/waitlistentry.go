@@ -1,0 +1,43 @@
+package schema
+
+import (
+	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
+	"entgo.io/ent/schema/field"
+	"entgo.io/ent/schema/index"
+	"github.com/google/uuid"
+)
+
+// WaitlistEntry is a place in line for an item that is sold out for now. Ids are
+// UUIDv7, so that their order is the line's.
+type WaitlistEntry struct{ ent.Schema }
+
+// Fields of WaitlistEntry.
+func (WaitlistEntry) Fields() []ent.Field {
+	return []ent.Field{
+		id(),
+		field.UUID("sale_id", uuid.UUID{}).Immutable(),
+		field.UUID("item_id", uuid.UUID{}).Immutable(),
+		field.UUID("user_id", uuid.UUID{}).Immutable(),
+		field.Int("quantity").Positive().Immutable(),
+		field.Enum("status").Values("WAITING", "OFFERED", "REDEEMED", "EXPIRED", "LEFT").Default("WAITING"),
+		field.Int64("version").Default(1).Comment("compare-and-set guard"),
+		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).Comment("until when a unit is held, once OFFERED"),
+		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Comment("the order task, once REDEEMED"),
+		field.Bool("return_due").Default(false).Comment("whether what is held in Redis for a lapsed or left offer is still to be given back"),
+		instant("created_at"),
+		instant("updated_at"),
+	}
+}
+
+// Indexes of WaitlistEntry.
+func (WaitlistEntry) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("item_id", "user_id").Unique().StorageKey("waitlist_one_place_per_user_and_item").
+			Annotations(entsql.IndexWhere("status IN ('WAITING', 'OFFERED')")),
+		index.Fields("item_id", "id").StorageKey("waitlist_line").Annotations(entsql.IndexWhere("status = 'WAITING'")),
+		index.Fields("offer_expires_at").StorageKey("waitlist_offers").Annotations(entsql.IndexWhere("status = 'OFFERED'")),
+		index.Fields("id").StorageKey("waitlist_returns").Annotations(entsql.IndexWhere("return_due")),
+		index.Fields("user_id"),
+	}
+}
