@@ -18,13 +18,14 @@ type layer struct {
 var layers = []layer{
 	{"leaf", []string{"ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/money"}},
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/telemetry"}},
-	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv"}},
+	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/payment", "internal/notifier"}},
 	{"gate", []string{"internal/admission"}},
 	{"people", []string{"internal/account"}},
+	{"figures", []string{"internal/salestats"}},
 	{"use cases", []string{
 		"internal/checkout", "internal/storefront", "internal/operator",
-		"internal/preload", "internal/expiry", "internal/reconcile", "internal/audit", "internal/seed",
+		"internal/preload", "internal/expiry", "internal/reconcile", "internal/audit", "internal/seed", "internal/report",
 	}},
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor"}},

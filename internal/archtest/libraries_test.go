@@ -25,6 +25,7 @@ var owners = []owner{
 		[]string{
 			"internal/redisconn", "internal/testenv", "internal/reservation", "internal/admission", "internal/ratelimit",
 			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/app",
+			"internal/sale", "internal/salestats",
 		},
 		"only packages that own keys talk to Redis",
 	},
@@ -33,6 +34,7 @@ var owners = []owner{
 		[]string{
 			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/account",
 			"internal/preload", "internal/audit", "internal/seed", "internal/app",
+			"internal/operator", "internal/salestats", "internal/report",
 		},
 		"only packages that own tables, or build from them, see ent",
 	},

@@ -14,21 +14,32 @@ import (
 	"seckill/internal/clock"
 )
 
-// maxStale is how old the catalogue in memory may be before it is checked
-// against the database: one small query per process and second.
-const maxStale = time.Second
-
-// refreshTimeout bounds one read of the catalogue.
-const refreshTimeout = 5 * time.Second
+const (
+	// maxStale is how old the catalogue in memory may be before its version is
+	// asked for: one round trip to Redis per process and second.
+	maxStale = time.Second
+	// patience is how much longer readers take the old one while another is
+	// asking.
+	patience = 250 * time.Millisecond
+	// confirmEvery is how often the database is asked although Redis says that
+	// nothing changed: for rows that were written by hand.
+	confirmEvery = 30 * time.Second
+	// refreshTimeout bounds one read of the catalogue.
+	refreshTimeout = 5 * time.Second
+)
 
 // Catalog serves sales and goods from process memory, at most maxStale old.
-// One rebuild runs at a time; an id that is not there costs no query either.
+// Browsing does not reach the database: whether anything changed is asked of
+// Redis (Versions). One rebuild runs at a time; an id that is not there costs no
+// query either.
 type Catalog struct {
-	store   *Store
-	clock   clock.Clock
-	log     *slog.Logger
-	flight  singleflight.Group
-	current atomic.Pointer[Snapshot]
+	store    *Store
+	versions *Versions // nil = ask the database
+	clock    clock.Clock
+	log      *slog.Logger
+	flight   singleflight.Group
+	busy     atomic.Bool // somebody refreshes
+	current  atomic.Pointer[Snapshot]
 }
 
 // Snapshot is the whole catalogue at one moment. Read only.
@@ -36,7 +47,10 @@ type Snapshot struct {
 	Sales     []*Sale  // by start, then id
 	Goods     []*Goods // newest first
 	version   Version
-	checkedAt time.Time
+	mark      mark      // in Redis, read before version was
+	checkedAt time.Time // when Redis, or the database, last said that it is the newest
+	readAt    time.Time // when the database last said so
+	forgotten bool
 	sales     map[uuid.UUID]*Sale
 	slugs     map[string]*Sale
 	items     map[uuid.UUID]*Item
@@ -48,15 +62,27 @@ func NewCatalog(store *Store, c clock.Clock, log *slog.Logger) *Catalog {
 	return &Catalog{store: store, clock: c, log: log}
 }
 
+// Following makes the catalogue ask Redis instead of the database whether
+// anything changed. Call it before the first read.
+func (c *Catalog) Following(v *Versions) *Catalog {
+	c.versions = v
+	return c
+}
+
 // Snapshot returns the catalogue, at most maxStale old. When the database is
 // away it returns the last one it had; the error is for a process that never
 // had one.
 func (c *Catalog) Snapshot(ctx context.Context) (*Snapshot, error) {
 	have := c.current.Load()
-	if have != nil && c.clock.Now().Sub(have.checkedAt) < maxStale {
-		return have, nil
+	if have != nil && !have.forgotten {
+		age := c.clock.Now().Sub(have.checkedAt)
+		if age < maxStale || (age < maxStale+patience && c.busy.Load()) {
+			return have, nil
+		}
 	}
 	fresh, err, _ := c.flight.Do("catalogue", func() (any, error) {
+		c.busy.Store(true)
+		defer c.busy.Store(false)
 		return c.refresh(context.WithoutCancel(ctx))
 	})
 	if err != nil {
@@ -70,34 +96,68 @@ func (c *Catalog) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // Forget makes the next read see what was just written by this process.
-func (c *Catalog) Forget() { c.current.Store(nil) }
+func (c *Catalog) Forget() {
+	for {
+		have := c.current.Load()
+		if have == nil || have.forgotten {
+			return
+		}
+		old := *have
+		old.forgotten = true
+		if c.current.CompareAndSwap(have, &old) {
+			return
+		}
+	}
+}
 
 func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
 	now := c.clock.Now()
 	have := c.current.Load()
-	if have != nil && now.Sub(have.checkedAt) < maxStale {
+	known := have != nil && !have.forgotten
+	if known && now.Sub(have.checkedAt) < maxStale {
 		return have, nil // another caller refreshed it meanwhile
+	}
+	current := c.versions.read(ctx) // before the database: what is written in between is seen next time
+	if known && now.Sub(have.readAt) < confirmEvery && have.mark.settled(current) {
+		return c.keep(have, func(s *Snapshot) { s.checkedAt = now }), nil
 	}
 	version, err := c.store.Version(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if have != nil && have.version == version {
-		same := *have
-		same.checkedAt = now
-		c.current.Store(&same)
-		return &same, nil
+		return c.keep(have, func(s *Snapshot) {
+			s.checkedAt, s.readAt, s.mark, s.forgotten = now, now, current, false
+		}), nil
 	}
 	sales, goods, err := c.store.All(ctx)
 	if err != nil {
 		return nil, err
 	}
 	fresh := newSnapshot(sales, goods)
-	fresh.version, fresh.checkedAt = version, now
-	c.current.Store(fresh)
+	fresh.version, fresh.mark, fresh.checkedAt, fresh.readAt = version, current, now, now
+	c.replace(have, fresh)
 	return fresh, nil
+}
+
+// keep confirms the catalogue at hand.
+func (c *Catalog) keep(have *Snapshot, confirm func(*Snapshot)) *Snapshot {
+	same := *have
+	confirm(&same)
+	c.replace(have, &same)
+	return &same
+}
+
+// replace takes a catalogue in, unless it was forgotten while it was being read:
+// then the next reader reads again.
+func (c *Catalog) replace(have, fresh *Snapshot) {
+	if !c.current.CompareAndSwap(have, fresh) {
+		old := *fresh
+		old.forgotten = true
+		c.current.Store(&old)
+	}
 }
 
 func newSnapshot(sales []*Sale, goods []*Goods) *Snapshot {

@@ -3,6 +3,29 @@
 //
 // It does not own live stock: units are taken in package reservation, and the
 // record of them is moved by package order.
+//
+// The life of a sale, and who may move it. The table is in status.go; every move
+// is a compare-and-set on status and revision, logged in the same transaction:
+//
+//	   create            submit                      approve (admin, never its author)
+//	──────────► DRAFT ──────────► PENDING_APPROVAL ──────────► APPROVED
+//	              ▲                     │ reject (admin)          │ schedule
+//	              │ update              ▼                         ▼
+//	              └───────────────── REJECTED                 SCHEDULED ⟲ schedule
+//	                                                              │ preheat (also the clock)
+//	                      resume, before the opening              ▼
+//	              ┌──────────────────────────────────────► PREHEATED
+//	              │                    pause                   │  │ open (the clock alone)
+//	            PAUSED ◄───────────────────────────────────────┘  ▼
+//	              │ ▲                  pause                     LIVE
+//	              │ └──────────────────────────────────────────── │ ▲
+//	              └───────────────────────────────────────────────┼─┘
+//	                                   resume                     │
+//	                                                              ▼ end (admin, or the clock)
+//	                  PREHEATED, PAUSED and SCHEDULED too ─────► ENDED ⟲ settle (the clock)
+//
+//	DRAFT, PENDING_APPROVAL, REJECTED, APPROVED, SCHEDULED, and PREHEATED or PAUSED
+//	before the opening ── cancel (admin) ──► CANCELLED
 package sale
 
 import (
@@ -72,6 +95,7 @@ type Goods struct {
 	Description string
 	ImageURL    *string
 	ListPrice   money.Amount
+	Revision    int64
 	CreatedAt   time.Time
 }
 
@@ -82,9 +106,12 @@ type Item struct {
 	Goods     *Goods
 	Position  int
 	Price     money.Amount
-	Total     int   // units put on sale, when the catalogue was read
-	Available int   // units nobody had then; the live figure is the gate's
-	Revision  int64 // of the stock row, when the catalogue was read
+	Total     int        // units put on sale, when the catalogue was read
+	Available int        // units nobody had then; the live figure is the gate's
+	Held      int        // units in unpaid orders then
+	Sold      int        // units in paid orders then
+	Revision  int64      // of the stock row, when the catalogue was read
+	SoldOutAt *time.Time // when the gate was first seen empty; nil = not yet
 }
 
 // Sale is a flash sale. It is shared between requests: read only.
@@ -105,6 +132,9 @@ type Sale struct {
 	Items          []*Item // by position
 	CreatedBy      *uuid.UUID
 	CreatedAt      time.Time
+	Notice         string     // why the sale is held or over, for buyers
+	SettledAt      *time.Time // when the last order had ended and the gate left Redis
+	Switches       Switches
 }
 
 // Phase returns what a buyer sees at now. soldOut says that no item has a unit

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	entgoods "seckill/ent/goods"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/internal/money"
@@ -23,29 +24,67 @@ func NewStore(db *ent.Client) *Store { return &Store{db: db} }
 // Version tells whether anything in the catalogue changed: it differs when a
 // sale or a goods was added or a revision grew.
 type Version struct {
-	Sales, Revisions, Goods int64
+	Sales, SaleRevisions, Goods, GoodsRevisions int64
+}
+
+// figures are a count and a sum of revisions.
+type figures []struct {
+	Count int64         `json:"count"`
+	Sum   sql.NullInt64 `json:"sum"`
 }
 
 // Version reads the version of the catalogue: two small aggregates.
 func (s *Store) Version(ctx context.Context) (Version, error) {
-	var v Version
-	var row []struct {
-		Count int64         `json:"count"`
-		Sum   sql.NullInt64 `json:"sum"`
-	}
-	err := s.db.Sale.Query().Aggregate(ent.Count(), ent.As(ent.Sum(entsale.FieldRevision), "sum")).Scan(ctx, &row)
+	var sales, goods figures
+	err := s.db.Sale.Query().Aggregate(ent.Count(), ent.As(ent.Sum(entsale.FieldRevision), "sum")).Scan(ctx, &sales)
 	if err != nil {
-		return v, fmt.Errorf("read catalogue version: %w", err)
+		return Version{}, fmt.Errorf("read catalogue version: %w", err)
 	}
-	if len(row) == 1 {
-		v.Sales, v.Revisions = row[0].Count, row[0].Sum.Int64
-	}
-	goods, err := s.db.Goods.Query().Count(ctx)
+	err = s.db.Goods.Query().Aggregate(ent.Count(), ent.As(ent.Sum(entgoods.FieldRevision), "sum")).Scan(ctx, &goods)
 	if err != nil {
-		return v, fmt.Errorf("read catalogue version: %w", err)
+		return Version{}, fmt.Errorf("read catalogue version: %w", err)
 	}
-	v.Goods = int64(goods)
+	if len(sales) != 1 || len(goods) != 1 {
+		return Version{}, fmt.Errorf("read catalogue version: %d and %d rows", len(sales), len(goods))
+	}
+	return Version{sales[0].Count, sales[0].Sum.Int64, goods[0].Count, goods[0].Sum.Int64}, nil
+}
+
+// ByID reads one sale with its items as the database has it now; nil when there
+// is none.
+func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {
+	row, err := s.db.Sale.Get(ctx, saleID)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read sale %s: %w", saleID, err)
+	}
+	items, err := s.db.SaleItem.Query().Where(saleitem.SaleID(saleID)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read items of sale %s: %w", saleID, err)
+	}
+	v := saleFromRow(row)
+	for _, item := range items {
+		goods, err := s.GoodsByID(ctx, item.GoodsID)
+		if err != nil {
+			return nil, err
+		}
+		v.Items = append(v.Items, itemFromRow(item, goods))
+	}
 	return v, nil
+}
+
+// GoodsByID reads one goods as the database has it now; nil when there is none.
+func (s *Store) GoodsByID(ctx context.Context, goodsID uuid.UUID) (*Goods, error) {
+	row, err := s.db.Goods.Get(ctx, goodsID)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read goods %s: %w", goodsID, err)
+	}
+	return goodsFromRow(row), nil
 }
 
 // All reads every sale with its items and goods, and every goods.
@@ -85,7 +124,8 @@ func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
 func goodsFromRow(g *ent.Goods) *Goods {
 	return &Goods{
 		ID: g.ID, Name: g.Name, Description: g.Description, ImageURL: g.ImageURL,
-		ListPrice: money.Amount{Minor: g.ListPriceMinor, Currency: g.Currency}, CreatedAt: g.CreatedAt.UTC(),
+		ListPrice: money.Amount{Minor: g.ListPriceMinor, Currency: g.Currency},
+		Revision:  g.Revision, CreatedAt: g.CreatedAt.UTC(),
 	}
 }
 
@@ -96,6 +136,12 @@ func saleFromRow(r *ent.Sale) *Sale {
 		PaymentWindow: time.Duration(r.PaymentWindowSeconds) * time.Second,
 		PurchaseLimit: r.PurchaseLimit, HideExactStock: r.HideExactStock,
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
+		Notice: r.Notice, SettledAt: utc(r.SettledAt),
+		Switches: Switches{
+			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds),
+			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,
+			LimitBurst: r.LimitBurst, LimitPerSecond: r.LimitPerSecond,
+		},
 	}
 }
 
@@ -103,6 +149,15 @@ func itemFromRow(r *ent.SaleItem, g *Goods) *Item {
 	return &Item{
 		ID: r.ID, SaleID: r.SaleID, Goods: g, Position: r.Position,
 		Price: money.Amount{Minor: r.PriceMinor, Currency: r.Currency},
-		Total: r.Total, Available: r.Available, Revision: r.Revision,
+		Total: r.Total, Available: r.Available, Held: r.Held, Sold: r.Sold, Revision: r.Revision,
+		SoldOutAt: utc(r.SoldOutAt),
 	}
+}
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
 }

@@ -1,0 +1,55 @@
+package sale
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/salelog"
+)
+
+// LogLine is one act on a sale.
+type LogLine struct {
+	ID       uuid.UUID
+	Sale     uuid.UUID
+	Actor    *uuid.UUID // nil = the clock
+	Act      Act
+	From, To Status
+	Revision int64 // of the sale afterwards
+	Note     string
+	Details  string // JSON, or empty
+	At       time.Time
+}
+
+// Log returns the newest lines of a sale's log, newest first, at most limit.
+func (s *Store) Log(ctx context.Context, saleID uuid.UUID, limit int) ([]LogLine, error) {
+	rows, err := s.db.SaleLog.Query().Where(salelog.SaleID(saleID)).
+		Order(ent.Desc(salelog.FieldRevision), ent.Desc(salelog.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read log of sale %s: %w", saleID, err)
+	}
+	lines := make([]LogLine, len(rows))
+	for i, r := range rows {
+		lines[i] = LogLine{
+			ID: r.ID, Sale: r.SaleID, Actor: r.ActorID, Act: Act(r.Act),
+			From: Status(r.FromStatus), To: Status(r.ToStatus), Revision: r.Revision,
+			Note: r.Note, Details: r.Details, At: r.CreatedAt.UTC(),
+		}
+	}
+	return lines, nil
+}
+
+// WroteIt reports whether a person made a sale, or has edited it: such a person
+// may not approve it.
+func (s *Store) WroteIt(ctx context.Context, saleID, person uuid.UUID) (bool, error) {
+	wrote, err := s.db.SaleLog.Query().Where(
+		salelog.SaleID(saleID), salelog.ActorID(person), salelog.ActIn(string(ActCreate), string(ActUpdate)),
+	).Exist(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read who wrote sale %s: %w", saleID, err)
+	}
+	return wrote, nil
+}

@@ -1,0 +1,8 @@
+-- version: tells whether the catalogue changed, or may be changing now.
+--
+-- KEYS  [1] version   [2] writers
+-- Reply { version, how many writers are at it }
+
+local now = redis.call('TIME')
+now = now[1] * 1000 + math.floor(now[2] / 1000)
+return { tonumber(redis.call('GET', KEYS[1]) or '0'), redis.call('ZCOUNT', KEYS[2], '(' .. now, '+inf') }

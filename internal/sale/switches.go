@@ -1,0 +1,27 @@
+package sale
+
+import "strings"
+
+// Switches are the rules of a sale that operators change while it runs. Every
+// process follows them through the catalogue, at most a second later.
+type Switches struct {
+	CaptchaRequired bool
+	CaptchaKinds    []string // kinds of captcha that are offered; empty = every kind
+	PermitPerMille  int      // unused paths at a time per thousand units left; 0 = any number
+	InflowPerSecond int      // buyers let past the waiting room each second; 0 = no bound
+	LimitBurst      int      // tries of one person at once; 0 = the product's default
+	LimitPerSecond  float64  // tries given back each second; with LimitBurst
+}
+
+// DefaultSwitches are those of a sale that nobody has switched.
+func DefaultSwitches() Switches { return Switches{CaptchaRequired: true, PermitPerMille: 1500} }
+
+// JoinKinds is how kinds of captcha are kept in their column.
+func JoinKinds(kinds []string) string { return strings.Join(kinds, ",") }
+
+func splitKinds(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
