@@ -1,0 +1,118 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
+)
+
+// cluster returns connections to a Redis Cluster of one node that owns every
+// slot: it refuses what touches two slots, as a large one does.
+func cluster(t *testing.T) *redisconn.Conn {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
+		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(clusterBusPort(t)), "--dir", t.TempDir(), "--save", "")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	single := redis.NewClient(&redis.Options{Addr: addr})
+	defer single.Close()
+	ctx := context.Background()
+	testenv.Eventually(t, patience, func() bool { return single.Ping(ctx).Err() == nil }, "the node does not answer")
+	if err := single.ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, patience, func() bool {
+		info, err := single.ClusterInfo(ctx).Result()
+		return err == nil && len(info) > 16 && info[:16] == "cluster_state:ok"
+	}, "the cluster does not come up")
+	conn, err := redisconn.Open(ctx, "redis://"+addr+","+addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, ok := conn.Cmd.(*redis.ClusterClient); !ok {
+		t.Fatalf("%T", conn.Cmd)
+	}
+	return conn
+}
+
+func clusterBusPort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestEverythingWorksOnACluster(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, cluster(t), "sk:")
+	ctx := t.Context()
+	r.publish(0, 500)
+	r.read("dead", 200)
+	r.add("not", "a message")
+	r.route(func(msg *Message) error {
+		if msg.UUID == name(42) && len(msg.Metadata.Get("cured")) == 0 {
+			return Permanent(errors.New("no"))
+		}
+		return nil
+	}, func(c *RouterConfig) {
+		c.NewSubscriber = func() (*Subscriber, error) {
+			return r.subscriber("one", func(c *SubscriberConfig) { c.ClaimIdle = 300 * time.Millisecond }), nil
+		}
+	})
+	r.settled()
+	letters := r.letters()
+	if len(letters) != 2 {
+		t.Fatalf("letters: %+v", letters)
+	}
+	for _, l := range letters {
+		if l.MessageID == name(42) {
+			if outcome, err := r.dead.Replay(ctx, l.ID); outcome != Replayed || err != nil {
+				t.Error(outcome, err)
+			}
+		} else if dropped, err := r.dead.Drop(ctx, l.ID); !dropped || err != nil {
+			t.Error(dropped, err)
+		}
+	}
+	r.settled()
+	if s := r.stats(); s.Dead != 1 {
+		t.Errorf("%+v", s)
+	}
+	if _, err := NewTrimmer(r.redis, []string{r.topic, "sk:{s08}:orders"}, r.tally.metrics()).Step(ctx); err != nil {
+		t.Error(err)
+	}
+	if s := r.stats(); s.Length != 1 {
+		t.Errorf("%+v", s)
+	}
+	if err := r.redis.XGroupDestroy(ctx, r.topic, "orders").Err(); err != nil {
+		t.Fatal(err)
+	}
+	r.publish(500, 1)
+	testenv.Eventually(t, patience, func() bool { return r.tally.of(GroupLost) == 1 }, "the lost group was not noticed")
+	r.settled()
+	b := broadcast(t, r.conn, "sk:{bus}:status", r.tally)
+	h := follow(t, b)
+	send(t, b, "hello")
+	testenv.Eventually(t, patience, func() bool { return h.has("hello") }, "not seen")
+}
