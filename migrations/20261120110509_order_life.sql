@@ -10,17 +10,17 @@ CREATE INDEX "orderevent_order_id_id" ON "order_events" ("order_id", "id");
 -- create "payments" table
 CREATE TABLE "payments" ("id" uuid NOT NULL, "order_id" uuid NOT NULL, "user_id" uuid NOT NULL, "provider" character varying NOT NULL, "idempotency_key" character varying NOT NULL, "status" character varying NOT NULL DEFAULT 'CREATING', "amount_minor" bigint NOT NULL, "currency" character varying NOT NULL, "provider_ref" character varying NOT NULL DEFAULT '', "transaction" character varying NOT NULL DEFAULT '', "qr_code" character varying NOT NULL DEFAULT '', "redirect_url" character varying NOT NULL DEFAULT '', "version" bigint NOT NULL DEFAULT 1, "expires_at" timestamptz NOT NULL, "check_at" timestamptz NOT NULL, "checks" bigint NOT NULL DEFAULT 0, "created_at" timestamptz NOT NULL, "updated_at" timestamptz NOT NULL, "paid_at" timestamptz NULL, PRIMARY KEY ("id"));
 -- create index "payment_one_open_per_order" to table: "payments"
-CREATE UNIQUE INDEX "payment_one_open_per_order" ON "payments" ("order_id") WHERE ((status)::text = ANY ((ARRAY['CREATING'::character varying, 'PENDING'::character varying])::text[]));
+CREATE UNIQUE INDEX "payment_one_open_per_order" ON "payments" ("order_id") WHERE status IN ('CREATING', 'PENDING');
 -- create index "payment_open_by_check_at" to table: "payments"
-CREATE INDEX "payment_open_by_check_at" ON "payments" ("check_at") WHERE ((status)::text = ANY ((ARRAY['CREATING'::character varying, 'PENDING'::character varying])::text[]));
+CREATE INDEX "payment_open_by_check_at" ON "payments" ("check_at") WHERE status IN ('CREATING', 'PENDING');
 -- create index "payment_order_id_idempotency_key" to table: "payments"
 CREATE UNIQUE INDEX "payment_order_id_idempotency_key" ON "payments" ("order_id", "idempotency_key");
 -- create "payment_events" table
 CREATE TABLE "payment_events" ("id" uuid NOT NULL, "provider" character varying NOT NULL, "event_id" character varying NOT NULL, "payment_id" uuid NOT NULL, "kind" character varying NOT NULL, "amount_minor" bigint NOT NULL, "currency" character varying NOT NULL, "provider_ref" character varying NOT NULL DEFAULT '', "transaction" character varying NOT NULL DEFAULT '', "state" character varying NOT NULL DEFAULT 'RECEIVED', "outcome" character varying NOT NULL DEFAULT '', "tries" bigint NOT NULL DEFAULT 0, "try_at" timestamptz NOT NULL, "happened_at" timestamptz NOT NULL, "created_at" timestamptz NOT NULL, "handled_at" timestamptz NULL, PRIMARY KEY ("id"));
 -- create index "paymentevent_held" to table: "payment_events"
-CREATE INDEX "paymentevent_held" ON "payment_events" ("state") WHERE ((state)::text = 'HELD'::text);
+CREATE INDEX "paymentevent_held" ON "payment_events" ("state") WHERE state = 'HELD';
 -- create index "paymentevent_open_by_try_at" to table: "payment_events"
-CREATE INDEX "paymentevent_open_by_try_at" ON "payment_events" ("try_at") WHERE ((state)::text = 'RECEIVED'::text);
+CREATE INDEX "paymentevent_open_by_try_at" ON "payment_events" ("try_at") WHERE state = 'RECEIVED';
 -- create index "paymentevent_payment_id" to table: "payment_events"
 CREATE INDEX "paymentevent_payment_id" ON "payment_events" ("payment_id");
 -- create index "paymentevent_provider_event_id" to table: "payment_events"
@@ -28,11 +28,11 @@ CREATE UNIQUE INDEX "paymentevent_provider_event_id" ON "payment_events" ("provi
 -- create "refunds" table
 CREATE TABLE "refunds" ("id" uuid NOT NULL, "order_id" uuid NOT NULL, "payment_id" uuid NOT NULL, "idempotency_key" character varying NOT NULL, "cause" character varying NOT NULL, "status" character varying NOT NULL, "amount_minor" bigint NOT NULL, "currency" character varying NOT NULL, "reason" character varying NOT NULL, "restock" boolean NOT NULL DEFAULT true, "decided_by" uuid NULL, "decision" character varying NOT NULL DEFAULT '', "version" bigint NOT NULL DEFAULT 1, "tries" bigint NOT NULL DEFAULT 0, "try_at" timestamptz NOT NULL, "created_at" timestamptz NOT NULL, "updated_at" timestamptz NOT NULL, PRIMARY KEY ("id"));
 -- create index "refund_one_per_payment" to table: "refunds"
-CREATE UNIQUE INDEX "refund_one_per_payment" ON "refunds" ("payment_id") WHERE ((status)::text <> 'REJECTED'::text);
+CREATE UNIQUE INDEX "refund_one_per_payment" ON "refunds" ("payment_id") WHERE status <> 'REJECTED';
 -- create index "refund_order_id_idempotency_key" to table: "refunds"
 CREATE UNIQUE INDEX "refund_order_id_idempotency_key" ON "refunds" ("order_id", "idempotency_key");
 -- create index "refund_sending_by_try_at" to table: "refunds"
-CREATE INDEX "refund_sending_by_try_at" ON "refunds" ("try_at") WHERE ((status)::text = 'SENDING'::text);
+CREATE INDEX "refund_sending_by_try_at" ON "refunds" ("try_at") WHERE status = 'SENDING';
 -- create index "refund_status_id" to table: "refunds"
 CREATE INDEX "refund_status_id" ON "refunds" ("status", "id");
 -- create "sandbox_calls" table
@@ -54,11 +54,11 @@ CREATE INDEX "sandboxrefund_charge_id" ON "sandbox_refunds" ("charge_id");
 -- create "waitlist_entries" table
 CREATE TABLE "waitlist_entries" ("id" uuid NOT NULL, "sale_id" uuid NOT NULL, "item_id" uuid NOT NULL, "user_id" uuid NOT NULL, "quantity" bigint NOT NULL, "status" character varying NOT NULL DEFAULT 'WAITING', "version" bigint NOT NULL DEFAULT 1, "offer_expires_at" timestamptz NULL, "order_id" uuid NULL, "return_due" boolean NOT NULL DEFAULT false, "created_at" timestamptz NOT NULL, "updated_at" timestamptz NOT NULL, PRIMARY KEY ("id"));
 -- create index "waitlist_line" to table: "waitlist_entries"
-CREATE INDEX "waitlist_line" ON "waitlist_entries" ("item_id", "id") WHERE ((status)::text = 'WAITING'::text);
+CREATE INDEX "waitlist_line" ON "waitlist_entries" ("item_id", "id") WHERE status = 'WAITING';
 -- create index "waitlist_offers" to table: "waitlist_entries"
-CREATE INDEX "waitlist_offers" ON "waitlist_entries" ("offer_expires_at") WHERE ((status)::text = 'OFFERED'::text);
+CREATE INDEX "waitlist_offers" ON "waitlist_entries" ("offer_expires_at") WHERE status = 'OFFERED';
 -- create index "waitlist_one_place_per_user_and_item" to table: "waitlist_entries"
-CREATE UNIQUE INDEX "waitlist_one_place_per_user_and_item" ON "waitlist_entries" ("item_id", "user_id") WHERE ((status)::text = ANY ((ARRAY['WAITING'::character varying, 'OFFERED'::character varying])::text[]));
+CREATE UNIQUE INDEX "waitlist_one_place_per_user_and_item" ON "waitlist_entries" ("item_id", "user_id") WHERE status IN ('WAITING', 'OFFERED');
 -- create index "waitlist_returns" to table: "waitlist_entries"
 CREATE INDEX "waitlist_returns" ON "waitlist_entries" ("id") WHERE return_due;
 -- create index "waitlistentry_user_id" to table: "waitlist_entries"
