@@ -161,7 +161,9 @@ func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.Operatio
 		}
 		spent.Budget = &budget
 	}
-	op.Stats.SetExtension(costExtension, spent)
+	if op.Operation.Operation != ast.Subscription { // nobody asks, and streams are many
+		op.Stats.SetExtension(costExtension, spent)
+	}
 	return nil
 }
 
@@ -169,9 +171,7 @@ func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.Operatio
 // without.
 func (g *Guard) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
 	if graphql.HasOperationContext(ctx) {
-		op := graphql.GetOperationContext(ctx)
-		spent, ok := op.Stats.GetExtension(costExtension).(*Cost)
-		if ok && op.Operation.Operation != ast.Subscription {
+		if spent, ok := graphql.GetOperationContext(ctx).Stats.GetExtension(costExtension).(*Cost); ok {
 			graphql.RegisterExtension(ctx, costExtension, spent.render())
 		}
 	}

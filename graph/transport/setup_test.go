@@ -36,6 +36,7 @@ type setupOptions struct {
 	sockets    transport.SocketOptions
 	transport  transport.Options
 	http2      bool
+	configure  func(*http.Server)
 }
 
 type userKey struct{}
@@ -75,6 +76,9 @@ func setup(t testing.TB, o setupOptions) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.sockets.DrainWindow == 0 {
+		o.sockets.DrainWindow = 20 * time.Millisecond
+	}
 	f.sockets = transport.NewSockets(o.sockets)
 	opts := o.transport
 	opts.Schema, opts.Guard, opts.Sockets = schema, g, f.sockets
@@ -83,6 +87,9 @@ func setup(t testing.TB, o setupOptions) *fixture {
 		opts.Authenticate = authenticate
 	}
 	f.server = httptest.NewUnstartedServer(transport.NewHandler(opts))
+	if o.configure != nil {
+		o.configure(f.server.Config)
+	}
 	if o.http2 {
 		f.server.EnableHTTP2 = true
 		f.server.StartTLS()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -17,19 +18,20 @@ import (
 // time-out, pings and the token's end are timers.
 type socket struct {
 	h       *Handler
-	conn    *websocket.Conn
+	conn    *websocket.Conn // reads and closes
+	raw     net.Conn        // takes data frames
 	ctx     context.Context // of everything the socket runs; cancelled when it closes
 	cancel  context.CancelFunc
-	headers http.Header // the few that operations look at
+	headers http.Header // the few that operations look at; nil = none
 
 	// of the reading goroutine
 	acked  bool
 	caller Caller
 	frames bucket
 
-	mu      sync.Mutex // held while writing, so that nothing follows the end of a stream or of the socket
-	closing bool       // guarded by mu
-	streams map[string]*stream
+	mu      sync.Mutex  // held while writing, so that nothing follows the end of a stream or of the socket
+	closing bool        // guarded by mu
+	streams []*stream   // guarded by mu
 	clock   *time.Timer // guarded by mu: the init time-out, then the next ping
 	expiry  *time.Timer // guarded by mu: the token's end; nil without a token
 }
@@ -41,7 +43,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, &badRequest{http.StatusForbidden, "This origin is not allowed."})
 		return
 	}
-	s := &socket{h: h, streams: map[string]*stream{}, headers: http.Header{}}
+	s := &socket{h: h}
 	if err := h.opts.Sockets.admits(); err != nil {
 		h.writeFault(r.Context(), w, graphqlResponse, err)
 		return
@@ -53,7 +55,8 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 		speak = protocols[0] // without an answer the client would never see the close code
 	}
 	s.frames = newBucket(opts.FrameRate, opts.FrameBurst)
-	conn, err := websocket.Accept(&upgradeWriter{w, opts.WriteTimeout}, r, &websocket.AcceptOptions{
+	upgrade := &upgradeWriter{ResponseWriter: w, writeTimeout: opts.WriteTimeout}
+	conn, err := websocket.Accept(upgrade, r, &websocket.AcceptOptions{
 		Subprotocols:       []string{speak},
 		InsecureSkipVerify: true, // the origin was checked above
 		OnPingReceived:     s.onPing,
@@ -62,10 +65,13 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return // the refusal is written
 	}
 	conn.SetReadLimit(opts.MaxFrame)
-	s.conn = conn
+	s.conn, s.raw = conn, upgrade.conn
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
 	for _, name := range []string{"Accept-Language", "Authorization"} {
 		if v := r.Header.Get(name); v != "" {
+			if s.headers == nil {
+				s.headers = http.Header{}
+			}
 			s.headers.Set(name, v)
 		}
 	}
@@ -154,13 +160,14 @@ func (s *socket) shut(code websocket.StatusCode, reason string) {
 	_ = s.conn.Close(code, reason) // an error means that the client is gone
 }
 
-// write sends a frame unless the socket closes. mu is held. A client that does
-// not take it in time is gone.
-func (s *socket) write(frame []byte) bool {
+// write sends a message, which stands in buf behind the room for its header,
+// unless the socket closes. mu is held. A client that does not take it in time
+// is gone.
+func (s *socket) write(buf []byte) bool {
 	if s.closing {
 		return false
 	}
-	if err := s.conn.Write(context.Background(), websocket.MessageText, frame); err != nil {
+	if _, err := s.raw.Write(frame(buf)); err != nil {
 		s.closing = true
 		s.cancel()
 		_ = s.conn.CloseNow()
@@ -170,10 +177,10 @@ func (s *socket) write(frame []byte) bool {
 }
 
 // send is write for what belongs to no stream.
-func (s *socket) send(frame string) bool {
+func (s *socket) send(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.write([]byte(frame))
+	return s.write(append(header[:], text...))
 }
 
 // ping asks the client whether it still reads, and comes back later if it does.

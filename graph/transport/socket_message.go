@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,9 +18,6 @@ type message struct {
 	id      string
 	payload any // nil when absent or null
 }
-
-// authTimeout bounds the check of a token at connection_init.
-const authTimeout = 5 * time.Second
 
 var errMessage = errors.New("not a message")
 
@@ -99,7 +96,8 @@ func (s *socket) init(m message) bool {
 		s.shut(closeBadRequest, "Invalid message")
 		return false
 	}
-	caller, err := s.authenticate(header)
+	s.headers.Del("Authorization")
+	caller, err := s.h.authenticate(s.ctx, header) // the init time-out ends ctx
 	if err != nil || !caller.ExpiresAt.IsZero() && !caller.ExpiresAt.After(time.Now()) {
 		if err != nil && fault.CodeOf(err) != fault.Unauthenticated && fault.CodeOf(err) != fault.Forbidden {
 			s.shut(closeServiceRestart, "Try again") // the token may be good: who could tell is away
@@ -129,7 +127,7 @@ func (s *socket) ack() bool {
 	if !s.caller.ExpiresAt.IsZero() {
 		s.expiry = time.AfterFunc(time.Until(s.caller.ExpiresAt), func() { s.shut(closeForbidden, reasonTokenExpired) })
 	}
-	return s.write([]byte(`{"type":"connection_ack"}`))
+	return s.write(append(header[:], `{"type":"connection_ack"}`...))
 }
 
 // authorization finds the bearer token: in the payload, else in the upgrade
@@ -143,33 +141,6 @@ func (s *socket) authorization(m message) (header string, ok bool) {
 		}
 	}
 	return s.headers.Get("Authorization"), true
-}
-
-func (s *socket) authenticate(header string) (Caller, error) {
-	s.headers.Del("Authorization")
-	ctx, cancel := context.WithTimeout(s.ctx, authTimeout)
-	defer cancel()
-	caller, err := s.h.authenticate(ctx, header)
-	if err != nil {
-		return Caller{}, err
-	}
-	// what Authenticate put into its context holds for the life of the socket,
-	// its deadline does not
-	caller.Context = values{s.ctx, caller.Context}
-	return caller, nil
-}
-
-// values is a context that lives like one and knows what another knows.
-type values struct {
-	context.Context
-	from context.Context
-}
-
-func (v values) Value(key any) any {
-	if found := v.Context.Value(key); found != nil {
-		return found
-	}
-	return v.from.Value(key)
 }
 
 // subscribe starts a stream.
@@ -186,11 +157,11 @@ func (s *socket) subscribe(m message) bool {
 	params.Headers = s.headers
 	st := newStream(s, m.id)
 	s.mu.Lock()
-	_, taken := s.streams[m.id]
+	taken := s.find(m.id) != nil
 	full := len(s.streams) >= s.h.opts.Sockets.opts.MaxStreams
 	closing := s.closing
 	if !taken && !full && !closing {
-		s.streams[m.id] = st
+		s.streams = append(s.streams, st)
 	}
 	s.mu.Unlock()
 	switch {
@@ -239,13 +210,30 @@ func requestOf(payload map[string]any) (*graphql.RawParams, error) {
 // and the id is free at once.
 func (s *socket) complete(id string) {
 	s.mu.Lock()
-	st := s.streams[id]
-	delete(s.streams, id)
+	st := s.find(id)
 	if st != nil {
-		st.over = true
+		s.forget(st)
 	}
 	s.mu.Unlock()
 	if st != nil {
 		st.cancel()
+	}
+}
+
+// find returns the stream with an id, nil when there is none. mu is held.
+func (s *socket) find(id string) *stream {
+	for _, st := range s.streams {
+		if st.id == id {
+			return st
+		}
+	}
+	return nil
+}
+
+// forget ends a stream and frees its id. mu is held.
+func (s *socket) forget(st *stream) {
+	st.over = true
+	if i := slices.Index(s.streams, st); i >= 0 {
+		s.streams = slices.Delete(s.streams, i, i+1)
 	}
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,6 +61,11 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.PingEvery, 5*time.Second)
 	setDefault(&o.PingTimeout, 4*time.Second)
 	setDefault(&o.DrainWindow, 5*time.Second)
+	origins := make([]string, len(o.Origins))
+	for i, origin := range o.Origins {
+		origins[i] = strings.ToLower(strings.TrimSuffix(origin, "/"))
+	}
+	o.Origins = origins
 	return o
 }
 
@@ -76,6 +82,9 @@ type member interface {
 	shut(code websocket.StatusCode, reason string)
 }
 
+// owner is whose a member is; zero while nobody has signed in on it.
+type owner struct{ user, session uuid.UUID }
+
 // Sockets knows every open socket and SSE stream of the process: it bounds
 // them, closes those of a session or user that signed out, and drains them all
 // when the server stops. It is safe for concurrent use.
@@ -83,7 +92,7 @@ type Sockets struct {
 	opts SocketOptions
 
 	mu       sync.Mutex
-	members  map[member]Caller      // guarded by mu
+	members  map[member]owner       // guarded by mu
 	users    map[uuid.UUID][]member // guarded by mu; signed-in members only
 	draining bool                   // guarded by mu
 	idle     chan struct{}          // guarded by mu: closed when a drain has emptied members; nil otherwise
@@ -91,7 +100,7 @@ type Sockets struct {
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	return &Sockets{opts: opts.withDefaults(), members: map[member]Caller{}, users: map[uuid.UUID][]member{}}
+	return &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}}
 }
 
 // Count returns how many sockets and SSE streams are open.
@@ -104,15 +113,15 @@ func (r *Sockets) Count() int {
 // CloseSession ends what one session has open, at once, because it was signed
 // out.
 func (r *Sockets) CloseSession(user, session uuid.UUID) {
-	r.closeWhere(user, func(c Caller) bool { return c.Session == session })
+	r.closeWhere(user, func(o owner) bool { return o.session == session })
 }
 
 // CloseUser ends everything that a user has open, at once.
 func (r *Sockets) CloseUser(user uuid.UUID) {
-	r.closeWhere(user, func(Caller) bool { return true })
+	r.closeWhere(user, func(owner) bool { return true })
 }
 
-func (r *Sockets) closeWhere(user uuid.UUID, match func(Caller) bool) {
+func (r *Sockets) closeWhere(user uuid.UUID, match func(owner) bool) {
 	var hit []member
 	r.mu.Lock()
 	for _, m := range r.users[user] {
@@ -172,7 +181,7 @@ func (r *Sockets) enter(m member) error {
 	if err := r.room(); err != nil {
 		return err
 	}
-	r.members[m] = Caller{}
+	r.members[m] = owner{}
 	return nil
 }
 
@@ -204,7 +213,7 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if n >= limit {
 		return false
 	}
-	r.members[m] = Caller{User: c.User, Session: c.Session}
+	r.members[m] = owner{c.User, c.Session}
 	r.users[c.User] = append(r.users[c.User], m)
 	return true
 }
@@ -213,13 +222,13 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 func (r *Sockets) leave(m member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, known := r.members[m]
+	o, known := r.members[m]
 	if !known {
 		return
 	}
 	delete(r.members, m)
-	if c.User != uuid.Nil {
-		list := r.users[c.User]
+	if o.user != uuid.Nil {
+		list := r.users[o.user]
 		for i, other := range list {
 			if other == m {
 				list[i] = list[len(list)-1]
@@ -229,9 +238,9 @@ func (r *Sockets) leave(m member) {
 			}
 		}
 		if len(list) == 0 {
-			delete(r.users, c.User)
+			delete(r.users, o.user)
 		} else {
-			r.users[c.User] = list
+			r.users[o.user] = list
 		}
 	}
 	r.signalIdle()

@@ -65,7 +65,8 @@ func (st *stream) run(params *graphql.RawParams) {
 func (st *stream) next(resp *graphql.Response) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
-	*buf = append((*buf)[:0], `{"type":"next","id":`...)
+	*buf = append((*buf)[:0], header[:]...)
+	*buf = append(*buf, `{"type":"next","id":`...)
 	*buf = appendJSON(*buf, st.id)
 	*buf = append(*buf, `,"payload":`...)
 	*buf = appendResponse(*buf, resp)
@@ -77,23 +78,20 @@ func (st *stream) next(resp *graphql.Response) bool {
 
 // finish sends the last message of the stream and frees its id.
 func (st *stream) finish(kind string, errs gqlerror.List) {
-	frame := append([]byte(nil), `{"type":"`+kind+`","id":`...)
-	frame = appendJSON(frame, st.id)
+	buf := append(header[:], `{"type":"`+kind+`","id":`...)
+	buf = appendJSON(buf, st.id)
 	if errs != nil {
-		frame = append(frame, `,"payload":`...)
-		frame = appendJSON(frame, errs)
+		buf = append(buf, `,"payload":`...)
+		buf = appendJSON(buf, errs)
 	}
-	frame = append(frame, '}')
+	buf = append(buf, '}')
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()
 	if st.over {
 		return
 	}
-	st.over = true
-	if st.s.streams[st.id] == st {
-		delete(st.s.streams, st.id)
-	}
-	st.s.write(frame)
+	st.s.forget(st)
+	st.s.write(buf)
 }
 
 // refuse ends the stream with a fault.

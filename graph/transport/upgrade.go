@@ -14,11 +14,11 @@ import (
 )
 
 // Buffers of one socket. net/http's own, 4 kB each way, are dropped at the
-// upgrade: an idle socket needs neither. A frame that is larger than the write
-// buffer costs a second system call.
+// upgrade: an idle socket needs neither. Only control frames go through the
+// write buffer.
 const (
-	readBuffer  = 256  // bytes
-	writeBuffer = 1024 // bytes
+	readBuffer  = 256 // bytes
+	writeBuffer = 144 // bytes; a control frame has 127 at the most
 )
 
 // upgradeWriter stands between net/http and the websocket library: it hands over
@@ -27,6 +27,7 @@ const (
 type upgradeWriter struct {
 	http.ResponseWriter
 	writeTimeout time.Duration
+	conn         *deadlineConn // after Hijack
 }
 
 // Write drops the library's error text; the status says enough.
@@ -43,6 +44,7 @@ func (u *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	d := &deadlineConn{Conn: conn, timeout: u.writeTimeout}
+	u.conn = d
 	if len(early) > 0 {
 		d.early = io.MultiReader(bytes.NewReader(bytes.Clone(early)), conn)
 	}

@@ -40,9 +40,7 @@ type PublicOptions struct {
 
 // NewPublic assembles the public handler.
 func NewPublic(opts PublicOptions) (http.Handler, error) {
-	for i, o := range opts.Origins {
-		opts.Origins[i] = strings.ToLower(strings.TrimSuffix(o, "/"))
-	}
+	opts.Origins = normalised(opts.Origins)
 	site, err := opts.site()
 	if err != nil {
 		return nil, err
@@ -73,6 +71,15 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	}))
 	bounded := http.MaxBytesHandler(protection.Handler(mux), maxBody)
 	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, bounded))}, nil
+}
+
+// normalised returns origins as browsers write them.
+func normalised(origins []string) []string {
+	out := make([]string, len(origins))
+	for i, o := range origins {
+		out[i] = strings.ToLower(strings.TrimSuffix(o, "/"))
+	}
+	return out
 }
 
 func (o PublicOptions) site() (http.Handler, error) {
