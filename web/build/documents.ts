@@ -1,7 +1,8 @@
 /**
  * Turns the documents of src/documents/*.ts into what the browser needs and
- * nothing more: name, kind, text and sha256 of each operation. The same hashes
- * with their texts make documents.json, the server's list of trusted documents.
+ * nothing more: name and sha256 of each operation. The same hashes with their
+ * texts make documents.json, the server's list of trusted documents. Only the
+ * development server sends texts, so that a document can be changed at will.
  *
  * A file of documents is a feature. It is served when the server's schema knows
  * every field that the file asks for; `@_optional` on a field lets it be left
@@ -29,10 +30,9 @@ import {
 } from 'graphql';
 import type { Plugin } from 'vite';
 
-/** One operation as the browser holds it. */
+/** One operation. */
 export interface Operation {
   id: string;
-  kind: string;
   name: string;
   text: string;
 }
@@ -139,7 +139,6 @@ export function readGroups(dir: string, contract: GraphQLSchema, served: GraphQL
     const text = stripIgnoredCharacters(print(document));
     group.exports.set(exportName, {
       id: createHash('sha256').update(text).digest('hex'),
-      kind: node.operation,
       name: node.name?.value ?? exportName,
       text,
     });
@@ -164,30 +163,34 @@ export function loadSchema(file: string): GraphQLSchema {
 }
 
 /** The Vite plugin. */
-export function documents(root: string): Plugin {
+export function documents(root: string, served = join(root, 'schema/served.graphqls')): Plugin {
   const dir = join(root, 'src/documents');
-  const read = (): Group[] =>
-    readGroups(dir, loadSchema(join(root, 'schema/shop.graphqls')), loadSchema(join(root, 'schema/served.graphqls')));
+  const read = (): Group[] => readGroups(dir, loadSchema(join(root, 'schema/shop.graphqls')), loadSchema(served));
+  let texts = false;
   return {
     name: 'documents',
     enforce: 'pre',
-    config: () => ({
-      define: Object.fromEntries(
-        read().map((group) => [`__HAS_${group.name.toUpperCase()}__`, String(group.missing.length === 0)]),
-      ),
-    }),
+    config(_config, { command }) {
+      texts = command === 'serve';
+      return {
+        define: Object.fromEntries(
+          read().map((group) => [`__HAS_${group.name.toUpperCase()}__`, String(group.missing.length === 0)]),
+        ),
+      };
+    },
     transform(_code, file) {
       if (!file.startsWith(dir + '/')) return null;
       const group = read().find((candidate) => candidate.name === basename(file, '.ts'));
       if (!group) return null;
-      const lines = [...group.exports].map(
-        ([name, operation]) => `export const ${name} = ${JSON.stringify(group.missing.length ? null : operation)};`,
-      );
+      const lines = [...group.exports].map(([name, operation]) => {
+        const sent = operation && !group.missing.length ? { ...operation, text: texts ? operation.text : undefined } : null;
+        return `export const ${name} = ${JSON.stringify(sent)};`;
+      });
       return { code: lines.join('\n'), map: null };
     },
-    writeBundle() {
+    writeBundle({ dir: out }) {
       const groups = read();
-      writeFileSync(join(root, 'documents.json'), manifest(groups));
+      writeFileSync(join(out!, '../documents.json'), manifest(groups));
       for (const group of groups) {
         if (group.missing.length) this.info(`${group.name} is left out: ${group.missing[0]}`);
       }

@@ -35,10 +35,24 @@ export interface GraphQLFault {
   extensions?: { code?: string; errorId?: string; retryAfterMs?: number };
 }
 
+/** Codes by which the server says that it does not know our documents: it is newer than this page. */
+const OUTDATED = ['PERSISTED_QUERY_NOT_FOUND', 'PERSISTED_QUERY_ONLY'];
+
+/** Not more often than this, in ms, so that a server between two versions makes no loop. */
+const RENEW_MS = 60_000;
+
+/** Loads the page anew: the files that the server has now fit it. */
+function renewPage(): void {
+  if (Date.now() - Number(sessionStorage.getItem('renewed')) < RENEW_MS) return;
+  sessionStorage.setItem('renewed', String(Date.now()));
+  location.reload();
+}
+
 /** The fault that an errors list tells. */
 export function faultOf(errors: readonly GraphQLFault[]): Fault {
   const first = errors[0];
   const { code = 'INTERNAL', errorId, retryAfterMs } = first?.extensions ?? {};
+  if (OUTDATED.includes(code)) renewPage();
   return new Fault(code, first?.message ?? '', retryAfterMs ?? 0, errorId ?? null);
 }
 

@@ -41,15 +41,17 @@ const streams = new Set<Stream>();
 class Stream {
   #stop: () => void = () => {};
   #faults = 0;
+  #asking = false;
 
   constructor(
-    readonly payload: { query: string },
+    readonly payload: Record<string, unknown>,
     readonly sink: Sink<never>,
   ) {}
 
   /** Follows by the present way, from the start. */
   start(): void {
     this.#stop();
+    this.#asking = false;
     const wanted = way === 'events' && this.#rank() >= MAX_EVENT_STREAMS ? 'poll' : way;
     switch (wanted) {
       case 'socket':
@@ -89,12 +91,20 @@ class Stream {
   #fault(fault: Fault): void {
     const lapsed = fault.code === 'UNAUTHENTICATED' && person.peek() !== null;
     const again = fault.passing || lapsed || fault.code === 'INTERNAL';
-    if (!again || ++this.#faults > MAX_FAULTS) {
-      this.end();
-      return this.sink.failed(fault);
-    }
+    if (!again || ++this.#faults > MAX_FAULTS) return this.#giveUp(fault);
     if (lapsed) void bearer().then((token) => (refused(token), socket?.reconnect()), () => {});
     this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
+  }
+
+  /** What cannot be streamed is asked for; what cannot be asked for either has failed. */
+  #giveUp(fault: Fault): void {
+    this.#stop();
+    if (!this.#asking) {
+      this.#stop = this.#byPoll();
+      return;
+    }
+    this.end();
+    this.sink.failed(fault);
   }
 
   #bySocket(): () => void {
@@ -148,6 +158,7 @@ class Stream {
   }
 
   #byPoll(): () => void {
+    this.#asking = true;
     let over = false;
     let timer: ReturnType<typeof setTimeout>;
     let tries = 0;

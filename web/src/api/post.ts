@@ -8,15 +8,11 @@ const ANSWER_MS = 10_000;
 /** Where the API is. */
 export const ENDPOINT = '/graphql';
 
-/** The request body of an operation; the hash names the trusted document. */
-export function body<R, V>(doc: Doc<R, V>, variables: V): { query: string; [key: string]: unknown } {
-  const operation = doc as unknown as Operation;
-  return {
-    query: operation.text,
-    operationName: operation.name,
-    variables,
-    extensions: { persistedQuery: { version: 1, sha256Hash: operation.id } },
-  };
+/** The request body of an operation: the hash of the trusted document and its variables. */
+export function body<R, V>(doc: Doc<R, V>, variables: V): Record<string, unknown> {
+  const { id, name, text } = doc as unknown as Operation;
+  if (text) return { query: text, operationName: name, variables };
+  return { operationName: name, variables, extensions: { persistedQuery: { version: 1, sha256Hash: id } } };
 }
 
 /** Headers of a request: who asks, and in which language. */

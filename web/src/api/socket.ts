@@ -23,6 +23,7 @@ export interface SocketSink {
 export class Socket {
   readonly #client: Client;
   #token: string | null = null;
+  #open = false;
   #hurry: () => void = () => {};
 
   constructor(stuck: () => void) {
@@ -55,8 +56,12 @@ export class Socket {
         connecting: () => {
           if (connection.peek().state === 'idle') connection.value = { state: 'connecting' };
         },
-        connected: () => (connection.value = { state: 'live' }),
+        connected: () => {
+          this.#open = true;
+          connection.value = { state: 'live' };
+        },
         closed: (event) => {
+          this.#open = false;
           clearTimeout(alive);
           if ((event as CloseEvent).code === FORBIDDEN) refused(this.#token);
         },
@@ -71,8 +76,9 @@ export class Socket {
   }
 
   /** Starts a stream; returns what ends it. */
-  subscribe(payload: { query: string }, sink: SocketSink): () => void {
-    return this.#client.subscribe(payload, sink);
+  subscribe(payload: Record<string, unknown>, sink: SocketSink): () => void {
+    if (this.#open) connection.value = { state: 'live' };
+    return this.#client.subscribe({ query: '', ...payload }, sink); // the protocol wants a text, even an empty one
   }
 
   /** Connects again at once: as another person, or because the line may be dead. */

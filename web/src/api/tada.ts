@@ -16,10 +16,9 @@ export type Doc<Result, Variables> = TadaDocumentNode<Result, Variables, void>;
 
 export type { ResultOf, VariablesOf } from 'gql.tada';
 
-/** What a document is at run time. */
+/** What a document is at run time. The text is there during development only. */
 export interface Operation {
   id: string;
-  kind: 'query' | 'mutation' | 'subscription';
   name: string;
-  text: string;
+  text?: string;
 }

@@ -145,7 +145,7 @@ export const SaleParts = graphql(
 export const Sales = graphql(
   `
   query Sales($after: String, $search: String) {
-    sales(first: 50, after: $after, filter: { search: $search }) {
+    sales(first: 20, after: $after, filter: { search: $search }) {
       edges {
         node {
           ...CardParts

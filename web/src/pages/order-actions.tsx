@@ -1,7 +1,153 @@
-import type { Order } from '../api/types';
-
 /** What can be done with an order: what the server says, and nothing where it says nothing. */
+import { signal, useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
+import { orders } from '../api/boards';
+import { toFault } from '../api/fault';
+import { request } from '../api/request';
+import type { Failure, Order, Payment } from '../api/types';
+import { CancelOrder, PayOrder, RequestRefund } from '../documents/payment';
+import { apologise, explain, money, t } from '../i18n/text';
+import { actKey, settleAct } from '../purchase/press';
+import { Dialog } from '../ui/dialog';
+import { Qr } from './qr';
+
+/** Payments begun in this tab, by order. */
+const payments = signal<Record<string, Payment>>({});
+
+/** How the act stands. */
+type State =
+  | { state: 'idle'; why: string | null }
+  | { state: 'asking'; act: 'CANCEL' | 'REFUND' }
+  | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
+
+/** What an act answers. */
+interface Told {
+  order: Order | null;
+  userErrors: Failure[];
+}
+
+async function pay(order: Order): Promise<Told | null> {
+  const input = { orderId: order.id, method: 'SANDBOX' as const, idempotencyKey: actKey('pay', order.id) };
+  const { payOrder } = await request(PayOrder, { input });
+  if (payOrder?.payment) payments.value = { ...payments.peek(), [order.id]: payOrder.payment };
+  else settleAct('pay', order.id);
+  return payOrder;
+}
+
+async function refund(order: Order, reason: string): Promise<Told | null> {
+  const input = { orderId: order.id, reason, idempotencyKey: actKey('refund', order.id) };
+  const { requestRefund } = await request(RequestRefund, { input });
+  settleAct('refund', order.id);
+  return requestRefund;
+}
+
+async function cancel(order: Order): Promise<Told | null> {
+  return (await request(CancelOrder, { input: { orderId: order.id } })).cancelOrder;
+}
+
+/** The buttons of an order and what they open. */
 export function OrderActions({ order }: { order: Order }) {
-  if (!__HAS_PAYMENT__ || !order.availableActions?.length) return null;
-  return null;
+  const state = useSignal<State>({ state: 'idle', why: null });
+  const reason = useRef<HTMLTextAreaElement>(null);
+  if (!__HAS_PAYMENT__) return null;
+  const can = (act: 'PAY' | 'CANCEL' | 'REFUND'): boolean => order.availableActions?.includes(act) ?? false;
+  const payment = can('PAY') ? payments.value[order.id] : undefined;
+  const sending = state.value.state === 'sending';
+
+  const run = async (act: 'PAY' | 'CANCEL' | 'REFUND', send: () => Promise<Told | null>): Promise<void> => {
+    if (state.peek().state === 'sending') return;
+    state.value = { state: 'sending', act };
+    try {
+      const told = await send();
+      if (told?.order) orders.put(told.order.id, told.order);
+      const failure = told?.userErrors[0];
+      state.value = { state: 'idle', why: failure ? explain(failure) : null };
+    } catch (thrown) {
+      state.value = { state: 'idle', why: `${apologise(toFault(thrown))} ${t('fault.unsure')}` };
+    }
+  };
+  const close = (): void => void (state.value = { state: 'idle', why: null });
+  const asking = state.value.state === 'asking' ? state.value.act : null;
+
+  return (
+    <div class="grid gap-3">
+      {payment && <PayHere payment={payment} />}
+      <div class="flex flex-wrap gap-3">
+        {can('PAY') && !payment && (
+          <button class="btn btn-main grow" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>
+            {sending && <span class="spin" />}
+            {t('order.pay', { amount: money(order.total) })}
+          </button>
+        )}
+        {can('CANCEL') && (
+          <button class="btn" onClick={() => (state.value = { state: 'asking', act: 'CANCEL' })}>
+            {t('order.cancel')}
+          </button>
+        )}
+        {can('REFUND') && (
+          <button class="btn" onClick={() => (state.value = { state: 'asking', act: 'REFUND' })}>
+            {t('order.refund')}
+          </button>
+        )}
+      </div>
+      {state.value.state === 'idle' && state.value.why && (
+        <p class="note font-medium" role="alert">
+          {state.value.why}
+        </p>
+      )}
+      {asking === 'CANCEL' && (
+        <Dialog title={t('order.cancel')} close={close}>
+          <p class="mb-4">{t('order.cancelSure')}</p>
+          <div class="flex flex-wrap gap-3">
+            <button class="btn btn-main" onClick={() => void run('CANCEL', () => cancel(order))}>
+              {t('order.cancelYes')}
+            </button>
+            <button class="btn" onClick={close}>
+              {t('order.keep')}
+            </button>
+          </div>
+        </Dialog>
+      )}
+      {asking === 'REFUND' && (
+        <Dialog title={t('order.refund')} close={close}>
+          <form
+            class="grid gap-3"
+            onSubmit={(event) => {
+              event.preventDefault();
+              const words = reason.current!.value.trim();
+              if (words) void run('REFUND', () => refund(order, words));
+            }}
+          >
+            <label class="grid gap-1.5 font-medium">
+              {t('order.refundWhy')}
+              <textarea ref={reason} class="field font-normal" rows={3} required maxLength={200} />
+            </label>
+            <button class="btn btn-main">{t('order.refundSend')}</button>
+          </form>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+/** Where the money goes: a code to scan, a page to open. */
+function PayHere({ payment }: { payment: Payment }) {
+  return (
+    <div class="note grid justify-items-center gap-3 py-5 text-center">
+      {payment.qrCode && (
+        <>
+          <p class="font-medium">{t('order.payQr')}</p>
+          <Qr text={payment.qrCode} label={t('order.payQr')} />
+        </>
+      )}
+      {payment.redirectUrl && (
+        <a class="btn btn-main" href={payment.redirectUrl} target="_blank" rel="noopener">
+          {t('order.payOpen')}
+        </a>
+      )}
+      <p class="flex items-center gap-2 text-soft" role="status">
+        <span class="spin" /> {t('order.payWaiting')}
+      </p>
+    </div>
+  );
 }

@@ -118,6 +118,13 @@ export class Purchase {
     this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };
   }
 
+  /** The place in the waiting room is gone. */
+  left(): void {
+    settle(this.saleId);
+    this.attempt.value = { step: 'idle' };
+    this.changed();
+  }
+
   /** The way in, from the waiting room. */
   admitted(path: NonNullable<Press['path']>, itemId: string): void {
     this.#press = keep(this.saleId, { ...(this.#press ?? press(this.saleId, itemId, 1)), path });

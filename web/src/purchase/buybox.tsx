@@ -14,6 +14,8 @@ import { purchaseOf, type Purchase } from './attempt';
 import { buttonOf, type Button } from './button';
 import { usePurchase } from './follow';
 import { Remind } from './remind';
+import { Room } from './room';
+import { join, Place } from './waitlist';
 
 const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
 
@@ -68,6 +70,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
   const purchase = useMemo(() => purchaseOf(sale.id, reload), [sale.id, signedIn]);
   usePurchase(purchase, sale, signedIn, reload);
   const quantity = useSignal(1);
+  const unjoined = useSignal<string | null>(null);
   void second.value;
   const attempt = purchase.attempt.value;
   const button = buttonOf({ sale, stock, signedIn, attempt, now: now() });
@@ -82,6 +85,11 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
       case 'pay':
       case 'order':
         return go(`/orders/${button.order.id}`);
+      case 'waitlist':
+        return void join(item).then((why) => {
+          unjoined.value = why;
+          reload();
+        });
       default:
         return;
     }
@@ -117,7 +125,14 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
       </div>
       <div aria-live="polite" class="grid gap-3 empty:hidden">
         <Outcome purchase={purchase} again={act} />
+        {__HAS_WAITLIST__ && <Place sale={sale} reload={reload} />}
+        {unjoined.value && (
+          <p class="note" role="alert">
+            {unjoined.value}
+          </p>
+        )}
       </div>
+      {__HAS_QUEUE__ && attempt.step === 'room' && <Room purchase={purchase} ticketId={attempt.ticketId} />}
       {button.kind === 'wait' && <Ahead purchase={purchase} sale={sale} until={button.until} />}
       {attempt.step === 'check' && (
         <Dialog title={t('check.title')} close={() => purchase.dismiss()}>

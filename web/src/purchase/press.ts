@@ -10,8 +10,8 @@ export interface Press {
 
 const name = (saleId: string): string => `press:${saleId}`;
 
-/** 128 random bits as text. crypto.randomUUID is missing on plain http. */
-function randomKey(): string {
+/** An idempotency key: 128 random bits as text. crypto.randomUUID is missing on plain http. */
+export function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
@@ -40,4 +40,19 @@ export function keep(saleId: string, value: Press): Press {
 /** Forgets the press: the server has answered. */
 export function settle(saleId: string): void {
   sessionStorage.removeItem(name(saleId));
+}
+
+/** The key of an act on one order, the same until the act is settled. */
+export function actKey(act: string, orderId: string): string {
+  const name = `${act}:${orderId}`;
+  const before = sessionStorage.getItem(name);
+  if (before) return before;
+  const key = randomKey();
+  sessionStorage.setItem(name, key);
+  return key;
+}
+
+/** Forgets the key of an act: the server has answered for certain. */
+export function settleAct(act: string, orderId: string): void {
+  sessionStorage.removeItem(`${act}:${orderId}`);
 }
