@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
@@ -31,26 +33,41 @@ type Move struct {
 	Order     *Order // as it was read; its status and version are the guard
 	To        Status
 	At        time.Time
-	KeepUnits bool // leave the units where they are, where the table allows the choice
+	KeepUnits bool       // leave the units where they are, where the table allows the choice
+	Claim     *uuid.UUID // for EXPIRED to PAID: under which name Redis holds the units now
+	Entry     Entry      // for the order's log
 }
 
-// Apply changes an order's state and moves its units in the caller's
-// transaction: a compare-and-set on status and version, a ledger line, and a
-// guarded update of the item, which is locked last. It returns the order as it
+// Apply changes an order's state, moves its units and writes its log in the
+// caller's transaction: a compare-and-set on status and version, a line of each
+// log, and a guarded update of the item, which is locked last. When units come
+// back, the row says that Redis is still to be told. It returns the order as it
 // stands then. A move that is not in the table is an error of the caller.
+//
+// Locks are taken in one order everywhere: payment, order, item.
 func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	e, ok := edgeOf(m.Order.Status, m.To)
 	if !ok {
 		return nil, fmt.Errorf("order %s: no move from %s to %s", m.Order.ID, m.Order.Status, m.To)
 	}
+	stock := e.stock
+	if e.optional && m.KeepUnits {
+		stock = NoMovement
+	}
 	moved := m.Order.moved(m.To, instant(m.At))
-	if err := compareAndSet(ctx, tx, m.Order, moved); err != nil {
+	if m.Claim != nil {
+		moved.ClaimID = m.Claim
+	}
+	if err := compareAndSet(ctx, tx, m.Order, moved, stock); err != nil {
 		return nil, err
 	}
-	if e.stock == NoMovement || (m.KeepUnits && e.optional) {
+	if err := Log(ctx, tx, moved, m.At, m.Entry); err != nil {
+		return nil, err
+	}
+	if stock == NoMovement {
 		return moved, nil
 	}
-	return moved, moveStock(ctx, tx, e.stock, moved)
+	return moved, moveStock(ctx, tx, stock, moved)
 }
 
 // moved is the order after a move.
@@ -68,15 +85,22 @@ func (o *Order) moved(to Status, at time.Time) *Order {
 	return &next
 }
 
-func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order) error {
+// returns tells whether Redis is to be told of units that come back.
+func (m Movement) returns() bool { return m == Release || m == Restock }
+
+func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Movement) error {
 	update := tx.Order.Update().
 		Where(entorder.ID(was.ID), entorder.StatusEQ(entorder.Status(was.Status)), entorder.Version(was.Version)).
-		SetStatus(entorder.Status(is.Status)).SetVersion(is.Version).SetUpdatedAt(is.UpdatedAt)
+		SetStatus(entorder.Status(is.Status)).SetVersion(is.Version).SetUpdatedAt(is.UpdatedAt).
+		SetNillablePaidAt(is.PaidAt).SetNillableClaimID(is.ClaimID)
 	if is.PaymentDeadline == nil {
 		update.ClearPaymentDeadline()
 	}
-	if is.PaidAt != nil {
-		update.SetPaidAt(*is.PaidAt)
+	if stock.returns() {
+		update.SetReturnDue(true)
+	}
+	if stock == Retake {
+		update.Where(entorder.ReturnDue(false)) // what it held before must be back first
 	}
 	n, err := update.Save(ctx)
 	switch {
@@ -98,21 +122,24 @@ func moveStock(ctx context.Context, tx *ent.Tx, kind Movement, o *Order) error {
 	if err != nil {
 		return fmt.Errorf("ledger %s of order %s: %w", kind, o.ID, err)
 	}
-	guard, change := stockChange(tx, kind, o.Quantity)
-	n, err := change.Where(saleitem.ID(o.Item), guard).AddRevision(1).Save(ctx)
+	return changeStock(ctx, tx, kind, o.Item, o.Quantity)
+}
+
+// changeStock moves n units of an item between its columns, guarded so that none
+// falls below zero.
+func changeStock(ctx context.Context, tx *ent.Tx, kind Movement, item uuid.UUID, n int) error {
+	guard, update := stockChange(tx.SaleItem.Update(), kind, n)
+	changed, err := update.Where(saleitem.ID(item), guard).AddRevision(1).Save(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("move stock %s of order %s: %w", kind, o.ID, err)
-	case n == 0:
+		return fmt.Errorf("%s %d units of item %s: %w", kind, n, item, err)
+	case changed == 0:
 		return ErrNoUnit
 	}
 	return nil
 }
 
-// stockChange returns the columns that a movement changes, and the guard that
-// keeps them from falling below zero.
-func stockChange(tx *ent.Tx, kind Movement, n int) (predicate.SaleItem, *ent.SaleItemUpdate) {
-	update := tx.SaleItem.Update()
+func stockChange(update *ent.SaleItemUpdate, kind Movement, n int) (predicate.SaleItem, *ent.SaleItemUpdate) {
 	switch kind {
 	case Hold:
 		return saleitem.AvailableGTE(n), update.AddAvailable(-n).AddHeld(n)

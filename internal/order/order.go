@@ -66,6 +66,10 @@ type Order struct {
 	UpdatedAt       time.Time  `json:"updatedAt"`
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"` // nil once it cannot lapse
 	PaidAt          *time.Time `json:"paidAt,omitempty"`
+
+	// ClaimID is under which name Redis holds the units when it is not the
+	// order's id: the order lapsed, and took them again. See Claim.
+	ClaimID *uuid.UUID `json:"claim,omitempty"`
 }
 
 // Kind tells how an order came about.
@@ -79,6 +83,22 @@ const (
 
 // TotalMinor is what the order costs in all, in minor units.
 func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity) }
+
+// Claim is what Redis holds for an order.
+func (o *Order) Claim() Claim {
+	c := Claim{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity}
+	if o.ClaimID != nil {
+		c.Name = *o.ClaimID
+	}
+	return c
+}
+
+// Claim names units in Redis and their holder.
+type Claim struct {
+	Name                    uuid.UUID // the task that the holder's record names
+	Order, Sale, Item, User uuid.UUID
+	Quantity                int
+}
 
 // Task is how the attempt behind the order ended.
 func (o *Order) Task() Task {
@@ -97,7 +117,7 @@ func FromRow(row *ent.Order) *Order {
 		UnitPriceMinor: row.UnitPriceMinor, Currency: row.Currency,
 		Version: row.Version, Epoch: row.Epoch,
 		ReservedAt: row.ReservedAt.UTC(), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
-		PaymentDeadline: utc(row.PaymentDeadline), PaidAt: utc(row.PaidAt),
+		PaymentDeadline: utc(row.PaymentDeadline), PaidAt: utc(row.PaidAt), ClaimID: row.ClaimID,
 	}
 }
 

@@ -279,7 +279,7 @@ func (e *env) move(o *order.Order, to order.Status) *order.Order {
 	var moved *order.Order
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		var err error
-		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: to, At: e.clock.Now()})
+		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: to, At: e.clock.Now(), Entry: entryOf(to)})
 		return err
 	}))
 	return moved

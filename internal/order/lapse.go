@@ -1,0 +1,118 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"entgo.io/ent/dialect"
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/stockmovement"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// Overdue returns unpaid orders whose deadline was before an instant, the most
+// overdue first.
+func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]*Order, error) {
+	rows, err := s.db.Ent.Order.Query().
+		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before)).
+		Order(ent.Asc(entorder.FieldPaymentDeadline)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find overdue orders: %w", err)
+	}
+	orders := make([]*Order, 0, len(rows))
+	for _, row := range rows {
+		orders = append(orders, FromRow(row))
+	}
+	return orders, nil
+}
+
+// Lapse moves many unpaid orders to EXPIRED in one transaction, with one update
+// per item, as Apply does one by one. Orders that somebody else moved, or is
+// moving, since they were read are left out. It returns the lapsed ones.
+func Lapse(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
+	at = instant(at)
+	var lapsed []*Order
+	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		var err error
+		lapsed, err = lapseLocked(ctx, tx, db.Dialect, overdue, at)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lapse %d orders: %w", len(overdue), err)
+	}
+	return lapsed, nil
+}
+
+func lapseLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order, at time.Time) ([]*Order, error) {
+	still, err := lockOverdue(ctx, tx, name, overdue)
+	if err != nil || len(still) == 0 {
+		return nil, err
+	}
+	ids := make([]uuid.UUID, 0, len(still))
+	units := map[uuid.UUID]int{}
+	lapsed := make([]*Order, 0, len(still))
+	ledger := make([]*ent.StockMovementCreate, 0, len(still))
+	log := make([]*ent.OrderEventCreate, 0, len(still))
+	for _, o := range still {
+		o = o.moved(Expired, at)
+		lapsed, ids = append(lapsed, o), append(ids, o.ID)
+		units[o.Item] += o.Quantity
+		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
+			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(at))
+		log = append(log, logRow(tx, o, at, Entry{By: Actor{Kind: Clock}, Code: CodeLapsed}))
+	}
+	n, err := tx.Order.Update().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT)).
+		SetStatus(entorder.StatusEXPIRED).AddVersion(1).SetUpdatedAt(at).ClearPaymentDeadline().SetReturnDue(true).Save(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if n != len(ids) {
+		return nil, ErrMoved // cannot be: the rows are locked
+	}
+	if err := tx.StockMovement.CreateBulk(ledger...).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if err := tx.OrderEvent.CreateBulk(log...).Exec(ctx); err != nil {
+		return nil, err
+	}
+	for _, item := range sortedIDs(maps.Keys(units)) {
+		if err := changeStock(ctx, tx, Release, item, units[item]); err != nil {
+			return nil, err
+		}
+	}
+	return lapsed, nil
+}
+
+// lockOverdue returns those of the orders that are as they were read, and keeps
+// them so. Rows that somebody else has locked are passed by: whoever holds them
+// is moving them. SQLite has one writer, who has everything.
+func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order) ([]*Order, error) {
+	read := make(map[uuid.UUID]*Order, len(overdue))
+	ids := make([]uuid.UUID, 0, len(overdue))
+	for _, o := range overdue {
+		read[o.ID] = o
+		ids = append(ids, o.ID)
+	}
+	query := tx.Order.Query().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT))
+	if name == dialect.Postgres {
+		query.ForUpdate(sql.WithLockAction(sql.SkipLocked))
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	still := make([]*Order, 0, len(rows))
+	for _, row := range rows {
+		if o := read[row.ID]; o.Version == row.Version {
+			still = append(still, o)
+		}
+	}
+	return still, nil
+}

@@ -1,0 +1,89 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/periodic"
+	"seckill/internal/postgres"
+)
+
+const (
+	// returnBatch bounds one step.
+	returnBatch = 500
+	// returnEvery is the pause between steps: units of an order that ended are on
+	// sale again about this long after.
+	returnEvery = 250 * time.Millisecond
+)
+
+// ReturnClaims gives back in Redis what ended orders hold there: units, and the
+// mark that the user has bought. It acts only where the holder is that claim, so
+// that doing it again changes nothing.
+type ReturnClaims func(ctx context.Context, claims []Claim) error
+
+// Returner finishes orders whose units came back: their rows say that Redis is
+// still to be told. Any number of processes may run it at once.
+type Returner struct {
+	db   *postgres.DB
+	give ReturnClaims
+	log  *slog.Logger
+}
+
+// NewReturner returns a returner.
+func NewReturner(db *postgres.DB, give ReturnClaims, log *slog.Logger) *Returner {
+	return &Returner{db: db, give: give, log: log}
+}
+
+// Loop returns the returner as a loop.
+func (r *Returner) Loop() periodic.Loop {
+	return periodic.Loop{Name: "return units", Every: returnEvery, Timeout: 5 * time.Second, Step: r.Step, Log: r.log}
+}
+
+// Step gives back a batch of claims and then marks the rows. A crash between the
+// two repeats the return, which does nothing the second time: an order that took
+// units again did so under another name, and its row is marked for that name only.
+func (r *Returner) Step(ctx context.Context) (map[string]int, error) {
+	rows, err := r.db.Ent.Order.Query().Where(entorder.ReturnDue(true)).
+		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find units to return: %w", err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	claims := make([]Claim, 0, len(rows))
+	var first, second []uuid.UUID // orders that hold units for the first time, or again
+	units := 0
+	for _, row := range rows {
+		c := FromRow(row).Claim()
+		claims = append(claims, c)
+		units += c.Quantity
+		if c.Name == c.Order {
+			first = append(first, c.Order)
+		} else {
+			second = append(second, c.Order)
+		}
+	}
+	if err := r.give(ctx, claims); err != nil {
+		return nil, fmt.Errorf("return units of %d orders: %w", len(claims), err)
+	}
+	marked := 0
+	err = r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		var err error
+		marked, err = tx.Order.Update().Where(entorder.ReturnDue(true), entorder.Or(
+			entorder.And(entorder.IDIn(first...), entorder.ClaimIDIsNil()),
+			entorder.And(entorder.IDIn(second...), entorder.ClaimIDNotNil()),
+		)).SetReturnDue(false).Save(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mark units of %d orders as returned: %w", len(claims), err)
+	}
+	return map[string]int{"orders": marked, "units": units}, nil
+}
