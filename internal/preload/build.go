@@ -17,57 +17,74 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 )
 
-// Load builds the gates of a sale under a new epoch. While it runs the sale is
-// closed. Two processes that load at once do no harm: the higher epoch wins.
+// Load builds the gates of a sale under a new epoch, in the name of the clock.
+// While it runs the sale is closed. Two processes that load at once do no harm:
+// the higher epoch wins.
 func (p *Preloader) Load(ctx context.Context, saleID uuid.UUID) error {
+	_, err := p.LoadBy(ctx, saleID, sale.TheClock, "")
+	return err
+}
+
+// LoadBy is Load in the name of somebody. It returns false when another process
+// was faster; the error wraps sale.ErrForbidden when the sale's status, or the
+// role, does not allow it.
+func (p *Preloader) LoadBy(ctx context.Context, saleID uuid.UUID, by sale.Actor, note string) (bool, error) {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
-		return fmt.Errorf("read sale %s: %w", saleID, err)
+		return false, fmt.Errorf("read sale %s: %w", saleID, err)
 	}
-	epoch, status := row.Epoch+1, row.Status
-	if status == entsale.StatusSCHEDULED {
-		status = entsale.StatusPREHEATED
+	return p.load(ctx, row, by, note)
+}
+
+func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note string) (bool, error) {
+	c := sale.Change{Act: sale.ActRebuild, To: sale.Status(row.Status), By: by, Note: note, At: p.clock.Now()}
+	if row.Status == entsale.StatusSCHEDULED {
+		c.Act, c.To = sale.ActPreheat, sale.Preheated
 	}
-	taken, err := p.change(ctx, row, func(u *ent.SaleUpdate) { u.SetEpoch(epoch).SetStatus(status) })
+	epoch := row.Epoch + 1
+	taken, err := p.change(ctx, row, c, func(u *ent.SaleUpdate) { u.SetEpoch(epoch) })
+	if err != nil || !taken {
+		return false, err
+	}
+	row.Epoch, row.Status, row.Revision = epoch, entsale.Status(c.To), row.Revision+1
+	items, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(row.ID)).IDs(ctx)
 	if err != nil {
-		return fmt.Errorf("take epoch of %s: %w", saleID, err)
-	}
-	if !taken {
-		return nil // another process is at it
-	}
-	row.Epoch, row.Status = epoch, status
-	items, err := p.db.Ent.SaleItem.Query().Where(saleitem.SaleID(saleID)).IDs(ctx)
-	if err != nil {
-		return fmt.Errorf("list items of %s: %w", saleID, err)
+		return false, fmt.Errorf("list items of %s: %w", row.ID, err)
 	}
 	for _, item := range items {
-		if begun, err := p.gates.Begin(ctx, saleID, item, row.Epoch); err != nil || !begun {
-			return err
+		if begun, err := p.gates.Begin(ctx, row.ID, item, row.Epoch); err != nil || !begun {
+			return false, err
 		}
 	}
 	// The stream is read before the tables: a message that is written in between
 	// is then seen in both, and counted once.
-	waiting, err := p.pending(ctx, id.ShardOf(saleID))
+	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
 	if err != nil {
-		return fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
+		return false, fmt.Errorf("read unwritten orders of %s: %w", row.ID, err)
 	}
 	for _, item := range items {
-		if err := p.build(ctx, row, item, waiting); err != nil {
-			return err
+		if err := p.build(ctx, row.ID, item, row.Epoch, waiting); err != nil {
+			return false, err
 		}
 	}
 	p.forget()
-	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", saleID.String()),
+	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", row.ID.String()),
 		slog.Int64("epoch", row.Epoch), slog.Int("items", len(items)))
-	return nil
+	return true, nil
 }
 
-// build reads an item at one moment and opens its gate.
-func (p *Preloader) build(ctx context.Context, row *ent.Sale, itemID uuid.UUID, waiting []order.Requested) error {
+// build reads an item, and its sale, at one moment and opens its gate.
+func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) error {
 	var gate reservation.Gate
 	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Sale.Get(ctx, saleID) // it may have been held or ended since the epoch was taken
+		if err != nil {
+			return err
+		}
+		row.Epoch = epoch
 		unwritten, err := unwritten(ctx, tx, itemID, waiting)
 		if err != nil {
 			return err
@@ -103,8 +120,12 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 	if err != nil {
 		return reservation.Gate{}, fmt.Errorf("stock movements: %w", err)
 	}
+	acts, err := recentActs(ctx, tx, itemID)
+	if err != nil {
+		return reservation.Gate{}, err
+	}
 	gate := reservation.Gate{
-		Sale: row.ID, Item: itemID, State: gateState(row), Epoch: row.Epoch,
+		Sale: row.ID, Item: itemID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
 		Opens: row.StartsAt, Closes: row.EndsAt, Limit: row.PurchaseLimit,
 		Total: item.Total, Stock: item.Available,
 		Revision: revisionsPerEpoch*row.Epoch + int64(moves+len(unwritten)),
@@ -122,15 +143,23 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 	return gate, nil
 }
 
-func gateState(row *ent.Sale) string {
-	switch row.Status {
-	case entsale.StatusPAUSED:
-		return reservation.GatePaused
-	case entsale.StatusENDED, entsale.StatusCANCELLED:
-		return reservation.GateEnded
-	default:
-		return reservation.GateOpen
+// maxActs bounds the adjustments that a gate remembers: those that are not done
+// with are among the newest.
+const maxActs = 500
+
+// recentActs returns the newest adjustments of an item that its stock has in it.
+func recentActs(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := tx.StockMovement.Query().
+		Where(stockmovement.ItemID(itemID), stockmovement.KindEQ(stockmovement.KindADJUST)).
+		Order(ent.Desc(stockmovement.FieldID)).Limit(maxActs).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("adjustments: %w", err)
 	}
+	acts := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		acts[i] = row.OrderID
+	}
+	return acts, nil
 }
 
 // unwritten returns the messages of an item whose task has not ended in Postgres.

@@ -18,7 +18,8 @@ func (k Keys) shard(shard int, rest string) string {
 }
 
 // Item is the hash of an item's gate: sale, gate, epoch, opens and closes (Unix
-// milliseconds), limit, total, stock, reserved, rev. No TTL.
+// milliseconds), limit, total, stock, reserved, rev, srev (revision of the sale
+// that turned the gate), acts (adjustments that stock has in it). No TTL.
 func (k Keys) Item(shard int, item uuid.UUID) string {
 	return k.shard(shard, "item:"+item.String())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,7 +13,7 @@ import (
 	"seckill/internal/id"
 )
 
-// holderChunk bounds one HSET while holders are written.
+// holderChunk bounds one script call while holders are written.
 const holderChunk = 1000
 
 // Gate states as they stand in the item hash.
@@ -43,6 +44,11 @@ type Gate struct {
 	Stock      int   // units to take; Total minus sold minus what the holders have
 	Revision   int64 // higher than any seen before
 	Holders    []Holder
+	// SaleRevision is the revision of the sale that State comes from.
+	SaleRevision int64
+	// Acts are the adjustments of stock that Total and Stock have in them, so
+	// that none of them is counted again. Those that are done with may be left out.
+	Acts []uuid.UUID
 }
 
 // Loader builds gates in Redis.
@@ -55,6 +61,9 @@ type Loader struct {
 func NewLoader(client redis.UniversalClient, keys Keys) *Loader {
 	return &Loader{client: client, keys: keys}
 }
+
+// Keeper returns a keeper of the gates that the loader builds.
+func (l *Loader) Keeper() *Keeper { return NewKeeper(l.client, l.keys) }
 
 // Begin closes the gate of an item for a new epoch and clears its holders. It
 // returns false when the gate has that epoch, or a higher one, already: then
@@ -82,6 +91,7 @@ func (l *Loader) Open(ctx context.Context, g Gate) (bool, error) {
 		"sale", g.Sale.String(), "gate", g.State,
 		"opens", g.Opens.UnixMilli(), "closes", g.Closes.UnixMilli(),
 		"limit", g.Limit, "total", g.Total, "stock", g.Stock, "reserved", reserved, "rev", g.Revision,
+		"srev", g.SaleRevision, "acts", g.acts(),
 	).Int()
 	if err != nil {
 		return false, fmt.Errorf("open gate of %s: %w", g.Item, err)
@@ -89,24 +99,36 @@ func (l *Loader) Open(ctx context.Context, g Gate) (bool, error) {
 	return opened == 1, nil
 }
 
+// acts is how lua/adjust.lua keeps them.
+func (g Gate) acts() string {
+	texts := make([]string, len(g.Acts))
+	for i, act := range g.Acts {
+		texts[i] = act.String()
+	}
+	return strings.Join(texts, " ")
+}
+
+// writeHolders writes the holders of a gate that is being built. The script
+// checks the epoch each time; a build that was overtaken is told so by open.
 func (l *Loader) writeHolders(ctx context.Context, shard int, g Gate) (reserved int, err error) {
-	key := l.keys.Holders(shard, g.Item)
-	pairs := make([]any, 0, 2*holderChunk)
+	keys := []string{l.keys.Item(shard, g.Item), l.keys.Holders(shard, g.Item)}
+	args := make([]any, 1, 1+2*holderChunk)
+	args[0] = strconv.FormatInt(g.Epoch, 10)
 	flush := func() error {
-		if len(pairs) == 0 {
+		if len(args) == 1 {
 			return nil
 		}
-		if err := l.client.HSet(ctx, key, pairs...).Err(); err != nil {
+		if err := holdersScript.Run(ctx, l.client, keys, args...).Err(); err != nil {
 			return fmt.Errorf("write holders of %s: %w", g.Item, err)
 		}
-		pairs = pairs[:0]
+		args = args[:1]
 		return nil
 	}
 	for _, h := range g.Holders {
 		reserved += h.Quantity
-		pairs = append(pairs, h.User.String(),
+		args = append(args, h.User.String(),
 			fmt.Sprintf("%s|%d|%d|%s", h.Task, h.Quantity, h.At.UnixMilli(), h.IdempotencyKey))
-		if len(pairs) == cap(pairs) {
+		if len(args) == cap(args) {
 			if err := flush(); err != nil {
 				return 0, err
 			}

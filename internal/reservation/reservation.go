@@ -109,12 +109,16 @@ var beginLua string
 //go:embed lua/open.lua
 var openLua string
 
+//go:embed lua/holders.lua
+var holdersLua string
+
 // The scripts of the gate. redis.Script is immutable.
 var (
 	reserveScript = redis.NewScript(reserveLua)
 	releaseScript = redis.NewScript(releaseLua)
 	beginScript   = redis.NewScript(beginLua)
 	openScript    = redis.NewScript(openLua)
+	holdersScript = redis.NewScript(holdersLua)
 )
 
 // recordTTL is how long the records of tasks and idempotency keys are kept.
@@ -123,7 +127,9 @@ const recordTTL = 24 * time.Hour
 // LoadScripts makes the scripts known to Redis, so that the first buyer does
 // not pay for it. A cluster gets them on every master.
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
-	for _, s := range []*redis.Script{reserveScript, releaseScript, beginScript, openScript} {
+	for _, s := range []*redis.Script{
+		reserveScript, releaseScript, beginScript, openScript, holdersScript, adjustScript, gateScript, unloadScript,
+	} {
 		if err := s.Load(ctx, client).Err(); err != nil {
 			return fmt.Errorf("load scripts: %w", err)
 		}

@@ -18,6 +18,9 @@ type State struct {
 	Gate  string    // "" when there is no gate
 	Epoch int64     // 0 when there is no gate
 	Since time.Time // when the present build began
+	// SaleRevision is the revision of the sale that turned the gate last.
+	SaleRevision int64
+	Stock        int // units left; 0 while it is being built
 }
 
 // States reads how gates stand.
@@ -33,7 +36,7 @@ func NewStates(client redis.UniversalClient, keys Keys) *States {
 
 // Of returns how the gate of an item stands.
 func (s *States) Of(ctx context.Context, sale, item uuid.UUID) (State, error) {
-	f, err := s.client.HMGet(ctx, s.keys.Item(id.ShardOf(sale), item), "gate", "epoch", "since").Result()
+	f, err := s.client.HMGet(ctx, s.keys.Item(id.ShardOf(sale), item), "gate", "epoch", "since", "srev", "stock").Result()
 	if err != nil {
 		return State{}, fmt.Errorf("read gate of %s: %w", item, err)
 	}
@@ -42,13 +45,17 @@ func (s *States) Of(ctx context.Context, sale, item uuid.UUID) (State, error) {
 	if gate, ok := f[0].(string); ok {
 		st.Gate = gate
 	}
-	if text, ok := f[1].(string); ok {
-		st.Epoch, err = strconv.ParseInt(text, 10, 64)
+	number := func(field any) int64 {
+		text, ok := field.(string)
+		if !ok {
+			return 0
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
 		errs = errors.Join(errs, err)
+		return n
 	}
-	if text, ok := f[2].(string); ok {
-		ms, err := strconv.ParseInt(text, 10, 64)
-		errs = errors.Join(errs, err)
+	st.Epoch, st.SaleRevision, st.Stock = number(f[1]), number(f[3]), int(number(f[4]))
+	if ms := number(f[2]); ms > 0 {
 		st.Since = time.UnixMilli(ms).UTC()
 	}
 	if errs != nil {

@@ -1,0 +1,96 @@
+package preload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/internal/reservation"
+)
+
+// keep looks at the gate of every item of a sale, turns those that do not stand
+// as the sale's status says, and notes when one is empty for the first time. It
+// returns false when a gate is not in Redis under the sale's epoch: it was lost,
+// or the Redis is an older one. A gate that another process is building counts as
+// standing for as long as that may take.
+func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
+	for _, item := range items {
+		state, err := p.states.Of(ctx, row.ID, item.ID)
+		if err != nil {
+			return false, err
+		}
+		building := state.Gate == reservation.GateLoading
+		switch {
+		case state.Epoch < row.Epoch, building && now.Sub(state.Since) > buildTimeout:
+			return false, nil
+		case building:
+			continue
+		}
+		if want := gateState(row); state.Gate != want {
+			if err := p.turn(ctx, row, item.ID, want); err != nil {
+				return false, err
+			}
+		}
+		if state.Stock == 0 && item.SoldOutAt == nil && !now.Before(row.StartsAt) {
+			if err := p.noteSoldOut(ctx, item.ID, now); err != nil {
+				return false, err
+			}
+		}
+	}
+	return true, nil
+}
+
+func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID, state string) error {
+	_, err := p.keeper.Turn(ctx, reservation.Turn{
+		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision, State: state,
+	})
+	return err
+}
+
+// Turn makes the gates of a sale stand as its status says, at once. Operators
+// call it after their act; when they cannot, Step does.
+func (p *Preloader) Turn(ctx context.Context, saleID uuid.UUID) error {
+	row, err := p.db.Ent.Sale.Get(ctx, saleID)
+	if err != nil {
+		return fmt.Errorf("read sale %s: %w", saleID, err)
+	}
+	if row.Epoch == 0 || row.SettledAt != nil {
+		return nil // it has no gate
+	}
+	items, err := p.items(ctx, row)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, item := range items {
+		errs = append(errs, p.turn(ctx, row, item.ID, gateState(row)))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Preloader) noteSoldOut(ctx context.Context, item uuid.UUID, now time.Time) error {
+	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.SoldOutAtIsNil()).SetSoldOutAt(now).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("note that %s is sold out: %w", item, err)
+	}
+	return nil
+}
+
+func gateState(row *ent.Sale) string {
+	switch row.Status {
+	case entsale.StatusPAUSED:
+		return reservation.GatePaused
+	case entsale.StatusENDED, entsale.StatusCANCELLED:
+		return reservation.GateEnded
+	default:
+		return reservation.GateOpen
+	}
+}

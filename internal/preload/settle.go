@@ -1,0 +1,103 @@
+package preload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/intervention"
+	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
+	"seckill/ent/salelog"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+// settleAfter is how long a sale that is over stays in Redis at least, for those
+// who still look at it.
+const settleAfter = 10 * time.Minute
+
+// settle takes a sale that is over out of Redis once nothing of it is on its way:
+// no unpaid order, no refund, no message without its order, no unit that has to
+// go back. Its figures are kept before, and its end is written after, so that a
+// crash in between does the rest again.
+func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
+	items, err := p.items(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	for _, item := range items { // nobody may enter, also when the process that ended it died
+		state, err := p.states.Of(ctx, row.ID, item.ID)
+		if err != nil {
+			return "", err
+		}
+		if state.Gate != "" && state.Gate != reservation.GateEnded {
+			if err := p.turn(ctx, row, item.ID, reservation.GateEnded); err != nil {
+				return "", err
+			}
+		}
+	}
+	if settled, err := p.settled(ctx, row, items, now); err != nil || !settled {
+		return "", err
+	}
+	if err := p.finish(ctx, row.ID); err != nil {
+		return "", fmt.Errorf("keep figures: %w", err)
+	}
+	for _, item := range items {
+		if _, err := p.keeper.Unload(ctx, row.ID, item.ID, row.Epoch); err != nil {
+			return "", err
+		}
+	}
+	return named("settled")(p.change(ctx, row, sale.Change{Act: sale.ActSettle, To: sale.Status(row.Status), At: now},
+		func(u *ent.SaleUpdate) { u.SetSettledAt(now) }))
+}
+
+func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
+	over, err := p.overSince(ctx, row)
+	if err != nil || now.Sub(over) < settleAfter {
+		return false, err
+	}
+	for _, unfinished := range []func(context.Context) (bool, error){
+		p.db.Ent.Order.Query().Where(entorder.SaleID(row.ID),
+			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING)).Exist,
+		p.db.Ent.OrderFailure.Query().Where(orderfailure.SaleID(row.ID), orderfailure.Released(false)).Exist,
+		p.db.Ent.Intervention.Query().Where(intervention.SaleID(row.ID), intervention.StateIn(
+			intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING)).Exist,
+	} {
+		if there, err := unfinished(ctx); err != nil || there {
+			return false, err
+		}
+	}
+	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
+	if err != nil {
+		return false, fmt.Errorf("read unwritten orders: %w", err)
+	}
+	for _, item := range items {
+		left := 0
+		err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			messages, err := unwritten(ctx, tx, item.ID, waiting)
+			left = len(messages)
+			return err
+		})
+		if err != nil || left > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// overSince returns when the sale was ended or called off.
+func (p *Preloader) overSince(ctx context.Context, row *ent.Sale) (time.Time, error) {
+	line, err := p.db.Ent.SaleLog.Query().Where(
+		salelog.SaleID(row.ID), salelog.ActIn(string(sale.ActEnd), string(sale.ActCancel)),
+	).Order(ent.Desc(salelog.FieldRevision)).First(ctx)
+	if ent.IsNotFound(err) {
+		return row.EndsAt, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the end of the sale: %w", err)
+	}
+	return line.CreatedAt, nil
+}

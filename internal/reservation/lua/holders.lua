@@ -1,0 +1,13 @@
+-- holders: writes holders while a gate is built.
+--
+-- KEYS  [1] item   [2] holders
+-- ARGV  [1] epoch   then user, record, user, record, …
+-- Reply 1 written | 0 another build with a higher epoch has begun meanwhile
+--
+-- Keeps true: a build that was overtaken leaves nothing in the next one.
+
+if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
+  return 0
+end
+redis.call('HSET', KEYS[2], unpack(ARGV, 2))
+return 1

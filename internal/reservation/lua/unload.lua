@@ -1,0 +1,12 @@
+-- unload: removes the gate of an item whose sale is settled.
+--
+-- KEYS  [1] item   [2] holders   [3] permits
+-- ARGV  [1] epoch
+-- Reply 1 removed | 0 not there, or of a higher epoch
+
+local epoch = redis.call('HGET', KEYS[1], 'epoch')
+if not epoch or tonumber(epoch) > tonumber(ARGV[1]) then
+  return 0
+end
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
+return 1
