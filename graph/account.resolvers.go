@@ -7,29 +7,56 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/account"
+	"seckill/internal/auth"
 )
 
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {
-	panic(fmt.Errorf("not implemented: Login - login"))
+	signed, refusal, err := r.Accounts.Login(ctx, account.LoginInput{
+		Account: input.Account, Password: input.Password, Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.LoginPayload{User: toUser(person(signed)), Tokens: toTokens(signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) (*model.LogoutPayload, error) {
-	panic(fmt.Errorf("not implemented: Logout - logout"))
+	ended, refusal, err := r.Accounts.Logout(ctx, auth.PrincipalFrom(ctx), input.Everywhere)
+	if err != nil {
+		return nil, err
+	}
+	return &model.LogoutPayload{EndedSessions: ended, UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) RefreshSession(ctx context.Context, input model.RefreshSessionInput) (*model.RefreshSessionPayload, error) {
-	panic(fmt.Errorf("not implemented: RefreshSession - refreshSession"))
+	signed, refusal, err := r.Accounts.Refresh(ctx, deref(input.RefreshToken))
+	if err != nil {
+		return nil, err
+	}
+	return &model.RefreshSessionPayload{Tokens: toTokens(signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error) {
-	panic(fmt.Errorf("not implemented: Register - register"))
+	signed, refusal, err := r.Accounts.Register(ctx, account.RegisterInput{
+		NewUser: account.NewUser{Account: input.Account, Password: input.Password, DisplayName: input.DisplayName},
+		Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.RegisterPayload{User: toUser(person(signed)), Tokens: toTokens(signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *queryResolver) Viewer(ctx context.Context) (*model.User, error) {
-	panic(fmt.Errorf("not implemented: Viewer - viewer"))
+	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return nil, nil
+	}
+	return r.user(ctx, p.UserID)
 }
 
 func (r *Resolver) Mutation() generated.MutationResolver { return &mutationResolver{r} }

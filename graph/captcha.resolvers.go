@@ -7,10 +7,35 @@ package graph
 
 import (
 	"context"
-	"fmt"
+
 	"seckill/graph/model"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
 )
 
 func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
-	panic(fmt.Errorf("not implemented: CreateCaptcha - createCaptcha"))
+	in := captcha.CreateInput{Purpose: captcha.Purpose(input.Purpose), Kind: captcha.Kind(deref(input.Kind))}
+	if p := auth.PrincipalFrom(ctx); p != nil {
+		in.User = p.UserID
+	}
+	if input.SaleID != nil {
+		saleID, err := r.visibleSale(ctx, *input.SaleID)
+		if fault.CodeOf(err) == fault.NotFound {
+			return &model.CreateCaptchaPayload{UserErrors: r.userErrors(ctx, unknown("saleId"))}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		in.Sale = saleID
+	}
+	challenge, refusal, err := r.Captchas.Create(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &model.CreateCaptchaPayload{UserErrors: r.userErrors(ctx, refusal)}
+	if refusal == nil {
+		out.Challenge = toChallenge(ctx, &challenge)
+	}
+	return out, nil
 }

@@ -36,8 +36,8 @@ func NewConstraints(schema *ast.Schema, r *Resolver) *Constraints {
 	return &Constraints{schema: schema, resolver: r}
 }
 
-// AroundField is a gqlgen field middleware.
-func (c *Constraints) AroundField(ctx context.Context, next graphql.Resolver) (any, error) {
+// InterceptField is a gqlgen field middleware.
+func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	fc := graphql.GetFieldContext(ctx)
 	if !fc.IsResolver || len(fc.Field.Arguments) == 0 {
 		return next(ctx)
@@ -196,4 +196,28 @@ func wellFormed(format, v string) bool {
 		return slug.MatchString(v)
 	}
 	return false
+}
+
+// ExtensionName names the extension.
+func (*Constraints) ExtensionName() string { return "Constraints" }
+
+// Validate compiles every pattern of the schema, so that a bad one stops the
+// start and not a request.
+func (c *Constraints) Validate(graphql.ExecutableSchema) error {
+	for _, def := range c.schema.Types {
+		for _, f := range def.Fields {
+			lists := []ast.DirectiveList{f.Directives}
+			for _, arg := range f.Arguments {
+				lists = append(lists, arg.Directives)
+			}
+			for _, list := range lists {
+				if r := rulesOf(list); r != nil && r.pattern != "" {
+					if _, err := regexp.Compile(r.pattern); err != nil {
+						return fmt.Errorf("@constraint on %s.%s: %w", def.Name, f.Name, err)
+					}
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -106,3 +106,11 @@ func toPageInfo(cursors []string, next, prev bool) *model.PageInfo {
 	}
 	return info
 }
+
+// kindOf names an event of a state stream.
+func kindOf(snapshot bool) model.StreamEventKind {
+	if snapshot {
+		return model.StreamEventKindSnapshot
+	}
+	return model.StreamEventKindUpdate
+}

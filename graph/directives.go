@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"reflect"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -15,14 +14,14 @@ import (
 	"seckill/internal/ratelimit"
 )
 
-// Directives returns the run-time directives of the schema. addr tells the
-// address of the caller; local counts placeOrder, which must cost no round trip.
-func (r *Resolver) Directives(addr func(context.Context) netip.Addr, local *ratelimit.Local[ratelimit.Subject]) generated.DirectiveRoot {
+// Directives returns the run-time directives of the schema. local counts
+// placeOrder, which must cost no round trip.
+func (r *Resolver) Directives(local *ratelimit.Local[ratelimit.Subject]) generated.DirectiveRoot {
 	return generated.DirectiveRoot{
 		Auth: authorise,
 		RateLimit: func(ctx context.Context, _ any, next graphql.Resolver, burst int, perSecond float64) (any, error) {
 			field := graphql.GetFieldContext(ctx).Field.Name
-			subject := ratelimit.Addr(addr(ctx))
+			subject := ratelimit.Addr(r.Addr(ctx))
 			if p := auth.PrincipalFrom(ctx); p != nil {
 				subject = ratelimit.User(p.UserID)
 			}

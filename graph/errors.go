@@ -13,6 +13,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/admission/captcha"
+	paths "seckill/internal/admission/path"
 	"seckill/internal/fault"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -43,8 +44,12 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 		return model.SoldOutError{Code: code, Message: msg, Path: path, Source: r.item(ctx, v.Item)}
 	case reservation.LimitReached:
 		return model.PurchaseLimitError{Code: code, Message: msg, Path: path, Limit: v.Limit, Source: v.Task}
-	case captcha.Refused:
+	case captcha.Invalid:
 		return model.CaptchaError{Code: code, Message: msg, Path: path, Challenge: toChallenge(ctx, v.Challenge)}
+	case captcha.Required:
+		return model.CaptchaError{Code: code, Message: msg, Path: path, Challenge: toChallenge(ctx, v.Challenge)}
+	case paths.NoPermit:
+		return model.RateLimitedError{Code: code, Message: msg, Path: path, RetryAfterMs: int(v.RetryAfter.Milliseconds())}
 	}
 	return basicError(ctx, refusal.Reason(), path)
 }

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/auth"
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/storefront"
 )
 
 func (r *orderResolver) Sale(ctx context.Context, obj *model.Order) (*model.Sale, error) {
@@ -58,8 +59,12 @@ func (r *subscriptionResolver) OrderStatus(ctx context.Context, orderID string) 
 	if err != nil {
 		return nil, err
 	}
-	return relay(ctx, r.Store.WatchOrder(ctx, o.ID), func(o *order.Order, kind model.StreamEventKind) *model.OrderEvent {
-		return &model.OrderEvent{Kind: kind, Order: r.toOrder(o), ServerTime: r.Store.Now()}
+	states, err := r.Store.WatchOrder(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	return storefront.Events(ctx, states, func(o *order.Order, snapshot bool) *model.OrderEvent {
+		return &model.OrderEvent{Kind: kindOf(snapshot), Order: r.toOrder(o), ServerTime: r.Store.Now()}
 	}), nil
 }
 

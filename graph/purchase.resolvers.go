@@ -7,7 +7,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
 
 	"seckill/graph/generated"
 	"seckill/graph/model"
@@ -16,10 +15,21 @@ import (
 	"seckill/internal/fault"
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/storefront"
 )
 
 func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
-	panic(fmt.Errorf("not implemented: IssueSeckillPath - issueSeckillPath"))
+	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
+	if err != nil {
+		return &model.IssueSeckillPathPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+	}
+	issued, refusal, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
+		User: auth.PrincipalFrom(ctx).UserID, Item: item, Captcha: toAnswer(input.Captcha),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.IssueSeckillPathPayload{Path: toPath(issued), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
@@ -67,8 +77,12 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 	if t == nil {
 		return nil, fault.New(fault.NotFound, "There is no such attempt.")
 	}
-	return relay(ctx, r.Store.WatchTask(ctx, t.ID), func(t *order.Task, kind model.StreamEventKind) *model.OrderTaskEvent {
-		return &model.OrderTaskEvent{Kind: kind, OrderTask: toTask(ctx, t), ServerTime: r.Store.Now()}
+	states, err := r.Store.WatchTask(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	return storefront.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {
+		return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toTask(ctx, t), ServerTime: r.Store.Now()}
 	}), nil
 }
 

@@ -5,11 +5,12 @@
 package graph
 
 import (
+	"context"
+	"net/netip"
+
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
-	"seckill/internal/admission/path"
 	"seckill/internal/checkout"
-	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/ratelimit"
 	"seckill/internal/storefront"
@@ -19,12 +20,11 @@ import (
 type Resolver struct {
 	Accounts *account.Service
 	Captchas *captcha.Service
-	Paths    *path.Service
 	Store    *storefront.Storefront
 	Checkout *checkout.Checkout
 	Orders   *order.Store
-	Hub      *notifier.Hub
 	Limits   *ratelimit.Limiter
+	Addr     func(context.Context) netip.Addr // of the caller
 	Server   ServerInfo
 }
 

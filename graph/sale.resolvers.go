@@ -81,8 +81,12 @@ func (r *subscriptionResolver) SaleStatus(ctx context.Context, saleID string) (<
 	if err != nil {
 		return nil, err
 	}
-	return relay(ctx, r.Store.WatchStatus(ctx, saleUUID), func(v *sale.Sale, kind model.StreamEventKind) *model.SaleEvent {
-		return &model.SaleEvent{Kind: kind, Sale: r.toSale(v), ServerTime: r.Store.Now()}
+	states, err := r.Store.WatchStatus(ctx, saleUUID)
+	if err != nil {
+		return nil, err
+	}
+	return storefront.Events(ctx, states, func(v *sale.Sale, snapshot bool) *model.SaleEvent {
+		return &model.SaleEvent{Kind: kindOf(snapshot), Sale: r.toSale(v), ServerTime: r.Store.Now()}
 	}), nil
 }
 
@@ -91,8 +95,12 @@ func (r *subscriptionResolver) SaleStock(ctx context.Context, saleID string) (<-
 	if err != nil {
 		return nil, err
 	}
-	return relay(ctx, r.Store.WatchStock(ctx, saleUUID), func(items []*sale.Item, kind model.StreamEventKind) *model.StockEvent {
-		return &model.StockEvent{Kind: kind, Items: toItems(items), ServerTime: r.Store.Now()}
+	states, err := r.Store.WatchStock(ctx, saleUUID)
+	if err != nil {
+		return nil, err
+	}
+	return storefront.Events(ctx, states, func(items []*sale.Item, snapshot bool) *model.StockEvent {
+		return &model.StockEvent{Kind: kindOf(snapshot), Items: toItems(items), ServerTime: r.Store.Now()}
 	}), nil
 }
 

@@ -23,11 +23,13 @@ import (
 
 // Codes of refusals, in extensions.code.
 const (
-	CodeTooComplex   = "COMPLEXITY_LIMIT_EXCEEDED"
-	CodeNotTrusted   = "PERSISTED_QUERY_ONLY"
-	CodeUnknownHash  = "PERSISTED_QUERY_NOT_FOUND"
-	codeParseFailed  = "GRAPHQL_PARSE_FAILED"
-	codeBadUserInput = string(fault.BadInput)
+	CodeTooComplex  = "COMPLEXITY_LIMIT_EXCEEDED"
+	CodeNotTrusted  = "PERSISTED_QUERY_ONLY"
+	CodeUnknownHash = "PERSISTED_QUERY_NOT_FOUND"
+
+	codeParseFailed      = "GRAPHQL_PARSE_FAILED"
+	codeValidationFailed = "GRAPHQL_VALIDATION_FAILED"
+	codeBadUserInput     = string(fault.BadInput)
 )
 
 // Limits bound one document. Zero fields take the default in brackets.
@@ -38,7 +40,7 @@ type Limits struct {
 	Fragments  int   // fragment definitions [20]
 	Operations int   // operation definitions [20]
 	Aliases    int   // aliases of one field in one operation [10]
-	NameLength int   // bytes of one name [128]
+	NameLength int   // bytes of one name [64]
 	Cost       int64 // cost of one operation by @cost and @listSize [5,000]
 }
 
@@ -46,7 +48,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&l.Tokens, 1000}, {&l.Nodes, 300}, {&l.Depth, 8}, {&l.Fragments, 20}, {&l.Operations, 20}, {&l.Aliases, 10}, {&l.NameLength, 128}} {
+	}{{&l.Tokens, 1000}, {&l.Nodes, 300}, {&l.Depth, 8}, {&l.Fragments, 20}, {&l.Operations, 20}, {&l.Aliases, 10}, {&l.NameLength, 64}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
@@ -83,15 +85,16 @@ type Options struct {
 
 // Guard checks operations. It is safe for concurrent use.
 type Guard struct {
-	opts Options
-	docs *Documents
+	opts  Options
+	docs  *Documents
+	names vocabulary
 }
 
 // New checks every trusted document against schema and limits and returns the
 // guard. A trusted document that does not fit is an error.
 func New(opts Options) (*Guard, error) {
 	opts.Limits = opts.Limits.withDefaults()
-	g := &Guard{opts: opts, docs: newDocuments()}
+	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema)}
 	for hash, text := range opts.Trusted {
 		if err := g.admit(text); err != nil {
 			return nil, fmt.Errorf("trusted document %s: %w", hash, err)

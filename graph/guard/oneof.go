@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"reflect"
 
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
@@ -61,12 +62,13 @@ func validOneOf(schema *ast.Schema, t *ast.Type, v any) bool {
 		return true
 	}
 	if t.Elem != nil {
-		list, ok := v.([]any)
-		if !ok {
-			return validOneOf(schema, t.Elem, v) // a single value stands for a list of one
+		// a single value stands for a list of one; gqlparser wraps it as it is
+		list := reflect.ValueOf(v)
+		if list.Kind() != reflect.Slice {
+			return validOneOf(schema, t.Elem, v)
 		}
-		for _, e := range list {
-			if !validOneOf(schema, t.Elem, e) {
+		for i := range list.Len() {
+			if !validOneOf(schema, t.Elem, list.Index(i).Interface()) {
 				return false
 			}
 		}

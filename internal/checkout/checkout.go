@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/admission/path"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -28,11 +29,21 @@ type Checkout struct {
 	board    *reservation.Board
 	reserver *reservation.Reserver
 	orders   *order.Store
+	paths    *path.Service
+}
+
+// Config says what a checkout needs.
+type Config struct {
+	Catalog  *sale.Catalog
+	Board    *reservation.Board
+	Reserver *reservation.Reserver
+	Orders   *order.Store
+	Paths    *path.Service
 }
 
 // New returns a checkout.
-func New(catalog *sale.Catalog, board *reservation.Board, reserver *reservation.Reserver, orders *order.Store) *Checkout {
-	return &Checkout{catalog: catalog, board: board, reserver: reserver, orders: orders}
+func New(cfg Config) *Checkout {
+	return &Checkout{catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths}
 }
 
 // PlaceInput is a press of the button.
@@ -54,17 +65,9 @@ type Placed struct {
 // Place takes stock and queues the order. It answers once Redis has taken the
 // stock and the message together; the order row follows.
 func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refusal, error) {
-	catalog, err := c.catalog.Snapshot(ctx)
-	if err != nil {
-		return Placed{}, nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
-	}
-	item := catalog.Item(in.Item)
-	if item == nil {
-		return Placed{}, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
-	}
-	parent := catalog.Sale(item.SaleID)
-	if !parent.Status.Public() {
-		return Placed{}, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+	item, parent, refusal, err := c.find(ctx, in.Item)
+	if refusal != nil || err != nil {
+		return Placed{}, refusal, err
 	}
 	if o, refused := c.board.Refuse(item.ID); refused {
 		return c.refuse(ctx, parent, in, o)
@@ -89,6 +92,23 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refu
 	default:
 		return c.refuse(ctx, parent, in, o)
 	}
+}
+
+// find looks an item up that buyers may see, with its sale.
+func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, fault.Refusal, error) {
+	catalog, err := c.catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, nil, nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+	}
+	item := catalog.Item(itemID)
+	if item == nil {
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+	}
+	parent := catalog.Sale(item.SaleID)
+	if !parent.Status.Public() {
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+	}
+	return item, parent, nil, nil
 }
 
 // newAttempt makes everything that the reserve script needs, the task id first.

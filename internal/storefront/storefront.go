@@ -10,25 +10,38 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
 
-// Storefront answers reads about sales.
+// Storefront answers reads about sales, and follows them.
 type Storefront struct {
 	catalog  *sale.Catalog
 	board    *reservation.Board
 	holdings *reservation.Holdings
 	orders   *order.Store
-	clock    clock.Clock
+	hub      *notifier.Hub
+	seen     *sightings
 }
 
-// New returns a storefront.
-func New(catalog *sale.Catalog, board *reservation.Board, holdings *reservation.Holdings, orders *order.Store, c clock.Clock) *Storefront {
-	return &Storefront{catalog: catalog, board: board, holdings: holdings, orders: orders, clock: c}
+// Config says what a storefront needs.
+type Config struct {
+	Catalog  *sale.Catalog
+	Board    *reservation.Board
+	Holdings *reservation.Holdings
+	Orders   *order.Store
+	Hub      *notifier.Hub
+}
+
+// New returns a storefront. Run makes it tell its followers of changes.
+func New(cfg Config) *Storefront {
+	return &Storefront{
+		catalog: cfg.Catalog, board: cfg.Board, holdings: cfg.Holdings, orders: cfg.Orders,
+		hub: cfg.Hub, seen: newSightings(),
+	}
 }
 
 // Level is how much is left, in words.

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"seckill/internal/app"
+	"seckill/internal/audit"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/doctor"
+	"seckill/internal/id"
+)
+
+type auditCmd struct {
+	Sale string `required:"" placeholder:"ID" help:"The sale: sal_…"`
+	JSON bool   `help:"Print {saleId,ok,findings,postgres,redis,stream}."`
+}
+
+// Help returns the examples.
+func (auditCmd) Help() string {
+	return "Compares the record of stock with the orders, the ledger, the gate in Redis and the messages in between. " +
+		"Exit 1 when something does not add up. Changes nothing, and may run while the sale does.\n\n" + examples(
+		"seckill audit --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9",
+		"seckill audit --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --json",
+	)
+}
+
+// Run audits.
+func (a auditCmd) Run(c *call) error {
+	sale, err := id.Parse(id.Sale, a.Sale)
+	if err != nil {
+		return fmt.Errorf("--sale %q is not the id of a sale: it begins with sal_", a.Sale)
+	}
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
+		return err
+	}
+	report, err := app.Audit(c.ctx, c.cfg, sale)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		err = printJSON(c.env.stdout, report)
+	} else {
+		err = printReport(c.env.stdout, report)
+	}
+	if err == nil && !report.OK {
+		return errFinding
+	}
+	return err
+}
+
+func printReport(out io.Writer, r *audit.Report) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "sale\t%s\n", r.SaleID)
+	fmt.Fprintf(w, "postgres\ttotal %d = available %d + held %d + sold %d; live orders %d\n",
+		r.Postgres.Total, r.Postgres.Available, r.Postgres.Held, r.Postgres.Sold, r.Postgres.Orders)
+	fmt.Fprintf(w, "redis\tstock %d, reserved %d\n", r.Redis.Stock, r.Redis.Reserved)
+	fmt.Fprintf(w, "stream\tunread %d, pending %d, set aside %d\n", r.Stream.Unread, r.Stream.Pending, r.Stream.Dead)
+	for _, finding := range r.Findings {
+		fmt.Fprintf(w, "finding\t%s\n", finding)
+	}
+	if r.OK {
+		fmt.Fprintf(w, "verdict\tit adds up\n")
+	} else {
+		fmt.Fprintf(w, "verdict\tit does not add up: %d findings\n", len(r.Findings))
+	}
+	return w.Flush()
+}
+
+type doctorCmd struct {
+	JSON bool `help:"Print {ok,findings}."`
+}
+
+// Help returns the examples.
+func (doctorCmd) Help() string {
+	return "Looks at the settings, Postgres (version, durability, migrations), Redis (version, eviction, persistence) " +
+		"and the clocks of all three. Exit 1 when something must be mended.\n\n" + examples("seckill doctor", "seckill doctor --json")
+}
+
+// Run examines.
+func (d doctorCmd) Run(c *call) error {
+	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ, Clock: clock.System{}})
+	write := doctor.WriteTable
+	if d.JSON {
+		write = doctor.WriteJSON
+	}
+	if err := write(c.env.stdout, findings); err != nil {
+		return err
+	}
+	if !doctor.Healthy(findings) {
+		return errFinding
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"seckill/internal/config"
+	"seckill/internal/telemetry"
+)
+
+// errFinding ends a command whose check found something. What it found was
+// printed already.
+var errFinding = errors.New("a check found something")
+
+// cli is the command line. Settings are flags of every command.
+type cli struct {
+	Settings config.Config `embed:""`
+
+	Demo    demoCmd    `cmd:"" help:"Try everything: one process, no services needed."`
+	Serve   serveCmd   `cmd:"" help:"Serve the shop on Postgres and Redis."`
+	Migrate migrateCmd `cmd:"" help:"Bring the database up to date, or say how it stands."`
+	Seed    seedCmd    `cmd:"" help:"Make a loaded sale and accounts that can buy."`
+	User    userCmd    `cmd:"" help:"Make accounts."`
+	Audit   auditCmd   `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
+	Doctor  doctorCmd  `cmd:"" help:"Examine settings and services, and say what to mend."`
+
+	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`
+	Config     configCmd     `cmd:"" help:"Show the settings."`
+	Version    versionCmd    `cmd:"" help:"Show the version of this binary."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
+	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"List what may come next, for the completion scripts."`
+}
+
+// call is what a command is given.
+type call struct {
+	ctx      context.Context //nolint:containedctx // lives as long as the command
+	cfg      *config.Config
+	settings []config.Setting
+	env      environment
+	kong     *kong.Context
+}
+
+// run parses the arguments, carries the command out, and returns the exit code.
+func run(ctx context.Context, args []string, env environment) int {
+	var commands cli
+	source := config.NewSource(lookupIn(env.environ))
+	exited := false
+	options := append(config.Options(source),
+		kong.Name("seckill"),
+		kong.Description("Seckill sells a small stock to a large crowd at a fixed second: not one unit too many, not one left over."),
+		kong.Writers(env.stdout, env.stderr),
+		kong.Exit(func(int) { exited = true }),
+		kong.Help(printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 110}),
+	)
+	parser, err := kong.New(&commands, options...)
+	if err != nil {
+		return fail(env.stderr, fmt.Errorf("declare the commands: %w", err))
+	}
+	parsed, err := parser.Parse(args)
+	switch {
+	case exited: // help was asked for and printed
+		return exitOK
+	case err != nil:
+		return fail(env.stderr, fmt.Errorf("%w; `seckill --help` shows how", err))
+	case len(source.Problems()) > 0 && needsSettings(parsed.Command()):
+		return fail(env.stderr, source.Problems())
+	}
+	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), env: env, kong: parsed}
+	return fail(env.stderr, parsed.Run(c))
+}
+
+// needsSettings says whether a command looks at settings at all.
+func needsSettings(command string) bool {
+	switch strings.Fields(command)[0] {
+	case "version", "completion", "__complete", "schema":
+		return false
+	}
+	return true
+}
+
+// fail prints an error, one line each, and returns the exit code for it.
+func fail(stderr io.Writer, err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFinding):
+		return exitFinding
+	}
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintln(stderr, "seckill: "+line)
+		}
+	}
+	return exitUnfit
+}
+
+// lookupIn returns a lookup over an environment; the last entry of a name wins.
+func lookupIn(environ []string) func(string) (string, bool) {
+	values := make(map[string]string, len(environ))
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		values[name] = value
+	}
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+// logger returns the log of a command, on standard error.
+func (c *call) logger() *slog.Logger {
+	file, isFile := c.env.stderr.(*os.File)
+	terminal := isFile && telemetry.IsTerminal(file)
+	o := telemetry.LogOptions{Level: c.cfg.LogLevel, Color: terminal}
+	switch c.cfg.LogFormat {
+	case config.LogText:
+		o.Format = telemetry.FormatText
+	case config.LogJSON:
+		o.Format = telemetry.FormatJSON
+	case config.LogAuto:
+		if terminal || !c.cfg.Production() {
+			o.Format = telemetry.FormatText
+		}
+	}
+	return telemetry.NewLogger(c.env.stderr, o)
+}

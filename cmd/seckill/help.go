@@ -1,0 +1,50 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// shown lists, by command, the groups and single settings that its help shows.
+// Every command takes all of them; the help of serve lists them all.
+var shown = map[string][]string{
+	"":       {},
+	"serve":  {"general", "services", "server", "accounts", "gate", "worker"},
+	"config": {"general", "services", "server", "accounts", "gate", "worker"},
+	"demo":   {"config", "http-addr", "admin-addr", "pow-max", "limits", "log-level", "log-format"},
+	"migrate": {
+		"config", "database-url", "log-level", "log-format",
+	},
+	"seed": {
+		"config", "profile", "services", "jwt-key", "path-ttl", "payment-window", "permit-ratio",
+	},
+	"user":       {"config", "database-url"},
+	"audit":      {"config", "services"},
+	"doctor":     {"general", "services", "jwt-key"},
+	"schema":     {},
+	"version":    {},
+	"completion": {},
+}
+
+// printHelp prints kong's help without the settings that are beside the point.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	command := ""
+	if node := ctx.Selected(); node != nil {
+		command = strings.Fields(node.Path())[0]
+	}
+	list := shown[command]
+	for _, flag := range ctx.Model.Flags {
+		if flag.Group == nil {
+			continue
+		}
+		flag.Hidden = !slices.Contains(list, flag.Name) && !slices.Contains(list, flag.Group.Key)
+	}
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// examples lays out the examples of a command's help.
+func examples(lines ...string) string {
+	return "Examples:\n\n  " + strings.Join(lines, "\n  ")
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill/internal/testenv"
+)
+
+// asCommand makes the test binary behave as the command, so that tests can start
+// it as a process of its own.
+const asCommand = "SECKILL_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+const key = "0123456789abcdef0123456789abcdef"
+
+// answer is what a command printed and its exit code.
+type answer struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs a command inside the test, with only the given environment.
+func command(t *testing.T, environ []string, args ...string) answer {
+	t.Helper()
+	return commandWithInput(t, "", environ, args...)
+}
+
+func commandWithInput(t *testing.T, input string, environ []string, args ...string) answer {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := io.WriteString(w, input); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, environment{stdin: r, stdout: &stdout, stderr: &stderr, environ: environ})
+	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// wants checks the exit code and what standard error says.
+func (a answer) wants(t *testing.T, code int, stderr ...string) {
+	t.Helper()
+	if a.code != code {
+		t.Errorf("exit code %d, want %d\nstdout: %s\nstderr: %s", a.code, code, a.stdout, a.stderr)
+	}
+	for _, part := range stderr {
+		if !strings.Contains(a.stderr, part) {
+			t.Errorf("stderr does not tell %q:\n%s", part, a.stderr)
+		}
+	}
+}
+
+// services returns an environment with a migrated database and a Redis of the
+// test's own prefix, in the development profile.
+func services(t *testing.T) []string {
+	t.Helper()
+	_, prefix := testenv.Redis(t)
+	return []string{
+		"SECKILL_DATABASE_URL=" + testenv.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisURL(t),
+		"SECKILL_REDIS_PREFIX=" + prefix, "SECKILL_JWT_KEY=" + key, "SECKILL_PROFILE=development",
+		"SECKILL_LOG_LEVEL=warn",
+	}
+}
+
+// process is the command as a process of its own.
+func process(t *testing.T, environ []string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...) //nolint:gosec // the test binary itself
+	cmd.Env = append([]string{asCommand + "=1", "HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir()}, environ...)
+	cmd.Dir = t.TempDir()
+	return cmd
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/postgres"
+)
+
+type migrateCmd struct {
+	Up     migrateUpCmd     `cmd:"" help:"Apply the migrations that are missing."`
+	Status migrateStatusCmd `cmd:"" help:"List the migrations; exit 1 when one is missing."`
+}
+
+type migrateUpCmd struct{}
+
+// Help returns the examples.
+func (migrateUpCmd) Help() string {
+	return "Safe to run by several processes at once, and again.\n\n" +
+		examples("SECKILL_DATABASE_URL=postgres://user:password@host/seckill seckill migrate up")
+}
+
+// Run applies migrations.
+func (migrateUpCmd) Run(c *call) error {
+	return c.withDatabase(func(db *postgres.DB) error {
+		applied, err := db.Migrate(c.ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.env.stdout, "applied %d migrations\n", applied)
+		return err
+	})
+}
+
+type migrateStatusCmd struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Help returns the examples.
+func (migrateStatusCmd) Help() string {
+	return examples("seckill migrate status", "seckill migrate status --json")
+}
+
+// Run lists migrations.
+func (m migrateStatusCmd) Run(c *call) error {
+	return c.withDatabase(func(db *postgres.DB) error {
+		all, err := db.MigrationStatus(c.ctx)
+		if err != nil {
+			return err
+		}
+		if err := printMigrations(c.env.stdout, all, m.JSON); err != nil {
+			return err
+		}
+		for _, migration := range all {
+			if !migration.Applied {
+				return errFinding
+			}
+		}
+		return nil
+	})
+}
+
+func printMigrations(out io.Writer, all []postgres.Migration, asJSON bool) error {
+	if asJSON {
+		type line struct {
+			Version   int64     `json:"version"`
+			Name      string    `json:"name"`
+			Applied   bool      `json:"applied"`
+			AppliedAt time.Time `json:"appliedAt,omitzero"`
+		}
+		lines := make([]line, 0, len(all))
+		for _, m := range all {
+			lines = append(lines, line(m))
+		}
+		return printJSON(out, lines)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, m := range all {
+		state := "missing"
+		if m.Applied {
+			state = "applied " + m.AppliedAt.UTC().Format(time.DateTime)
+		}
+		fmt.Fprintf(w, "%s\t%s\n", m.Name, state)
+	}
+	return w.Flush()
+}
+
+// withDatabase gives do the database of the settings.
+func (c *call) withDatabase(do func(*postgres.DB) error) error {
+	if err := c.cfg.Validate(config.NeedDatabase); err != nil {
+		return err
+	}
+	db, err := postgres.Open(c.ctx, postgres.Options{URL: c.cfg.DatabaseURL.Reveal(), MaxConns: c.cfg.DatabasePool})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // what had to be written was committed
+	return do(db)
+}
+
+func printJSON(out io.Writer, value any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}

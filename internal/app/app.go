@@ -1,0 +1,93 @@
+// Package app wires the product by hand, once: read New from top to bottom and
+// you have the dependency graph. It starts and stops things in order, and knows
+// which of them a role needs. The demo and the real server differ only in the
+// services they stand on.
+package app
+
+import (
+	"fmt"
+	"log/slog"
+
+	"seckill/internal/account"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/auth"
+	"seckill/internal/checkout"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/preload"
+	"seckill/internal/ratelimit"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
+	"seckill/internal/stream"
+	"seckill/internal/telemetry"
+)
+
+// Roles say what a process does.
+type Roles struct {
+	API       bool // answers buyers and operators
+	Worker    bool // turns messages into orders
+	Scheduler bool // loads sales and keeps their gates
+}
+
+// allRoles is a process that does everything.
+func allRoles() Roles { return Roles{API: true, Worker: true, Scheduler: true} }
+
+// rolesOf reads the names of roles: api, worker, scheduler.
+func rolesOf(names []string) (Roles, error) {
+	var r Roles
+	for _, name := range names {
+		switch name {
+		case "api":
+			r.API = true
+		case "worker":
+			r.Worker = true
+		case "scheduler":
+			r.Scheduler = true
+		default:
+			return r, fmt.Errorf("role %q: choose from api, worker, scheduler", name)
+		}
+	}
+	return r, nil
+}
+
+// App is a process. Its parts are wired by New and run by Run.
+type App struct {
+	cfg   *config.Config
+	log   *slog.Logger
+	clock clock.Clock
+	roles Roles
+	svc   *services
+	keys  reservation.Keys
+	build telemetry.Build
+
+	registry      *telemetry.Registry
+	gateMetrics   *telemetry.ReservationMetrics
+	orderMetrics  *telemetry.OrderMetrics
+	streamMetrics *telemetry.StreamMetrics
+	serverMetrics *telemetry.ServerMetrics
+
+	catalog     *sale.Catalog
+	board       *reservation.Board
+	reserver    *reservation.Reserver
+	releaser    *reservation.Releaser
+	preloader   *preload.Preloader
+	cache       *order.Cache
+	orders      *order.Store
+	deadLetters *stream.DeadLetters
+	hub         *notifier.Hub
+	bus         *notifier.Bus
+	store       *storefront.Storefront
+	checkout    *checkout.Checkout
+	limits      *ratelimit.Limiter
+	revocations *auth.Revocations
+	tokens      *auth.Tokens
+	accounts    *account.Service
+	captchas    *captcha.Service
+	paths       *path.Service
+	worker      *worker // nil without the role
+	edge        *edge   // nil without the role
+}

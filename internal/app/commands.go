@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/google/uuid"
+	"github.com/vektah/gqlparser/v2/formatter"
+
+	"seckill/graph/generated"
+	"seckill/internal/account"
+	"seckill/internal/audit"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/reservation"
+	"seckill/internal/seed"
+)
+
+// PrintSchema writes the API's schema in SDL.
+func PrintSchema(out io.Writer) error {
+	schema := generated.NewExecutableSchema(generated.Config{}).Schema()
+	formatter.NewFormatter(out, formatter.WithIndent("  ")).FormatSchema(schema)
+	return nil
+}
+
+// Audit checks that a sale adds up.
+func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Report, err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	auditor := audit.Auditor{DB: svc.db, Redis: svc.redis, Keys: reservation.Keys{Prefix: cfg.RedisPrefix}}
+	return auditor.Sale(ctx, sale)
+}
+
+// Seed fills an installation with a sale and buyers.
+func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logger) (_ *seed.Result, err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a, err := New(ctx, cfg, Roles{}, svc, log)
+	if err != nil {
+		return nil, errors.Join(err, svc.Close())
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	return a.seeder().Run(ctx, in)
+}
+
+// NewUser is an account to be made by an administrator of the installation.
+type NewUser struct {
+	Account     string
+	Role        string // CUSTOMER, OPERATOR or ADMIN
+	DisplayName string
+	Password    string
+}
+
+// CreateUser makes an account and returns its public id.
+func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, err error) {
+	db, err := postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal(), MaxConns: 2})
+	if err != nil {
+		return "", fmt.Errorf("postgres: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := upToDate(ctx, db); err != nil {
+		return "", err
+	}
+	created, refusal, err := account.NewStore(db, clock.System{}).Create(ctx, account.NewUser{
+		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
+	}, auth.Role(u.Role))
+	if err != nil {
+		return "", err
+	}
+	if refusal != nil {
+		return "", fmt.Errorf("the account was not made: %s %s", refusal.Reason(), rule(refusal))
+	}
+	return id.Format(id.User, created.ID), nil
+}
+
+// rule names what a refused input broke, for a person at the terminal.
+func rule(refusal fault.Refusal) string {
+	if bad, ok := refusal.(fault.BadField); ok {
+		return fmt.Sprintf("(%v: %s)", bad.At, bad.Rule)
+	}
+	return ""
+}

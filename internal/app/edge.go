@@ -1,0 +1,123 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph"
+	"seckill/graph/generated"
+	"seckill/graph/guard"
+	"seckill/graph/transport"
+	"seckill/internal/auth"
+	"seckill/internal/ratelimit"
+	"seckill/internal/server"
+	"seckill/web"
+)
+
+// edge is what the outside touches.
+type edge struct {
+	server  *server.Server
+	sockets *transport.Sockets
+	ready   *server.Readiness
+}
+
+// newEdge wires resolvers → executor → transports → listeners, and opens the
+// listeners.
+func (a *App) newEdge(ctx context.Context) (*edge, error) {
+	e := &edge{sockets: transport.NewSockets(transport.SocketOptions{
+		MaxSockets: a.cfg.MaxSockets, Origins: a.cfg.AllowedOrigins,
+	})}
+	e.ready = server.NewReadiness(a.checks()...)
+	handler, err := a.graphql(e)
+	if err != nil {
+		return nil, err
+	}
+	public, err := server.NewPublic(server.PublicOptions{
+		GraphQL: handler, Site: web.Dist(), SiteVersion: web.Version(),
+		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
+		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
+		Observe: a.observe, Log: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.server, err = server.Listen(ctx, server.Options{
+		PublicAddr: a.cfg.HTTPAddr, AdminAddr: a.cfg.AdminAddr, Public: public,
+		Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready, Drain: e.sockets.Drain,
+		DrainDelay: a.cfg.DrainDelay, DrainTimeout: a.cfg.DrainTimeout, Log: a.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// graphql assembles the executor with everything that an operation passes.
+func (a *App) graphql(e *edge) (http.Handler, error) {
+	resolver := &graph.Resolver{
+		Accounts: a.accounts, Captchas: a.captchas, Store: a.store, Checkout: a.checkout, Orders: a.orders, Limits: a.limits,
+		Addr: server.ClientAddr,
+		Server: graph.ServerInfo{
+			Version: a.build.Version, Commit: a.build.Commit,
+			Ready: func() bool { return !e.ready.Draining() },
+		},
+	}
+	placing := ratelimit.NewLocal[ratelimit.Subject](a.clock, 0)
+	if !a.cfg.LimitsOn() {
+		placing = ratelimit.NewLocalOff[ratelimit.Subject]()
+	}
+	schema := generated.NewExecutableSchema(generated.Config{
+		Resolvers: resolver, Directives: resolver.Directives(placing),
+	})
+	documents, err := web.Documents()
+	if err != nil {
+		return nil, err
+	}
+	g, err := guard.New(guard.Options{
+		Schema: schema.Schema(), Trusted: guard.Manifest(documents),
+		TrustedOnly: a.cfg.Production(), Introspection: !a.cfg.Production(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("document guard: %w", err)
+	}
+	errs := graph.Errors{Log: a.log}
+	return transport.NewHandler(transport.Options{
+		Schema: schema, Guard: g, Sockets: e.sockets, Development: !a.cfg.Production(),
+		Authenticate: a.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
+		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Log: a.log,
+	}), nil
+}
+
+// authenticate tells who a bearer token stands for.
+func (a *App) authenticate(ctx context.Context, token string) (transport.Caller, error) {
+	p, err := a.tokens.Verify(ctx, token)
+	if err != nil {
+		return transport.Caller{}, err
+	}
+	return transport.Caller{
+		Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt,
+	}, nil
+}
+
+// checks are what /readyz asks.
+func (a *App) checks() []server.Check {
+	return []server.Check{
+		{Name: "postgres", Run: a.svc.db.SQL.PingContext},
+		{Name: "redis", Run: func(ctx context.Context) error { return a.svc.redis.Cmd.Ping(ctx).Err() }},
+		{Name: "catalogue", Run: func(ctx context.Context) error {
+			_, err := a.catalog.Snapshot(ctx)
+			return err
+		}},
+	}
+}
+
+// observe counts one answer of the public listener.
+func (a *App) observe(route string, status int, took time.Duration) {
+	a.serverMetrics.Requests.With(route, strconv.Itoa(status)).Inc()
+	a.serverMetrics.Seconds.With(route).Observe(took.Seconds())
+}

@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"seckill/internal/periodic"
+)
+
+// stopTimeout bounds what is left to do after the listeners have closed.
+const stopTimeout = 15 * time.Second
+
+// group runs things until they are told to stop, and remembers what failed.
+type group struct {
+	cancel context.CancelFunc
+	ctx    context.Context //nolint:containedctx // the life of the group
+	wg     sync.WaitGroup
+	fail   func(error)
+}
+
+func newGroup(fail func(error)) *group {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &group{ctx: ctx, cancel: cancel, fail: fail}
+}
+
+func (g *group) start(name string, run func(context.Context) error) {
+	g.wg.Go(func() {
+		err := run(g.ctx)
+		if g.ctx.Err() == nil && err == nil {
+			err = errors.New("stopped by itself")
+		}
+		if err != nil && g.ctx.Err() == nil {
+			g.fail(fmt.Errorf("%s: %w", name, err))
+		}
+	})
+}
+
+func (g *group) stop() {
+	g.cancel()
+	g.wg.Wait()
+}
+
+// Run runs the process until ctx ends or a part of it fails, then stops it in
+// order: the edge first, so that no new work comes in, then what takes stock,
+// then what writes orders, the services last. It returns what failed.
+func (a *App) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	taking, writing := newGroup(cancel), newGroup(cancel)
+
+	writing.start("status bus", a.bus.Run)
+	writing.start("revocations", a.revocations.Run)
+	if a.roles.Worker {
+		a.worker.start(writing)
+	}
+	if a.roles.Scheduler {
+		writing.start("preload", periodic.Loop{Name: "preload", Every: a.cfg.PreloadEvery, Step: a.preloader.Step, Log: a.log}.Run)
+	}
+	taking.start("board", a.board.Run)
+	if a.roles.API {
+		taking.start("reserver", a.reserver.Run)
+		taking.start("captcha pictures", a.captchas.Run)
+		taking.start("sale watch", a.store.Run)
+	}
+	err := a.serve(ctx, cancel)
+
+	taking.stop()
+	writing.stop()
+	if a.worker != nil {
+		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+		a.worker.close(stopping, a.log)
+		done()
+	}
+	return errors.Join(err, a.svc.Close())
+}
+
+// serve answers requests until ctx ends; without the API it only waits.
+func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
+	var err error
+	if a.edge != nil {
+		a.log.InfoContext(ctx, "listening", slog.String("public", a.PublicAddr().String()))
+		if err = a.edge.server.Run(ctx); err != nil {
+			cancel(err)
+		}
+	}
+	<-ctx.Done()
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return err
+}
+
+// PublicAddr is where the public listener listens; nil without the API role.
+func (a *App) PublicAddr() net.Addr {
+	if a.edge == nil {
+		return nil
+	}
+	return a.edge.server.PublicAddr()
+}
+
+// AdminAddr is where the admin listener listens; nil when there is none.
+func (a *App) AdminAddr() net.Addr {
+	if a.edge == nil {
+		return nil
+	}
+	return a.edge.server.AdminAddr()
+}

@@ -1,0 +1,224 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/account"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/auth"
+	"seckill/internal/checkout"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/preload"
+	"seckill/internal/ratelimit"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
+	"seckill/internal/stream"
+	"seckill/internal/telemetry"
+)
+
+// leeway is added to the life of access tokens when ended sessions are remembered.
+const leeway = time.Minute
+
+// New wires a process on its services. Nothing runs and nothing listens yet. The
+// services are closed with the process.
+func New(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
+	a := &App{
+		cfg: cfg, log: log, clock: clock.System{}, roles: roles, svc: svc,
+		keys: reservation.Keys{Prefix: cfg.RedisPrefix}, build: telemetry.ReadBuild(), registry: telemetry.NewRegistry(),
+	}
+	a.gateMetrics = telemetry.NewReservationMetrics(a.registry)
+	a.orderMetrics = telemetry.NewOrderMetrics(a.registry)
+	a.streamMetrics = telemetry.NewStreamMetrics(a.registry)
+	a.serverMetrics = telemetry.NewServerMetrics(a.registry)
+
+	a.wireSale()
+	a.wireOrders()
+	if err := a.wireNotifier(); err != nil {
+		return nil, err
+	}
+	keys, err := signingKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.wireGate(keys); err != nil {
+		return nil, err
+	}
+	if err := a.wireAccounts(keys); err != nil {
+		return nil, err
+	}
+	a.wireBuying()
+	if err := reservation.LoadScripts(ctx, svc.redis.Script); err != nil {
+		return nil, err
+	}
+	if roles.Worker {
+		if a.worker, err = a.newWorker(); err != nil {
+			return nil, err
+		}
+	}
+	if roles.API {
+		if a.edge, err = a.newEdge(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// wireSale joins the catalogue, the gates in Redis and the view of them in memory.
+func (a *App) wireSale() {
+	a.catalog = sale.NewCatalog(sale.NewStore(a.svc.db.Ent), a.clock, a.log)
+	a.board = reservation.NewBoard(reservation.BoardConfig{
+		Client: a.svc.redis.Cmd, Keys: a.keys, Clock: a.clock, Log: a.log, Loaded: a.loadedItems,
+	})
+	a.releaser = reservation.NewReleaser(a.svc.redis.Script, a.keys)
+	a.preloader = preload.New(preload.Config{
+		DB: a.svc.db, Gates: reservation.NewLoader(a.svc.redis.Script, a.keys),
+		States:  reservation.NewStates(a.svc.redis.Cmd, a.keys),
+		Pending: a.pendingOrders, Forget: a.catalog.Forget, Clock: a.clock, Log: a.log,
+	})
+}
+
+// loadedItems lists the items whose gate should be in Redis.
+func (a *App) loadedItems(ctx context.Context) ([]reservation.ItemRef, error) {
+	snap, err := a.catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var refs []reservation.ItemRef
+	for _, v := range snap.Sales {
+		if !v.Status.Loaded() {
+			continue
+		}
+		for _, item := range v.Items {
+			refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
+		}
+	}
+	return refs, nil
+}
+
+// wireOrders joins the record of orders and its copies in Redis.
+func (a *App) wireOrders() {
+	a.cache = order.NewCache(a.svc.redis, a.keys.Prefix, a.keys.Task, a.clock)
+	a.orders = order.NewStore(order.StoreConfig{DB: a.svc.db, Cache: a.cache, Clock: a.clock, Log: a.log})
+	a.deadLetters = stream.NewDeadLetters(stream.DeadLettersConfig{
+		Client: a.svc.redis.Cmd, Key: a.keys.DeadLetters(), Log: a.log, Metrics: a.streamMeter(),
+	})
+}
+
+// announce tells every process how tasks ended.
+func (a *App) announce(ctx context.Context, tasks []order.Task) error {
+	entries := make([]notifier.StatusEntry, len(tasks))
+	for i := range tasks {
+		value, err := json.Marshal(&tasks[i])
+		if err != nil {
+			return fmt.Errorf("announce task %s: %w", tasks[i].ID, err)
+		}
+		entries[i] = notifier.StatusEntry{
+			Key: storefront.TaskKey(tasks[i].ID), Revision: tasks[i].Revision, Terminal: tasks[i].Ended(), Value: value,
+		}
+	}
+	return a.bus.Publish(ctx, entries)
+}
+
+// wireAccounts joins who is asking: people, sessions, tokens.
+func (a *App) wireAccounts(keys auth.Keys) error {
+	people := account.NewStore(a.svc.db, a.clock)
+	directory := account.NewDirectory(account.DirectoryConfig{
+		Store: people, Client: a.svc.redis.Script, Prefix: a.keys.Prefix, Clock: a.clock, Log: a.log,
+	})
+	a.revocations = auth.NewRevocations(auth.RevocationsConfig{
+		Client: a.svc.redis.Cmd, Tail: a.blocking(), Prefix: a.keys.Prefix, Keep: a.cfg.AccessTokenTTL + leeway,
+		Clock: a.clock, Log: a.log, Ended: people.Ended,
+	})
+	a.revocations.OnUserChanged(directory.Forget)
+	var err error
+	a.tokens, err = auth.NewTokens(auth.TokensConfig{
+		Keys: keys, AccessLife: a.cfg.AccessTokenTTL, Clock: a.clock,
+		Revoked: a.revocations.Revoked, Role: directory.Role,
+	})
+	if err != nil {
+		return err
+	}
+	a.accounts, err = account.New(account.Config{
+		DB: a.svc.db, Redis: a.svc.redis.Script, Prefix: a.keys.Prefix, Keys: keys, Tokens: a.tokens,
+		Revocations: a.revocations, Directory: directory, Captchas: a.captchas, Limits: a.limits,
+		Clock: a.clock, Log: a.log, Idle: a.cfg.RefreshTokenTTL,
+	})
+	return err
+}
+
+// blocking returns a client for blocking reads that is closed with the process.
+func (a *App) blocking() redis.UniversalClient {
+	client := a.svc.redis.NewBlocking()
+	a.svc.close = append(a.svc.close, client.Close)
+	return client
+}
+
+func signingKeys(cfg *config.Config) (auth.Keys, error) {
+	current, previous, err := cfg.SigningKeys()
+	if err != nil {
+		return auth.Keys{}, fmt.Errorf("jwt key: %w", err)
+	}
+	older := make([]auth.Key, len(previous))
+	for i, k := range previous {
+		older[i] = auth.Key(k)
+	}
+	return auth.NewKeys(auth.Key(current), older...)
+}
+
+// wireGate joins what stands before the stock: limits, captchas, paths.
+func (a *App) wireGate(keys auth.Keys) (err error) {
+	a.limits = ratelimit.New(ratelimit.Config{
+		Client: a.svc.redis.Script, Prefix: a.keys.Prefix, Clock: a.clock, Off: !a.cfg.LimitsOn(),
+	})
+	a.captchas, err = captcha.New(captcha.Config{
+		Client: a.svc.redis.Script, Keys: a.keys, Secret: keys.Derive("captcha")[0],
+		Life: a.cfg.CaptchaTTL, PowMax: a.cfg.PowMax, Clock: a.clock,
+	})
+	if err != nil {
+		return fmt.Errorf("captchas: %w", err)
+	}
+	a.paths = path.New(path.Config{
+		Client: a.svc.redis.Script, Keys: a.keys, Captchas: a.captchas, Life: a.cfg.PathTTL, Ratio: a.cfg.PermitRatio,
+	})
+	return nil
+}
+
+// wireBuying joins what buyers see and do.
+func (a *App) wireBuying() {
+	a.reserver = reservation.NewReserver(a.svc.redis.Script, a.keys, gateMeter{a.gateMetrics}, a.log)
+	a.store = storefront.New(storefront.Config{
+		Catalog: a.catalog, Board: a.board, Holdings: reservation.NewHoldings(a.svc.redis.Cmd, a.keys),
+		Orders: a.orders, Hub: a.hub,
+	})
+	a.checkout = checkout.New(checkout.Config{
+		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths,
+	})
+}
+
+// wireNotifier joins the hub of this process with those of all others.
+func (a *App) wireNotifier() error {
+	a.hub = notifier.NewHub(notifier.Options{LoadFailed: func(key string, err error) {
+		a.log.Warn("a followed state cannot be read", slog.String("key", key), slog.Any("error", err))
+	}})
+	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
+		Publish: a.svc.redis.NewClient(), Read: a.svc.redis.NewBlocking(), Key: a.keys.Status(),
+		Log: a.log, Metrics: a.streamMeter(),
+	})
+	if err != nil {
+		return err
+	}
+	a.svc.close = append(a.svc.close, broadcast.Close)
+	a.bus = notifier.NewBus(a.hub, broadcast, a.log)
+	return nil
+}

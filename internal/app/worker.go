@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/periodic"
+	"seckill/internal/reservation"
+	"seckill/internal/stream"
+)
+
+// ordersGroup is the consumer group of the order streams.
+const ordersGroup = "orders"
+
+// trimEvery is how often acknowledged entries are removed.
+const trimEvery = 2 * time.Second
+
+// worker is what turns messages into orders.
+type worker struct {
+	router *stream.Router
+	writer *order.Writer
+	loops  []periodic.Loop
+}
+
+// newWorker wires streams → handler → writer → status bus.
+func (a *App) newWorker() (*worker, error) {
+	topics := orderStreams(a.keys)
+	writer := order.NewWriter(order.WriterConfig{
+		DB: a.svc.db, Cache: a.cache, Announce: a.announce, Clock: a.clock, Meter: orderMeter{a.orderMetrics}, Log: a.log,
+	})
+	handler := order.NewHandler(writer)
+	router, err := stream.NewRouter(stream.RouterConfig{
+		NewSubscriber: func() (*stream.Subscriber, error) {
+			return stream.NewSubscriber(stream.SubscriberConfig{
+				Client: a.svc.redis.NewBlocking(), Group: ordersGroup, Consumer: consumerName(a.cfg.AdminAddr),
+				Batch: a.cfg.OrderBatch, ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMeter(),
+			})
+		},
+		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler)}},
+		DeadLetters: a.deadLetters, Log: a.log, Metrics: a.streamMeter(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("order router: %w", err)
+	}
+	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMeter())
+	return &worker{router: router, writer: writer, loops: []periodic.Loop{
+		order.NewFailureReleaser(a.svc.db, a.releaseFailures, a.log).Loop(),
+		{Name: "trim streams", Every: trimEvery, Step: trimmer.Step, Log: a.log},
+	}}, nil
+}
+
+// permanently marks the errors of messages that can never be handled, for the
+// router to set them aside.
+func permanently(h *order.Handler) func(*stream.Message) error {
+	return func(msg *stream.Message) error {
+		err := h.Handle(msg)
+		if order.IsPermanent(err) {
+			return stream.Permanent(err)
+		}
+		return err
+	}
+}
+
+// releaseFailures gives back in Redis what failed tasks hold there.
+func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) error {
+	var errs []error
+	for _, f := range failures {
+		r, err := a.releaser.Release(ctx, reservation.Hold{Sale: f.Sale, Item: f.Item, User: f.User, Task: f.ID})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if r.Done {
+			a.board.Note(f.Item, r.Epoch, r.Revision, r.Remaining)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pendingOrders reads the order messages that stand in a shard's stream.
+func (a *App) pendingOrders(ctx context.Context, shard int) ([]order.Requested, error) {
+	var out []order.Requested
+	err := stream.Backlog(ctx, a.svc.redis.Cmd, a.keys.Orders(shard), func(msg *stream.Message) {
+		if m, err := order.Decode(msg); err == nil {
+			out = append(out, m)
+		}
+	})
+	return out, err
+}
+
+func orderStreams(keys reservation.Keys) []string {
+	topics := make([]string, id.Shards)
+	for shard := range topics {
+		topics[shard] = keys.Orders(shard)
+	}
+	return topics
+}
+
+// consumerName is the same each time this process starts, so that it finds its
+// own unfinished messages again, and differs between processes of one host.
+func consumerName(adminAddr string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	if _, port, err := net.SplitHostPort(adminAddr); err == nil {
+		host += "-" + port
+	}
+	return strings.ReplaceAll(host, " ", "")
+}
+
+// start runs the worker's parts in a group; stopping it finishes and
+// acknowledges what is in flight.
+func (w *worker) start(g *group) {
+	g.start("order router", w.router.Run)
+	for _, loop := range w.loops {
+		g.start(loop.Name, loop.Run)
+	}
+}
+
+// close waits for the last batch.
+func (w *worker) close(ctx context.Context, log *slog.Logger) {
+	if err := w.writer.Close(ctx); err != nil {
+		log.WarnContext(ctx, "order writer did not finish in time", slog.Any("error", err))
+	}
+}

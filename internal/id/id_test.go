@@ -1,0 +1,63 @@
+package id_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"seckill/internal/id"
+)
+
+func TestPublicIdsComeBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		kind := rapid.SampledFrom([]id.Kind{id.User, id.Sale, id.Item, id.Order, id.Task, id.Goods}).Draw(t, "kind")
+		u := id.New()
+		text := id.Format(kind, u)
+		if !strings.HasPrefix(text, string(kind)+"_") {
+			t.Fatalf("%s does not begin with %s_", text, kind)
+		}
+		back, err := id.Parse(kind, text)
+		if err != nil || back != u {
+			t.Fatalf("%s became %s: %v", text, back, err)
+		}
+	})
+}
+
+func TestAnIdOfAnotherKindIsMalformed(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"", "sal", "sal_", "_", "ord_" + strings.Repeat("0", 26), "sal_8zzzzzzzzzzzzzzzzzzzzzzzzz", "sal_" + strings.Repeat("u", 26),
+		"sal_01h455vb4pex5vsknk084sn02\x00", strings.Repeat("a", 1000) + "_x", "sal_{s07}", id.Format(id.Order, id.New()),
+	} {
+		if _, err := id.Parse(id.Sale, text); !errors.Is(err, id.ErrMalformed) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestATaskCarriesItsShard(t *testing.T) {
+	t.Parallel()
+	seen := map[uuid.UUID]bool{}
+	for range 1000 {
+		for shard := range id.Shards {
+			u := id.NewTask(shard)
+			got, err := id.TaskShard(u)
+			if err != nil || got != shard || u.Version() != 7 || u.Variant() != uuid.RFC4122 {
+				t.Fatalf("task %s: shard %d, %v", u, got, err)
+			}
+			if seen[u] {
+				t.Fatalf("task %s came twice", u)
+			}
+			seen[u] = true
+		}
+	}
+	foreign := id.New()
+	foreign[15] = 200
+	if _, err := id.TaskShard(foreign); !errors.Is(err, id.ErrMalformed) {
+		t.Errorf("an id that names no shard: %v", err)
+	}
+}
