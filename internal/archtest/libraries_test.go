@@ -23,7 +23,7 @@ var owners = []owner{
 	{
 		"github.com/redis/go-redis",
 		[]string{
-			"internal/redisconn", "internal/testenv", "internal/reservation", "internal/admission", "internal/ratelimit",
+			"internal/redisconn", "internal/testenv", "internal/sale", "internal/reservation", "internal/admission", "internal/ratelimit",
 			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/app",
 			"internal/sale", "internal/salestats",
 		},
