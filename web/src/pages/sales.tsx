@@ -9,45 +9,18 @@ import { useLoad } from '../api/load';
 import { post } from '../api/post';
 import type { Card, Phase } from '../api/types';
 import { Sales as SalesDoc, SaleStock } from '../documents/buyer';
-import { moment, t } from '../i18n/text';
+import { t } from '../i18n/text';
 import { phaseAt } from '../purchase/button';
 import { Broken, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
-
-/** A group of sales under one heading. */
-export interface Slot {
-  id: string;
-  title: string;
-  sales: Card[];
-}
+import { slotsOf } from './slots';
 
 /** Live lists at most; the rest is as old as the page. */
 const FOLLOWED = 6;
 /** Spread of the reload after an opening, in ms, so that browsers do not ask all at once. */
 const SPREAD_MS = 1_500;
-
-/** Groups sales: on now, by opening time, over. */
-export function slotsOf(sales: Card[], at: number): Slot[] {
-  const slots = new Map<string, Slot>();
-  const put = (id: string, title: string, sale: Card): void => {
-    const slot = slots.get(id) ?? { id, title, sales: [] };
-    slot.sales.push(sale);
-    slots.set(id, slot);
-  };
-  const byPhase = { on: [] as Card[], soon: [] as Card[], over: [] as Card[] };
-  for (const sale of sales) {
-    const phase = phaseAt(sale, at);
-    byPhase[phase === 'UPCOMING' ? 'soon' : phase === 'ENDED' || phase === 'CANCELLED' ? 'over' : 'on'].push(sale);
-  }
-  byPhase.on.sort((a, b) => Number(a.phase === 'SOLD_OUT') - Number(b.phase === 'SOLD_OUT'));
-  for (const sale of byPhase.on) put('now', t('sales.now'), sale);
-  byPhase.soon.sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
-  for (const sale of byPhase.soon) put(`at-${Date.parse(sale.startsAt)}`, moment(sale.startsAt), sale);
-  for (const sale of byPhase.over) put('over', t('sales.ended'), sale);
-  return [...slots.values()];
-}
 
 /** Follows the stock of sales that are on. */
 function useStock(ids: string): void {

@@ -1,0 +1,31 @@
+import type { Card } from '../api/types';
+import { moment, t } from '../i18n/text';
+import { phaseAt } from '../purchase/button';
+
+/** A group of sales under one heading. */
+export interface Slot {
+  id: string;
+  title: string;
+  sales: Card[];
+}
+
+/** Groups sales: on now, by opening time, over. */
+export function slotsOf(sales: Card[], at: number): Slot[] {
+  const slots = new Map<string, Slot>();
+  const put = (id: string, title: string, sale: Card): void => {
+    const slot = slots.get(id) ?? { id, title, sales: [] };
+    slot.sales.push(sale);
+    slots.set(id, slot);
+  };
+  const byPhase = { on: [] as Card[], soon: [] as Card[], over: [] as Card[] };
+  for (const sale of sales) {
+    const phase = phaseAt(sale, at);
+    byPhase[phase === 'UPCOMING' ? 'soon' : phase === 'ENDED' || phase === 'CANCELLED' ? 'over' : 'on'].push(sale);
+  }
+  byPhase.on.sort((a, b) => Number(a.phase === 'SOLD_OUT') - Number(b.phase === 'SOLD_OUT'));
+  for (const sale of byPhase.on) put('now', t('sales.now'), sale);
+  byPhase.soon.sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
+  for (const sale of byPhase.soon) put(`at-${Date.parse(sale.startsAt)}`, moment(sale.startsAt), sale);
+  for (const sale of byPhase.over) put('over', t('sales.ended'), sale);
+  return [...slots.values()];
+}

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { adopt } from '../src/api/session';
+import type { Challenge } from '../src/api/types';
+import { Purchase } from '../src/purchase/attempt';
+import { pending } from '../src/purchase/press';
+import { server, T0, type Reply } from './shop';
+
+const soon = new Date(T0 + 60_000).toISOString();
+const answer = { challengeId: 'cap_1', answer: '42', expires: T0 + 300_000 };
+const path: Reply = { issueSeckillPath: { path: { token: 'p1', expiresAt: soon }, userErrors: [] } };
+const task = { id: 'tsk_1', status: 'SUBMITTED', revision: 1, quantity: 1, item: { id: 'itm_1' }, order: null, failure: null };
+const placed: Reply = { placeOrder: { orderTask: task, replayed: false, userErrors: [] } };
+const challenge = { id: 'cap_2', kind: 'MATH', image: 'data:image/png;base64,', prompt: '?', expiresAt: soon } as Challenge;
+
+function refuse(field: string, error: Record<string, unknown>): Reply {
+  return { [field]: { path: null, orderTask: null, userErrors: [{ __typename: 'BasicError', message: '', path: null, ...error }] } };
+}
+
+let changed: ReturnType<typeof vi.fn<() => void>>;
+function purchase(): Purchase {
+  changed = vi.fn<() => void>();
+  return new Purchase('sal_1', changed);
+}
+
+/** Lets waits pass and promises settle. */
+const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: T0 });
+  sessionStorage.clear();
+  const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString(), refreshToken: 'r', refreshTokenExpiresAt: soon };
+  adopt(tokens, { id: 'usr_1', displayName: 'A', account: 'a', role: 'CUSTOMER' });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+describe('a press', () => {
+  test('asks for the check, then for the path, then places the order', async () => {
+    const asked = server({ IssuePath: [path], PlaceOrder: [placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    expect(it.attempt.value.step).toBe('check');
+    it.answer(answer);
+    expect(it.attempt.value.step).toBe('sending');
+    await pass(0);
+    expect(asked.map(({ name }) => name)).toEqual(['IssuePath', 'PlaceOrder']);
+    expect(asked[1]!.variables.input).toMatchObject({ itemId: 'itm_1', quantity: 1, pathToken: 'p1' });
+    expect(it.attempt.value).toEqual({ step: 'queued', taskId: 'tsk_1' });
+    expect(pending('sal_1')).toBeNull();
+  });
+
+  test('is sent at once with a check done ahead', async () => {
+    server({ IssuePath: [path], PlaceOrder: [placed] });
+    const it = purchase();
+    it.prepare();
+    it.answer(answer);
+    expect(it.ready.value).toEqual(answer);
+    it.press('itm_1', 1);
+    expect(it.attempt.value.step).toBe('sending');
+    await pass(0);
+    expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('cannot be sent twice', async () => {
+    const asked = server({ IssuePath: [path], PlaceOrder: [placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    it.press('itm_1', 1);
+    it.press('itm_1', 1);
+    await pass(0);
+    it.press('itm_1', 1);
+    await pass(0);
+    expect(asked).toHaveLength(2);
+  });
+
+  test('keeps its key through lost answers', async () => {
+    const asked = server({ IssuePath: ['cut', path], PlaceOrder: ['cut', 'cut', placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(20_000);
+    expect(it.attempt.value.step).toBe('queued');
+    const keys = asked.filter(({ name }) => name === 'PlaceOrder').map(({ variables }) => variables.input['idempotencyKey']);
+    expect(keys).toHaveLength(3);
+    expect(new Set(keys).size).toBe(1);
+  });
+
+  test('is resumed with the same key after a reload', async () => {
+    const before = server({ IssuePath: [path], PlaceOrder: ['never'] });
+    const first = purchase();
+    first.press('itm_1', 1);
+    first.answer(answer);
+    await pass(0);
+    const after = server({ PlaceOrder: [placed] });
+    const second = purchase();
+    second.resume();
+    await pass(0);
+    expect(after[0]!.variables.input).toEqual(before[1]!.variables.input);
+    expect(second.attempt.value.step).toBe('queued');
+  });
+
+  test('tells that it does not know when no answer ever comes, and goes on with the same key', async () => {
+    const asked = server({ IssuePath: [path], PlaceOrder: [...Array<Reply>(40).fill('cut')] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(58_000);
+    expect(it.attempt.value.step).toBe('broken');
+    expect(pending('sal_1')!.key).toBe(asked[1]!.variables.input['idempotencyKey']);
+  });
+});
+
+describe('a refusal', () => {
+  async function refused(field: 'issueSeckillPath' | 'placeOrder', error: Record<string, unknown>) {
+    server(field === 'placeOrder' ? { IssuePath: [path], PlaceOrder: [refuse(field, error)] } : { IssuePath: [refuse(field, error)] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(0);
+    return it;
+  }
+
+  test('of the answer brings the next challenge', async () => {
+    const it = await refused('issueSeckillPath', { __typename: 'CaptchaError', code: 'CAPTCHA_INVALID', challenge });
+    expect(it.attempt.value).toMatchObject({ step: 'check', challenge: { id: 'cap_2' } });
+    server({ IssuePath: [path], PlaceOrder: [placed] });
+    it.answer(answer);
+    await pass(0);
+    expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('of the path asks for the check again and keeps the key', async () => {
+    const it = await refused('placeOrder', { code: 'PATH_INVALID' });
+    expect(it.attempt.value).toMatchObject({ step: 'check', failure: { code: 'PATH_INVALID' } });
+    expect(pending('sal_1')).toMatchObject({ path: null });
+  });
+
+  test('for good ends the press', async () => {
+    const it = await refused('placeOrder', { __typename: 'SoldOutError', code: 'SOLD_OUT' });
+    expect(it.attempt.value).toMatchObject({ step: 'refused', failure: { code: 'SOLD_OUT' } });
+    expect(pending('sal_1')).toBeNull();
+    expect(changed).toHaveBeenCalledOnce();
+  });
+
+  test('for a moment is waited out', async () => {
+    const limited = refuse('issueSeckillPath', { __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 2_000 });
+    const asked = server({ IssuePath: [limited, path], PlaceOrder: [placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(1_900);
+    expect(asked).toHaveLength(1);
+    expect(it.attempt.value).toEqual({ step: 'sending', slow: true });
+    await pass(600);
+    expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('because the clock was a little ahead is waited out', async () => {
+    const early = refuse('issueSeckillPath', {
+      __typename: 'SaleNotOpenError',
+      code: 'SALE_NOT_STARTED',
+      phase: 'UPCOMING',
+      startsAt: new Date(T0 + 300).toISOString(),
+      serverTime: new Date(T0).toISOString(),
+    });
+    server({ IssuePath: [early, path], PlaceOrder: [placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(299);
+    expect(it.attempt.value.step).toBe('sending');
+    await pass(400);
+    expect(it.attempt.value.step).toBe('queued');
+  });
+});

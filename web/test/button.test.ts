@@ -1,0 +1,63 @@
+import { describe, expect, test } from 'vitest';
+import type { Action, Viewer } from '../src/api/types';
+import { actionOf, buttonOf, phaseAt, type Situation } from '../src/purchase/button';
+import { sale, T0 } from './shop';
+
+const minute = 60_000;
+
+function viewer(action: Action, fields: Partial<Viewer> = {}): Viewer {
+  return { action, disabledReason: null, remainingLimit: 1, order: null, orderTask: null, waitlistEntry: null, ...fields };
+}
+
+function situation(fields: Partial<Situation> = {}): Situation {
+  const it = sale();
+  return { sale: it, stock: it.items[0]!.stock, signedIn: true, attempt: { step: 'idle' }, now: T0, ...fields };
+}
+
+describe('the phase', () => {
+  const soon = sale({ phase: 'UPCOMING', startsAt: new Date(T0 + minute).toISOString() });
+  test('opens by the clock without waiting for the news', () => {
+    expect(phaseAt(soon, T0)).toBe('UPCOMING');
+    expect(phaseAt(soon, T0 + minute)).toBe('LIVE');
+  });
+  test('ends by the clock', () => expect(phaseAt(sale(), T0 + 61 * minute)).toBe('ENDED'));
+  test('stays called off', () => expect(phaseAt(sale({ phase: 'CANCELLED' }), T0)).toBe('CANCELLED'));
+});
+
+describe('the action', () => {
+  test('is the server’s word', () => {
+    expect(actionOf(situation({ sale: sale({ viewer: viewer('VIEW_ORDER') }) }))).toBe('VIEW_ORDER');
+  });
+  test('is to buy once the clock has passed the opening, whatever was said before', () => {
+    const it = sale({ phase: 'UPCOMING', startsAt: new Date(T0).toISOString(), viewer: viewer('WAIT') });
+    expect(actionOf(situation({ sale: it, now: T0 - 1 }))).toBe('WAIT');
+    expect(actionOf(situation({ sale: it }))).toBe('BUY');
+  });
+  test('is derived where the server says nothing', () => {
+    expect(actionOf(situation())).toBe('BUY');
+    expect(actionOf(situation({ signedIn: false }))).toBe('SIGN_IN');
+    expect(actionOf(situation({ stock: { ...situation().stock, level: 'SOLD_OUT' } }))).toBe('NONE');
+    expect(actionOf(situation({ sale: sale({ phase: 'PAUSED' }) }))).toBe('NONE');
+    expect(actionOf(situation({ sale: sale({ phase: 'UPCOMING', startsAt: new Date(T0 + 1).toISOString() }) }))).toBe('WAIT');
+  });
+  test('of a person who signed out is to sign in, though the sale was read signed in', () => {
+    expect(actionOf(situation({ signedIn: false, sale: sale({ viewer: viewer('BUY') }) }))).toBe('SIGN_IN');
+  });
+});
+
+describe('the button', () => {
+  test('shows the attempt under way before anything else', () => {
+    const it = situation({ sale: sale({ viewer: viewer('BUY') }) });
+    expect(buttonOf({ ...it, attempt: { step: 'sending', slow: false } }).kind).toBe('sending');
+    expect(buttonOf({ ...it, attempt: { step: 'queued', taskId: 'tsk_1' } }).kind).toBe('queue');
+  });
+  test('leads to the order', () => {
+    const order = { id: 'ord_1', status: 'PAID', number: 'n', revision: 1, paymentDeadline: null, item: { id: 'itm_1' } } as const;
+    const it = situation({ sale: sale({ viewer: viewer('VIEW_ORDER', { order }) }) });
+    expect(buttonOf(it)).toEqual({ kind: 'order', order });
+  });
+  test('says the server’s reason', () => {
+    const it = situation({ sale: sale({ viewer: viewer('NONE', { disabledReason: 'No.' }) }) });
+    expect(buttonOf(it)).toMatchObject({ kind: 'none', reason: 'No.' });
+  });
+});

@@ -1,0 +1,61 @@
+/** Things that several tests need: a sale, and a server that answers as told. */
+import { vi } from 'vitest';
+import type { Sale } from '../src/api/types';
+
+/** An instant to count from. */
+export const T0 = Date.parse('2026-11-20T12:00:00.000Z');
+
+const at = (seconds: number): string => new Date(T0 + seconds * 1000).toISOString();
+
+/** A live sale of one item; the fields given replace its own. */
+export function sale(fields: Partial<Sale> = {}): Sale {
+  const money = { amount: '299.00', currencyCode: 'CNY' };
+  return {
+    id: 'sal_1',
+    slug: 'one',
+    title: 'One',
+    phase: 'LIVE',
+    startsAt: at(-60),
+    endsAt: at(3600),
+    nextTransitionAt: at(3600),
+    serverTime: at(0),
+    revision: 1,
+    purchaseLimit: 1,
+    paymentWindowSeconds: 900,
+    rules: '',
+    items: [
+      {
+        id: 'itm_1',
+        price: money,
+        goods: { id: 'gds_1', name: 'Thing', imageUrl: null, listPrice: money, description: '' },
+        stock: { level: 'PLENTY', remaining: 10, total: 10, revision: 1, updatedAt: at(0) },
+      },
+    ],
+    viewer: null,
+    ...fields,
+  };
+}
+
+/** One request as the server saw it. */
+export interface Asked {
+  name: string;
+  variables: { input: Record<string, unknown> };
+}
+
+/** What the server answers: data, a network failure, or an answer that never comes. */
+export type Reply = Record<string, unknown> | 'cut' | 'never';
+
+/** Stands in for the server behind fetch; answers each operation by the next reply of its list. */
+export function server(replies: Record<string, Reply[]>): Asked[] {
+  const asked: Asked[] = [];
+  vi.stubGlobal('fetch', async (_url: string, init: RequestInit) => {
+    const { operationName: name, variables } = JSON.parse(init.body as string);
+    asked.push({ name, variables });
+    const reply = replies[name]?.shift();
+    if (!reply) throw new Error(`no reply left for ${name}`);
+    if (reply === 'cut') throw new TypeError('Failed to fetch');
+    if (reply === 'never') return new Promise(() => {});
+    return new Response(JSON.stringify({ data: reply }), { headers: { 'content-type': 'application/json' } });
+  });
+  return asked;
+}

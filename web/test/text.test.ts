@@ -1,0 +1,74 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { en } from '../src/i18n/en';
+import { digits, explain, fill, money, span, speak, t } from '../src/i18n/text';
+import { zh } from '../src/i18n/zh';
+import { safeNext } from '../src/pages/sign';
+import { slotsOf } from '../src/pages/slots';
+import { crossed, OPENING } from '../src/ui/countdown';
+import { sale, T0 } from './shop';
+
+const places = (text: string): string[] => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!).sort();
+
+describe('the catalogues', () => {
+  test('have the same keys', () => expect(Object.keys(zh).sort()).toEqual(Object.keys(en).sort()));
+  test('have the same places to fill', () => {
+    for (const [key, text] of Object.entries(en)) expect(places(zh[key as keyof typeof en]), key).toEqual(places(text));
+  });
+  test('fill their places', () => expect(fill('{a} of {b}', { a: 1, b: 'x' })).toBe('1 of x'));
+});
+
+describe('in English', () => {
+  beforeEach(() => speak('en'));
+  test('money is exact and in its currency', () => {
+    expect(money({ amount: '1299.50', currencyCode: 'CNY' })).toBe('¥1,299.50');
+    expect(money({ amount: '1299.00', currencyCode: 'CNY' })).toBe('¥1,299');
+    expect(money({ amount: '9007199254740993.01', currencyCode: 'USD' })).toBe('$9,007,199,254,740,993.01');
+  });
+  test('spans are rounded up, so that zero means over', () => {
+    expect(digits(1)).toBe('0:01');
+    expect(digits(0)).toBe('0:00');
+    expect(digits(-5)).toBe('0:00');
+    expect(digits(61_000)).toBe('1:01');
+    expect(digits(3_661_000)).toBe('1:01:01');
+    expect(digits(90_061_000)).toBe('1 d 1:01:01');
+    expect(span(900)).toBe('15 minutes');
+  });
+  test('a refusal is in our words, an unknown one in the server’s', () => {
+    const failure = { __typename: 'BasicError', code: 'SOLD_OUT', message: 'server', path: null } as const;
+    expect(explain(failure)).toBe(en['error.SOLD_OUT']);
+    expect(explain({ ...failure, code: 'NEW_CODE' as never })).toBe('server');
+    expect(explain({ ...failure, __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_200 })).toContain('2 s');
+  });
+  test('another language can be taken at any time', async () => {
+    await speak('zh');
+    expect(t('button.buy')).toBe(zh['button.buy']);
+    expect(document.documentElement.lang).toBe('zh-CN');
+  });
+});
+
+describe('thresholds', () => {
+  test('are said once, when they are crossed', () => {
+    expect(crossed(OPENING, 61, 60)).toBe(60);
+    expect(crossed(OPENING, 60, 59)).toBeNull();
+    expect(crossed(OPENING, 75, 58)).toBe(60);
+    expect(crossed(OPENING, 12, 0)).toBeNull();
+  });
+});
+
+describe('the way back after signing in', () => {
+  test('stays in the shop', () => {
+    expect(safeNext('?next=%2Fs%2Fone')).toBe('/s/one');
+    for (const away of ['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)']) {
+      expect(safeNext(`?next=${encodeURIComponent(away)}`), away).toBe('/');
+    }
+  });
+});
+
+describe('the list', () => {
+  test('groups by what is on, when it opens, what is over', async () => {
+    await speak('en');
+    const soon = (id: string, s: number) => sale({ id, phase: 'UPCOMING', startsAt: new Date(T0 + s * 1000).toISOString() });
+    const slots = slotsOf([soon('c', 7200), sale({ id: 'a' }), soon('b', 3600), soon('d', 3600), sale({ id: 'e', phase: 'ENDED' })], T0);
+    expect(slots.map(({ sales }) => sales.map(({ id }) => id))).toEqual([['a'], ['b', 'd'], ['c'], ['e']]);
+  });
+});
