@@ -1,6 +1,8 @@
 package account
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strings"
 	"unicode"
@@ -26,21 +28,33 @@ var mailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@
 
 // normaliseAccount returns what an account is stored and found under: an e-mail
 // address in small letters, or a phone number in E.164. ok is false when the text
-// is neither; the text returned then belongs to no account.
+// is neither.
 func normaliseAccount(text string) (account string, ok bool) {
-	text = strings.TrimSpace(norm.NFKC.String(text))
+	if len(text) > 4*maxAccount { // before any work is done on it
+		return "", false
+	}
+	text = strings.ToLower(strings.TrimSpace(norm.NFKC.String(text)))
 	if len(text) > maxAccount {
-		return text[:maxAccount], false
+		return "", false
 	}
-	if strings.HasPrefix(text, "+") {
-		number, err := phonenumbers.Parse(text, phonenumbers.UNKNOWN_REGION)
-		if err != nil || !phonenumbers.IsPossibleNumber(number) || strings.ContainsFunc(text, unicode.IsLetter) {
-			return text, false
-		}
-		return phonenumbers.Format(number, phonenumbers.E164), true
+	if !strings.HasPrefix(text, "+") {
+		return text, mailbox.MatchString(text)
 	}
-	text = strings.ToLower(text)
-	return text, mailbox.MatchString(text)
+	number, err := phonenumbers.Parse(text, phonenumbers.UNKNOWN_REGION)
+	if err != nil || !phonenumbers.IsPossibleNumber(number) || strings.ContainsFunc(text, unicode.IsLetter) {
+		return "", false
+	}
+	return phonenumbers.Format(number, phonenumbers.E164), true
+}
+
+// nameOf returns the normalised account. A text that is none becomes a name that
+// no account can have, so that it is looked up and refused like any unknown one.
+func nameOf(text string) string {
+	if account, ok := normaliseAccount(text); ok {
+		return account
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "no account " + hex.EncodeToString(sum[:])
 }
 
 // normalisePassword makes a password the same from every keyboard (NIST SP

@@ -65,7 +65,7 @@ type LoginInput struct {
 // Login opens a session. Refusals: INVALID_CREDENTIALS, whichever of the two was
 // wrong, fault.Throttled, captcha.Required, captcha.Invalid.
 func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Refusal, error) {
-	account, _ := normaliseAccount(in.Account) // what is no name of an account is an unknown one
+	account := nameOf(in.Account)
 	if refusal, err := s.limit(ctx, loginsPerAddress, in.Addr); refusal != nil || err != nil {
 		return nil, refusal, err
 	}

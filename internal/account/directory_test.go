@@ -1,0 +1,168 @@
+package account
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/ent/user"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/testenv"
+)
+
+func TestSignedInPersonIsFoundWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	f := real(t)
+	in := f.register(someone())
+	fresh := f.another(testKeys) // a process that never saw the person
+	if err := f.db.SQL.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if p := fresh.principal(in.Tokens.Access); p == nil || p.UserID != in.User.ID {
+		t.Errorf("principal %+v", p)
+	}
+	got, err := fresh.cfg.Directory.User(t.Context(), in.User.ID)
+	if err != nil || !sameUser(got, in.User) {
+		t.Errorf("%+v, %v; want %+v", got, err, in.User)
+	}
+}
+
+func TestUnknownPersonIsNil(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		for range 2 {
+			if u, err := f.cfg.Directory.User(t.Context(), nobody); u != nil || err != nil {
+				t.Errorf("%+v, %v", u, err)
+			}
+		}
+		if _, err := f.cfg.Directory.Role(t.Context(), nobody); fault.CodeOf(err) != fault.Unauthenticated {
+			t.Errorf("role of nobody: %v", err)
+		}
+	})
+}
+
+func TestRoleTakenAwayStopsWorkingEverywhere(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		there := f.another(testKeys)
+		who := someone()
+		u, refusal, err := f.store.Create(t.Context(), who, auth.Admin)
+		if err != nil || refusal != nil {
+			t.Fatal(refusal, err)
+		}
+		in := f.login(who.Account, goodPassword)
+		for _, process := range []*fixture{f, there} {
+			if p := process.principal(in.Tokens.Access); p == nil || p.Role != auth.Admin {
+				t.Fatalf("principal %+v", p)
+			}
+		}
+		changed, err := f.SetRole(t.Context(), u.ID, auth.Customer)
+		if err != nil || changed.Role != auth.Customer || changed.Version != 2 {
+			t.Fatalf("%+v, %v", changed, err)
+		}
+		for _, process := range []*fixture{f, there} {
+			testenv.Eventually(t, time.Second, func() bool { return process.principal(in.Tokens.Access).Role == auth.Customer }, "role is gone")
+		}
+		if _, err := f.SetRole(t.Context(), u.ID, auth.Operator); err != nil {
+			t.Fatal(err)
+		}
+		if p := f.principal(f.refresh(in.Tokens.Refresh).Tokens.Access); p.Role != auth.Operator {
+			t.Errorf("the next token says %s", p.Role)
+		}
+		if none, err := f.SetRole(t.Context(), nobody, auth.Operator); none != nil || err != nil {
+			t.Errorf("nobody: %+v, %v", none, err)
+		}
+	})
+}
+
+func TestRoleTakenAwayBehindOurBackStopsWithinTenSeconds(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	who := someone()
+	u, _, err := f.store.Create(t.Context(), who, auth.Operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := f.login(who.Account, goodPassword)
+	late := f.another(testKeys)
+	f.principal(in.Tokens.Access)
+	f.db.Ent.User.UpdateOneID(u.ID).SetRole(user.RoleCUSTOMER).ExecX(t.Context()) // no version, no announcement
+	f.advance(staffLife - time.Millisecond)
+	late.principal(in.Tokens.Access) // takes the old copy over at the last moment
+	f.advance(nearLife)
+	for _, process := range []*fixture{f, late} {
+		if p := process.principal(in.Tokens.Access); p.Role != auth.Customer {
+			t.Errorf("%s after %s", p.Role, staffLife+nearLife)
+		}
+	}
+}
+
+func TestOlderCopyNeverReplacesANewerOne(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		newer := *in.User
+		newer.Version, newer.DisplayName = 3, "New name"
+		f.cfg.Directory.remember(t.Context(), &newer)
+		f.cfg.Directory.remember(t.Context(), in.User) // read before the change, written after it
+		got, err := f.cfg.Directory.far(t.Context(), in.User.ID)
+		if err != nil || got.DisplayName != "New name" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+func TestDirectoryWorksWithoutRedisAndWithSpoiltCopies(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	in := f.register(someone())
+	d := f.cfg.Directory
+	for _, spoilt := range []string{"{", "{}", `{"ID":"` + nobody.String() + `","Role":"ADMIN"}`} {
+		f.mini.HSet(d.key(in.User.ID), "user", spoilt)
+		d.Forget(in.User.ID)
+		if got, err := d.User(t.Context(), in.User.ID); err != nil || !sameUser(got, in.User) {
+			t.Errorf("%s: %+v, %v", spoilt, got, err)
+		}
+	}
+	f.mini.SetError("LOADING")
+	defer f.mini.SetError("")
+	d.Forget(in.User.ID)
+	if got, err := d.User(t.Context(), in.User.ID); err != nil || !sameUser(got, in.User) {
+		t.Errorf("without Redis: %+v, %v", got, err)
+	}
+}
+
+func TestAccountsAreMadeWithAnyRoleByTools(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		who := someone()
+		outcomes := make(chan fault.Reason, 10)
+		var all sync.WaitGroup
+		for range cap(outcomes) {
+			all.Go(func() {
+				_, refusal, err := f.store.Create(t.Context(), who, auth.Admin)
+				if err != nil {
+					t.Error(err)
+				}
+				outcomes <- reason(refusal)
+			})
+		}
+		all.Wait()
+		close(outcomes)
+		made := 0
+		for why := range outcomes {
+			if why == "" {
+				made++
+			} else if why != fault.AccountTaken {
+				t.Errorf("refused: %s", why)
+			}
+		}
+		if made != 1 || f.users() != 1 {
+			t.Errorf("%d made, %d accounts", made, f.users())
+		}
+		if _, refusal, err := f.store.Create(t.Context(), someone(), "ROOT"); reason(refusal) != fault.InvalidInput || err != nil {
+			t.Errorf("unknown role: %v, %v", refusal, err)
+		}
+	})
+}

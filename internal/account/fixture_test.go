@@ -1,0 +1,274 @@
+package account
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/postgres"
+	"seckill/internal/ratelimit"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// cheap is what tests hash with that are not about hashing: 0.2 ms.
+var cheap = &argon2id.Params{Memory: 256, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
+const goodPassword = "correct horse battery"
+
+// fixture is one process on its services.
+type fixture struct {
+	*Service
+	t      *testing.T
+	conn   *redisconn.Conn
+	prefix string
+	db     *postgres.DB
+	clock  *clock.Fake
+	mini   *miniredis.Miniredis // nil on real Redis
+}
+
+var testKeys = mustKeys(auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))})
+
+func mustKeys(signing auth.Key, older ...auth.Key) auth.Keys {
+	keys, err := auth.NewKeys(signing, older...)
+	if err != nil {
+		panic(err)
+	}
+	return keys
+}
+
+// real is a process on Postgres and Redis.
+func real(t *testing.T) *fixture {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	f := &fixture{t: t, conn: conn, prefix: prefix, db: testenv.Postgres(t), clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
+	return f.start(testKeys)
+}
+
+// embedded is a process as the demo runs it. The clock moves Redis too.
+func embedded(t *testing.T) *fixture {
+	t.Helper()
+	mini := miniredis.RunT(t)
+	mini.ClockTTL(true)
+	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.OpenSQLite(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = db.Close()
+	})
+	f := &fixture{t: t, conn: conn, prefix: "t:", db: db, mini: mini, clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
+	f.advance(0)
+	return f.start(testKeys)
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	t.Run("postgres and redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, real(t))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		test(t, embedded(t))
+	})
+}
+
+// another is a second process on the same services, with keys of its own choice.
+func (f *fixture) another(keys auth.Keys) *fixture {
+	g := *f
+	return g.start(keys)
+}
+
+// start wires the process and follows announcements until the test ends.
+func (f *fixture) start(keys auth.Keys) *fixture {
+	f.t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	store := NewStore(f.db, f.clock)
+	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Log: log})
+	tail := f.conn.NewBlocking()
+	revocations := auth.NewRevocations(auth.RevocationsConfig{
+		Client: f.conn.Script, Tail: tail, Prefix: f.prefix, Clock: f.clock, Log: log, Ended: store.Ended,
+	})
+	revocations.OnUserChanged(directory.Forget)
+	tokens, err := auth.NewTokens(auth.TokensConfig{Keys: keys, Clock: f.clock, Revoked: revocations.Revoked, Role: directory.Role})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	captchas, err := captcha.New(captcha.Config{
+		Client: f.conn.Script, Keys: reservation.Keys{Prefix: f.prefix}, Secret: keys.Derive("captcha")[0], PowMax: 20, Clock: f.clock,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.Service, err = New(Config{
+		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,
+		Captchas: captchas, Clock: f.clock, Log: log,
+		Limits: ratelimit.New(ratelimit.Config{Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Off: true}),
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if f.passwords, err = newPasswords(cheap); err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(f.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = revocations.Run(ctx) })
+	f.t.Cleanup(func() {
+		stop()
+		running.Wait()
+		_ = tail.Close()
+	})
+	<-revocations.Ready()
+	return f
+}
+
+// limited is the same process with its rate limits on.
+func (f *fixture) limited() *fixture {
+	f.cfg.Limits = ratelimit.New(ratelimit.Config{Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock})
+	return f
+}
+
+// advance moves the clock, and that of an embedded Redis.
+func (f *fixture) advance(d time.Duration) {
+	now := f.clock.Advance(d)
+	if f.mini != nil {
+		f.mini.SetTime(now)
+	}
+}
+
+var serial atomic.Int64
+
+// someone is an account that nobody has yet.
+func someone() NewUser {
+	return NewUser{Account: fmt.Sprintf("someone%d@example.com", serial.Add(1)), Password: goodPassword, DisplayName: "Someone"}
+}
+
+// answer is a right answer for a purpose.
+func (f *fixture) answer(purpose captcha.Purpose) captcha.Answer {
+	f.t.Helper()
+	c, refusal, err := f.cfg.Captchas.Create(f.t.Context(), captcha.CreateInput{Purpose: purpose, Kind: captcha.ProofOfWork})
+	if refusal != nil || err != nil {
+		f.t.Fatalf("captcha: %v, %v", refusal, err)
+	}
+	return f.solve(c)
+}
+
+func (f *fixture) solve(c captcha.Challenge) captcha.Answer {
+	f.t.Helper()
+	var p struct {
+		Salt, Challenge string
+		MaxNumber       int
+	}
+	if err := json.Unmarshal([]byte(c.Parameters), &p); err != nil {
+		f.t.Fatal(err)
+	}
+	for n := range p.MaxNumber + 1 {
+		sum := sha256.Sum256(fmt.Append([]byte(p.Salt), n))
+		if hex.EncodeToString(sum[:]) == p.Challenge {
+			return captcha.Answer{ChallengeID: c.ID, Text: fmt.Sprint(n)}
+		}
+	}
+	f.t.Fatal("no answer")
+	return captcha.Answer{}
+}
+
+// register makes an account and signs in.
+func (f *fixture) register(who NewUser) *SignedIn {
+	f.t.Helper()
+	in, refusal, err := f.Register(f.t.Context(), RegisterInput{NewUser: who, Captcha: f.answer(captcha.Register)})
+	if refusal != nil || err != nil {
+		f.t.Fatalf("register: %#v, %v", refusal, err)
+	}
+	return in
+}
+
+// login wants to be let in.
+func (f *fixture) login(account, password string) *SignedIn {
+	f.t.Helper()
+	in, refusal, err := f.Login(f.t.Context(), LoginInput{Account: account, Password: password})
+	if refusal != nil || err != nil {
+		f.t.Fatalf("login: %#v, %v", refusal, err)
+	}
+	return in
+}
+
+func (f *fixture) refresh(token string) *SignedIn {
+	f.t.Helper()
+	in, refusal, err := f.Refresh(f.t.Context(), token)
+	if refusal != nil || err != nil {
+		f.t.Fatalf("refresh: %#v, %v", refusal, err)
+	}
+	return in
+}
+
+func (f *fixture) refreshRefused(what, token string) {
+	f.t.Helper()
+	in, refusal, err := f.Refresh(f.t.Context(), token)
+	if in != nil || err != nil || refusal == nil || refusal.Reason() != fault.SessionInvalid {
+		f.t.Errorf("%s: %+v, %#v, %v; want SESSION_INVALID", what, in, refusal, err)
+	}
+}
+
+// principal is who an access token stands for, nil when it is refused.
+func (f *fixture) principal(access string) *auth.Principal {
+	f.t.Helper()
+	p, err := f.cfg.Tokens.Verify(f.t.Context(), access)
+	if err != nil && fault.CodeOf(err) != fault.Unauthenticated {
+		f.t.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) users() int {
+	f.t.Helper()
+	n, err := f.db.Ent.User.Query().Count(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+func reason(r fault.Refusal) fault.Reason {
+	if r == nil {
+		return ""
+	}
+	return r.Reason()
+}
+
+func address(n int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}) }
+
+func sameUser(a, b *User) bool {
+	return a != nil && b != nil && a.ID == b.ID && a.Account == b.Account && a.DisplayName == b.DisplayName &&
+		a.Role == b.Role && a.Version == b.Version && a.CreatedAt.Equal(b.CreatedAt)
+}
+
+// nobody is an id that no account has.
+var nobody = uuid.Max

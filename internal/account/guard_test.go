@@ -1,0 +1,171 @@
+package account
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/fault"
+)
+
+// A thousand guesses at one account, from a hundred addresses, spread over ten
+// minutes, by somebody who answers every captcha.
+func TestAtMostTwentyOfAThousandGuessesAreEvaluated(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"an account", "no account"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := embedded(t).limited()
+			who := someone()
+			if name == "an account" {
+				f.register(who)
+			}
+			outcomes := map[fault.Reason]int{}
+			for guess := range 1000 {
+				in := LoginInput{Account: who.Account, Password: fmt.Sprintf("guess %d of many", guess), Addr: address(guess % 100)}
+				_, refusal, err := f.Login(t.Context(), in)
+				if required, ok := refusal.(captcha.Required); ok {
+					in.Captcha = f.solve(*required.Challenge)
+					_, refusal, err = f.Login(t.Context(), in)
+				}
+				if err != nil || refusal == nil {
+					t.Fatalf("guess %d: %#v, %v", guess, refusal, err)
+				}
+				outcomes[refusal.Reason()]++
+				f.advance(600 * time.Millisecond)
+			}
+			if n := outcomes[fault.InvalidCredentials]; n > 20 || n < 5 {
+				t.Errorf("%d of 1,000 were evaluated: %v", n, outcomes)
+			}
+			t.Logf("%v", outcomes)
+		})
+	}
+}
+
+func TestGuessesAtOnceAreNotLetThroughTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		who := someone()
+		f.register(who)
+		var mu sync.Mutex
+		outcomes := map[fault.Reason]int{}
+		var all sync.WaitGroup
+		for guess := range 60 {
+			all.Go(func() {
+				_, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: fmt.Sprintf("guess %d of many", guess)})
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				outcomes[reason(refusal)]++
+			})
+		}
+		all.Wait()
+		if outcomes[fault.InvalidCredentials] != captchaFrom {
+			t.Errorf("%v; want %d evaluated and the others asked for a captcha", outcomes, captchaFrom)
+		}
+	})
+}
+
+func TestCaptchaIsAskedForFromTheThirdFailureAndDelayFromTheFifth(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	who := someone()
+	f.register(who)
+	try := func(password string, answer captcha.Answer) fault.Refusal {
+		t.Helper()
+		_, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: password, Captcha: answer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return refusal
+	}
+	want := func(what string, refusal fault.Refusal, why fault.Reason) {
+		t.Helper()
+		if reason(refusal) != why {
+			t.Fatalf("%s: %#v, want %s", what, refusal, why)
+		}
+	}
+	unused := f.answer(captcha.Login)
+	for range 3 {
+		want("the first three", try("wrong password", unused), fault.InvalidCredentials)
+	}
+	want("without a captcha", try(goodPassword, captcha.Answer{}), fault.CaptchaRequired)
+	want("wrong captcha", try(goodPassword, captcha.Answer{ChallengeID: unused.ChallengeID, Text: "x"}), fault.CaptchaInvalid)
+	want("the fourth", try("wrong password", unused), fault.InvalidCredentials) // it was not used up before
+	want("captcha used up", try("wrong password", unused), fault.CaptchaInvalid)
+	want("the fifth", try("wrong password", f.answer(captcha.Login)), fault.InvalidCredentials)
+
+	delay := firstDelay
+	for n := 6; n < 20; n++ {
+		throttled, ok := try(goodPassword, f.answer(captcha.Login)).(fault.Throttled)
+		if !ok || throttled.RetryAfter <= delay-time.Second || throttled.RetryAfter > delay {
+			t.Fatalf("try %d: %#v, want to wait %s", n, throttled, delay)
+		}
+		f.advance(throttled.RetryAfter)
+		want(fmt.Sprintf("try %d", n), try("wrong password", f.answer(captcha.Login)), fault.InvalidCredentials)
+		delay = min(2*delay, longestWait)
+	}
+	if delay != longestWait {
+		t.Errorf("the delay grew to %s only", delay)
+	}
+	f.advance(longestWait)
+	want("the owner, after the wait", try(goodPassword, f.answer(captcha.Login)), "")
+	want("then all is forgotten", try("wrong password", captcha.Answer{}), fault.InvalidCredentials)
+	for range 2 {
+		try("wrong password", captcha.Answer{})
+	}
+	want("three new failures", try("wrong password", captcha.Answer{}), fault.CaptchaRequired)
+	f.advance(guardMemory)
+	want("an hour later", try("wrong password", captcha.Answer{}), fault.InvalidCredentials)
+}
+
+func TestOneAddressCannotTryManyAccounts(t *testing.T) {
+	t.Parallel()
+	f := real(t).limited()
+	outcomes := map[fault.Reason]int{}
+	for range 60 {
+		_, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword, Addr: address(1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		outcomes[reason(refusal)]++
+	}
+	if outcomes[fault.InvalidCredentials] > loginsPerAddress.Burst+5 || outcomes[fault.TooManyTries] == 0 {
+		t.Errorf("%v", outcomes)
+	}
+	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword, Addr: address(2)}); reason(refusal) != fault.InvalidCredentials || err != nil {
+		t.Errorf("another address: %#v, %v", refusal, err)
+	}
+}
+
+func TestNoKeyNamesAPerson(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	who := someone()
+	f.register(who)
+	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: "wrong password"}); refusal == nil || err != nil {
+		t.Fatalf("%#v, %v", refusal, err)
+	}
+	for _, key := range f.mini.Keys() {
+		if strings.Contains(key, who.Account) {
+			t.Errorf("key %s", key)
+		}
+	}
+}
+
+func TestNobodySignsInWhileGuessesCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	who := someone()
+	f.register(who)
+	f.mini.SetError("LOADING no data yet")
+	defer f.mini.SetError("")
+	if in, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword}); in != nil || refusal != nil || fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("%+v, %#v, %v; want UNAVAILABLE", in, refusal, err)
+	}
+}

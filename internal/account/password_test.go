@@ -1,0 +1,88 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/fault"
+	"seckill/internal/testenv"
+)
+
+func TestPasswordsAreHashedAsStronglyAsAskedFor(t *testing.T) {
+	t.Parallel()
+	hash, err := HashPassword(goodPassword)
+	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") || strings.Contains(hash, goodPassword) {
+		t.Errorf("%s, %v", hash, err)
+	}
+	other, err := HashPassword(goodPassword)
+	if err != nil || other == hash {
+		t.Error("two hashes of one password are equal: no salt")
+	}
+	p, err := newPasswords(owaspMinimum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, stale, err := p.matches(t.Context(), goodPassword, hash); !ok || stale || err != nil {
+		t.Errorf("%t, %t, %v", ok, stale, err)
+	}
+}
+
+func TestNothingMatchesNoAccount(t *testing.T) {
+	t.Parallel()
+	p, err := newPasswords(cheap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, password := range []string{"", " ", goodPassword} {
+		if ok, _, err := p.matches(t.Context(), password, ""); ok || err != nil {
+			t.Errorf("%q: %t, %v", password, ok, err)
+		}
+	}
+}
+
+func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	p := f.passwords
+	for range hashesAtOnce { // somebody hashes
+		p.places <- struct{}{}
+	}
+	answer := f.answer(captcha.Register)
+	waiting, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var gaveUp atomic.Int32
+	for i := range hashesAtOnce + hashQueue {
+		all.Go(func() {
+			_, _, err := f.Login(waiting, LoginInput{Account: fmt.Sprintf("waiter%d@example.com", i), Password: goodPassword})
+			if err != nil {
+				gaveUp.Add(1)
+			}
+		})
+	}
+	testenv.Eventually(t, 5*time.Second, func() bool { return len(p.seats) == cap(p.seats) }, "all sit")
+	_, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword})
+	if throttled, ok := refusal.(fault.Throttled); !ok || throttled.RetryAfter <= 0 || err != nil {
+		t.Errorf("login past the queue: %#v, %v; want RATE_LIMITED", refusal, err)
+	}
+	_, refusal, err = f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: answer})
+	if reason(refusal) != fault.TooManyTries || err != nil {
+		t.Errorf("register past the queue: %#v, %v", refusal, err)
+	}
+	cancel()
+	all.Wait()
+	if gaveUp.Load() == 0 {
+		t.Error("nobody who left was told")
+	}
+	for range hashesAtOnce {
+		<-p.places
+	}
+	if _, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: answer}); refusal != nil || err != nil {
+		t.Errorf("the refused try used the captcha up: %#v, %v", refusal, err)
+	}
+}

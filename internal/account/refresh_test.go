@@ -1,0 +1,253 @@
+package account
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/auth"
+	"seckill/internal/id"
+	"seckill/internal/testenv"
+)
+
+func TestFiftyRefreshesOfOneTokenMakeOneSuccessor(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		here, there := f, f.another(testKeys)
+		var mu sync.Mutex
+		successors := map[string]int{}
+		var all sync.WaitGroup
+		for i := range 50 {
+			process := here
+			if i%2 == 1 {
+				process = there
+			}
+			all.Go(func() {
+				got := process.refresh(in.Tokens.Refresh)
+				mu.Lock()
+				defer mu.Unlock()
+				successors[got.Tokens.Refresh]++
+			})
+		}
+		all.Wait()
+		row := f.db.Ent.Session.GetX(t.Context(), in.Session)
+		if len(successors) != 1 || row.Generation != 2 || f.db.Ent.Session.Query().CountX(t.Context()) != 1 {
+			t.Fatalf("%d successors, generation %d", len(successors), row.Generation)
+		}
+		for next := range successors {
+			f.refresh(next) // and it is good
+		}
+	})
+}
+
+func TestLostReplyIsGivenAgainWithinTheGrace(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		first := f.refresh(in.Tokens.Refresh)
+		f.advance(refreshGrace)
+		again := f.refresh(in.Tokens.Refresh)
+		if again.Tokens.Refresh != first.Tokens.Refresh {
+			t.Error("another successor")
+		}
+		if f.principal(again.Tokens.Access) == nil {
+			t.Error("the access token is not good")
+		}
+	})
+}
+
+func TestReplacedTokenShownLateEndsTheSession(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		next := f.refresh(in.Tokens.Refresh)
+		f.advance(refreshGrace + time.Second)
+		f.refreshRefused("the thief", in.Tokens.Refresh)
+		f.refreshRefused("the owner", next.Tokens.Refresh)
+		if f.principal(next.Tokens.Access) != nil || f.principal(in.Tokens.Access) != nil {
+			t.Error("an access token of the family is still good")
+		}
+		if row := f.db.Ent.Session.GetX(t.Context(), in.Session); row.RevokedAt == nil || row.RevokedReason != endedByReuse {
+			t.Errorf("session %+v", row)
+		}
+	})
+}
+
+func TestTokenOfTwoGenerationsAgoEndsTheSessionAtOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		second := f.refresh(in.Tokens.Refresh)
+		third := f.refresh(second.Tokens.Refresh)
+		f.refreshRefused("two generations old", in.Tokens.Refresh)
+		f.refreshRefused("the newest", third.Tokens.Refresh)
+		other := f.login(in.User.Account, goodPassword)
+		if f.principal(other.Tokens.Access) == nil {
+			t.Error("a session of another sign-in was ended too")
+		}
+	})
+}
+
+func TestInventedTokensEndNothing(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	in := f.register(someone())
+	token := in.Tokens.Refresh
+	stranger := newRefresher(mustKeys(auth.Key{ID: "x", Secret: []byte(strings.Repeat("attacker", 4))}))
+	forged, err := stranger.first(in.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown, err := f.refresher.first(id.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"empty": "", "short": "abc", "long": strings.Repeat("A", 512), "cut": token[:len(token)-1], "longer": token + "A",
+		"padded": token + "=", "changed": flip(token, 30), "tag changed": flip(token, len(token)-2), "session changed": flip(token, 2),
+		"made with another key": forged.text, "of no session": unknown.text, "an access token": in.Tokens.Access, "not base64": strings.Repeat("!", len(token)),
+	} {
+		f.refreshRefused(name, text)
+	}
+	f.refresh(token) // it did not suffer
+}
+
+// flip changes one character.
+func flip(s string, at int) string {
+	other := "A"
+	if s[at] == 'A' {
+		other = "B"
+	}
+	return s[:at] + other + s[at+1:]
+}
+
+func TestSessionSlidesAndEnds(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		in := f.register(someone())
+		began := f.clock.Now()
+		token := in.Tokens.Refresh
+		for f.clock.Now().Sub(began) < DefaultLongest-DefaultIdle { // active all day
+			f.advance(DefaultIdle - time.Minute)
+			next := f.refresh(token)
+			if !next.Tokens.RefreshExpiresAt.After(f.clock.Now()) || next.Tokens.RefreshExpiresAt.After(began.Add(DefaultLongest)) {
+				t.Fatalf("expires %s after the sign-in", next.Tokens.RefreshExpiresAt.Sub(began))
+			}
+			token = next.Tokens.Refresh
+		}
+		f.advance(DefaultLongest - f.clock.Now().Sub(began))
+		f.refreshRefused("after the longest session", token)
+
+		idle := f.login(in.User.Account, goodPassword)
+		f.advance(DefaultIdle)
+		f.refreshRefused("after half an hour of nothing", idle.Tokens.Refresh)
+	})
+}
+
+func TestAccessTokenNeverOutlivesTheSession(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	f.cfg.Longest = 5 * time.Minute
+	in := f.register(someone())
+	if in.Tokens.AccessExpiresAt.After(in.Tokens.RefreshExpiresAt) {
+		t.Errorf("access until %s, session until %s", in.Tokens.AccessExpiresAt, in.Tokens.RefreshExpiresAt)
+	}
+}
+
+func TestRefreshSurvivesTheRotationOfKeys(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	former := auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))}
+	fresh := auth.Key{ID: "k2", Secret: []byte(strings.Repeat("next-key", 4))}
+	rotated := f.another(mustKeys(fresh, former)) // new key in front, old one still read
+	behind := f.another(mustKeys(former, fresh))  // not restarted with the new order yet
+	in := f.register(someone())
+	next := rotated.refresh(in.Tokens.Refresh)
+	if again := behind.refresh(in.Tokens.Refresh); again.Tokens.Refresh != next.Tokens.Refresh {
+		t.Error("two processes in the middle of a rotation give two successors")
+	}
+	rotated.refresh(next.Tokens.Refresh)
+}
+
+func TestSignOutEndsTheSessionEverywhere(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		there := f.another(testKeys)
+		in := f.register(someone())
+		other := f.login(in.User.Account, goodPassword)
+		p := f.principal(in.Tokens.Access)
+		there.principal(in.Tokens.Access) // known there already
+		closed := make(chan struct{})
+		there.cfg.Revocations.OnRevoked(in.Session, func() { close(closed) })
+
+		n, refusal, err := f.Logout(t.Context(), p, false)
+		if n != 1 || refusal != nil || err != nil {
+			t.Fatalf("%d, %v, %v", n, refusal, err)
+		}
+		if f.principal(in.Tokens.Access) != nil {
+			t.Error("the token is good where the person signed out")
+		}
+		select {
+		case <-closed:
+		case <-time.After(time.Second):
+			t.Error("a socket elsewhere is open after a second")
+		}
+		if there.principal(in.Tokens.Access) != nil {
+			t.Error("the token is good elsewhere")
+		}
+		f.refreshRefused("after signing out", in.Tokens.Refresh)
+		if f.principal(other.Tokens.Access) == nil {
+			t.Error("the other session ended too")
+		}
+		if n, _, err := f.Logout(t.Context(), p, false); n != 0 || err != nil {
+			t.Errorf("again: %d, %v", n, err)
+		}
+	})
+}
+
+func TestSignOutEverywhereEndsAllSessions(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		there := f.another(testKeys)
+		who := someone()
+		sessions := []*SignedIn{f.register(who)}
+		for range 4 {
+			sessions = append(sessions, f.login(who.Account, goodPassword))
+		}
+		stranger := f.register(someone())
+		n, _, err := f.Logout(t.Context(), f.principal(sessions[2].Tokens.Access), true)
+		if n != 5 || err != nil {
+			t.Fatalf("%d, %v", n, err)
+		}
+		for i, s := range sessions {
+			f.refreshRefused("ended session", s.Tokens.Refresh)
+			testenv.Eventually(t, time.Second, func() bool { return there.principal(s.Tokens.Access) == nil }, "ended elsewhere")
+			if f.principal(s.Tokens.Access) != nil {
+				t.Errorf("session %d goes on", i)
+			}
+		}
+		if f.principal(stranger.Tokens.Access) == nil {
+			t.Error("somebody else was signed out")
+		}
+		f.refresh(f.login(who.Account, goodPassword).Tokens.Refresh) // and the person may come back
+	})
+}
+
+func TestEndedSessionsAreKeptAWeek(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		old := f.register(someone())
+		f.advance(purgeAfter)
+		recent := f.login(old.User.Account, goodPassword)
+		f.advance(DefaultIdle + time.Second)
+		counts, err := f.store.Purge(t.Context())
+		if err != nil || counts["sessions_deleted"] != 1 {
+			t.Errorf("%v, %v", counts, err)
+		}
+		if ids := f.db.Ent.Session.Query().IDsX(t.Context()); len(ids) != 1 || ids[0] != recent.Session {
+			t.Errorf("left: %v", ids)
+		}
+	})
+}
