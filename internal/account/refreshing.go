@@ -113,19 +113,18 @@ func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
 // open sockets, everywhere within a second. It returns how many sessions were
 // live. After an error, call again: ending twice is harmless.
 func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, fault.Refusal, error) {
-	sessions := []uuid.UUID{p.SessionID}
-	count, err := 0, error(nil)
-	if everywhere {
-		var live []uuid.UUID
-		live, err = s.store.endAll(ctx, p.UserID, endedByLogout)
-		sessions, count = append(sessions, live...), len(live)
-	} else {
-		count, err = s.store.end(ctx, p.SessionID, endedByLogout)
+	if !everywhere {
+		count, err := s.store.end(ctx, p.SessionID, endedByLogout)
+		if err != nil {
+			return 0, nil, err
+		}
+		return count, nil, s.cfg.Revocations.Revoke(ctx, p.SessionID)
 	}
+	live, err := s.store.endAll(ctx, p.UserID, endedByLogout)
 	if err != nil {
 		return 0, nil, err
 	}
-	return count, nil, s.cfg.Revocations.Revoke(ctx, sessions...)
+	return len(live), nil, s.cfg.Revocations.Revoke(ctx, append(live, p.SessionID)...)
 }
 
 // SetRole gives a person another role. A role taken away stops working everywhere

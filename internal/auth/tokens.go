@@ -98,7 +98,7 @@ type MintInput struct {
 	User    uuid.UUID
 	Session uuid.UUID
 	Role    Role
-	Life    time.Duration // 0 = AccessLife
+	Life    time.Duration // 0 = AccessLife; a longer one is for load tools: ended sessions are not remembered that long
 }
 
 // Mint returns a signed access token and when it lapses.
