@@ -1,4 +1,4 @@
-// Package app wires the product by hand, once: read New from top to bottom and
+// Package app wires the product by hand, once: read wire from top to bottom and
 // you have the dependency graph. It starts and stops things in order, and knows
 // which of them a role needs. The demo and the real server differ only in the
 // services they stand on.
@@ -54,7 +54,7 @@ func rolesOf(names []string) (Roles, error) {
 	return r, nil
 }
 
-// App is a process. Its parts are wired by New and run by Run.
+// App is a process. Its parts are wired by wire and run by Run.
 type App struct {
 	cfg   *config.Config
 	log   *slog.Logger
@@ -89,5 +89,5 @@ type App struct {
 	captchas    *captcha.Service
 	paths       *path.Service
 	worker      *worker // nil without the role
-	edge        *edge   // nil without the role
+	edge        *edge   // nil when the process only runs a command
 }

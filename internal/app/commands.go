@@ -47,12 +47,16 @@ func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	a, err := New(ctx, cfg, Roles{}, svc, log)
+	a, err := wire(ctx, cfg, Roles{}, svc, log)
 	if err != nil {
 		return nil, errors.Join(err, svc.Close())
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	return a.seeder().Run(ctx, in)
+	life := cfg.AccessTokenTTL
+	if !cfg.Production() {
+		life = max(life, in.OpensIn+in.Lasts) // load tools do not refresh
+	}
+	return a.seeder(life).Run(ctx, in)
 }
 
 // NewUser is an account to be made by an administrator of the installation.

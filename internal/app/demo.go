@@ -10,7 +10,6 @@ import (
 	"net"
 	"strings"
 
-	"seckill/internal/account"
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
@@ -24,11 +23,11 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	if err != nil {
 		return err
 	}
-	a, err := New(ctx, cfg, allRoles(), svc, log)
+	a, err := wire(ctx, cfg, allRoles(), svc, log)
 	if err != nil {
 		return errors.Join(err, svc.Close())
 	}
-	made, err := a.seeder().Demo(ctx)
+	made, err := a.seeder(0).Demo(ctx)
 	if err != nil {
 		return errors.Join(fmt.Errorf("fill the demo: %w", err), svc.Close())
 	}
@@ -36,14 +35,6 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 		return errors.Join(err, svc.Close())
 	}
 	return a.Run(ctx)
-}
-
-// seeder fills the installation of this process.
-func (a *App) seeder() *seed.Seeder {
-	return &seed.Seeder{
-		DB: a.svc.db, Clock: a.clock, NewID: id.New,
-		Hash: account.HashPassword, Load: a.preloader.Load,
-	}
 }
 
 // welcome is what the demo prints.

@@ -27,34 +27,40 @@ type edge struct {
 }
 
 // newEdge wires resolvers → executor → transports → listeners, and opens the
-// listeners.
+// listeners. A process without the API role has the admin listener only.
 func (a *App) newEdge(ctx context.Context) (*edge, error) {
-	e := &edge{sockets: transport.NewSockets(transport.SocketOptions{
+	e := &edge{ready: server.NewReadiness(a.checks()...)}
+	e.sockets = transport.NewSockets(transport.SocketOptions{
 		MaxSockets: a.cfg.MaxSockets, Origins: a.cfg.AllowedOrigins,
-	})}
-	e.ready = server.NewReadiness(a.checks()...)
+	})
+	opts := server.Options{
+		AdminAddr: a.cfg.AdminAddr, Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready,
+		DrainDelay: a.cfg.DrainDelay, DrainTimeout: a.cfg.DrainTimeout, Log: a.log,
+	}
+	if a.roles.API {
+		public, err := a.public(e)
+		if err != nil {
+			return nil, err
+		}
+		opts.PublicAddr, opts.Public, opts.Drain = a.cfg.HTTPAddr, public, e.sockets.Drain
+	}
+	var err error
+	e.server, err = server.Listen(ctx, opts)
+	return e, err
+}
+
+// public is the handler of the public listener.
+func (a *App) public(e *edge) (http.Handler, error) {
 	handler, err := a.graphql(e)
 	if err != nil {
 		return nil, err
 	}
-	public, err := server.NewPublic(server.PublicOptions{
+	return server.NewPublic(server.PublicOptions{
 		GraphQL: handler, Site: web.Dist(), SiteVersion: web.Version(),
 		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
 		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
 		Observe: a.observe, Log: a.log,
 	})
-	if err != nil {
-		return nil, err
-	}
-	e.server, err = server.Listen(ctx, server.Options{
-		PublicAddr: a.cfg.HTTPAddr, AdminAddr: a.cfg.AdminAddr, Public: public,
-		Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready, Drain: e.sockets.Drain,
-		DrainDelay: a.cfg.DrainDelay, DrainTimeout: a.cfg.DrainTimeout, Log: a.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
 }
 
 // graphql assembles the executor with everything that an operation passes.

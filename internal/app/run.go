@@ -79,11 +79,11 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, a.svc.Close())
 }
 
-// serve answers requests until ctx ends; without the API it only waits.
+// serve answers requests until ctx ends.
 func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
 	var err error
 	if a.edge != nil {
-		a.log.InfoContext(ctx, "listening", slog.String("public", a.PublicAddr().String()))
+		a.log.InfoContext(ctx, "listening", slog.Any("public", a.PublicAddr()), slog.Any("admin", a.AdminAddr()))
 		if err = a.edge.server.Run(ctx); err != nil {
 			cancel(err)
 		}
@@ -95,7 +95,7 @@ func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
 	return err
 }
 
-// PublicAddr is where the public listener listens; nil without the API role.
+// PublicAddr is where the public listener listens; nil when there is none.
 func (a *App) PublicAddr() net.Addr {
 	if a.edge == nil {
 		return nil

@@ -30,9 +30,9 @@ import (
 // leeway is added to the life of access tokens when ended sessions are remembered.
 const leeway = time.Minute
 
-// New wires a process on its services. Nothing runs and nothing listens yet. The
+// wire builds a process on its services. Nothing runs and nothing listens yet. The
 // services are closed with the process.
-func New(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
+func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
 	a := &App{
 		cfg: cfg, log: log, clock: clock.System{}, roles: roles, svc: svc,
 		keys: reservation.Keys{Prefix: cfg.RedisPrefix}, build: telemetry.ReadBuild(), registry: telemetry.NewRegistry(),
@@ -66,7 +66,7 @@ func New(ctx context.Context, cfg *config.Config, roles Roles, svc *services, lo
 			return nil, err
 		}
 	}
-	if roles.API {
+	if roles != (Roles{}) {
 		if a.edge, err = a.newEdge(ctx); err != nil {
 			return nil, err
 		}

@@ -30,7 +30,7 @@ const (
 
 // Options configure a Server. Public and Admin come from NewPublic and NewAdmin.
 type Options struct {
-	PublicAddr string // "host:port"; port 0 picks a free one
+	PublicAddr string // "host:port"; port 0 picks a free one; "" = no public listener
 	AdminAddr  string // "" = no admin listener
 	Public     http.Handler
 	Admin      http.Handler
@@ -63,14 +63,18 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	s.admin.WriteTimeout = 0 // a CPU profile takes as long as it is asked for
 	var lc net.ListenConfig
 	var err error
-	if s.pl, err = lc.Listen(ctx, "tcp", opts.PublicAddr); err != nil {
-		return nil, fmt.Errorf("public listener: %w", err)
+	if opts.PublicAddr != "" {
+		if s.pl, err = lc.Listen(ctx, "tcp", opts.PublicAddr); err != nil {
+			return nil, fmt.Errorf("public listener: %w", err)
+		}
 	}
 	if opts.AdminAddr == "" {
 		return s, nil
 	}
 	if s.al, err = lc.Listen(ctx, "tcp", opts.AdminAddr); err != nil {
-		_ = s.pl.Close()
+		if s.pl != nil {
+			_ = s.pl.Close()
+		}
 		return nil, fmt.Errorf("admin listener: %w", err)
 	}
 	return s, nil
@@ -89,8 +93,13 @@ func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// PublicAddr is where the public listener listens.
-func (s *Server) PublicAddr() net.Addr { return s.pl.Addr() }
+// PublicAddr is where the public listener listens; nil when there is none.
+func (s *Server) PublicAddr() net.Addr {
+	if s.pl == nil {
+		return nil
+	}
+	return s.pl.Addr()
+}
 
 // AdminAddr is where the admin listener listens; nil when there is none.
 func (s *Server) AdminAddr() net.Addr {
@@ -113,8 +122,11 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		failed <- nil
 	}
-	running := 1
-	go serve(s.public, s.pl)
+	running := 0
+	if s.pl != nil {
+		running++
+		go serve(s.public, s.pl)
+	}
 	if s.al != nil {
 		running++
 		go serve(s.admin, s.al)
