@@ -38,12 +38,13 @@ func (g *Guard) examine(text string) (*ast.QueryDocument, *gqlerror.Error) {
 	if refusal := g.names.check(doc); refusal != nil {
 		return nil, refusal
 	}
+	m := &merges{doc: doc}
 	for _, op := range doc.Operations {
 		w := &walk{limits: limits, doc: doc, mutation: op.Operation == ast.Mutation}
 		if refusal := w.selections(op.SelectionSet, 0); refusal != nil {
 			return nil, refusal
 		}
-		if refusal := boundMerges(doc, op.SelectionSet); refusal != nil {
+		if refusal := m.add(op.SelectionSet); refusal != nil {
 			return nil, refusal
 		}
 	}
@@ -57,20 +58,11 @@ func (g *Guard) examine(text string) (*ast.QueryDocument, *gqlerror.Error) {
 		if refusal := below(f.SelectionSet, 0); refusal != nil {
 			return nil, refusal
 		}
-		if refusal := boundMerges(doc, f.SelectionSet); refusal != nil {
+		if refusal := m.add(f.SelectionSet); refusal != nil {
 			return nil, refusal
 		}
 	}
 	return doc, nil
-}
-
-func boundMerges(doc *ast.QueryDocument, set ast.SelectionSet) *gqlerror.Error {
-	m := &merges{doc: doc}
-	m.count(set)
-	if m.pairs > maxMerges {
-		return tooComplex("The same fields are selected too many times in one place.")
-	}
-	return nil
 }
 
 // countTokens stops at the first token too many or name too long: validation

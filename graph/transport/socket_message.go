@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -23,6 +24,9 @@ var errMessage = errors.New("not a message")
 
 func decodeMessage(text string) (message, error) {
 	var m message
+	if !utf8.ValidString(text) {
+		return m, errMessage
+	}
 	s := &scanner{text: text}
 	err := s.members(func(key string) error {
 		v, err := s.value(maxJSONDepth)

@@ -1,0 +1,36 @@
+package guard_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph/guard"
+)
+
+// FuzzDocument looks for documents that break the guard or keep it busy.
+func FuzzDocument(f *testing.F) {
+	for _, document := range worst(schema) {
+		f.Add(document)
+	}
+	for _, document := range []string{"{leaf}", "query($w:Where,$n:Int){by(where:$w) page(first:$n){edges{node{id}}}}", "mutation{one}", "subscription{tick}", "{__schema{types{name}}}"} {
+		f.Add(document)
+	}
+	h := newHarness(f, guard.Options{Introspection: true})
+	variables := map[string]any{"n": int64(3), "w": map[string]any{"id": "1"}}
+	f.Fuzz(func(t *testing.T, document string) {
+		if len(document) > 32<<10 {
+			return
+		}
+		start := time.Now()
+		_, err := h.send(graphql.RawParams{Query: document, Variables: variables})
+		took := time.Since(start)
+		if took > 500*time.Millisecond { // ten at once on a busy machine; the exact bound has its own test
+			t.Errorf("%v for %d bytes", took, len(document))
+		}
+		if err != nil && code(err) == "" {
+			t.Errorf("a refusal without a code: %v", err)
+		}
+	})
+}
