@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // patience bounds waiting for something that takes milliseconds on an idle machine.
 const patience = 20 * time.Second
 
-// bench is a Redis with what a test of one stream needs.
+// rig is a Redis with what a test of one stream needs.
 type rig struct {
 	t     testing.TB
 	conn  *redisconn.Conn
@@ -64,11 +64,25 @@ func setupMini(t testing.TB) *rig {
 }
 
 func newRig(t testing.TB, conn *redisconn.Conn, prefix string) *rig {
-	r := &rig{t: t, conn: conn, redis: conn.Cmd, topic: prefix + "{s07}:orders", tally: newTally()}
+	r := &rig{t: t, conn: conn, redis: patient(t, conn), topic: prefix + "{s07}:orders", tally: newTally()}
 	r.dead = NewDeadLetters(DeadLettersConfig{
 		Client: conn.Cmd, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
 	})
 	return r
+}
+
+// patient returns a client for what the test itself asks, which on a busy machine
+// may take longer than the product waits.
+func patient(t testing.TB, conn *redisconn.Conn) redis.UniversalClient {
+	single, ok := conn.Cmd.(*redis.Client)
+	if !ok {
+		return conn.Cmd
+	}
+	opts := *single.Options()
+	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience
+	client := redis.NewClient(&opts)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // onBoth runs a test on a real Redis and on the in-process one.

@@ -1,0 +1,182 @@
+package notifier
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"seckill/internal/id"
+	"seckill/internal/stream"
+)
+
+// Bounds of a message of the bus.
+const (
+	maxEntries = 1000      // entries
+	maxEncoded = 512 << 10 // bytes
+	maxValue   = 64 << 10  // bytes of one value; a larger one is left out, and read by those who follow
+)
+
+// originKey is the metadata that names the process a message came from.
+const originKey = "origin"
+
+// StatusEntry is one change as it travels between processes.
+type StatusEntry struct {
+	Key      string          `json:"key"`
+	Revision int64           `json:"revision"`
+	Terminal bool            `json:"terminal,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"` // JSON of the state; nil = read it
+}
+
+func (e StatusEntry) valid() bool { return e.Key != "" && e.Revision > 0 }
+
+func (e StatusEntry) event() Event {
+	event := Event{Key: e.Key, Revision: e.Revision, Terminal: e.Terminal}
+	if len(e.Value) > 0 && string(e.Value) != "null" {
+		event.Value = e.Value
+	}
+	return event
+}
+
+// Bus carries changes to the hubs of all processes. It may lose anything, and
+// knows that followers read again.
+type Bus struct {
+	hub       *Hub
+	broadcast *stream.Broadcast
+	log       *slog.Logger
+	origin    string
+	ready     chan struct{}
+	once      sync.Once
+}
+
+// NewBus returns a bus between a broadcast and the hub of this process.
+func NewBus(hub *Hub, broadcast *stream.Broadcast, log *slog.Logger) *Bus {
+	return &Bus{hub: hub, broadcast: broadcast, log: log, origin: id.New().String(), ready: make(chan struct{})}
+}
+
+// Publish tells everybody of changes, after they were committed: the followers
+// in this process at once, those in others by one message per thousand changes.
+// Entries without key or revision are left out.
+func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
+	for _, e := range entries {
+		if e.valid() {
+			b.hub.Publish(e.event())
+		}
+	}
+	var failed []error
+	for _, payload := range encode(entries) {
+		msg := stream.NewMessage(id.New().String(), payload)
+		msg.Metadata.Set(originKey, b.origin)
+		if err := b.broadcast.Send(ctx, msg); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("publish %d changes: %w", len(entries), err)
+	}
+	return nil
+}
+
+// Run feeds the hub with the changes of other processes until ctx ends, and
+// returns nil then. A Redis that is away is waited for.
+func (b *Bus) Run(ctx context.Context) error {
+	return b.broadcast.Tail(ctx, func() { b.once.Do(func() { close(b.ready) }) }, b.receive)
+}
+
+// Ready is closed when Run listens: what others publish after that arrives.
+func (b *Bus) Ready() <-chan struct{} { return b.ready }
+
+func (b *Bus) receive(msg *stream.Message) {
+	if msg.Metadata.Get(originKey) == b.origin {
+		return // the hub heard of it before it was sent
+	}
+	entries, skipped := decode(msg.Payload)
+	for _, e := range entries {
+		b.hub.Publish(e.event())
+	}
+	if skipped > 0 {
+		b.log.Warn("changes on the bus that cannot be read", slog.String("message_id", msg.UUID), slog.Int("entries", skipped))
+	}
+}
+
+// encode returns the payloads of the messages that carry entries: JSON arrays.
+func encode(entries []StatusEntry) [][]byte {
+	var payloads [][]byte
+	var array bytes.Buffer
+	n := 0
+	flush := func() {
+		if n > 0 {
+			array.WriteByte(']')
+			payloads = append(payloads, bytes.Clone(array.Bytes()))
+		}
+		array.Reset()
+		n = 0
+	}
+	for _, e := range entries {
+		one, ok := encodeOne(e)
+		if !ok {
+			continue
+		}
+		if n == maxEntries || array.Len()+len(one)+2 > maxEncoded {
+			flush()
+		}
+		if n == 0 {
+			array.WriteByte('[')
+		} else {
+			array.WriteByte(',')
+		}
+		array.Write(one)
+		n++
+	}
+	flush()
+	return payloads
+}
+
+// encodeOne leaves a value out that is no JSON or too large: the change itself
+// must not be lost for it.
+func encodeOne(e StatusEntry) ([]byte, bool) {
+	if !e.valid() {
+		return nil, false
+	}
+	if len(e.Value) > maxValue {
+		e.Value = nil
+	}
+	one, err := json.Marshal(e)
+	if err != nil {
+		e.Value = nil
+		one, err = json.Marshal(e)
+	}
+	return one, err == nil && len(one) <= maxEncoded/2
+}
+
+// decode returns the entries of a payload and how many could not be read. One
+// that is broken does not take the others with it.
+func decode(payload []byte) (entries []StatusEntry, skipped int) {
+	if json.Unmarshal(payload, &entries) != nil {
+		var raw []json.RawMessage
+		if json.Unmarshal(payload, &raw) != nil {
+			return nil, 1
+		}
+		entries = make([]StatusEntry, 0, len(raw))
+		for _, one := range raw {
+			var e StatusEntry
+			if json.Unmarshal(one, &e) != nil {
+				skipped++
+				continue
+			}
+			entries = append(entries, e)
+		}
+	}
+	good := entries[:0]
+	for _, e := range entries {
+		if !e.valid() {
+			skipped++
+			continue
+		}
+		good = append(good, e)
+	}
+	return good, skipped
+}

@@ -1,0 +1,113 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// benchMessages is how many messages one measurement reads: enough for about
+// half a second of the slower side.
+const benchMessages = 10_000
+
+// drainBare returns messages per second of a subscriber over a stream that was
+// filled before; every message is acknowledged where it is received.
+func drainBare(b *testing.B, sub message.Subscriber, topic string) float64 {
+	b.Helper()
+	began := time.Now()
+	messages, err := sub.Subscribe(context.Background(), topic)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range benchMessages {
+		(<-messages).Ack()
+	}
+	return benchMessages / time.Since(began).Seconds()
+}
+
+// drainRouted is drainBare under watermill's router.
+func drainRouted(b *testing.B, sub message.Subscriber, topic string) float64 {
+	b.Helper()
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan struct{}, benchMessages)
+	router.AddConsumerHandler("bench", topic, sub, func(*message.Message) error {
+		done <- struct{}{}
+		return nil
+	})
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- router.Run(context.Background()) }()
+	for range benchMessages {
+		<-done
+	}
+	rate := benchMessages / time.Since(began).Seconds()
+	if err := router.Close(); err != nil {
+		b.Error(err)
+	}
+	<-ended
+	return rate
+}
+
+// BenchmarkSubscriberAgainstStock measures the batch subscriber and
+// watermill-redisstream's own by turns in one run. The ratio is what counts: the
+// machine drifts.
+func BenchmarkSubscriberAgainstStock(b *testing.B) {
+	for name, drain := range map[string]func(*testing.B, message.Subscriber, string) float64{
+		"bare": drainBare, "routed": drainRouted,
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := setup(b)
+			base := r.topic
+			var ours, stock float64
+			for i := 0; b.Loop(); i++ {
+				theirs, err := redisstream.NewSubscriber(redisstream.SubscriberConfig{
+					Client: r.conn.NewBlocking(), ConsumerGroup: "orders", Consumer: "bench",
+					BlockTime: 50 * time.Millisecond, DisableIndefiniteInitialBlock: true,
+				}, watermill.NopLogger{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.topic = fmt.Sprintf("%s:%d:stock", base, i)
+				r.publish(0, benchMessages)
+				stock += drain(b, theirs, r.topic)
+				_ = theirs.Close()
+				mine := r.subscriber("bench", nil)
+				r.topic = fmt.Sprintf("%s:%d:batch", base, i)
+				r.publish(0, benchMessages)
+				ours += drain(b, mine, r.topic)
+				_ = mine.Close()
+			}
+			n := float64(b.N)
+			b.ReportMetric(ours/n, "batch_msg/s")
+			b.ReportMetric(stock/n, "stock_msg/s")
+			b.ReportMetric(ours/stock, "ratio")
+		})
+	}
+}
+
+// BenchmarkRouter measures one message through the whole chain of middlewares.
+func BenchmarkRouter(b *testing.B) {
+	r := setup(b)
+	r.publish(0, b.N)
+	done := make(chan struct{}, b.N)
+	b.ReportAllocs()
+	b.ResetTimer()
+	_, stop := r.route(func(*Message) error {
+		done <- struct{}{}
+		return nil
+	}, nil)
+	for range b.N {
+		<-done
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+	stop()
+}
