@@ -3,51 +3,79 @@ package auth
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/golang-jwt/jwt/v5"
 )
 
+// maxMembers bounds the members of a header or of claims; ours have 3 and 7.
+const maxMembers = 16
+
+var errMembers = errors.New("members not distinct")
+
 // strictSegments refuses a token whose header or claims name a member twice:
-// parsers disagree on which of the two counts (RFC 8725 §2.4, RFC 7519 §4).
+// parsers disagree on which of the two counts (RFC 8725 §2.4, RFC 7519 §4). The
+// token has been parsed, so both are well-formed JSON objects.
 func strictSegments(token string) error {
-	parts := strings.SplitN(token, ".", 3)
-	for _, part := range parts[:2] {
-		raw, err := base64.RawURLEncoding.DecodeString(part)
-		if err != nil {
-			return fmt.Errorf("%w: %w", jwt.ErrTokenMalformed, err)
+	header, rest, _ := strings.Cut(token, ".")
+	body, _, _ := strings.Cut(rest, ".")
+	for _, segment := range [2]string{header, body} {
+		raw, err := base64.RawURLEncoding.DecodeString(segment)
+		if err == nil {
+			err = distinctMembers(raw)
 		}
-		if err := flatAndUnique(raw); err != nil {
+		if err != nil {
 			return fmt.Errorf("%w: %w", jwt.ErrTokenMalformed, err)
 		}
 	}
 	return nil
 }
 
-// flatAndUnique checks that raw is one JSON object whose top-level members have
-// distinct names, compared as our decoder does: without regard to case.
-func flatAndUnique(raw []byte) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
-		return fmt.Errorf("not an object: %w", err)
-	}
-	seen := make(map[string]bool, 8)
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return err
-		}
-		key := strings.ToLower(fmt.Sprint(name))
-		if seen[key] {
-			return fmt.Errorf("member %q twice", key)
-		}
-		seen[key] = true
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return err
+// distinctMembers checks that the members of a well-formed JSON object have
+// distinct names, compared as our decoder does: without regard to case. A name
+// with an escape in it is refused, because two spellings may be one name.
+func distinctMembers(raw []byte) error {
+	var names [maxMembers][]byte
+	count, depth := 0, 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			text, end := jsonString(raw, i)
+			i = end
+			if depth != 1 || !bytes.HasPrefix(bytes.TrimLeft(raw[end+1:], " \t\r\n"), []byte(":")) {
+				continue // a value, or inside one
+			}
+			if count == maxMembers || bytes.IndexByte(text, '\\') >= 0 {
+				return errMembers
+			}
+			for _, seen := range names[:count] {
+				if bytes.EqualFold(seen, text) {
+					return errMembers
+				}
+			}
+			names[count] = text
+			count++
 		}
 	}
 	return nil
+}
+
+// jsonString returns the inside of the string that begins at raw[start], and
+// where its closing quote stands.
+func jsonString(raw []byte, start int) (text []byte, end int) {
+	for i := start + 1; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++
+		case '"':
+			return raw[start+1 : i], i
+		}
+	}
+	return raw[start+1:], len(raw) - 1
 }

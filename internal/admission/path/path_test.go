@@ -29,7 +29,7 @@ import (
 
 // fixture is one open sale with one item of ten units.
 type fixture struct {
-	t        *testing.T
+	t        testing.TB
 	redis    redis.UniversalClient
 	keys     reservation.Keys
 	captchas *captcha.Service
@@ -43,16 +43,21 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string, ratio float64
 	t.Helper()
 	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New(), item: id.New()}
 	f.shard = id.ShardOf(f.sale)
-	var err error
-	f.captchas, err = captcha.New(captcha.Config{
-		Client: conn.Script, Keys: f.keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20,
+	f.captchas = newCaptchas(t, conn, f.keys)
+	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: ratio})
+	f.gate("gate", "open")
+	return f
+}
+
+func newCaptchas(t testing.TB, conn *redisconn.Conn, keys reservation.Keys) *captcha.Service {
+	t.Helper()
+	s, err := captcha.New(captcha.Config{
+		Client: conn.Script, Keys: keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: ratio})
-	f.gate("gate", "open")
-	return f
+	return s
 }
 
 // gate writes the hash of the item as the loader does, with some fields changed.

@@ -1,0 +1,40 @@
+package path_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+// BenchmarkIssue shows how many paths one process issues: GOMAXPROCS × 32 callers.
+func BenchmarkIssue(b *testing.B) {
+	conn, prefix := testenv.Redis(b)
+	keys := reservation.Keys{Prefix: prefix}
+	captchas := newCaptchas(b, conn, keys)
+	f := &fixture{t: b, redis: conn.Cmd, keys: keys, captchas: captchas, sale: id.New(), item: id.New()}
+	f.shard = id.ShardOf(f.sale)
+	f.gate("gate", "open", "stock", 1<<30)
+	paths := path.New(path.Config{Client: conn.Script, Keys: keys, Captchas: captchas, Ratio: 1.5})
+	users := make([]uuid.UUID, 4096)
+	for i := range users {
+		users[i] = id.New()
+	}
+	b.SetParallelism(16)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for i := 0; pb.Next(); i++ {
+			in := f.input(users[i%len(users)], captcha.Answer{})
+			in.Waived = true
+			if _, refusal, err := paths.Issue(b.Context(), in); refusal != nil || err != nil {
+				b.Errorf("%#v, %v", refusal, err)
+				return
+			}
+		}
+	})
+}
