@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
@@ -56,8 +58,19 @@ func TestServeRefusesARedisThatEvicts(t *testing.T) {
 
 func TestServeRefusesServicesThatAreAway(t *testing.T) {
 	t.Parallel()
-	command(t, append(services(t), "SECKILL_REDIS_URL=redis://127.0.0.1:1/0"), "serve").wants(t, exitUnfit, "redis", "refused")
-	command(t, append(services(t), "SECKILL_DATABASE_URL=postgres://127.0.0.1:1/x?sslmode=disable"), "serve").wants(t, exitUnfit, "postgres", "refused")
+	for service, setting := range map[string]string{
+		"redis": "SECKILL_REDIS_URL=redis://127.0.0.1:1/0", "postgres": "SECKILL_DATABASE_URL=postgres://127.0.0.1:1/x?sslmode=disable",
+	} {
+		out, err := process(t, append(services(t), setting), "serve").CombinedOutput()
+		failed, ok := errors.AsType[*exec.ExitError](err)
+		if !ok || failed.ExitCode() != exitUnfit {
+			t.Errorf("%s away: %v", service, err)
+		}
+		line := string(out)
+		if !strings.HasPrefix(line, "seckill: ") || !strings.Contains(line, service) || !strings.Contains(line, "refused") || strings.Count(line, "\n") != 1 {
+			t.Errorf("%s away: not one clear line:\n%s", service, line)
+		}
+	}
 }
 
 func TestASeededSaleAddsUpUntilItIsSpoilt(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
@@ -48,6 +49,7 @@ func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
+	logging.Disable() // what fails is returned; the library would write to standard error besides
 	c := &Conn{opts: opts}
 	c.Cmd = c.client(func(o *redis.UniversalOptions) { o.MaxRetries = 1 })
 	c.Script = c.NewClient()

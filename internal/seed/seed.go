@@ -9,6 +9,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -107,6 +108,9 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 		opens: now.Add(in.OpensIn), closes: now.Add(max(in.OpensIn, 0) + in.Lasts),
 		limit: in.PurchaseLimit, paymentWindow: in.PaymentWindow,
 		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}},
+	}
+	if in.PathTTL > 0 && s.Paths == nil {
+		return nil, errors.New("nobody here issues paths")
 	}
 	made, err := s.createSale(ctx, now, draft)
 	if err != nil {
