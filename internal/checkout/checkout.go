@@ -87,8 +87,7 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refu
 	case reservation.Accepted:
 		return Placed{Task: submitted(attempt, o)}, nil, nil
 	case reservation.Replayed:
-		task, err := c.task(ctx, o.Task)
-		return Placed{Task: task, Replayed: true}, nil, err
+		return Placed{Task: c.task(ctx, in, o), Replayed: true}, nil, nil
 	default:
 		return c.refuse(ctx, parent, in, o)
 	}
@@ -174,11 +173,9 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	case reservation.OverLimit:
 		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, At: []string{"input", "quantity"}}, nil
 	case reservation.PathInvalid:
-		task, err := c.task(ctx, o.Task)
-		return Placed{Task: task}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}, err
+		return Placed{Task: c.task(ctx, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}, nil
 	case reservation.AlreadyHolding:
-		task, err := c.task(ctx, o.Task)
-		return Placed{Task: task}, reservation.LimitReached{Limit: parent.PurchaseLimit, Task: o.Task}, err
+		return Placed{Task: c.task(ctx, in, o)}, reservation.LimitReached{Limit: parent.PurchaseLimit, Task: o.Task}, nil
 	case reservation.Accepted, reservation.Replayed:
 	}
 	return Placed{}, nil, fmt.Errorf("reserve answered %d", o.Code)
@@ -202,14 +199,18 @@ func notOpen(phase sale.Phase, o reservation.Outcome) sale.NotOpen {
 	return n
 }
 
-// task reads a task that the gate named; nil for none.
-func (c *Checkout) task(ctx context.Context, taskID uuid.UUID) (*order.Task, error) {
-	if taskID == uuid.Nil {
-		return nil, nil
+// task reads a task that the gate named; nil for none. The gate's word is enough
+// to answer with: when the record cannot be read now, the task is told as
+// submitted, and its status tells the rest.
+func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcome) *order.Task {
+	if o.Task == uuid.Nil {
+		return nil
 	}
-	task, err := c.orders.Task(ctx, taskID)
-	if err != nil {
-		return nil, fmt.Errorf("read task: %w", err)
+	if task, err := c.orders.Task(ctx, o.Task); err == nil && task != nil {
+		return task
 	}
-	return task, nil
+	return &order.Task{
+		ID: o.Task, User: in.User, Item: in.Item, Quantity: in.Quantity,
+		Status: order.Submitted, Revision: 1, CreatedAt: o.At, UpdatedAt: o.At,
+	}
 }

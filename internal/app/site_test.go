@@ -1,0 +1,242 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/internal/app"
+	"seckill/internal/audit"
+	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a whole installation: a database and a key space of its own, and the
+// processes that a test starts on them.
+type site struct {
+	t    testing.TB
+	cfg  *config.Config
+	http *http.Client
+	url  string // of the API process
+}
+
+// newSite returns an installation without processes, in the development profile
+// and without rate limits.
+func newSite(t testing.TB, change ...func(*config.Config)) *site {
+	t.Helper()
+	_, prefix := testenv.Redis(t)
+	cfg := config.Default()
+	cfg.Profile, cfg.Limits = config.ProfileDevelopment, config.SwitchOff
+	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testenv.PostgresURL(t)), config.Secret(testenv.RedisURL(t))
+	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
+	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
+	for _, c := range change {
+		c(cfg)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
+}
+
+// start runs a process in this test's process and returns how to stop it.
+func (s *site) start(roles ...string) (stop func()) {
+	s.t.Helper()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	a, err := app.Open(s.t.Context(), s.cfg, roles, log)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if addr := a.PublicAddr(); addr != nil {
+		s.url = "http://" + addr.String()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		s.http.CloseIdleConnections()
+		if err := <-done; err != nil {
+			s.t.Errorf("process %v: %v", roles, err)
+		}
+	}
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// seed makes a sale with buyers who hold a path each.
+func (s *site) seed(in seed.Input) *seed.Result {
+	s.t.Helper()
+	if in.Lasts == 0 {
+		in.Lasts = time.Hour
+	}
+	if in.PurchaseLimit == 0 {
+		in.PurchaseLimit = 1
+	}
+	in.PaymentWindow = 15 * time.Minute
+	result, err := app.Seed(s.t.Context(), s.cfg, in, slog.New(slog.DiscardHandler))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return result
+}
+
+// audit checks that a sale adds up and returns the report.
+func (s *site) audit(saleID string) *audit.Report {
+	s.t.Helper()
+	u, err := id.Parse(id.Sale, saleID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	report, err := app.Audit(context.Background(), s.cfg, u)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, finding := range report.Findings {
+		s.t.Errorf("audit: %s", finding)
+	}
+	return report
+}
+
+// drained waits until every accepted order is written.
+func (s *site) drained(saleID string, orders int) *audit.Report {
+	s.t.Helper()
+	u, err := id.Parse(id.Sale, saleID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	testenv.Eventually(s.t, 60*time.Second, func() bool {
+		report, err := app.Audit(context.Background(), s.cfg, u)
+		return err == nil && report.Postgres.Orders >= orders && report.Stream.Unread+report.Stream.Pending == 0
+	}, fmt.Sprintf("%d orders are written and the stream is empty", orders))
+	return s.audit(saleID)
+}
+
+// answer is a GraphQL response.
+type answer struct {
+	Data   json.RawMessage
+	Errors []struct {
+		Message    string
+		Extensions struct{ Code string }
+	}
+}
+
+// code is the code of the first top-level error, "" when there is none.
+func (a answer) code() string {
+	if len(a.Errors) == 0 {
+		return ""
+	}
+	return a.Errors[0].Extensions.Code
+}
+
+// into decodes the data.
+func (a answer) into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Data, v); err != nil {
+		t.Fatalf("data %s: %v", a.Data, err)
+	}
+}
+
+// ask posts a document as somebody ("" = nobody) and returns the answer.
+func (s *site) ask(token, document string, variables map[string]any) answer {
+	s.t.Helper()
+	out, err := s.try(token, document, variables)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// try is ask for goroutines and for servers that may be gone.
+func (s *site) try(token, document string, variables map[string]any) (answer, error) {
+	var out answer
+	body, err := json.Marshal(map[string]any{"query": document, "variables": variables})
+	if err != nil {
+		return out, err
+	}
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		return out, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 1<<20))
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return out, fmt.Errorf("answer %d %s: %w", res.StatusCode, text, err)
+	}
+	return out, nil
+}
+
+const placeOrder = `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) {
+  orderTask { id status } replayed userErrors { __typename code path ... on PurchaseLimitError { limit existingOrder { id } } } } }`
+
+// placed is the payload of placeOrder.
+type placed struct {
+	OrderTask *struct{ ID, Status string }
+	Replayed  bool
+	UserErrors
+}
+
+// UserErrors are the refusals of a payload.
+type UserErrors struct {
+	UserErrors []struct {
+		Typename string `json:"__typename"`
+		Code     string
+		Path     []string
+	}
+}
+
+// why is the code of the first refusal, "" when there is none.
+func (u UserErrors) why() string {
+	if len(u.UserErrors) == 0 {
+		return ""
+	}
+	return u.UserErrors[0].Code
+}
+
+// order is the input of placeOrder.
+func order(itemID, path string) map[string]any {
+	return map[string]any{"itemId": itemID, "pathToken": path, "quantity": 1, "idempotencyKey": strings.ReplaceAll(uuid.NewString(), "-", "")}
+}
+
+// place presses the button.
+func (s *site) place(token string, in map[string]any) (placed, error) {
+	var data struct{ PlaceOrder *placed }
+	out, err := s.try(token, placeOrder, map[string]any{"in": in})
+	if err != nil {
+		return placed{}, err
+	}
+	if err := json.Unmarshal(out.Data, &data); err != nil || data.PlaceOrder == nil {
+		return placed{}, fmt.Errorf("placeOrder answered %s %+v", out.Data, out.Errors)
+	}
+	return *data.PlaceOrder, nil
+}
