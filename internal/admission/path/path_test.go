@@ -2,175 +2,19 @@ package path_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
-
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
-	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
-	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/testenv"
 )
-
-// fixture is one open sale with one item of ten units.
-type fixture struct {
-	t        testing.TB
-	redis    redis.UniversalClient
-	keys     reservation.Keys
-	captchas *captcha.Service
-	paths    *path.Service
-	sale     uuid.UUID
-	item     uuid.UUID
-	shard    int
-}
-
-func newFixture(t *testing.T, conn *redisconn.Conn, prefix string, ratio float64) *fixture {
-	t.Helper()
-	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New(), item: id.New()}
-	f.shard = id.ShardOf(f.sale)
-	f.captchas = newCaptchas(t, conn, f.keys)
-	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: ratio})
-	f.gate("gate", "open")
-	return f
-}
-
-func newCaptchas(t testing.TB, conn *redisconn.Conn, keys reservation.Keys) *captcha.Service {
-	t.Helper()
-	s, err := captcha.New(captcha.Config{
-		Client: conn.Script, Keys: keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// gate writes the hash of the item as the loader does, with some fields changed.
-func (f *fixture) gate(changes ...any) {
-	f.t.Helper()
-	now := time.Now()
-	fields := append([]any{
-		"sale", f.sale.String(), "epoch", 7, "limit", 1, "total", 10, "stock", 10, "reserved", 0, "rev", 1,
-		"opens", now.Add(-time.Minute).UnixMilli(), "closes", now.Add(time.Hour).UnixMilli(),
-	}, changes...)
-	if err := f.redis.HSet(f.t.Context(), f.keys.Item(f.shard, f.item), fields...).Err(); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
-func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) { onBothWith(t, 0, test) }
-
-func onBothWith(t *testing.T, ratio float64, test func(t *testing.T, f *fixture)) {
-	t.Helper()
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		conn, prefix := testenv.Redis(t)
-		test(t, newFixture(t, conn, prefix, ratio))
-	})
-	t.Run("miniredis", func(t *testing.T) {
-		t.Parallel()
-		f, _ := embedded(t, ratio)
-		test(t, f)
-	})
-}
-
-func embedded(t *testing.T, ratio float64) (*fixture, *miniredis.Miniredis) {
-	t.Helper()
-	mini := miniredis.RunT(t)
-	mini.ClockTTL(true)
-	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return newFixture(t, conn, "t:", ratio), mini
-}
-
-// challenge makes a captcha of the user for the sale and finds its answer.
-func (f *fixture) challenge(user uuid.UUID) captcha.Answer {
-	f.t.Helper()
-	c, refusal, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
-		Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.ProofOfWork,
-	})
-	if err != nil || refusal != nil {
-		f.t.Fatalf("create captcha: %v, %v", refusal, err)
-	}
-	return f.solve(c)
-}
-
-func (f *fixture) solve(c captcha.Challenge) captcha.Answer {
-	f.t.Helper()
-	var p struct {
-		Salt, Challenge string
-		MaxNumber       int
-	}
-	if err := json.Unmarshal([]byte(c.Parameters), &p); err != nil {
-		f.t.Fatal(err)
-	}
-	for n := range p.MaxNumber + 1 {
-		sum := sha256.Sum256(fmt.Append([]byte(p.Salt), n))
-		if hex.EncodeToString(sum[:]) == p.Challenge {
-			return captcha.Answer{ChallengeID: c.ID, Text: fmt.Sprint(n)}
-		}
-	}
-	f.t.Fatal("no answer")
-	return captcha.Answer{}
-}
-
-func (f *fixture) input(user uuid.UUID, a captcha.Answer) path.IssueInput {
-	return path.IssueInput{Sale: f.sale, Item: f.item, User: user, Captcha: a}
-}
-
-// issue wants a path.
-func (f *fixture) issue(in path.IssueInput) path.Path {
-	f.t.Helper()
-	p, refusal, err := f.paths.Issue(f.t.Context(), in)
-	if err != nil || refusal != nil || p.Token == "" {
-		f.t.Fatalf("issue: %+v, %+v, %v", p, refusal, err)
-	}
-	return p
-}
-
-// refused wants a refusal of type R.
-func refused[R fault.Refusal](f *fixture, in path.IssueInput) R {
-	f.t.Helper()
-	p, refusal, err := f.paths.Issue(f.t.Context(), in)
-	r, ok := refusal.(R)
-	if !ok || err != nil || p.Token != "" {
-		f.t.Fatalf("issue: %+v, %#v, %v; want %T", p, refusal, err, r)
-	}
-	return r
-}
-
-// stored returns what Redis has as the user's path, "" when there is none.
-func (f *fixture) stored(user uuid.UUID) string {
-	f.t.Helper()
-	v, err := f.redis.Get(f.t.Context(), f.keys.Path(f.shard, f.item, user)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
-		f.t.Fatal(err)
-	}
-	return v
-}
-
-func (f *fixture) permits() int64 {
-	f.t.Helper()
-	return f.redis.ZCard(f.t.Context(), f.keys.Permits(f.shard, f.item)).Val()
-}
 
 func TestRightAnswerGivesAPathOnce(t *testing.T) {
 	t.Parallel()
