@@ -18,11 +18,15 @@ import (
 )
 
 // Overdue returns unpaid orders whose deadline was before an instant, the most
-// overdue first.
-func (s *Store) Overdue(ctx context.Context, before time.Time, limit int) ([]*Order, error) {
-	rows, err := s.db.Ent.Order.Query().
-		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before)).
-		Order(ent.Asc(entorder.FieldPaymentDeadline)).Limit(limit).All(ctx)
+// overdue first, after a given one (nil = from the beginning).
+func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, limit int) ([]*Order, error) {
+	query := s.db.Ent.Order.Query().
+		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before))
+	if after != nil {
+		query.Where(entorder.PaymentDeadlineGTE(*after.PaymentDeadline), entorder.Or(
+			entorder.PaymentDeadlineGT(*after.PaymentDeadline), entorder.IDGT(after.ID)))
+	}
+	rows, err := query.Order(ent.Asc(entorder.FieldPaymentDeadline, entorder.FieldID)).Limit(limit).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find overdue orders: %w", err)
 	}

@@ -299,7 +299,7 @@ func TestSweepersOfManyProcessesLapseEachOrderOnce(t *testing.T) {
 	e := setup(t, stock{units: 500, limit: 1})
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(500))
 	e.clock.Advance(16 * time.Minute)
-	overdue, err := e.store().Overdue(t.Context(), e.clock.Now(), 1000)
+	overdue, err := e.store().Overdue(t.Context(), e.clock.Now(), nil, 1000)
 	e.must(err)
 	var wg sync.WaitGroup
 	var lapsed atomic.Int64

@@ -1,0 +1,225 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	"seckill/internal/fault"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+)
+
+// closing is how closing the payments of an order went.
+type closing string
+
+const (
+	closedAll  closing = "CLOSED"  // no money can come any more
+	closedPaid closing = "PAID"    // one of them was paid first
+	closedNot  closing = "UNKNOWN" // the provider does not say
+)
+
+// Cancel calls off an unpaid order of the user, after its payment was closed at
+// the provider. Cancelling a cancelled order succeeds again.
+func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string) (*order.Order, fault.Refusal, error) {
+	o, refusal, err := s.own(ctx, id, user)
+	if o == nil {
+		return nil, refusal, err
+	}
+	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Buyer, User: user}, Code: order.CodeCancelled, Note: reason})
+}
+
+// callOff cancels an order while it is unpaid.
+func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry) (*order.Order, fault.Refusal, error) {
+	for range maxRaces {
+		switch o.Status {
+		case order.Cancelled:
+			return o, nil, nil
+		case order.PendingPayment:
+		case order.Expired:
+			return o, fault.Refused{Why: fault.OrderExpired, At: []string{"input", "orderId"}}, nil
+		case order.Paid, order.Refunding, order.Refunded:
+			return o, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}, nil
+		}
+		how, err := s.closePayments(ctx, o.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		if how == closedNot {
+			return nil, nil, fault.New(fault.Unavailable, "the payment provider does not answer; try again")
+		}
+		moved, err := s.cancelClosed(ctx, o, entry)
+		if err == nil {
+			s.teller.Tell(ctx, moved)
+			return moved, nil, nil
+		}
+		if !errors.Is(err, order.ErrMoved) {
+			return nil, nil, err
+		}
+		if o, err = s.orders.Reload(ctx, o.ID); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+}
+
+// cancelClosed cancels an order that no open payment is left of.
+func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), Entry: entry})
+		if err != nil {
+			return err
+		}
+		// The order's row is locked now: a payment begun meanwhile is visible.
+		open, err := tx.Payment.Query().Where(entpayment.OrderID(o.ID), entpayment.StatusIn(openStatuses...)).Exist(ctx)
+		if err != nil {
+			return err
+		}
+		if open {
+			return order.ErrMoved
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cancel order %s: %w", o.ID, err)
+	}
+	return moved, nil
+}
+
+// closePayments closes what is open of an order at the providers.
+func (s *Service) closePayments(ctx context.Context, o uuid.UUID) (closing, error) {
+	open, err := s.open(ctx, []uuid.UUID{o})
+	if err != nil {
+		return closedNot, err
+	}
+	for _, p := range open {
+		if how := s.closeOne(ctx, p); how != closedAll {
+			return how, nil
+		}
+	}
+	return closedAll, nil
+}
+
+// closeOne closes a payment at its provider, and notes what the provider says.
+func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
+	provider, err := s.provider(p.Provider)
+	if err != nil {
+		return closedNot
+	}
+	var state State
+	err = s.ask(ctx, "close", func(ctx context.Context) (err error) {
+		state, err = provider.Close(ctx, p.ID)
+		return err
+	})
+	if err != nil {
+		return closedNot
+	}
+	if state.Phase == PhaseOpen {
+		return closedNot // it promised otherwise; ask again
+	}
+	if state.Phase == PhaseUnknown {
+		state.Phase = PhaseClosed // it never came to be
+	}
+	if err := s.note(ctx, p, state); err != nil {
+		return closedNot
+	}
+	if state.Phase == PhasePaid {
+		return closedPaid
+	}
+	return closedAll
+}
+
+// note records what a provider said when it was asked, and acts on it at once.
+func (s *Service) note(ctx context.Context, p *Payment, state State) error {
+	event, ok := state.event(p.ID)
+	if !ok {
+		return nil
+	}
+	stored, err := s.store(ctx, p.Provider, event)
+	if err != nil {
+		return fmt.Errorf("store answer about payment %s: %w", p.ID, err)
+	}
+	return s.Settle(ctx, stored)
+}
+
+// Close closes what is open of unpaid orders at the providers, before they
+// lapse. It returns the orders that no money can come for any more.
+func (s *Service) Close(ctx context.Context, orders []*order.Order) ([]*order.Order, error) {
+	ids := make([]uuid.UUID, 0, len(orders))
+	for _, o := range orders {
+		ids = append(ids, o.ID)
+	}
+	open, err := s.open(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	kept := make(map[uuid.UUID]bool, len(open))
+	for _, p := range open {
+		if s.closeOne(ctx, p) != closedAll {
+			kept[p.Order] = true
+		}
+	}
+	free := make([]*order.Order, 0, len(orders))
+	for _, o := range orders {
+		if !kept[o.ID] {
+			free = append(free, o)
+		}
+	}
+	return free, nil
+}
+
+// VoidInput voids an order.
+type VoidInput struct {
+	Order     uuid.UUID
+	Operator  uuid.UUID
+	Note      string // why; the buyer sees it
+	KeepUnits bool   // leave the units of a paid order out of the sale
+}
+
+// Void ends an order on an operator's behalf: an unpaid one is cancelled, the
+// money of a paid one goes back. Voiding again changes nothing.
+func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.Refusal, error) {
+	at := []string{"input", "orderId"}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note}
+	for range maxRaces {
+		o, err := s.orders.Reload(ctx, in.Order)
+		if err != nil {
+			return nil, nil, err
+		}
+		if o == nil {
+			return nil, fault.Refused{Why: fault.Unknown, At: at}, nil
+		}
+		if o.Status == order.PendingPayment {
+			if moved, refusal, err := s.callOff(ctx, o, entry); err != nil || moved.Status == order.Cancelled {
+				return moved, refusal, err
+			}
+			continue // paid or lapsed meanwhile
+		}
+		p, err := s.paidBy(ctx, o.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch {
+		case o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
+			return o, nil, nil // it has ended
+		case o.Status != order.Paid || p == nil:
+			return o, fault.Refused{Why: fault.Conflict, At: at}, nil
+		}
+		moved, _, err := s.beginRefund(ctx, o, refundDraft{
+			payment: p, cause: Voided, status: RefundSending, key: "void-" + p.ID.String(), reason: in.Note,
+			restock: !in.KeepUnits, decider: in.Operator,
+		}, entry)
+		if err == nil {
+			s.teller.Tell(ctx, moved)
+			return moved, nil, nil
+		}
+		if !errors.Is(err, order.ErrMoved) && !postgres.IsUnique(err) {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+}

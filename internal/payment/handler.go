@@ -1,0 +1,65 @@
+package payment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/postgres"
+	"seckill/internal/stream"
+)
+
+// handleTimeout bounds the handling of one message; it asks no provider.
+const handleTimeout = 3 * time.Second
+
+// messageVersion is the version of the message that this code writes and reads.
+const messageVersion = 1
+
+// Topic is the stream of stored events. No TTL, no MAXLEN.
+func Topic(prefix string) string { return prefix + "{pay}:events" }
+
+// Stored is the message that an event was stored: a pointer, since the row is
+// the truth.
+type Stored struct {
+	V     int       `json:"v"`
+	Event uuid.UUID `json:"event"`
+}
+
+// Message returns the message of an event.
+func Message(event uuid.UUID) (*stream.Message, error) {
+	payload, err := json.Marshal(Stored{V: messageVersion, Event: event})
+	if err != nil {
+		return nil, fmt.Errorf("payment message: %w", err)
+	}
+	return stream.NewMessage(event.String(), payload), nil
+}
+
+// Handle handles the event that a message names. It returns nil once the event
+// was handled, held, or put off to a later time.
+func (s *Service) Handle(msg *stream.Message) error {
+	var stored Stored
+	if err := json.Unmarshal(msg.Payload, &stored); err != nil {
+		return stream.Permanent(fmt.Errorf("%w: %w", ErrMalformed, err))
+	}
+	if stored.V != messageVersion || stored.Event == uuid.Nil {
+		return stream.Permanent(fmt.Errorf("%w: message of version %d", ErrMalformed, stored.V))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), handleTimeout)
+	defer cancel()
+	err := s.Settle(ctx, stored.Event)
+	if err != nil && passing(err) {
+		return stream.Later(err)
+	}
+	return err
+}
+
+// passing tells whether an error says nothing about the event.
+func passing(err error) bool {
+	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || stream.IsLater(err) ||
+		fault.CodeOf(err) == fault.Unavailable
+}

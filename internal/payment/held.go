@@ -1,0 +1,91 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	"seckill/ent/paymentevent"
+	"seckill/internal/fault"
+	"seckill/internal/order"
+)
+
+// Held is an event that waits for a person: money that does not match its
+// payment, or that nothing was found for.
+type Held struct {
+	ID          uuid.UUID
+	Provider    string
+	Payment     uuid.UUID
+	Transaction string
+	AmountMinor int64
+	Currency    string
+	Why         string
+	At          time.Time
+}
+
+// HeldEvents returns events that wait for a person, oldest first, after a given
+// one.
+func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([]Held, error) {
+	rows, err := s.db.Ent.PaymentEvent.Query().
+		Where(paymentevent.StateEQ(paymentevent.StateHELD), paymentevent.IDGT(after)).
+		Order(ent.Asc(paymentevent.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read held payment events: %w", err)
+	}
+	held := make([]Held, 0, len(rows))
+	for _, row := range rows {
+		held = append(held, Held{
+			ID: row.ID, Provider: row.Provider, Payment: row.PaymentID, Transaction: row.Transaction,
+			AmountMinor: row.AmountMinor, Currency: row.Currency, Why: row.Outcome, At: row.HappenedAt.UTC(),
+		})
+	}
+	return held, nil
+}
+
+// ReturnHeld sends held money back, as much as came. Doing it again changes
+// nothing. Money that belongs to no payment of ours is refused: it can only be
+// settled with the provider.
+func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (fault.Refusal, error) {
+	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	if ent.IsNotFound(err) {
+		return fault.Refused{Why: fault.Unknown}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read payment event %s: %w", event, err)
+	}
+	p, err := s.Payment(ctx, e.PaymentID)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case e.State == paymentevent.StateHANDLED:
+		return nil, nil
+	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider || p.Status != Closed:
+		return fault.Refused{Why: fault.Conflict}, nil
+	}
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(event), paymentevent.StateEQ(paymentevent.StateHELD)).
+			SetState(paymentevent.StateHANDLED).SetOutcome("sent back by an operator").SetHandledAt(s.now()).Save(ctx)
+		if err != nil || n == 0 {
+			return err // 0: another operator did
+		}
+		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+			return err
+		}
+		err = s.newRefund(ctx, tx, refundDraft{
+			payment: p, cause: Late, status: RefundSending, key: "held-" + p.ID.String(), reason: note, decider: operator, came: e,
+		})
+		if err != nil {
+			return err
+		}
+		return s.logUnmoved(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentReturned})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("return held money of event %s: %w", event, err)
+	}
+	return nil, nil
+}

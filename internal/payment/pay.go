@@ -1,0 +1,172 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	entpayment "seckill/ent/payment"
+	"seckill/internal/fault"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+)
+
+const (
+	// lastMoment is how long before the deadline no payment is begun any more: a
+	// person could not finish it, and the clocks of two processes may differ.
+	lastMoment = 5 * time.Second
+	// firstCheck is how long after its creation the provider is asked about a
+	// payment that it did not report on.
+	firstCheck = 20 * time.Second
+)
+
+// PayInput asks to pay an order.
+type PayInput struct {
+	Order          uuid.UUID
+	User           uuid.UUID // who asks
+	Provider       string
+	IdempotencyKey string
+}
+
+// Paying is an order and the payment to finish.
+type Paying struct {
+	Order    *order.Order // as it stands; nil when it is not the user's
+	Payment  *Payment     // nil when refused
+	Replayed bool         // an earlier call with the same key began it
+}
+
+// errNotPayable says that the order left the unpaid state meanwhile.
+var errNotPayable = errors.New("order is not to be paid any more")
+
+// Pay begins a payment of an order. The same key gives the same payment; another
+// key gives the open payment, if there is one: an order has one at a time.
+func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, fault.Refusal, error) {
+	provider, err := s.provider(in.Provider)
+	if err != nil {
+		return Paying{}, fault.BadField{At: []string{"input", "method"}, Rule: "method is not offered"}, nil //nolint:nilerr // a refusal
+	}
+	for range maxRaces {
+		paying, refusal, err := s.tryPay(ctx, provider, in)
+		if err == nil || !(errors.Is(err, errNotPayable) || postgres.IsUnique(err)) {
+			return paying, refusal, err
+		}
+	}
+	return Paying{}, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+}
+
+func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (Paying, fault.Refusal, error) {
+	o, refusal, err := s.own(ctx, in.Order, in.User)
+	if o == nil {
+		return Paying{}, refusal, err
+	}
+	p, err := s.byKey(ctx, o.ID, in.IdempotencyKey)
+	if err != nil {
+		return Paying{}, nil, err
+	}
+	if p != nil {
+		p, err = s.create(ctx, provider, p)
+		return Paying{Order: o, Payment: p, Replayed: true}, nil, err
+	}
+	now := s.now()
+	if refusal := notPayable(o, now); refusal != nil {
+		return Paying{Order: o}, refusal, nil
+	}
+	if p, err = s.openOf(ctx, o.ID); err != nil {
+		return Paying{}, nil, err
+	}
+	if p == nil {
+		if p, err = s.begin(ctx, o, in, now); err != nil {
+			return Paying{}, nil, err
+		}
+	}
+	p, err = s.create(ctx, provider, p)
+	return Paying{Order: o, Payment: p}, nil, err
+}
+
+// own returns an order if it is the user's, as it stands in the database.
+func (s *Service) own(ctx context.Context, id, user uuid.UUID) (*order.Order, fault.Refusal, error) {
+	o, err := s.orders.Reload(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if o == nil || o.User != user {
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}, nil
+	}
+	return o, nil, nil
+}
+
+func notPayable(o *order.Order, now time.Time) fault.Refusal {
+	at := []string{"input", "orderId"}
+	switch {
+	case o.Status == order.Expired:
+		return fault.Refused{Why: fault.OrderExpired, At: at}
+	case o.Status != order.PendingPayment:
+		return fault.Refused{Why: fault.Conflict, At: at}
+	case o.PaymentDeadline != nil && !now.Before(o.PaymentDeadline.Add(-lastMoment)):
+		return fault.Refused{Why: fault.OrderExpired, At: at}
+	}
+	return nil
+}
+
+// begin writes the payment before the provider is asked. It touches the order's
+// row, so that a cancel at the same moment either sees the payment or is seen.
+func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now time.Time) (*Payment, error) {
+	var p *Payment
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		n, err := tx.Order.Update().
+			Where(entorder.ID(o.ID), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.Version(o.Version)).
+			SetUpdatedAt(o.UpdatedAt).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errNotPayable
+		}
+		row, err := tx.Payment.Create().SetID(newID()).SetOrderID(o.ID).SetUserID(o.User).SetProvider(in.Provider).
+			SetIdempotencyKey(in.IdempotencyKey).SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
+			SetExpiresAt(*o.PaymentDeadline).SetCheckAt(now.Add(firstCheck)).SetCreatedAt(now).SetUpdatedAt(now).Save(ctx)
+		if err != nil {
+			return err
+		}
+		p = fromRow(row)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("begin payment of order %s: %w", o.ID, err)
+	}
+	return p, nil
+}
+
+// create opens a payment at the provider, unless that has been done. The call
+// may be repeated at will: the provider knows the payment by its id.
+func (s *Service) create(ctx context.Context, provider Provider, p *Payment) (*Payment, error) {
+	if p.Status != Creating {
+		return p, nil
+	}
+	var made Created
+	err := s.ask(ctx, "create", func(ctx context.Context) (err error) {
+		made, err = provider.Create(ctx, CreateInput{
+			Payment: p.ID, Description: "Order " + p.Order.String(), AmountMinor: p.AmountMinor, Currency: p.Currency,
+			ExpiresAt: p.ExpiresAt,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "the payment provider does not answer; try again", err)
+	}
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		// Nothing to do when the provider's report was faster.
+		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
+			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).
+			AddVersion(1).SetUpdatedAt(s.now()).Exec(ctx)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("note creation of payment %s: %w", p.ID, err)
+	}
+	return s.Payment(ctx, p.ID)
+}

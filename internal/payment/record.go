@@ -1,0 +1,137 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/paymentevent"
+	"seckill/internal/postgres"
+)
+
+const (
+	// maxCallback bounds the body of a call-back in bytes.
+	maxCallback = 64 << 10
+	// retryLost is when an event is handled by the loop, if its message has not
+	// come by then.
+	retryLost = 3 * time.Second
+)
+
+// Bounds of what a provider may say; more is malformed.
+const (
+	maxEventID = 128
+	maxText    = 128
+)
+
+// ErrMalformed says that an event of a provider makes no sense.
+var ErrMalformed = errors.New("malformed payment event")
+
+// Record stores what a provider said, once, and sends the message that has it
+// handled. It returns the event's id, old or new. After it returned without an
+// error, the event will be handled.
+func (s *Service) Record(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
+	if err := e.validate(); err != nil {
+		return uuid.Nil, err
+	}
+	event, err := s.store(ctx, provider, e)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("store event %s of %s: %w", e.ID, provider, err)
+	}
+	if s.publish != nil {
+		if err := s.publish(ctx, event); err != nil {
+			s.log.WarnContext(ctx, "publish payment event", slog.String("event", event.String()), slog.Any("error", err))
+		}
+	}
+	return event, nil
+}
+
+func (e Event) validate() error {
+	switch {
+	case e.ID == "" || len(e.ID) > maxEventID:
+		return fmt.Errorf("%w: id of %d bytes", ErrMalformed, len(e.ID))
+	case e.Payment == uuid.Nil:
+		return fmt.Errorf("%w: no payment", ErrMalformed)
+	case e.Kind != EventSucceeded && e.Kind != EventDeclined && e.Kind != EventClosed:
+		return fmt.Errorf("%w: kind %q", ErrMalformed, e.Kind)
+	case len(e.Ref) > maxText || len(e.Transaction) > maxText:
+		return fmt.Errorf("%w: overlong reference", ErrMalformed)
+	case e.Kind == EventSucceeded && len(e.Currency) != 3:
+		return fmt.Errorf("%w: currency of %d letters", ErrMalformed, len(e.Currency))
+	}
+	return nil
+}
+
+// noCurrency stands for the currency of an event without money.
+const noCurrency = "XXX"
+
+func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
+	if len(e.Currency) != 3 {
+		e.Currency = noCurrency
+	}
+	now := s.now()
+	event := newID()
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.PaymentEvent.Create().SetID(event).SetProvider(provider).SetEventID(e.ID).SetPaymentID(e.Payment).
+			SetKind(paymentevent.Kind(e.Kind)).SetAmountMinor(e.AmountMinor).SetCurrency(e.Currency).
+			SetProviderRef(e.Ref).SetTransaction(e.Transaction).SetTryAt(now.Add(retryLost)).
+			SetHappenedAt(e.At.UTC().Truncate(time.Microsecond)).SetCreatedAt(now).Exec(ctx)
+	})
+	if err == nil {
+		return event, nil
+	}
+	if !postgres.IsUnique(err) {
+		return uuid.Nil, err
+	}
+	return s.db.Ent.PaymentEvent.Query().
+		Where(paymentevent.Provider(provider), paymentevent.EventID(e.ID)).OnlyID(ctx)
+}
+
+// Webhooks answers POST /webhooks/payments/{provider}: 200 once the event is
+// stored, be it for the first time or again.
+func (s *Service) Webhooks() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /webhooks/payments/{provider}", s.webhook)
+	return mux
+}
+
+func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
+	provider, err := s.provider(r.PathValue("provider"))
+	if err != nil {
+		http.Error(w, "no such provider", http.StatusNotFound)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCallback))
+	if err != nil {
+		http.Error(w, "body is not readable", http.StatusBadRequest)
+		return
+	}
+	event, err := provider.Callback(r.Header, body)
+	switch {
+	case errors.Is(err, ErrForged):
+		s.log.WarnContext(r.Context(), "forged call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
+		http.Error(w, "not authentic", http.StatusUnauthorized)
+		return
+	case err != nil:
+		http.Error(w, "malformed call-back", http.StatusBadRequest)
+		return
+	case event.ID == "":
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	switch _, err := s.Record(r.Context(), provider.Name(), event); {
+	case errors.Is(err, ErrMalformed):
+		http.Error(w, "malformed event", http.StatusBadRequest)
+	case err != nil:
+		s.log.ErrorContext(r.Context(), "store call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
+		http.Error(w, "not stored; send it again", http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}

@@ -1,0 +1,338 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	entpayment "seckill/ent/payment"
+	entrefund "seckill/ent/refund"
+	"seckill/internal/fault"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+)
+
+// maxRefunds bounds how often a refund of one order may be asked for.
+const maxRefunds = 5
+
+// RefundRequest asks for the money of an order back.
+type RefundRequest struct {
+	Order          uuid.UUID
+	User           uuid.UUID // who asks
+	Reason         string
+	IdempotencyKey string
+}
+
+// RefundResult is an order and its refund.
+type RefundResult struct {
+	Order    *order.Order // as it stands; nil when the caller may not see it
+	Refund   *Refund      // nil when refused
+	Replayed bool
+}
+
+// AskRefund asks for the money of a paid order back. An operator decides.
+func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, fault.Refusal, error) {
+	for range maxRaces {
+		result, refusal, err := s.tryAskRefund(ctx, in)
+		if err == nil || !(errors.Is(err, order.ErrMoved) || postgres.IsUnique(err)) {
+			return result, refusal, err
+		}
+	}
+	return RefundResult{}, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+}
+
+func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundResult, fault.Refusal, error) {
+	o, refusal, err := s.own(ctx, in.Order, in.User)
+	if o == nil {
+		return RefundResult{}, refusal, err
+	}
+	all, err := s.RefundsOf(ctx, o.ID)
+	if err != nil {
+		return RefundResult{}, nil, err
+	}
+	for _, r := range all[o.ID] {
+		if r.IdempotencyKey == in.IdempotencyKey {
+			return RefundResult{Order: o, Refund: r, Replayed: true}, nil, nil
+		}
+	}
+	p, err := s.paidBy(ctx, o.ID)
+	if err != nil {
+		return RefundResult{}, nil, err
+	}
+	if o.Status != order.Paid || p == nil || len(all[o.ID]) >= maxRefunds {
+		return RefundResult{Order: o}, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}, nil
+	}
+	moved, r, err := s.beginRefund(ctx, o, refundDraft{
+		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true,
+	}, order.Entry{By: order.Actor{Kind: order.Buyer, User: in.User}, Code: order.CodeRefundAsked, Note: in.Reason})
+	if err != nil {
+		return RefundResult{}, nil, err
+	}
+	s.teller.Tell(ctx, moved)
+	return RefundResult{Order: moved, Refund: r}, nil, nil
+}
+
+// beginRefund moves a paid order to REFUNDING and writes the refund.
+func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
+	draft.id = newID()
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
+		if err != nil {
+			return err
+		}
+		return s.newRefund(ctx, tx, draft)
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("begin refund of order %s: %w", o.ID, err)
+	}
+	r, err = s.Refund(ctx, draft.id)
+	return moved, r, err
+}
+
+// refundDraft is a refund to be written.
+type refundDraft struct {
+	id      uuid.UUID // zero = a new one
+	payment *Payment
+	cause   Cause
+	status  RefundStatus
+	key     string
+	reason  string
+	restock bool
+	decider uuid.UUID         // of VOIDED
+	came    *ent.PaymentEvent // the money that came, when it is not what was asked for
+}
+
+// newRefund writes a refund of the whole payment. The key on the payment lets
+// there be one.
+func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {
+	if d.id == uuid.Nil {
+		d.id = newID()
+	}
+	now := s.now()
+	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
+		SetCause(entrefund.Cause(d.cause)).SetStatus(entrefund.Status(d.status)).SetAmountMinor(d.payment.AmountMinor).
+		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now)
+	if d.decider != uuid.Nil {
+		row.SetDecidedBy(d.decider)
+	}
+	if d.came != nil {
+		row.SetAmountMinor(d.came.AmountMinor).SetCurrency(d.came.Currency)
+	}
+	if err := row.Exec(ctx); err != nil {
+		return fmt.Errorf("write refund of payment %s: %w", d.payment.ID, err)
+	}
+	return nil
+}
+
+// paidBy returns the payment that paid an order and was not sent back, or nil.
+func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
+	rows, err := s.db.Ent.Payment.Query().
+		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read payments of order %s: %w", o, err)
+	}
+	for _, row := range rows {
+		going, err := s.db.Ent.Refund.Query().
+			Where(entrefund.PaymentID(row.ID), entrefund.StatusNEQ(entrefund.StatusREJECTED)).Exist(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read refunds of payment %s: %w", row.ID, err)
+		}
+		if !going {
+			return fromRow(row), nil
+		}
+	}
+	return nil, nil
+}
+
+// Decision is what an operator decides about a refund that was asked for.
+type Decision struct {
+	Refund   uuid.UUID
+	Operator uuid.UUID
+	Approve  bool
+	Note     string
+	// KeepUnits leaves the units of an approved refund out of the sale.
+	KeepUnits bool
+}
+
+// DecideRefund decides on a refund. Deciding the same way again changes nothing.
+// The money goes back by a loop, which asks the provider until it says done.
+func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, fault.Refusal, error) {
+	for range maxRaces {
+		result, refusal, err := s.tryDecide(ctx, d)
+		if !errors.Is(err, order.ErrMoved) {
+			return result, refusal, err
+		}
+	}
+	return RefundResult{}, nil, fault.New(fault.Unavailable, "the refund is being changed; try again")
+}
+
+func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, fault.Refusal, error) {
+	at := []string{"input", "refundId"}
+	r, err := s.Refund(ctx, d.Refund)
+	if err != nil {
+		return RefundResult{}, nil, err
+	}
+	if r == nil {
+		return RefundResult{}, fault.Refused{Why: fault.Unknown, At: at}, nil
+	}
+	o, err := s.orders.Reload(ctx, r.Order)
+	if err != nil || o == nil {
+		return RefundResult{}, nil, errors.Join(err, missing(o, r))
+	}
+	if r.Status != RefundRequested {
+		approved := r.Status != RefundRejected
+		if approved != d.Approve || r.DecidedBy == nil {
+			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}, nil
+		}
+		return RefundResult{Order: o, Refund: r, Replayed: true}, nil, nil
+	}
+	moved, err := s.decide(ctx, r, o, d)
+	if err != nil {
+		return RefundResult{}, nil, err
+	}
+	s.teller.Tell(ctx, moved)
+	r, err = s.Refund(ctx, r.ID)
+	return RefundResult{Order: moved, Refund: r}, nil, err
+}
+
+func missing(o *order.Order, r *Refund) error {
+	if o != nil {
+		return nil
+	}
+	return fmt.Errorf("refund %s is of no order", r.ID)
+}
+
+func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decision) (moved *order.Order, err error) {
+	status, code := entrefund.StatusREJECTED, order.CodeRefundRejected
+	if d.Approve {
+		status, code = entrefund.StatusSENDING, order.CodeRefundApproved
+	}
+	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: d.Operator}, Code: code, Note: d.Note}
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := s.now()
+		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).
+			SetStatus(status).SetDecidedBy(d.Operator).SetDecision(d.Note).SetRestock(!d.KeepUnits).
+			SetTryAt(now).SetUpdatedAt(now).AddVersion(1).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved
+		}
+		if !d.Approve {
+			moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Paid, At: now, Entry: entry})
+			return err
+		}
+		moved = o
+		if err := s.unchanged(ctx, tx, o); err != nil {
+			return err
+		}
+		return order.Log(ctx, tx, o, now, entry)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("decide on refund %s: %w", r.ID, err)
+	}
+	return moved, nil
+}
+
+// unchanged keeps an order as it was read until the transaction ends.
+func (s *Service) unchanged(ctx context.Context, tx *ent.Tx, o *order.Order) error {
+	n, err := tx.Order.Update().Where(entorder.ID(o.ID), entorder.Version(o.Version)).SetUpdatedAt(o.UpdatedAt).Save(ctx)
+	if err != nil {
+		return fmt.Errorf("hold order %s: %w", o.ID, err)
+	}
+	if n == 0 {
+		return order.ErrMoved
+	}
+	return nil
+}
+
+// logUnmoved writes to the log of an order that does not move.
+func (s *Service) logUnmoved(ctx context.Context, tx *ent.Tx, id uuid.UUID, entry order.Entry) error {
+	row, err := tx.Order.Get(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read order %s: %w", id, err)
+	}
+	entry.By = order.Actor{Kind: order.Provider}
+	return order.Log(ctx, tx, order.FromRow(row), s.now(), entry)
+}
+
+// retryRefund is the pause before a provider is asked again; it doubles.
+const retryRefund = 500 * time.Millisecond
+
+// send asks the provider to give money back, and notes that it did.
+func (s *Service) send(ctx context.Context, r *Refund) error {
+	p, err := s.Payment(ctx, r.Payment)
+	if err != nil || p == nil {
+		return errors.Join(err, fmt.Errorf("refund %s: read its payment", r.ID))
+	}
+	provider, err := s.provider(p.Provider)
+	if err != nil {
+		return err
+	}
+	err = s.ask(ctx, "refund", func(ctx context.Context) error {
+		return provider.Refund(ctx, RefundInput{
+			Refund: r.ID, Payment: p.ID, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for range maxRaces {
+		var moved *order.Order
+		moved, err = s.sent(ctx, r, p)
+		if err == nil {
+			if moved != nil {
+				s.teller.Tell(ctx, moved)
+			}
+			return nil
+		}
+		if !errors.Is(err, order.ErrMoved) {
+			return err
+		}
+		if r, err = s.Refund(ctx, r.ID); err != nil || r.Status != RefundSending {
+			return err // done by another process
+		}
+		if p, err = s.Payment(ctx, p.ID); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// sent notes that money went back; where the refund ends the order, it moves.
+func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order.Order, err error) {
+	o, err := s.orders.Reload(ctx, r.Order)
+	if err != nil || o == nil {
+		return nil, errors.Join(err, missing(o, r))
+	}
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		moved = nil
+		if err := s.mark(ctx, tx, p, entpayment.StatusREFUNDED, nil); err != nil {
+			return err
+		}
+		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusSENDING)).
+			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved
+		}
+		entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded}
+		if !r.Cause.moves() {
+			return s.logUnmoved(ctx, tx, o.ID, entry)
+		}
+		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("note refund %s: %w", r.ID, err)
+	}
+	return moved, nil
+}

@@ -1,0 +1,325 @@
+// Package sandbox is the built-in payment provider: a small bank with its own
+// ledger, page and signed call-backs, for demos, tests and drills. It behaves as
+// real providers do, their bad habits included: call-backs that come late, or
+// several times, and money that arrives after a payment was closed.
+//
+// It owns the sandbox tables and knows nothing of orders: the shop is one
+// merchant, who speaks to it through Provider.
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/sandboxcharge"
+	"seckill/ent/sandboxrefund"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+const (
+	// delay is how long a call-back is held back that the payer wants delayed.
+	delay = 20 * time.Second
+	// lateness is how long after a charge lapsed money comes that the payer wants
+	// late.
+	lateness = 5 * time.Second
+	// copies is how often a call-back is delivered that the payer wants several
+	// times.
+	copies = 3
+)
+
+// Habit is how the bank reports an approval.
+type Habit string
+
+// Habits of the bank.
+const (
+	Prompt    Habit = "approve"   // at once, one time
+	Delayed   Habit = "delay"     // the money comes at once, the call-back later
+	Duplicate Habit = "duplicate" // the call-back comes several times
+	Late      Habit = "late"      // the money comes after the charge lapsed, closed or not
+)
+
+// What the bank refuses.
+var (
+	ErrUnknown  = errors.New("sandbox: no such charge")
+	ErrNotOpen  = errors.New("sandbox: charge is not open")
+	ErrTooMuch  = errors.New("sandbox: refund of more than came in")
+	ErrMismatch = errors.New("sandbox: same key, other input")
+)
+
+// Charge is a payment in the bank's ledger.
+type Charge struct {
+	ID          uuid.UUID
+	Merchant    uuid.UUID // the merchant's payment
+	Description string
+	AmountMinor int64
+	Currency    string
+	Status      string // OPEN PAID DECLINED CLOSED
+	Transaction string
+	Refunded    int64 // in minor units
+	ExpiresAt   time.Time
+	PaidAt      *time.Time
+	SettlesAt   *time.Time // when late money comes
+}
+
+func fromRow(row *ent.SandboxCharge) *Charge {
+	return &Charge{
+		ID: row.ID, Merchant: row.MerchantPayment, Description: row.Description, AmountMinor: row.AmountMinor,
+		Currency: row.Currency, Status: string(row.Status), Transaction: row.Transaction, Refunded: row.RefundedMinor,
+		ExpiresAt: row.ExpiresAt.UTC(), PaidAt: row.PaidAt, SettlesAt: row.SettlesAt,
+	}
+}
+
+// Bank is the ledger. It is safe for concurrent use, on any number of processes.
+type Bank struct {
+	db    *postgres.DB
+	clock clock.Clock
+}
+
+// NewBank returns a bank on a database.
+func NewBank(db *postgres.DB, c clock.Clock) *Bank {
+	if c == nil {
+		c = clock.System{}
+	}
+	return &Bank{db: db, clock: c}
+}
+
+func (b *Bank) now() time.Time { return b.clock.Now().UTC().Truncate(time.Microsecond) }
+
+// Open makes a charge, or returns the one that the merchant's id made before.
+func (b *Bank) Open(ctx context.Context, want Charge) (*Charge, error) {
+	err := b.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.SandboxCharge.Create().SetID(id.New()).SetMerchantPayment(want.Merchant).SetDescription(want.Description).
+			SetAmountMinor(want.AmountMinor).SetCurrency(want.Currency).SetExpiresAt(want.ExpiresAt).SetCreatedAt(b.now()).Exec(ctx)
+	})
+	if err != nil && !postgres.IsUnique(err) {
+		return nil, fmt.Errorf("open charge: %w", err)
+	}
+	c, err := b.ByMerchant(ctx, want.Merchant)
+	if err != nil {
+		return nil, err
+	}
+	if c.AmountMinor != want.AmountMinor || c.Currency != want.Currency {
+		return nil, ErrMismatch
+	}
+	return c, nil
+}
+
+// ByMerchant returns the charge of a merchant's payment.
+func (b *Bank) ByMerchant(ctx context.Context, payment uuid.UUID) (*Charge, error) {
+	return found(b.db.Ent.SandboxCharge.Query().Where(sandboxcharge.MerchantPayment(payment)).Only(ctx))
+}
+
+// Charge returns a charge.
+func (b *Bank) Charge(ctx context.Context, charge uuid.UUID) (*Charge, error) {
+	return found(b.db.Ent.SandboxCharge.Get(ctx, charge))
+}
+
+func found(row *ent.SandboxCharge, err error) (*Charge, error) {
+	if ent.IsNotFound(err) {
+		return nil, ErrUnknown
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read charge: %w", err)
+	}
+	return fromRow(row), nil
+}
+
+// Approve lets a charge be paid, the way the payer wants it reported.
+func (b *Bank) Approve(ctx context.Context, charge uuid.UUID, habit Habit) error {
+	now := b.now()
+	return b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
+		if c.Status != "OPEN" || c.SettlesAt != nil || !now.Before(c.ExpiresAt) {
+			return ErrNotOpen
+		}
+		switch habit {
+		case Late:
+			return b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.SetSettlesAt(c.ExpiresAt.Add(lateness)) })
+		case Delayed:
+			return b.pay(ctx, tx, c, report{times: 1, due: now.Add(delay)})
+		case Duplicate:
+			return b.pay(ctx, tx, c, report{times: copies, due: now})
+		case Prompt:
+			return b.pay(ctx, tx, c, report{times: 1, due: now})
+		}
+		return fmt.Errorf("sandbox: no habit %q", habit)
+	})
+}
+
+// Decline lets a charge fail.
+func (b *Bank) Decline(ctx context.Context, charge uuid.UUID) error {
+	return b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
+		if c.Status != "OPEN" {
+			return ErrNotOpen
+		}
+		err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.SetStatus(sandboxcharge.StatusDECLINED) })
+		if err != nil {
+			return err
+		}
+		c.Status = "DECLINED"
+		return b.owe(ctx, tx, c, report{times: 1, due: b.now()})
+	})
+}
+
+// Close makes sure that nobody can approve a charge any more, and returns how it
+// stands. Money that is under way already comes all the same.
+func (b *Bank) Close(ctx context.Context, payment uuid.UUID) (*Charge, error) {
+	c, err := b.ByMerchant(ctx, payment)
+	if err != nil || c.Status != "OPEN" {
+		return c, err
+	}
+	err = b.change(ctx, c.ID, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
+		if c.Status != "OPEN" {
+			return nil
+		}
+		return b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.SetStatus(sandboxcharge.StatusCLOSED) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b.ByMerchant(ctx, payment)
+}
+
+// SettleLate lets late money come that is due, and lapses no charge: whoever asks
+// after its time sees it closed.
+func (b *Bank) SettleLate(ctx context.Context) (int, error) {
+	ids, err := b.db.Ent.SandboxCharge.Query().
+		Where(sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)).Limit(batch).IDs(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("find late money: %w", err)
+	}
+	for i, charge := range ids {
+		err := b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
+			if c.Status == "PAID" {
+				return nil
+			}
+			return b.pay(ctx, tx, c, report{times: 1, due: b.now()})
+		})
+		if err != nil {
+			return i, err
+		}
+	}
+	return len(ids), nil
+}
+
+// Refund gives money of a paid charge back, once per merchant's refund.
+func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int64) error {
+	c, err := b.ByMerchant(ctx, payment)
+	if err != nil {
+		return err
+	}
+	err = b.change(ctx, c.ID, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
+		known, err := tx.SandboxRefund.Query().Where(sandboxrefund.MerchantRefund(refund)).Only(ctx)
+		switch {
+		case err == nil && (known.AmountMinor != amount || known.ChargeID != c.ID):
+			return ErrMismatch
+		case err == nil:
+			return nil
+		case !ent.IsNotFound(err):
+			return err
+		case c.Status != "PAID" || c.Refunded+amount > c.AmountMinor:
+			return ErrTooMuch
+		}
+		if err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) { u.AddRefundedMinor(amount) }); err != nil {
+			return err
+		}
+		return tx.SandboxRefund.Create().SetID(id.New()).SetMerchantRefund(refund).SetChargeID(c.ID).
+			SetAmountMinor(amount).SetCreatedAt(b.now()).Exec(ctx)
+	})
+	if postgres.IsUnique(err) {
+		return b.Refund(ctx, payment, refund, amount) // somebody else did it at the same moment
+	}
+	return err
+}
+
+// maxRaces bounds how often a change starts again.
+const maxRaces = 10
+
+var errRace = errors.New("sandbox: charge was changed by somebody else")
+
+// change reads a charge and changes it, compare-and-set.
+func (b *Bank) change(ctx context.Context, charge uuid.UUID, do func(context.Context, *ent.Tx, *Charge) error) error {
+	err := errRace
+	for attempt := 0; attempt < maxRaces && errors.Is(err, errRace); attempt++ {
+		err = b.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+			c, err := found(tx.SandboxCharge.Get(ctx, charge))
+			if err != nil {
+				return err
+			}
+			return do(ctx, tx, c)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("change charge %s: %w", charge, err)
+	}
+	return nil
+}
+
+// update is the one way a charge is written: guarded by how it was read.
+func (b *Bank) update(ctx context.Context, tx *ent.Tx, c *Charge, set func(*ent.SandboxChargeUpdate)) error {
+	u := tx.SandboxCharge.Update().Where(
+		sandboxcharge.ID(c.ID), sandboxcharge.StatusEQ(sandboxcharge.Status(c.Status)), sandboxcharge.RefundedMinor(c.Refunded),
+	).AddVersion(1)
+	set(u)
+	n, err := u.Save(ctx)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return errRace
+	}
+	return nil
+}
+
+// report is how an event is to be told to the merchant.
+type report struct {
+	times int
+	due   time.Time
+}
+
+func (b *Bank) pay(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
+	now := b.now()
+	transaction := "SBX" + strings.ToUpper(strings.ReplaceAll(c.ID.String(), "-", ""))
+	err := b.update(ctx, tx, c, func(u *ent.SandboxChargeUpdate) {
+		u.SetStatus(sandboxcharge.StatusPAID).SetTransaction(transaction).SetPaidAt(now)
+	})
+	if err != nil {
+		return err
+	}
+	c.Status, c.Transaction, c.PaidAt = "PAID", transaction, &now
+	return b.owe(ctx, tx, c, r)
+}
+
+// notice is the body of a call-back.
+type notice struct {
+	ID          string    `json:"id"`
+	Type        string    `json:"type"` // charge.paid, charge.declined
+	Payment     uuid.UUID `json:"payment"`
+	Charge      uuid.UUID `json:"charge"`
+	Transaction string    `json:"transaction,omitempty"`
+	AmountMinor int64     `json:"amountMinor"`
+	Currency    string    `json:"currency"`
+	At          time.Time `json:"at"`
+}
+
+// owe writes down a call-back in the transaction that is its reason.
+func (b *Bank) owe(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
+	call := id.New()
+	body, err := json.Marshal(notice{
+		ID: "evt_" + call.String(), Type: "charge." + strings.ToLower(c.Status), Payment: c.Merchant, Charge: c.ID,
+		Transaction: c.Transaction, AmountMinor: c.AmountMinor, Currency: c.Currency, At: b.now(),
+	})
+	if err != nil {
+		return err
+	}
+	return tx.SandboxCall.Create().SetID(call).SetChargeID(c.ID).SetBody(body).SetTimes(r.times).
+		SetDueAt(r.due).SetCreatedAt(b.now()).Exec(ctx)
+}

@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/payment"
+)
+
+// Name is the provider's name.
+const Name = "sandbox"
+
+// Provider is the shop's side of the bank.
+type Provider struct {
+	bank    *Bank
+	pageURL string
+	signer  *Signer
+	clock   clock.Clock
+}
+
+// NewProvider returns the provider. pageURL is where Pages is served, without a
+// slash at its end, for example "http://localhost:8080/sandbox".
+func NewProvider(bank *Bank, pageURL string, signer *Signer, c clock.Clock) *Provider {
+	if c == nil {
+		c = clock.System{}
+	}
+	return &Provider{bank: bank, pageURL: pageURL, signer: signer, clock: c}
+}
+
+// Name returns "sandbox".
+func (*Provider) Name() string { return Name }
+
+// Create opens a charge.
+func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
+	c, err := p.bank.Open(ctx, Charge{
+		Merchant: in.Payment, Description: in.Description, AmountMinor: in.AmountMinor, Currency: in.Currency, ExpiresAt: in.ExpiresAt,
+	})
+	if err != nil {
+		return payment.Created{}, err
+	}
+	page := p.pageURL + "/pay/" + c.ID.String()
+	return payment.Created{Ref: c.ID.String(), QRCode: page, RedirectURL: page}, nil
+}
+
+// Query tells how a charge stands.
+func (p *Provider) Query(ctx context.Context, id uuid.UUID) (payment.State, error) {
+	return p.state(p.bank.ByMerchant(ctx, id))
+}
+
+// Close closes a charge.
+func (p *Provider) Close(ctx context.Context, id uuid.UUID) (payment.State, error) {
+	return p.state(p.bank.Close(ctx, id))
+}
+
+// Refund gives money back.
+func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
+	return p.bank.Refund(ctx, in.Payment, in.Refund, in.AmountMinor)
+}
+
+func (p *Provider) state(c *Charge, err error) (payment.State, error) {
+	if errors.Is(err, ErrUnknown) {
+		return payment.State{Phase: payment.PhaseUnknown}, nil
+	}
+	if err != nil {
+		return payment.State{}, err
+	}
+	now := p.clock.Now()
+	s := payment.State{
+		Phase: payment.Phase(c.Status), Ref: c.ID.String(), Transaction: c.Transaction,
+		AmountMinor: c.AmountMinor, Currency: c.Currency, At: now,
+	}
+	if c.PaidAt != nil {
+		s.At = *c.PaidAt
+	}
+	if s.Phase == payment.PhaseOpen && !now.Before(c.ExpiresAt) {
+		s.Phase = payment.PhaseClosed // nobody can approve it any more
+	}
+	return s, nil
+}
+
+// Callback verifies and reads a call-back.
+func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, error) {
+	if err := p.signer.Verify(header.Get(SignatureHeader), body, p.clock.Now()); err != nil {
+		return payment.Event{}, err
+	}
+	var n notice
+	if err := json.Unmarshal(body, &n); err != nil {
+		return payment.Event{}, fmt.Errorf("sandbox notice: %w", err)
+	}
+	kind, ok := map[string]payment.EventKind{
+		"charge.paid": payment.EventSucceeded, "charge.declined": payment.EventDeclined, "charge.closed": payment.EventClosed,
+	}[n.Type]
+	if !ok {
+		return payment.Event{}, nil // news that a merchant may ignore
+	}
+	return payment.Event{
+		ID: n.ID, Payment: n.Payment, Kind: kind, Ref: n.Charge.String(), Transaction: n.Transaction,
+		AmountMinor: n.AmountMinor, Currency: n.Currency, At: n.At,
+	}, nil
+}

@@ -1,0 +1,130 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+)
+
+const (
+	// providerTimeout bounds one call to a provider.
+	providerTimeout = 5 * time.Second
+	// maxRaces bounds how often a use case starts again because somebody else
+	// moved the order in between.
+	maxRaces = 5
+)
+
+// Gate is the gate in Redis, as late payments need it.
+type Gate interface {
+	// Retake takes units for an order that had lapsed, under a new name. Doing it
+	// again with the same name changes nothing and tells the same.
+	Retake(ctx context.Context, claim order.Claim) (Retaken, error)
+	// GiveBack returns units under a name. Doing it again changes nothing.
+	GiveBack(ctx context.Context, claim order.Claim) error
+}
+
+// Retaken is the answer of the gate.
+type Retaken string
+
+// Answers of the gate.
+const (
+	RetakeDone   Retaken = "DONE"
+	RetakeNoGate Retaken = "NO_GATE" // the item is not in Redis: the record alone decides
+	RetakeNone   Retaken = "NONE"    // too few units
+	RetakeOther  Retaken = "OTHER"   // the user holds units for another order
+	RetakeNotYet Retaken = "NOT_YET" // what the order held before is not back yet
+)
+
+// Meter counts what the package does.
+type Meter interface {
+	// Event is called once per event that was handled, with what became of it.
+	Event(kind EventKind, outcome string)
+	// Fault is called when a call to a provider failed: "create", "query",
+	// "close", "refund".
+	Fault(step string)
+}
+
+// Config is what a Service is made of.
+type Config struct {
+	DB        *postgres.DB
+	Orders    *order.Store
+	Teller    *order.Teller
+	Gate      Gate
+	Providers []Provider
+	// Publish sends the message that an event was stored. It may fail: a loop
+	// finds the event.
+	Publish func(ctx context.Context, event uuid.UUID) error
+	Clock   clock.Clock // nil = clock.System
+	Meter   Meter       // nil = count nothing
+	Log     *slog.Logger
+}
+
+// Service is the use cases of payment. It is safe for concurrent use, on any
+// number of processes.
+type Service struct {
+	db        *postgres.DB
+	orders    *order.Store
+	teller    *order.Teller
+	gate      Gate
+	providers map[string]Provider
+	publish   func(ctx context.Context, event uuid.UUID) error
+	clock     clock.Clock
+	meter     Meter
+	log       *slog.Logger
+}
+
+// New returns a service.
+func New(cfg Config) *Service {
+	s := &Service{
+		db: cfg.DB, orders: cfg.Orders, teller: cfg.Teller, gate: cfg.Gate, providers: map[string]Provider{},
+		publish: cfg.Publish, clock: cfg.Clock, meter: cfg.Meter, log: cfg.Log,
+	}
+	for _, p := range cfg.Providers {
+		s.providers[p.Name()] = p
+	}
+	if s.clock == nil {
+		s.clock = clock.System{}
+	}
+	if s.meter == nil {
+		s.meter = noMeter{}
+	}
+	return s
+}
+
+func (s *Service) provider(name string) (Provider, error) {
+	p, ok := s.providers[name]
+	if !ok {
+		return nil, fmt.Errorf("no payment provider %q", name)
+	}
+	return p, nil
+}
+
+// ask calls a provider within a bound of its own. The call ends with the
+// caller's context only if that has no outcome to lose.
+func (s *Service) ask(ctx context.Context, step string, call func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	if err := call(ctx); err != nil {
+		s.meter.Fault(step)
+		return fmt.Errorf("%s at the provider: %w", step, err)
+	}
+	return nil
+}
+
+// now is the instant of an operation, with the database's precision.
+func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+
+func newID() uuid.UUID { return id.New() }
+
+type noMeter struct{}
+
+func (noMeter) Event(EventKind, string) {}
+func (noMeter) Fault(string)            {}

@@ -1,0 +1,309 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	"seckill/ent/paymentevent"
+	"seckill/internal/order"
+)
+
+const (
+	// firstRetry and maxRetry bound the pause before an event that could not be
+	// handled is tried again; it doubles.
+	firstRetry = 250 * time.Millisecond
+	maxRetry   = time.Minute
+	// holdAfter is when an event that cannot be handled becomes a person's matter.
+	holdAfter = 24 * time.Hour
+)
+
+// retakeSpace is the name space of the names under which lapsed orders take
+// their units again: the same for every try, so that it happens once.
+var retakeSpace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
+
+// outcome is what became of an event.
+type outcome string
+
+// Outcomes of events.
+const (
+	outcomePaid      outcome = "order paid"
+	outcomePaidLate  outcome = "lapsed order paid, units taken again"
+	outcomeRefund    outcome = "refund begun: the order had ended"
+	outcomeDouble    outcome = "refund begun: the order was paid"
+	outcomeRepeated  outcome = "known already"
+	outcomeClosed    outcome = "payment closed"
+	outcomeMismatch  outcome = "held: amount or currency differs"
+	outcomeTwoTx     outcome = "held: second transaction of one payment"
+	outcomeAbandoned outcome = "held: still nothing to match it with"
+	outcomePutOff    outcome = "put off"
+)
+
+// errPutOff says that an event cannot be handled yet.
+type putOffError struct{ why string }
+
+func (e putOffError) Error() string { return e.why }
+
+// Settle handles a stored event: once, however often and by however many it is
+// called. An event that cannot be handled yet is put off and tried again by a
+// loop; that is no error.
+func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
+	for range maxRaces {
+		row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+		if err != nil {
+			return fmt.Errorf("read payment event %s: %w", event, err)
+		}
+		if row.State != paymentevent.StateRECEIVED {
+			return nil
+		}
+		done, err := s.settle(ctx, row)
+		var wait putOffError
+		switch {
+		case errors.As(err, &wait):
+			return s.putOff(ctx, row, wait.why)
+		case errors.Is(err, order.ErrMoved):
+			continue // somebody was faster: decide anew
+		case err != nil:
+			return fmt.Errorf("settle payment event %s: %w", event, err)
+		}
+		s.meter.Event(EventKind(row.Kind), string(done.what))
+		if done.what == outcomeMismatch || done.what == outcomeTwoTx {
+			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()), slog.String("outcome", string(done.what)))
+		}
+		if done.order != nil {
+			s.teller.Tell(ctx, done.order)
+		}
+		return nil
+	}
+	return s.putOffByID(ctx, event, "the order keeps moving")
+}
+
+// done is what an event led to.
+type done struct {
+	what  outcome
+	order *order.Order // when it moved
+}
+
+func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error) {
+	p, err := s.Payment(ctx, e.PaymentID)
+	switch {
+	case err != nil:
+		return done{}, err
+	case p == nil || p.Provider != e.Provider:
+		return done{}, putOffError{"no such payment"}
+	}
+	if e.Kind != paymentevent.KindSUCCEEDED {
+		return s.settleClosed(ctx, e, p)
+	}
+	if !p.Status.IsOpen() && p.Status != Closed {
+		what := outcomeRepeated
+		if e.Transaction != p.Transaction && e.Transaction != "" && p.Transaction != "" {
+			what = outcomeTwoTx
+		}
+		return s.finish(ctx, e, what, nil)
+	}
+	o, err := s.orders.Reload(ctx, p.Order)
+	switch {
+	case err != nil:
+		return done{}, err
+	case o == nil:
+		return done{}, putOffError{"no such order"}
+	case e.AmountMinor != p.AmountMinor || e.Currency != p.Currency:
+		return s.settleMismatch(ctx, e, p, o)
+	}
+	switch o.Status {
+	case order.PendingPayment:
+		return s.pay(ctx, e, p, order.Move{Order: o, To: order.Paid, Entry: order.Entry{Code: order.CodePaid}})
+	case order.Expired:
+		return s.payLate(ctx, e, p, o)
+	case order.Paid, order.Refunding, order.Refunded:
+		return s.sendBack(ctx, e, p, o, Double)
+	case order.Cancelled:
+		return s.sendBack(ctx, e, p, o, Late)
+	}
+	return done{}, fmt.Errorf("order %s in state %s", o.ID, o.Status)
+}
+
+// settleClosed notes that no money comes from a payment. Its order stays as it
+// is: the buyer may try again until the deadline.
+func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
+	if !p.Status.IsOpen() {
+		return s.finish(ctx, e, outcomeRepeated, nil)
+	}
+	return s.finish(ctx, e, outcomeClosed, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
+			return nil, err
+		}
+		if e.Kind != paymentevent.KindDECLINED {
+			return nil, nil
+		}
+		return nil, s.logUnmoved(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
+	})
+}
+
+// settleMismatch keeps money that is not what was asked for away from the order,
+// for a person to look at. The payment is closed, so that the order lapses as if
+// nothing had come; see ReturnHeld.
+func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
+	return s.finish(ctx, e, outcomeMismatch, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
+			return nil, err
+		}
+		return nil, s.logUnmoved(ctx, tx, o.ID, order.Entry{Code: order.CodePaymentHeld})
+	})
+}
+
+// pay makes the payment succeed and the order paid, in one transaction.
+func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m order.Move) (done, error) {
+	what := outcomePaid
+	if m.Order.Status == order.Expired {
+		what = outcomePaidLate
+	}
+	m.At = s.now()
+	m.Entry.By = order.Actor{Kind: order.Provider}
+	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+			return nil, err
+		}
+		return order.Apply(ctx, tx, m)
+	})
+}
+
+// payLate lets a lapsed order have its units again if the gate and the record
+// have them; else the money goes back.
+func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
+	claim := o.Claim()
+	claim.Name = uuid.NewSHA1(retakeSpace, o.ID[:])
+	taken, err := s.gate.Retake(ctx, claim)
+	if err != nil {
+		return done{}, fmt.Errorf("take units again: %w", err)
+	}
+	switch taken {
+	case RetakeNotYet:
+		return done{}, putOffError{"the units are not back yet"}
+	case RetakeNone, RetakeOther:
+		return s.sendBack(ctx, e, p, o, Late)
+	case RetakeDone, RetakeNoGate:
+	}
+	paid, err := s.pay(ctx, e, p, order.Move{
+		Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate},
+	})
+	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
+		// The record knows better than the gate.
+		if err := s.gate.GiveBack(ctx, claim); err != nil {
+			return done{}, fmt.Errorf("give units back: %w", err)
+		}
+		return s.sendBack(ctx, e, p, o, Late)
+	}
+	return paid, err
+}
+
+// sendBack notes that money came in that the order cannot take, and begins its
+// refund, in one transaction.
+func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order, cause Cause) (done, error) {
+	what := outcomeRefund
+	if cause == Double {
+		what = outcomeDouble
+	}
+	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+			return nil, err
+		}
+		if err := s.unchanged(ctx, tx, o); err != nil {
+			return nil, err
+		}
+		err := s.newRefund(ctx, tx, refundDraft{
+			payment: p, cause: cause, status: RefundSending, key: "auto-" + p.ID.String(), reason: string(what),
+		})
+		if err != nil {
+			return nil, err
+		}
+		return nil, order.Log(ctx, tx, o, s.now(), order.Entry{
+			By: order.Actor{Kind: order.Provider}, Code: order.CodePaymentReturned,
+		})
+	})
+}
+
+// finish commits what an event leads to together with the note that it was
+// handled.
+func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome, effect func(context.Context, *ent.Tx) (*order.Order, error)) (done, error) {
+	state := paymentevent.StateHANDLED
+	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeAbandoned {
+		state = paymentevent.StateHELD
+	}
+	result := done{what: what}
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		now := s.now()
+		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
+			SetState(state).SetOutcome(string(what)).SetHandledAt(now).Save(ctx)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return order.ErrMoved // by another process: the next look tells
+		}
+		if effect != nil {
+			result.order, err = effect(ctx, tx)
+		}
+		return err
+	})
+	return result, err
+}
+
+// mark changes a payment's state, compare-and-set; with an event it notes the
+// money.
+func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpayment.Status, e *ent.PaymentEvent) error {
+	now := s.now()
+	update := tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.Version(p.Version)).
+		SetStatus(to).AddVersion(1).SetUpdatedAt(now)
+	if e != nil {
+		update.SetTransaction(e.Transaction).SetPaidAt(now)
+		if e.ProviderRef != "" {
+			update.SetProviderRef(e.ProviderRef)
+		}
+	}
+	n, err := update.Save(ctx)
+	if err != nil {
+		return fmt.Errorf("mark payment %s as %s: %w", p.ID, to, err)
+	}
+	if n == 0 {
+		return order.ErrMoved
+	}
+	return nil
+}
+
+// putOff sets an event aside for a while, longer each time, and for a person in
+// the end.
+func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) error {
+	now := s.now()
+	if now.Sub(e.CreatedAt) >= holdAfter {
+		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", why))
+		s.meter.Event(EventKind(e.Kind), string(outcomeAbandoned))
+		_, err := s.finish(ctx, e, outcomeAbandoned, nil)
+		return err
+	}
+	wait := min(firstRetry<<min(e.Tries, 10), maxRetry)
+	s.meter.Event(EventKind(e.Kind), string(outcomePutOff))
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
+			SetTryAt(now.Add(wait)).AddTries(1).SetOutcome(why).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("put payment event %s off: %w", e.ID, err)
+	}
+	return nil
+}
+
+func (s *Service) putOffByID(ctx context.Context, event uuid.UUID, why string) error {
+	row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
+	if err != nil {
+		return fmt.Errorf("read payment event %s: %w", event, err)
+	}
+	return s.putOff(ctx, row, why)
+}

@@ -1,0 +1,109 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entpayment "seckill/ent/payment"
+	"seckill/ent/refund"
+)
+
+// openStatuses are the states in which money is still expected.
+var openStatuses = []entpayment.Status{entpayment.StatusCREATING, entpayment.StatusPENDING}
+
+// Payment returns a payment, or nil when there is none.
+func (s *Service) Payment(ctx context.Context, id uuid.UUID) (*Payment, error) {
+	return one(s.db.Ent.Payment.Get(ctx, id))
+}
+
+// byKey returns the payment of an order that a key began, or nil.
+func (s *Service) byKey(ctx context.Context, order uuid.UUID, key string) (*Payment, error) {
+	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.IdempotencyKey(key)).Only(ctx))
+}
+
+// openOf returns the open payment of an order, or nil.
+func (s *Service) openOf(ctx context.Context, order uuid.UUID) (*Payment, error) {
+	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.StatusIn(openStatuses...)).Only(ctx))
+}
+
+func one(row *ent.Payment, err error) (*Payment, error) {
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read payment: %w", err)
+	}
+	return fromRow(row), nil
+}
+
+// open returns the open payments of several orders.
+func (s *Service) open(ctx context.Context, orders []uuid.UUID) ([]*Payment, error) {
+	if len(orders) == 0 {
+		return nil, nil
+	}
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderIDIn(orders...), entpayment.StatusIn(openStatuses...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read open payments of %d orders: %w", len(orders), err)
+	}
+	payments := make([]*Payment, 0, len(rows))
+	for _, row := range rows {
+		payments = append(payments, fromRow(row))
+	}
+	return payments, nil
+}
+
+// PaymentsOf returns all tries to pay an order, oldest first.
+func (s *Service) PaymentsOf(ctx context.Context, order uuid.UUID) ([]*Payment, error) {
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(order)).Order(ent.Asc(entpayment.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read payments of order %s: %w", order, err)
+	}
+	payments := make([]*Payment, 0, len(rows))
+	for _, row := range rows {
+		payments = append(payments, fromRow(row))
+	}
+	return payments, nil
+}
+
+// Refund returns a refund, or nil when there is none.
+func (s *Service) Refund(ctx context.Context, id uuid.UUID) (*Refund, error) {
+	row, err := s.db.Ent.Refund.Get(ctx, id)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read refund: %w", err)
+	}
+	return refundFromRow(row), nil
+}
+
+// RefundsOf returns the refunds of several orders, oldest first.
+func (s *Service) RefundsOf(ctx context.Context, orders ...uuid.UUID) (map[uuid.UUID][]*Refund, error) {
+	rows, err := s.db.Ent.Refund.Query().Where(refund.OrderIDIn(orders...)).Order(ent.Asc(refund.FieldID)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read refunds of %d orders: %w", len(orders), err)
+	}
+	refunds := make(map[uuid.UUID][]*Refund, len(orders))
+	for _, row := range rows {
+		refunds[row.OrderID] = append(refunds[row.OrderID], refundFromRow(row))
+	}
+	return refunds, nil
+}
+
+// OpenRefunds returns refunds that wait for an operator, oldest first, after a
+// given one.
+func (s *Service) OpenRefunds(ctx context.Context, after uuid.UUID, limit int) ([]*Refund, error) {
+	rows, err := s.db.Ent.Refund.Query().Where(refund.StatusEQ(refund.StatusREQUESTED), refund.IDGT(after)).
+		Order(ent.Asc(refund.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read open refunds: %w", err)
+	}
+	refunds := make([]*Refund, 0, len(rows))
+	for _, row := range rows {
+		refunds = append(refunds, refundFromRow(row))
+	}
+	return refunds, nil
+}
