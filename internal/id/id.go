@@ -31,6 +31,7 @@ const (
 	Waitlist  Kind = "wtl"
 	Payment   Kind = "pay"
 	Refund    Kind = "rfd"
+	Act       Kind = "act" // of an operator, that moves units
 )
 
 // ErrMalformed says that a text is not an id of the wanted kind.

@@ -61,7 +61,7 @@ func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.Sal
 	}
 	for _, unfinished := range []func(context.Context) (bool, error){
 		p.db.Ent.Order.Query().Where(entorder.SaleID(row.ID),
-			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING)).Exist,
+			entorder.Or(entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING), entorder.ReturnDue(true))).Exist,
 		p.db.Ent.OrderFailure.Query().Where(orderfailure.SaleID(row.ID), orderfailure.Released(false)).Exist,
 		p.db.Ent.Intervention.Query().Where(intervention.SaleID(row.ID), intervention.StateIn(
 			intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING)).Exist,

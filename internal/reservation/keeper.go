@@ -65,6 +65,7 @@ type AdjustCode int
 const (
 	AdjustDone       AdjustCode = 1
 	AdjustDoneBefore AdjustCode = 2 // the gate has counted this act already
+	AdjustNothing    AdjustCode = 3 // the act to take back was not counted by this gate
 	AdjustTooFew     AdjustCode = 0 // fewer units are left than are to be taken off
 	AdjustNotLoaded  AdjustCode = -1
 	AdjustBuilding   AdjustCode = -2 // the gate is being built; ask again
@@ -75,6 +76,7 @@ type Adjustment struct {
 	Sale, Item uuid.UUID
 	Act        uuid.UUID // counts once
 	Units      int       // signed
+	TakesBack  uuid.UUID // the act that this one undoes, if the gate counted it; Nil = none
 }
 
 // Adjusted is the answer to an adjustment.
@@ -88,10 +90,17 @@ type Adjusted struct {
 // Counted reports whether the gate has the act in its stock.
 func (a Adjusted) Counted() bool { return a.Code == AdjustDone || a.Code == AdjustDoneBefore }
 
+func (a Adjustment) undone() string {
+	if a.TakesBack == uuid.Nil {
+		return ""
+	}
+	return a.TakesBack.String()
+}
+
 // Adjust changes the stock of an item's gate, once per act.
 func (k *Keeper) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 	reply, err := adjustScript.Run(ctx, k.client, []string{k.keys.Item(id.ShardOf(a.Sale), a.Item)},
-		a.Act.String(), a.Units).Int64Slice()
+		a.Act.String(), a.Units, a.undone()).Int64Slice()
 	if err != nil {
 		return Adjusted{}, fmt.Errorf("adjust stock of %s: %w", a.Item, err)
 	}

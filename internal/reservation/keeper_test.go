@@ -60,6 +60,32 @@ func TestAnAdjustmentCountsOncePerAct(t *testing.T) {
 	})
 }
 
+func TestAnActIsTakenBackOnlyWhereItWasCounted(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(10)
+		taken, never := id.New(), id.New()
+		f.adjust(taken, -4)
+		back := func(act, what uuid.UUID) reservation.Adjusted {
+			a, err := f.keeper().Adjust(t.Context(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: 4, TakesBack: what})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		if a := back(id.New(), never); a.Code != reservation.AdjustNothing || a.Remaining != 6 {
+			t.Errorf("an act that was never counted: %+v", a)
+		}
+		undo := id.New()
+		if a := back(undo, taken); a.Code != reservation.AdjustDone || a.Remaining != 10 {
+			t.Errorf("the act that was counted: %+v", a)
+		}
+		if a := back(undo, taken); a.Code != reservation.AdjustDoneBefore || a.Remaining != 10 {
+			t.Errorf("the same again: %+v", a)
+		}
+	})
+}
+
 func TestAnAdjustmentNeverTouchesWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {

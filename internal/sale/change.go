@@ -75,6 +75,18 @@ func LogCreation(ctx context.Context, tx *ent.Tx, c Change) error {
 	return c.log(ctx, tx, 1)
 }
 
+// Line is how a change that was made stands in the log.
+func (c Change) Line() LogLine {
+	line := LogLine{
+		ID: c.ID, Sale: c.Sale, Act: c.Act, From: c.From, To: c.To, Revision: c.Revision + 1,
+		Note: c.Note, Details: c.Details, At: c.At.UTC(),
+	}
+	if !c.By.Clock() {
+		line.Actor = &c.By.ID
+	}
+	return line
+}
+
 func (c Change) allowed() bool {
 	for _, m := range moves {
 		if m.act == c.Act && m.from == c.From && m.to == c.To && m.mayBeMadeBy(c.By) {

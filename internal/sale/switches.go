@@ -5,12 +5,12 @@ import "strings"
 // Switches are the rules of a sale that operators change while it runs. Every
 // process follows them through the catalogue, at most a second later.
 type Switches struct {
-	CaptchaRequired bool
-	CaptchaKinds    []string // kinds of captcha that are offered; empty = every kind
-	PermitPerMille  int      // unused paths at a time per thousand units left; 0 = any number
-	InflowPerSecond int      // buyers let past the waiting room each second; 0 = no bound
-	LimitBurst      int      // tries of one person at once; 0 = the product's default
-	LimitPerSecond  float64  // tries given back each second; with LimitBurst
+	CaptchaRequired bool     `json:"captchaRequired"`
+	CaptchaKinds    []string `json:"captchaKinds"`    // kinds of captcha that are offered; empty = every kind
+	PermitPerMille  int      `json:"permitPerMille"`  // unused paths at a time per thousand units left; 0 = any number
+	InflowPerSecond int      `json:"inflowPerSecond"` // buyers let past the waiting room each second; 0 = no bound
+	LimitBurst      int      `json:"limitBurst"`      // tries of one person at once; 0 = the product's default
+	LimitPerSecond  float64  `json:"limitPerSecond"`  // tries given back each second; with LimitBurst
 }
 
 // DefaultSwitches are those of a sale that nobody has switched.

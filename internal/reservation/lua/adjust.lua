@@ -1,9 +1,10 @@
 -- adjust: puts units on sale, or takes units nobody has off it, once per act.
 --
 -- KEYS  [1] item
--- ARGV  [1] act   [2] units, signed
--- Reply { 1 done | 2 done before | 0 fewer left than are to be taken | -1 no
---         gate | -2 the gate is being built, stock, revision, epoch }
+-- ARGV  [1] act   [2] units, signed   [3] act that this one takes back, or ""
+-- Reply { 1 done | 2 done before | 3 the act to take back was not counted here
+--         | 0 fewer left than are to be taken | -1 no gate | -2 the gate is
+--         being built, stock, revision, epoch }
 --
 -- Keeps true: stock + reserved = total, at every instant; an act counts once in
 -- an epoch, and the build of an epoch writes down the acts that it counted.
@@ -19,6 +20,9 @@ end
 local stock, total, rev, acts = tonumber(f[3]), tonumber(f[4]), tonumber(f[5]), f[6] or ''
 if string.find(acts, ARGV[1], 1, true) then
   return { 2, stock, rev, epoch }
+end
+if ARGV[3] ~= '' and not string.find(acts, ARGV[3], 1, true) then
+  return { 3, stock, rev, epoch }
 end
 local units = tonumber(ARGV[2])
 if stock + units < 0 then

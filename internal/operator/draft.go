@@ -1,0 +1,216 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entgoods "seckill/ent/goods"
+	"seckill/ent/saleitem"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/postgres"
+	"seckill/internal/sale"
+)
+
+// preheatBefore is how long before its start a sale is loaded when nobody says.
+const preheatBefore = 10 * time.Minute
+
+// ItemDraft is one goods in a sale as an operator writes it.
+type ItemDraft struct {
+	Goods uuid.UUID
+	Price money.Amount
+	Stock int
+}
+
+// SaleDraft is a sale as an operator writes it.
+type SaleDraft struct {
+	Title          string
+	Slug           string // "" = made from the title
+	Rules          string
+	StartsAt       time.Time
+	EndsAt         time.Time
+	PaymentWindow  time.Duration
+	PurchaseLimit  int
+	HideExactStock bool
+	Items          []ItemDraft
+}
+
+func (d *SaleDraft) check() fault.Refusal {
+	refusal := first(
+		needed(&d.Title, maxName, "title"),
+		bounded(d.Rules, maxText, "rules"),
+		timed(d.StartsAt, d.EndsAt),
+		between(int(d.PaymentWindow/time.Second), int(minWindow/time.Second), int(maxWindow/time.Second), "paymentWindowSeconds"),
+		between(d.PurchaseLimit, 1, maxLimit, "purchaseLimit"),
+		between(len(d.Items), 1, maxItems, "items"),
+	)
+	if refusal == nil && d.Slug != "" && (len(d.Slug) > maxSlug || !slugFormat.MatchString(d.Slug)) {
+		refusal = bad("format: slug", "slug")
+	}
+	seen := map[uuid.UUID]bool{}
+	for i, item := range d.Items {
+		at := func(field string) []string { return []string{"items", strconv.Itoa(i), field} }
+		refusal = first(refusal,
+			priced(item.Price, at("price")...),
+			between(item.Stock, 1, maxUnits, at("stock")...))
+		if refusal == nil && item.Price.Currency != d.Items[0].Price.Currency {
+			refusal = bad("one currency in a sale", append(at("price"), "currencyCode")...)
+		}
+		if refusal == nil && seen[item.Goods] {
+			refusal = bad("each goods once", at("goodsId")...)
+		}
+		seen[item.Goods] = true
+	}
+	return refusal
+}
+
+// CreateSale makes a sale, as a draft.
+func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*sale.Sale, fault.Refusal, error) {
+	if err := authorise(by, sale.ActCreate); err != nil {
+		return nil, nil, err
+	}
+	if refusal := d.check(); refusal != nil {
+		return nil, refusal, nil
+	}
+	saleID := s.cfg.NewID()
+	given := d.Slug != ""
+	if !given {
+		public := id.Format(id.Sale, saleID)
+		d.Slug = slugOf(d.Title + "-" + public[len(public)-slugTag:])
+	}
+	c := sale.Change{ID: s.cfg.NewID(), Sale: saleID, By: by, At: s.cfg.Clock.Now()}
+	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).
+			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
+			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.PurchaseLimit).
+			SetHideExactStock(d.HideExactStock).SetCreatedBy(by.ID).SetCreatedAt(c.At).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.writeItems(ctx, tx, saleID, d.Items); err != nil {
+			return err
+		}
+		return sale.LogCreation(ctx, tx, c)
+	})
+	if refusal, err := draftOutcome(err); refusal != nil || err != nil {
+		return nil, refusal, err
+	}
+	s.cfg.Forget()
+	made, err := s.cfg.Sales.ByID(ctx, saleID)
+	return made, nil, err
+}
+
+// unknownGoods says that an item names no goods.
+type unknownGoods struct{ item int }
+
+func (u unknownGoods) Error() string { return fmt.Sprintf("item %d names no goods", u.item) }
+
+// draftOutcome tells what came of writing a draft.
+func draftOutcome(err error) (fault.Refusal, error) {
+	if missing, ok := errors.AsType[unknownGoods](err); ok {
+		return unknown("items", strconv.Itoa(missing.item), "goodsId"), nil
+	}
+	if postgres.IsUnique(err) {
+		return conflict("slug"), nil
+	}
+	if err != nil {
+		return nil, unclear(fmt.Errorf("write sale: %w", err))
+	}
+	return nil, nil
+}
+
+// writeItems writes the items of a draft anew. Their stock enters the ledger when
+// the sale is approved.
+func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, items []ItemDraft) error {
+	if _, err := tx.SaleItem.Delete().Where(saleitem.SaleID(saleID)).Exec(ctx); err != nil {
+		return err
+	}
+	for i, item := range items {
+		there, err := tx.Goods.Query().Where(entgoods.ID(item.Goods)).Exist(ctx)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return unknownGoods{i}
+		}
+		err = tx.SaleItem.Create().SetID(s.cfg.NewID()).SetSaleID(saleID).SetGoodsID(item.Goods).SetPosition(i).
+			SetPriceMinor(item.Price.Minor).SetCurrency(item.Price.Currency).
+			SetTotal(item.Stock).SetAvailable(item.Stock).Exec(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SalePatch is what changes of a draft; nil leaves a field as it is.
+type SalePatch struct {
+	Title          *string
+	Slug           *string
+	Rules          *string
+	StartsAt       *time.Time
+	EndsAt         *time.Time
+	PaymentWindow  *time.Duration
+	PurchaseLimit  *int
+	HideExactStock *bool
+	Items          []ItemDraft // nil = as they are
+}
+
+func (p SalePatch) of(v *sale.Sale) SaleDraft {
+	d := SaleDraft{
+		Title: v.Title, Slug: v.Slug, Rules: v.Rules, StartsAt: v.StartsAt, EndsAt: v.EndsAt,
+		PaymentWindow: v.PaymentWindow, PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock, Items: p.Items,
+	}
+	set(&d.Title, p.Title)
+	set(&d.Slug, p.Slug)
+	set(&d.Rules, p.Rules)
+	set(&d.StartsAt, p.StartsAt)
+	set(&d.EndsAt, p.EndsAt)
+	set(&d.PaymentWindow, p.PaymentWindow)
+	set(&d.PurchaseLimit, p.PurchaseLimit)
+	set(&d.HideExactStock, p.HideExactStock)
+	if p.Items == nil {
+		for _, item := range v.Items {
+			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total})
+		}
+	}
+	return d
+}
+
+// UpdateSale changes a draft, or a sale that was sent back, which becomes a draft
+// again.
+func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, fault.Refusal, error) {
+	var d SaleDraft
+	v, refusal, err := s.do(ctx, act{
+		by: by, sale: saleID, what: sale.ActUpdate,
+		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+			d = p.of(v)
+			if d.Slug == "" {
+				d.Slug = v.Slug
+			}
+			return sale.Draft, d.check(), nil
+		},
+		set: func(u *ent.SaleUpdate) {
+			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
+				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
+				SetPurchaseLimit(d.PurchaseLimit).SetHideExactStock(d.HideExactStock)
+		},
+		within: func(ctx context.Context, tx *ent.Tx, _ *sale.Sale) error {
+			if p.Items == nil {
+				return nil
+			}
+			return s.writeItems(ctx, tx, saleID, d.Items)
+		},
+	})
+	if err != nil {
+		refusal, err = draftOutcome(err)
+	}
+	return v, refusal, err
+}

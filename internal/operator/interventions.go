@@ -1,0 +1,194 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/intervention"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/sale"
+)
+
+// Kind is what an intervention does.
+type Kind string
+
+// Kinds of interventions.
+const (
+	AdjustStock Kind = "ADJUST_STOCK"
+	VoidOrder   Kind = "VOID_ORDER"
+)
+
+// State is how far an intervention has got:
+//
+//	REQUESTED ──── confirmed by a second person ───┐
+//	    │                                          │
+//	    ▼                      units off sale      ▼     units on sale
+//	DECLINED        ┌──────────── TAKING ◄── (begun) ──► FINISHING ──► DONE
+//	                │ in Redis, then │             │     in Postgres, then in Redis
+//	                │ in Postgres    │             └──► REFUNDING ──► DONE
+//	                ▼                ▼                   money back, then the unit
+//	             REFUSED ◄─── RETURNING  DONE
+//
+// An act that needs one person begins at once. TAKING, RETURNING, REFUNDING and
+// FINISHING are finished by Step when the process that was at it died.
+type State string
+
+// States of an intervention.
+const (
+	Requested State = "REQUESTED" // waits for a second person
+	Declined  State = "DECLINED"
+	Taking    State = "TAKING"    // units are to be taken off the gate, then off the record
+	Returning State = "RETURNING" // the record did not let them go: the gate gets them back
+	Refunding State = "REFUNDING" // the money is on its way back
+	Finishing State = "FINISHING" // written; the gate is still to follow
+	Done      State = "DONE"
+	Refused   State = "REFUSED" // fewer units were left than were to be taken
+)
+
+// Intervention is an act of an operator that moves units.
+type Intervention struct {
+	ID          uuid.UUID
+	Kind        Kind
+	State       State
+	Sale        uuid.UUID
+	Item        uuid.UUID
+	Order       *uuid.UUID // of VoidOrder
+	Units       int        // signed for AdjustStock
+	Note        string
+	RequestedBy uuid.UUID
+	DecidedBy   *uuid.UUID // the second person
+	Decision    string     // remark of the second person
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+}
+
+func fromRow(r *ent.Intervention) *Intervention {
+	return &Intervention{
+		ID: r.ID, Kind: Kind(r.Kind), State: State(r.State), Sale: r.SaleID, Item: r.ItemID, Order: r.OrderID,
+		Units: r.Quantity, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+}
+
+// insert writes a new intervention in the caller's transaction.
+func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) error {
+	now := s.cfg.Clock.Now()
+	in.CreatedAt, in.UpdatedAt = now, now
+	return tx.Intervention.Create().SetID(in.ID).SetKind(intervention.Kind(in.Kind)).SetState(intervention.State(in.State)).
+		SetSaleID(in.Sale).SetItemID(in.Item).SetNillableOrderID(in.Order).SetQuantity(in.Units).SetNote(in.Note).
+		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+}
+
+// errOvertaken says that somebody else moved the intervention first.
+var errOvertaken = errors.New("intervention was moved by somebody else")
+
+// advance moves an intervention by compare-and-set in the caller's transaction.
+func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to State) error {
+	update := tx.Intervention.Update().Where(intervention.ID(in.ID), intervention.StateEQ(intervention.State(in.State))).
+		SetState(intervention.State(to)).SetUpdatedAt(s.cfg.Clock.Now()).SetNillableDecidedBy(in.DecidedBy).SetDecision(in.Decision)
+	n, err := update.Save(ctx)
+	if err != nil {
+		return fmt.Errorf("move intervention %s to %s: %w", in.ID, to, err)
+	}
+	if n == 0 {
+		return errOvertaken
+	}
+	return nil
+}
+
+// move is advance in a transaction of its own. Being overtaken is no error: then
+// the intervention is read as it stands.
+func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Intervention, error) {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.advance(ctx, tx, in, to) })
+	if err != nil && !errors.Is(err, errOvertaken) {
+		return nil, err
+	}
+	return s.Intervention(ctx, in.ID)
+}
+
+// Intervention returns an intervention; nil when there is none.
+func (s *Service) Intervention(ctx context.Context, interventionID uuid.UUID) (*Intervention, error) {
+	row, err := s.cfg.DB.Ent.Intervention.Get(ctx, interventionID)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read intervention %s: %w", interventionID, err)
+	}
+	return fromRow(row), nil
+}
+
+// maxInterventions bounds a list of interventions.
+const maxInterventions = 200
+
+// Interventions lists those of a sale, or of every sale, newest first; only those
+// in the given states when there are any.
+func (s *Service) Interventions(ctx context.Context, saleID *uuid.UUID, states ...State) ([]*Intervention, error) {
+	query := s.cfg.DB.Ent.Intervention.Query().
+		Order(ent.Desc(intervention.FieldCreatedAt, intervention.FieldID)).Limit(maxInterventions)
+	if saleID != nil {
+		query.Where(intervention.SaleID(*saleID))
+	}
+	if len(states) > 0 {
+		in := make([]intervention.State, len(states))
+		for i, st := range states {
+			in[i] = intervention.State(st)
+		}
+		query.Where(intervention.StateIn(in...))
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list interventions: %w", err)
+	}
+	list := make([]*Intervention, len(rows))
+	for i, row := range rows {
+		list[i] = fromRow(row)
+	}
+	return list, nil
+}
+
+// DecideInput is what the second person says to a request.
+type DecideInput struct {
+	By           sale.Actor
+	Intervention uuid.UUID
+	Confirm      bool
+	Note         string
+}
+
+// Decide confirms or declines a request. Only another person than the one who
+// asked may confirm; declining one's own takes it back.
+func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fault.Refusal, error) {
+	if err := atLeast(in.By, auth.Operator); err != nil {
+		return nil, nil, err
+	}
+	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
+	request, err := s.Intervention(ctx, in.Intervention)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case request == nil:
+		return nil, unknown("interventionId"), nil
+	case request.State != Requested, in.Confirm && request.RequestedBy == in.By.ID:
+		return request, conflict("interventionId"), nil
+	}
+	request.DecidedBy, request.Decision = &in.By.ID, in.Note
+	if !in.Confirm {
+		now, err := s.move(ctx, request, Declined)
+		if err == nil && now.State != Declined {
+			return now, conflict("interventionId"), nil
+		}
+		return now, nil, err
+	}
+	if request.Kind == VoidOrder {
+		return s.voidConfirmed(ctx, in.By, request)
+	}
+	return s.adjust(ctx, in.By, request)
+}

@@ -1,0 +1,282 @@
+package operator_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/operator"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+func TestASaleGoesThroughItsWholeLife(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 10)
+		in := operator.ActInput{By: ann, Sale: v.ID, Note: "a look at the stock"}
+		held, refusal, err := e.ops.Pause(t.Context(), in)
+		if err != nil || refusal != nil || held.Status != sale.Paused || held.Notice != in.Note {
+			t.Fatalf("pause: %+v %v %v", held, refusal, err)
+		}
+		if g := e.gate(v); g["gate"] != reservation.GatePaused {
+			t.Errorf("the gate of a held sale: %v", g)
+		}
+		if seen, err := e.catalog.Snapshot(t.Context()); err != nil || seen.Sale(v.ID).Status != sale.Paused {
+			t.Errorf("the catalogue does not show it at once: %v", err)
+		}
+		on, refusal, err := e.ops.Resume(t.Context(), in)
+		if err != nil || refusal != nil || on.Status != sale.Live || on.Notice != "" {
+			t.Fatalf("resume: %+v %v %v", on, refusal, err)
+		}
+		if g := e.gate(v); g["gate"] != reservation.GateOpen {
+			t.Errorf("the gate of a sale that goes on: %v", g)
+		}
+		over, refusal, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "enough"})
+		if err != nil || refusal != nil || over.Status != sale.Ended || over.Notice != "enough" {
+			t.Fatalf("end: %+v %v %v", over, refusal, err)
+		}
+		if g := e.gate(v); g["gate"] != reservation.GateEnded {
+			t.Errorf("the gate of a sale that is over: %v", g)
+		}
+		e.wantLog(v, sale.ActCreate, sale.ActSubmit, sale.ActApprove, sale.ActSchedule, sale.ActPreheat, sale.ActOpen,
+			sale.ActPause, sale.ActResume, sale.ActEnd)
+	})
+}
+
+func (e *env) wantLog(v *sale.Sale, want ...sale.Act) {
+	e.t.Helper()
+	lines, err := e.sales.Log(e.t.Context(), v.ID, 100)
+	e.must(err)
+	if len(lines) != len(want) {
+		e.t.Fatalf("%d lines in the log, want %d: %+v", len(lines), len(want), lines)
+	}
+	for i, act := range want {
+		l := lines[len(lines)-1-i]
+		if l.Act != act || l.Revision != int64(i+1) || l.At.IsZero() || (l.Actor == nil) != (act == sale.ActOpen) {
+			e.t.Errorf("line %d is %+v, want %s", i, l, act)
+		}
+	}
+}
+
+func TestASaleIsCalledOffBeforeItBeginsAndEndedAfter(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	for status, want := range map[sale.Status]sale.Status{
+		sale.Draft: sale.Cancelled, sale.PendingApproval: sale.Cancelled, sale.Rejected: sale.Cancelled, sale.Approved: sale.Cancelled,
+		sale.Scheduled: sale.Cancelled, sale.Preheated: sale.Cancelled, sale.Live: sale.Ended, sale.Paused: sale.Ended,
+	} {
+		v := e.put(status, 5)
+		got, refusal, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "no"})
+		if err != nil || refusal != nil || got.Status != want {
+			t.Errorf("end of %s: %v %v %v", status, got.Status, refusal, err)
+			continue
+		}
+		if loaded := status.Loaded(); loaded == (got.SettledAt != nil) || (loaded && e.gate(v)["gate"] != reservation.GateEnded) {
+			t.Errorf("end of %s: settled at %v, gate %v", status, got.SettledAt, e.gate(v))
+		}
+	}
+}
+
+func TestASaleHeldBeforeItsOpeningGoesOnWaiting(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Preheated, 5)
+	in := operator.ActInput{By: ann, Sale: v.ID, Note: "wait"}
+	if _, refusal, err := e.ops.Pause(t.Context(), in); err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	if on, refusal, err := e.ops.Resume(t.Context(), in); err != nil || refusal != nil || on.Status != sale.Preheated {
+		t.Fatalf("resume before the opening: %+v %v %v", on, refusal, err)
+	}
+}
+
+// acts are the acts on a sale, each with what it needs.
+func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() (fault.Refusal, error) {
+	ctx, in := e.t.Context(), operator.ActInput{By: by, Sale: v.ID, Note: "because"}
+	only := func(_ *sale.Sale, refusal fault.Refusal, err error) (fault.Refusal, error) { return refusal, err }
+	title, required := "New", false
+	return map[sale.Act]func() (fault.Refusal, error){
+		sale.ActUpdate: func() (fault.Refusal, error) {
+			return only(e.ops.UpdateSale(ctx, by, v.ID, operator.SalePatch{Title: &title}))
+		},
+		sale.ActSubmit:  func() (fault.Refusal, error) { return only(e.ops.Submit(ctx, in)) },
+		sale.ActApprove: func() (fault.Refusal, error) { return only(e.ops.Approve(ctx, in)) },
+		sale.ActReject:  func() (fault.Refusal, error) { return only(e.ops.Reject(ctx, in)) },
+		sale.ActSchedule: func() (fault.Refusal, error) {
+			later := e.clock.Now().Add(30 * time.Minute)
+			end := later.Add(time.Hour)
+			return only(e.ops.Schedule(ctx, operator.ScheduleInput{By: by, Sale: v.ID, StartsAt: &later, EndsAt: &end}))
+		},
+		sale.ActPreheat: func() (fault.Refusal, error) { return only(e.ops.Preheat(ctx, in)) },
+		sale.ActPause:   func() (fault.Refusal, error) { return only(e.ops.Pause(ctx, in)) },
+		sale.ActResume:  func() (fault.Refusal, error) { return only(e.ops.Resume(ctx, in)) },
+		sale.ActEnd:     func() (fault.Refusal, error) { return only(e.ops.End(ctx, in)) },
+		sale.ActSwitch: func() (fault.Refusal, error) {
+			return only(e.ops.SetSwitches(ctx, in, operator.SwitchesPatch{CaptchaRequired: &required}))
+		},
+		sale.ActAdjust: func() (fault.Refusal, error) {
+			_, refusal, err := e.ops.AdjustStock(ctx, operator.AdjustInput{By: by, Item: v.Items[0].ID, Units: 1, Note: "more"})
+			return refusal, err
+		},
+	}
+}
+
+// fits says from which statuses an act may be taken, besides the role.
+var fits = map[sale.Act][]sale.Status{
+	sale.ActUpdate: {sale.Draft, sale.Rejected}, sale.ActSubmit: {sale.Draft},
+	sale.ActApprove: {sale.PendingApproval}, sale.ActReject: {sale.PendingApproval},
+	sale.ActSchedule: {sale.Approved, sale.Scheduled},
+	sale.ActPreheat:  {sale.Scheduled, sale.Preheated, sale.Live, sale.Paused}, // again changes nothing
+	sale.ActPause:    {sale.Preheated, sale.Live}, sale.ActResume: {sale.Paused},
+	sale.ActEnd: {
+		sale.Draft, sale.PendingApproval, sale.Rejected, sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused,
+	},
+	sale.ActSwitch: {
+		sale.Draft, sale.PendingApproval, sale.Rejected, sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused,
+	},
+	sale.ActAdjust: {sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused},
+}
+
+var needsAdmin = map[sale.Act]bool{sale.ActApprove: true, sale.ActReject: true, sale.ActEnd: true}
+
+// Every act, in every status, by everybody: 550 tries.
+func TestEveryActInEveryStatusByEveryRole(t *testing.T) {
+	t.Parallel()
+	for _, status := range sale.Statuses() {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			v := e.put(status, 5)
+			for act := range fits {
+				for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "author": ann, "nobody": nobody} {
+					before := v.Revision
+					refusal, err := e.acts(v, by)[act]()
+					after := e.read(v.ID).Revision
+					allowed := by.Role.AtLeast(roleOf(act))
+					fit := contains(fits[act], status)
+					switch {
+					case name == "nobody" && fault.CodeOf(err) != fault.Unauthenticated,
+						name != "nobody" && !allowed && fault.CodeOf(err) != fault.Forbidden:
+						t.Errorf("%s by %s: %v %v", act, name, refusal, err)
+					case allowed && !fit && (err != nil || reason(refusal) != fault.Conflict):
+						t.Errorf("%s by %s: %v %v, want a conflict", act, name, refusal, err)
+					case allowed && fit && (err != nil || refusal != nil):
+						t.Errorf("%s by %s: %v %v, want it done", act, name, refusal, err)
+					}
+					again := act == sale.ActPreheat && status != sale.Scheduled
+					if changed := after > before; changed != (allowed && fit && !again) {
+						t.Errorf("%s by %s: revision %d → %d", act, name, before, after)
+					}
+					if after != before {
+						v = e.put(status, 5)
+					}
+				}
+			}
+		})
+	}
+}
+
+func roleOf(act sale.Act) auth.Role {
+	if needsAdmin[act] {
+		return carla.Role
+	}
+	return ann.Role
+}
+
+func contains(list []sale.Status, s sale.Status) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v, refusal, err := e.ops.CreateSale(t.Context(), carla, e.draft(5))
+	e.must(err)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	rules := "one each"
+	if _, refusal, err := e.ops.UpdateSale(t.Context(), dora, v.ID, operator.SalePatch{Rules: &rules}); err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	if _, refusal, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	for who, by := range map[string]sale.Actor{"its maker": carla, "its editor": dora} {
+		if got, refusal, err := e.ops.Approve(t.Context(), operator.ActInput{By: by, Sale: v.ID}); err != nil || reason(refusal) != fault.Conflict {
+			t.Errorf("approved by %s: %+v %v %v", who, got, refusal, err)
+		}
+	}
+	other := sale.Actor{ID: id.New(), Role: carla.Role}
+	if got, refusal, err := e.ops.Approve(t.Context(), operator.ActInput{By: other, Sale: v.ID}); err != nil || refusal != nil || got.Status != sale.Approved {
+		t.Errorf("approved by another: %+v %v %v", got, refusal, err)
+	}
+}
+
+func TestAnUnknownSaleIsToldSo(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	ghost := &sale.Sale{ID: id.New(), Items: []*sale.Item{{ID: id.New()}}}
+	for act, try := range e.acts(ghost, carla) {
+		if refusal, err := try(); err != nil || reason(refusal) != fault.Unknown {
+			t.Errorf("%s: %v %v", act, refusal, err)
+		}
+	}
+}
+
+// Many operators press at once, in several processes: each act is taken once.
+func TestOfManyOperatorsAtOnceOneWins(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 5)
+		other := operator.New(e.config(nil))
+		for round := range 5 {
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			done := map[sale.Status]int{}
+			for i := range 12 {
+				ops := e.ops
+				if i%2 == 0 {
+					ops = other
+				}
+				wg.Go(func() {
+					in := operator.ActInput{By: ann, Sale: v.ID, Note: "now"}
+					act := ops.Pause
+					if round%2 == 1 {
+						act = ops.Resume
+					}
+					got, refusal, err := act(context.Background(), in)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if refusal == nil {
+						done[got.Status]++
+					} else if refusal.Reason() != fault.Conflict {
+						t.Errorf("refused: %+v", refusal)
+					}
+				})
+			}
+			wg.Wait()
+			want, gate := sale.Paused, reservation.GatePaused
+			if round%2 == 1 {
+				want, gate = sale.Live, reservation.GateOpen
+			}
+			if len(done) != 1 || done[want] != 1 || e.gate(v)["gate"] != gate {
+				t.Errorf("round %d: %v, gate %v", round, done, e.gate(v)["gate"])
+			}
+		}
+	})
+}

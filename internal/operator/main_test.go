@@ -1,0 +1,333 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/operator"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/preload"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// People of the tests.
+var (
+	ann    = sale.Actor{ID: id.New(), Role: auth.Operator}
+	bob    = sale.Actor{ID: id.New(), Role: auth.Operator}
+	carla  = sale.Actor{ID: id.New(), Role: auth.Admin}
+	dora   = sale.Actor{ID: id.New(), Role: auth.Admin}
+	buyer  = sale.Actor{ID: id.New(), Role: auth.Customer}
+	nobody = sale.Actor{}
+)
+
+// env is one process that operators work with.
+type env struct {
+	t       *testing.T
+	db      *postgres.DB
+	conn    *redisconn.Conn
+	keys    reservation.Keys
+	clock   *clock.Fake
+	sales   *sale.Store
+	catalog *sale.Catalog
+	orders  *order.Store
+	pre     *preload.Preloader
+	ops     *operator.Service
+	mu      sync.Mutex
+	told    []*order.Order // guarded by mu
+	notes   []sale.LogLine // guarded by mu
+	refund  operator.Refund
+}
+
+func setup(t *testing.T) *env {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	return newEnv(t, testenv.Postgres(t), conn, prefix)
+}
+
+// onBoth runs a test on Postgres and Redis, and on what the demo embeds.
+func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
+	t.Helper()
+	t.Run("services", func(t *testing.T) {
+		t.Parallel()
+		test(t, setup(t))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		server := miniredis.RunT(t)
+		conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr()+"/0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := postgres.OpenSQLite(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close(); _ = conn.Close() })
+		test(t, newEnv(t, db, conn, "t:"))
+	})
+}
+
+func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) *env {
+	t.Helper()
+	e := &env{
+		t: t, db: db, conn: conn, keys: reservation.Keys{Prefix: prefix},
+		clock: clock.NewFake(time.Now().Truncate(time.Millisecond)), sales: sale.NewStore(db.Ent),
+	}
+	log := slog.New(slog.DiscardHandler)
+	versions := sale.NewVersions(conn.Cmd, prefix, log)
+	e.catalog = sale.NewCatalog(e.sales, e.clock, log).Following(versions)
+	e.orders = order.NewStore(order.StoreConfig{DB: db, Clock: e.clock, Log: log})
+	e.pre = preload.New(preload.Config{
+		DB: db, Gates: reservation.NewLoader(conn.Script, e.keys), States: reservation.NewStates(conn.Cmd, e.keys),
+		Pending:  func(context.Context, int) ([]order.Requested, error) { return nil, nil },
+		Versions: versions, Forget: e.catalog.Forget, Clock: e.clock, Log: log,
+	})
+	e.ops = operator.New(e.config(versions))
+	return e
+}
+
+func (e *env) config(versions *sale.Versions) operator.Config {
+	return operator.Config{
+		DB: e.db, Sales: e.sales, Versions: versions, Forget: e.catalog.Forget,
+		Gates: reservation.NewKeeper(e.conn.Script, e.keys), Orders: e.orders,
+		Load: e.pre.LoadBy, Turn: e.pre.Turn,
+		Tell: func(_ context.Context, orders ...*order.Order) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.told = append(e.told, orders...)
+		},
+		Note: func(_ context.Context, line sale.LogLine) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.notes = append(e.notes, line)
+		},
+		Clock: e.clock, Log: slog.New(slog.DiscardHandler), Refund: e.refund,
+	}
+}
+
+func (e *env) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func price(minor int64) money.Amount { return money.Amount{Minor: minor, Currency: "CNY"} }
+
+func (e *env) goods(name string) *sale.Goods {
+	e.t.Helper()
+	g, refusal, err := e.ops.CreateGoods(e.t.Context(), ann, operator.GoodsDraft{Name: name, ListPrice: price(9900)})
+	e.must(err)
+	if refusal != nil {
+		e.t.Fatal(refusal)
+	}
+	return g
+}
+
+// draft is a sale of one item that begins in an hour.
+func (e *env) draft(stock int) operator.SaleDraft {
+	e.t.Helper()
+	return operator.SaleDraft{
+		Title: "Autumn", StartsAt: e.clock.Now().Add(time.Hour), EndsAt: e.clock.Now().Add(2 * time.Hour),
+		PaymentWindow: 15 * time.Minute, PurchaseLimit: 1,
+		Items: []operator.ItemDraft{{Goods: e.goods("Kettle").ID, Price: price(4900), Stock: stock}},
+	}
+}
+
+// sale makes a draft of ann's.
+func (e *env) sale(stock int) *sale.Sale {
+	e.t.Helper()
+	v, refusal, err := e.ops.CreateSale(e.t.Context(), ann, e.draft(stock))
+	e.must(err)
+	if refusal != nil {
+		e.t.Fatalf("refused: %+v", refusal)
+	}
+	return v
+}
+
+// put puts a sale of ann's into a status, along the product's own way.
+func (e *env) put(status sale.Status, stock int) *sale.Sale {
+	e.t.Helper()
+	v := e.sale(stock)
+	in := func(by sale.Actor) operator.ActInput { return operator.ActInput{By: by, Sale: v.ID, Note: "because"} }
+	ctx := e.t.Context()
+	steps := map[sale.Status][]func(){}
+	run := func(f func() (*sale.Sale, fault.Refusal, error)) func() {
+		return func() {
+			_, refusal, err := f()
+			e.must(err)
+			if refusal != nil {
+				e.t.Fatalf("on the way to %s: %+v", status, refusal)
+			}
+		}
+	}
+	submit := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Submit(ctx, in(ann)) })
+	approve := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Approve(ctx, in(carla)) })
+	reject := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Reject(ctx, in(carla)) })
+	schedule := run(func() (*sale.Sale, fault.Refusal, error) {
+		return e.ops.Schedule(ctx, operator.ScheduleInput{By: ann, Sale: v.ID})
+	})
+	preheat := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Preheat(ctx, in(ann)) })
+	open := func() { e.clock.Advance(time.Hour + time.Second); e.step() }
+	pause := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Pause(ctx, in(ann)) })
+	end := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.End(ctx, in(carla)) })
+	steps[sale.PendingApproval] = []func(){submit}
+	steps[sale.Rejected] = []func(){submit, reject}
+	steps[sale.Approved] = []func(){submit, approve}
+	steps[sale.Scheduled] = slices.Concat(steps[sale.Approved], []func(){schedule})
+	steps[sale.Preheated] = slices.Concat(steps[sale.Scheduled], []func(){preheat})
+	steps[sale.Live] = slices.Concat(steps[sale.Preheated], []func(){open})
+	steps[sale.Paused] = slices.Concat(steps[sale.Live], []func(){pause})
+	steps[sale.Ended] = slices.Concat(steps[sale.Live], []func(){end})
+	steps[sale.Cancelled] = []func(){end}
+	for _, step := range steps[status] {
+		step()
+	}
+	got := e.read(v.ID)
+	if got.Status != status {
+		e.t.Fatalf("the sale is %s, want %s", got.Status, status)
+	}
+	return got
+}
+
+func (e *env) read(saleID uuid.UUID) *sale.Sale {
+	e.t.Helper()
+	v, err := e.sales.ByID(e.t.Context(), saleID)
+	e.must(err)
+	return v
+}
+
+// step is one round of the scheduler.
+func (e *env) step() {
+	e.t.Helper()
+	_, err := e.pre.Step(e.t.Context())
+	e.must(err)
+}
+
+// gate is the gate of a sale's first item in Redis.
+func (e *env) gate(v *sale.Sale) map[string]string {
+	e.t.Helper()
+	g, err := e.conn.Cmd.HGetAll(e.t.Context(), e.keys.Item(id.ShardOf(v.ID), v.Items[0].ID)).Result()
+	e.must(err)
+	return g
+}
+
+// figures are an item's in Postgres and in Redis.
+type figures struct{ total, available, held, sold, gateTotal, stock, reserved int }
+
+func (e *env) figures(v *sale.Sale) figures {
+	e.t.Helper()
+	row, err := e.db.Ent.SaleItem.Get(e.t.Context(), v.Items[0].ID)
+	e.must(err)
+	g := e.gate(v)
+	n := func(field string) int {
+		i, _ := strconv.Atoi(g[field])
+		return i
+	}
+	return figures{row.Total, row.Available, row.Held, row.Sold, n("total"), n("stock"), n("reserved")}
+}
+
+func (e *env) want(v *sale.Sale, want figures) {
+	e.t.Helper()
+	if got := e.figures(v); got != want {
+		e.t.Errorf("figures %+v, want %+v", got, want)
+	}
+}
+
+// order writes an unpaid order of one unit, as the writer and the reserve script do.
+func (e *env) order(v *sale.Sale) *order.Order {
+	e.t.Helper()
+	task, now, user := id.NewTask(id.ShardOf(v.ID)), e.clock.Now(), id.New()
+	item := v.Items[0].ID
+	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return errFirst(
+			tx.Order.Create().SetID(task).SetNumber(task.String()[:28]).SetSaleID(v.ID).SetItemID(item).SetUserID(user).
+				SetBatchID(id.New()).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(v.Epoch).
+				SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaymentDeadline(now.Add(time.Hour)).Exec(ctx),
+			tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(item).SetKind("HOLD").
+				SetQuantity(1).SetCreatedAt(now).Exec(ctx),
+			tx.SaleItem.UpdateOneID(item).AddAvailable(-1).AddHeld(1).Exec(ctx))
+	}))
+	shard := id.ShardOf(v.ID)
+	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Holders(shard, item), user.String(),
+		fmt.Sprintf("%s|1|%d|key", task, now.UnixMilli())).Err())
+	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "stock", -1).Err())
+	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "reserved", 1).Err())
+	o, err := e.orders.Reload(e.t.Context(), task)
+	e.must(err)
+	return o
+}
+
+// pay pays an order as package payment does.
+func (e *env) pay(o *order.Order) *order.Order {
+	e.t.Helper()
+	var paid *order.Order
+	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+		paid, err = order.Apply(ctx, tx, order.Move{
+			Order: o, To: order.Paid, At: e.clock.Now(),
+			Entry: order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaid},
+		})
+		return err
+	}))
+	return paid
+}
+
+// returned gives back in Redis what ended orders held, as the loop does.
+func (e *env) returned() {
+	e.t.Helper()
+	releaser := reservation.NewReleaser(e.conn.Script, e.keys)
+	give := func(ctx context.Context, claims []order.Claim) error {
+		for _, c := range claims {
+			if _, err := releaser.Release(ctx, reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_, err := order.NewReturner(e.db, give, slog.New(slog.DiscardHandler)).Step(e.t.Context())
+	e.must(err)
+}
+
+func (e *env) setStatus(saleID uuid.UUID, status sale.Status) {
+	e.t.Helper()
+	e.must(e.db.Ent.Sale.UpdateOneID(saleID).SetStatus(entsale.Status(status)).AddRevision(1).Exec(e.t.Context()))
+}
+
+func errFirst(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func reason(r fault.Refusal) fault.Reason {
+	if r == nil {
+		return ""
+	}
+	return r.Reason()
+}

@@ -1,0 +1,111 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/stockmovement"
+	"seckill/internal/fault"
+	"seckill/internal/sale"
+)
+
+// ActInput is an act on a sale that needs nothing but a reason.
+type ActInput struct {
+	By   sale.Actor
+	Sale uuid.UUID
+	Note string
+}
+
+// Submit hands a draft in for approval.
+func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note})
+}
+
+// Approve lets a sale through. Nobody who made or edited it may. Its stock enters
+// the ledger.
+func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note,
+		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+			wrote, err := s.cfg.Sales.WroteIt(ctx, v.ID, in.By.ID)
+			if err != nil {
+				return "", nil, err
+			}
+			if wrote || (v.CreatedBy != nil && *v.CreatedBy == in.By.ID) {
+				return "", conflict("saleId"), nil
+			}
+			return sale.Approved, nil, nil
+		},
+		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
+	})
+}
+
+func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {
+	for _, item := range v.Items {
+		err := tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(item.ID).SetItemID(item.ID).
+			SetKind(stockmovement.KindOPEN).SetQuantity(item.Total).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("open the ledger of item %s: %w", item.ID, err)
+		}
+	}
+	return nil
+}
+
+// Reject sends a sale back with a reason.
+func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
+	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActReject, note: in.Note})
+}
+
+// ScheduleInput sets the times of an approved sale; nil leaves a time as it is.
+type ScheduleInput struct {
+	By        sale.Actor
+	Sale      uuid.UUID
+	StartsAt  *time.Time
+	EndsAt    *time.Time
+	PreheatAt *time.Time // nil = ten minutes before the start
+}
+
+// times are those of a sale.
+type times struct{ starts, ends, preheat time.Time }
+
+func (in ScheduleInput) of(v *sale.Sale) times {
+	t := times{starts: v.StartsAt, ends: v.EndsAt}
+	set(&t.starts, in.StartsAt)
+	set(&t.ends, in.EndsAt)
+	t.preheat = t.starts.Add(-preheatBefore)
+	set(&t.preheat, in.PreheatAt)
+	return t
+}
+
+func (t times) check(now time.Time) fault.Refusal {
+	switch {
+	case !t.starts.After(now):
+		return bad("in the future", "startsAt")
+	case t.preheat.After(t.starts):
+		return bad("before startsAt", "preheatAt")
+	}
+	return timed(t.starts, t.ends)
+}
+
+// Schedule sets the times of an approved sale, or of one that waits to be loaded.
+func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, fault.Refusal, error) {
+	var t times
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActSchedule,
+		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+			t = in.of(v)
+			return sale.Scheduled, t.check(s.cfg.Clock.Now()), nil
+		},
+		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
+	})
+}

@@ -1,0 +1,230 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/sale"
+)
+
+// Preheat loads a scheduled sale into Redis now. Doing it again changes nothing.
+func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if err := authorise(in.By, sale.ActPreheat); err != nil {
+		return nil, nil, err
+	}
+	for range maxTries {
+		v, err := s.cfg.Sales.ByID(ctx, in.Sale)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case v == nil:
+			return nil, unknown("saleId"), nil
+		case v.Status.Loaded():
+			return v, nil, nil
+		case !sale.Allowed(sale.ActPreheat, v.Status, sale.Preheated), !s.cfg.Clock.Now().Before(v.EndsAt):
+			return v, conflict("saleId"), nil
+		}
+		loaded, err := s.cfg.Load(ctx, in.Sale, in.By, in.Note)
+		if err != nil && !errors.Is(err, sale.ErrForbidden) {
+			return nil, nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded; it is tried again by itself.", err)
+		}
+		if loaded {
+			s.noteNewest(ctx, in.Sale)
+		}
+	}
+	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
+	return v, conflict("saleId"), err
+}
+
+// noteNewest passes on the newest line of a sale's log.
+func (s *Service) noteNewest(ctx context.Context, saleID uuid.UUID) {
+	lines, err := s.cfg.Sales.Log(ctx, saleID, 1)
+	if err == nil && len(lines) == 1 {
+		s.cfg.Note(ctx, lines[0])
+	}
+}
+
+// Pause holds a live sale; buyers see why.
+func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
+	v, refusal, err := s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActPause, note: in.Note,
+		decide: s.beforeItsEnd(sale.Paused),
+		set:    func(u *ent.SaleUpdate) { u.SetNotice(in.Note) },
+	})
+	return s.followed(ctx, v, refusal, err)
+}
+
+// Resume goes on with a held sale.
+func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	v, refusal, err := s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActResume, note: in.Note,
+		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+			if s.cfg.Clock.Now().Before(v.StartsAt) {
+				return sale.Preheated, nil, nil
+			}
+			return s.beforeItsEnd(sale.Live)(v)
+		},
+		set: func(u *ent.SaleUpdate) { u.SetNotice("") },
+	})
+	return s.followed(ctx, v, refusal, err)
+}
+
+// beforeItsEnd leads to a status unless the sale's time is over: then the clock
+// is about to end it.
+func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, fault.Refusal, error) {
+	return func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+		if !s.cfg.Clock.Now().Before(v.EndsAt) {
+			return "", conflict("saleId"), nil
+		}
+		return to, nil, nil
+	}
+}
+
+// End ends a sale that has begun, or calls one off that has not; buyers see why.
+func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
+	if err := authorise(in.By, sale.ActEnd); err != nil {
+		return nil, nil, err
+	}
+	for range maxTries {
+		v, err := s.cfg.Sales.ByID(ctx, in.Sale)
+		if err != nil {
+			return nil, nil, err
+		}
+		if v == nil {
+			return nil, unknown("saleId"), nil
+		}
+		now := s.cfg.Clock.Now()
+		what := sale.ActCancel
+		if v.Status.Loaded() && !now.Before(v.StartsAt) {
+			what = sale.ActEnd
+		}
+		after, refusal, err := s.do(ctx, act{
+			by: in.By, sale: in.Sale, what: what, note: in.Note,
+			decide: func(found *sale.Sale) (sale.Status, fault.Refusal, error) {
+				if found.Status != v.Status {
+					return "", changed{}, nil // ending or calling off is decided anew
+				}
+				return sale.Targets(what, v.Status)[0], nil, nil
+			},
+			set: func(u *ent.SaleUpdate) {
+				u.SetNotice(in.Note)
+				if v.Epoch == 0 {
+					u.SetSettledAt(now) // it was never in Redis
+				}
+			},
+		})
+		if _, again := refusal.(changed); again {
+			continue
+		}
+		return s.followed(ctx, after, refusal, err)
+	}
+	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
+	return v, conflict("saleId"), err
+}
+
+// changed refuses a decision that was made for another status.
+type changed struct{ fault.Refused }
+
+// followed lets the gates follow after an act that was carried out.
+func (s *Service) followed(ctx context.Context, v *sale.Sale, refusal fault.Refusal, err error) (*sale.Sale, fault.Refusal, error) {
+	if err == nil && refusal == nil {
+		s.turn(ctx, v.ID)
+	}
+	return v, refusal, err
+}
+
+// SwitchesPatch is what is switched; nil leaves a switch as it is.
+type SwitchesPatch struct {
+	CaptchaRequired *bool
+	CaptchaKinds    []string // nil = as they are; empty = every kind
+	PermitRatio     *float64 // unused paths at a time per unit left; 0 = any number
+	InflowPerSecond *int
+	LimitBurst      *int
+	LimitPerSecond  *float64
+}
+
+// Bounds of switches.
+const (
+	maxRatio  = 1000
+	maxInflow = 1_000_000
+	maxBurst  = 10_000
+)
+
+var captchaKinds = []string{"AUDIO", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
+
+func (p SwitchesPatch) check() fault.Refusal {
+	for _, kind := range p.CaptchaKinds {
+		if !slices.Contains(captchaKinds, kind) {
+			return bad("known kind", "captchaKinds")
+		}
+	}
+	return first(
+		within(p.PermitRatio, maxRatio, "permitRatio"),
+		within(p.LimitPerSecond, maxBurst, "limitPerSecond"),
+		between(value(p.InflowPerSecond), 0, maxInflow, "inflowPerSecond"),
+		between(value(p.LimitBurst), 0, maxBurst, "limitBurst"),
+	)
+}
+
+// within bounds a number from nothing up; NaN is out of bounds.
+func within(n *float64, most float64, path ...string) fault.Refusal {
+	if n == nil || (*n >= 0 && *n <= most) {
+		return nil
+	}
+	return bad(fmt.Sprintf("between 0 and %g", most), path...)
+}
+
+func value(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
+	set(&v.CaptchaRequired, p.CaptchaRequired)
+	if p.CaptchaKinds != nil {
+		v.CaptchaKinds = p.CaptchaKinds
+	}
+	if p.PermitRatio != nil {
+		v.PermitPerMille = int(*p.PermitRatio*1000 + 0.5)
+	}
+	set(&v.InflowPerSecond, p.InflowPerSecond)
+	set(&v.LimitBurst, p.LimitBurst)
+	set(&v.LimitPerSecond, p.LimitPerSecond)
+	return v
+}
+
+// SetSwitches changes the rules of a sale at the gate, also while it runs. Every
+// process follows within a second.
+func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, fault.Refusal, error) {
+	if refusal := first(p.check(), bounded(in.Note, maxNote, "note")); refusal != nil {
+		return nil, refusal, nil
+	}
+	var next sale.Switches
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActSwitch, note: in.Note,
+		details: &next,
+		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+			next = p.of(v.Switches)
+			return v.Status, nil, nil
+		},
+		set: func(u *ent.SaleUpdate) {
+			u.SetCaptchaRequired(next.CaptchaRequired).SetCaptchaKinds(sale.JoinKinds(next.CaptchaKinds)).
+				SetPermitPerMille(next.PermitPerMille).SetInflowPerSecond(next.InflowPerSecond).
+				SetLimitBurst(next.LimitBurst).SetLimitPerSecond(next.LimitPerSecond)
+		},
+	})
+}

@@ -1,0 +1,242 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/ent/stockmovement"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+// The order of the two stores is what keeps a change of stock safe.
+//
+// Units that are put on sale are written first and added to the gate after: what
+// Redis sells is always there. The row FINISHING says that the gate does not have
+// them yet. The gate counts an act once, and one that is built meanwhile from the
+// record knows the acts that its stock has in it.
+//
+// Units that are taken off sale leave the gate first, because only it knows what
+// is on its way to the record, and the record after: so nobody is promised a unit
+// that the record has not. The record lets go only while the gate is of the same
+// epoch: one that was built anew from the record has the units back, and the act
+// is begun again. A sale that is not in Redis has the record alone.
+
+// AdjustInput changes the stock of an item.
+type AdjustInput struct {
+	By    sale.Actor
+	Item  uuid.UUID
+	Units int // signed
+	Note  string
+	// Key makes a repeated call the same act: chosen by the client, per person.
+	Key string
+}
+
+// namespace of the ids that follow from a person and a key.
+var namespace = uuid.MustParse("6f6c1d3e-64a7-4f5b-8a55-0b5e6e5c7a11")
+
+func actID(by uuid.UUID, what, key string) uuid.UUID {
+	return uuid.NewSHA1(namespace, []byte(by.String()+"|"+what+"|"+key))
+}
+
+// AdjustStock puts units on sale, or takes units nobody has off sale. More units
+// than one person may put on sale become a request. The intervention says how far
+// it has got: FINISHING, or TAKING, when Redis did not answer in time.
+func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Intervention, fault.Refusal, error) {
+	if err := authorise(in.By, sale.ActAdjust); err != nil {
+		return nil, nil, err
+	}
+	refusal := first(needed(&in.Note, maxNote, "note"), between(in.Units, -maxUnits, maxUnits, "units"))
+	if refusal == nil && in.Units == 0 {
+		refusal = bad("not 0", "units")
+	}
+	if refusal != nil {
+		return nil, refusal, nil
+	}
+	act := &Intervention{
+		ID: s.cfg.NewID(), Kind: AdjustStock, Item: in.Item, Units: in.Units, Note: in.Note, RequestedBy: in.By.ID,
+	}
+	if in.Key != "" {
+		act.ID = actID(in.By.ID, "adjust", in.Key)
+		if before, err := s.Intervention(ctx, act.ID); before != nil || err != nil {
+			return replayed(before, act), mismatch(before, act), err
+		}
+	}
+	row, err := s.cfg.DB.Ent.SaleItem.Get(ctx, in.Item)
+	if ent.IsNotFound(err) {
+		return nil, unknown("itemId"), nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read item %s: %w", in.Item, err)
+	}
+	act.Sale = row.SaleID
+	if in.Units > s.cfg.TwoPersonUnits {
+		return s.request(ctx, act)
+	}
+	return s.adjust(ctx, in.By, act)
+}
+
+// replayed returns the act that a key stands for, if it is the same.
+func replayed(before, act *Intervention) *Intervention {
+	if mismatch(before, act) != nil {
+		return nil
+	}
+	return before
+}
+
+func mismatch(before, act *Intervention) fault.Refusal {
+	if before == nil || (before.Item == act.Item && before.Units == act.Units && before.Note == act.Note) {
+		return nil
+	}
+	return refused(fault.IdempotencyMismatch, []string{"idempotencyKey"})
+}
+
+// request writes down what a second person has to confirm.
+func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
+	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
+	if err != nil {
+		return nil, nil, err
+	}
+	if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
+		return nil, conflict("itemId"), nil
+	}
+	act.State = Requested
+	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
+	if postgres.IsUnique(err) {
+		act, err = s.Intervention(ctx, act.ID) // the same key at once
+		return act, nil, err
+	}
+	return act, nil, unclear(err)
+}
+
+// adjust begins a change of stock: a fresh one, or a request that was confirmed.
+func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) (*Intervention, fault.Refusal, error) {
+	for range maxTries {
+		v, err := s.cfg.Sales.ByID(ctx, act.Sale)
+		if err != nil {
+			return nil, nil, err
+		}
+		if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
+			return nil, conflict("itemId"), nil
+		}
+		if act.Units < 0 && v.Status.Loaded() {
+			return s.takeOff(ctx, act)
+		}
+		to := Done
+		if v.Status.Loaded() {
+			to = Finishing
+		}
+		err = s.writeStock(ctx, by, v, act, to)
+		switch {
+		case errors.Is(err, sale.ErrMoved):
+			continue
+		case errors.Is(err, errTooFew):
+			return nil, conflict("units"), nil
+		case errors.Is(err, errOvertaken), postgres.IsUnique(err): // the same act at once, elsewhere
+			act, err = s.Intervention(ctx, act.ID)
+			return act, nil, err
+		case err != nil:
+			return nil, nil, unclear(err)
+		}
+		act.State = to
+		return s.finishOrLater(ctx, act), nil, nil
+	}
+	return nil, conflict("itemId"), nil
+}
+
+// errTooFew says that the record has fewer units nobody has than are to be taken.
+var errTooFew = errors.New("fewer units are left")
+
+// writeStock changes the record in one transaction: the sale's revision and log,
+// the item, the ledger, and how far the act has got.
+func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, act *Intervention, to State) error {
+	details, err := detailsOf(map[string]any{"item": id.Format(id.Item, act.Item), "units": act.Units})
+	if err != nil {
+		return err
+	}
+	c := sale.Change{
+		ID: s.cfg.NewID(), Sale: v.ID, From: v.Status, To: v.Status, Revision: v.Revision, Act: sale.ActAdjust,
+		By: by, Note: act.Note, Details: details, At: s.cfg.Clock.Now(),
+	}
+	err = s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		if err := sale.Apply(ctx, tx, c, func(u *ent.SaleUpdate) { u.Where(entsale.Epoch(v.Epoch)) }); err != nil {
+			return err
+		}
+		if err := s.record(ctx, tx, act, to); err != nil {
+			return err
+		}
+		if err := s.ledger(ctx, tx, act); err != nil {
+			return err
+		}
+		n, err := tx.SaleItem.Update().Where(saleitem.ID(act.Item), saleitem.AvailableGTE(-act.Units)).
+			AddTotal(act.Units).AddAvailable(act.Units).AddRevision(1).Save(ctx)
+		if err == nil && n == 0 {
+			err = errTooFew
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.cfg.Forget()
+	s.cfg.Note(ctx, c.Line())
+	return nil
+}
+
+// record notes how far an act has got: a fresh one is inserted.
+func (s *Service) record(ctx context.Context, tx *ent.Tx, act *Intervention, to State) error {
+	if act.State != "" {
+		return s.advance(ctx, tx, act, to)
+	}
+	fresh := *act
+	fresh.State = to
+	return s.insert(ctx, tx, &fresh)
+}
+
+func (s *Service) ledger(ctx context.Context, tx *ent.Tx, act *Intervention) error {
+	return tx.StockMovement.Create().SetID(s.cfg.NewID()).SetOrderID(act.ID).SetItemID(act.Item).
+		SetKind(stockmovement.KindADJUST).SetQuantity(act.Units).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
+}
+
+// takeOff takes units off a gate that stands, and then off the record.
+func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
+	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.record(ctx, tx, act, Taking) })
+	switch {
+	case errors.Is(err, errOvertaken), postgres.IsUnique(err):
+		act, err = s.Intervention(ctx, act.ID)
+		return act, nil, err
+	case err != nil:
+		return nil, nil, unclear(err)
+	}
+	act.State = Taking
+	act = s.finishOrLater(ctx, act)
+	if act.State == Refused {
+		return act, conflict("units"), nil
+	}
+	return act, nil, nil
+}
+
+// finishOrLater finishes an act, or leaves it to Step.
+func (s *Service) finishOrLater(ctx context.Context, act *Intervention) *Intervention {
+	now, err := s.finish(ctx, act)
+	if err != nil {
+		s.cfg.Log.WarnContext(ctx, "an intervention is finished later",
+			slog.String("intervention", act.ID.String()), slog.String("state", string(act.State)), slog.Any("error", err))
+		return act
+	}
+	return now
+}
+
+func (act *Intervention) adjustment() reservation.Adjustment {
+	return reservation.Adjustment{Sale: act.Sale, Item: act.Item, Act: act.ID, Units: act.Units}
+}
