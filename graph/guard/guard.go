@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -94,6 +95,9 @@ type Guard struct {
 // guard. A trusted document that does not fit is an error.
 func New(opts Options) (*Guard, error) {
 	opts.Limits = opts.Limits.withDefaults()
+	trusted := NewManifest(probes...)
+	maps.Copy(trusted, opts.Trusted)
+	opts.Trusted = trusted
 	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema)}
 	for hash, text := range opts.Trusted {
 		if err := g.admit(text); err != nil {

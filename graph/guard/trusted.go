@@ -15,6 +15,10 @@ import (
 // hex.
 type Manifest map[string]string
 
+// probes are what monitors, balancers and audits ask to see whether a GraphQL
+// server answers. They read nothing, and are always trusted.
+var probes = []string{"{__typename}", "{ __typename }", "query Query { __typename }"}
+
 // Hash names a document.
 func Hash(document string) string {
 	sum := sha256.Sum256([]byte(document))

@@ -1,0 +1,165 @@
+// Package conformance runs suites that others wrote (graphql-http's audit,
+// graphql-ws, graphql-sse, urql, Apollo Client, relay-compiler, a schema linter)
+// and the table of PROTOCOL.md against the real binary: the demo for the
+// development profile, and a server on Postgres and Redis for production. The
+// suites run under Node; package-lock.json pins them.
+package conformance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill/internal/testenv"
+)
+
+// binary builds the program once.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "seckill-conformance-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "seckill")
+	out, err := exec.Command("go", "build", "-o", path, "seckill/cmd/seckill").CombinedOutput()
+	if err != nil {
+		return "", errors.New(string(out))
+	}
+	return path, nil
+})
+
+// packages installs the suites once, exactly as locked.
+var packages = sync.OnceValue(func() error {
+	want, err := os.Stat("package-lock.json")
+	if err != nil {
+		return err
+	}
+	if have, err := os.Stat("node_modules/.package-lock.json"); err == nil && !have.ModTime().Before(want.ModTime()) {
+		return nil
+	}
+	out, err := exec.Command("npm", "ci", "--no-audit", "--no-fund", "--prefer-offline").CombinedOutput()
+	if err != nil {
+		return errors.New("npm ci: " + err.Error() + "\n" + string(out))
+	}
+	return nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+	os.Exit(code)
+}
+
+func TestDevelopmentProfile(t *testing.T) {
+	t.Parallel()
+	url := start(t, []string{"demo"},
+		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_ACCESS_TOKEN_TTL=10s")
+	suites(t, url, "development")
+}
+
+func TestProductionProfile(t *testing.T) {
+	t.Parallel()
+	url := start(t, []string{"serve"},
+		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL="+testenv.PostgresURL(t), "SECKILL_REDIS_URL="+testenv.RedisServer(t).URL(),
+		"SECKILL_JWT_KEY=conformance-conformance-conformance-key")
+	suites(t, url, "production")
+}
+
+// start runs the program on free ports until the test ends, and returns its
+// address once it is ready.
+func start(t *testing.T, args []string, env ...string) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatalf("build: %v", err)
+	}
+	public, admin := freePort(t), freePort(t)
+	var out strings.Builder
+	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "warn")...) //nolint:gosec // our own binary
+	cmd.Env = append(clean(os.Environ()), env...)
+	cmd.Dir = t.TempDir()
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := <-ended; err != nil || t.Failed() {
+			t.Logf("%s: %v\n%s", args[0], err, out.String())
+		}
+		if strings.Contains(out.String(), "m4rk3r") {
+			t.Error("the log quotes what a client sent")
+		}
+	})
+	testenv.Eventually(t, time.Minute, func() bool { return ready(t, admin) }, "the server is ready")
+	return "http://" + public
+}
+
+func ready(t *testing.T, admin string) bool {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+admin+"/readyz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode == http.StatusOK
+}
+
+// freePort returns an address that nobody listens on now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// clean drops settings of the machine that runs the tests.
+func clean(env []string) []string {
+	var out []string
+	for _, e := range env {
+		if !strings.HasPrefix(e, "SECKILL_") {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func suites(t *testing.T, url, profile string) {
+	t.Helper()
+	if err := packages(); err != nil {
+		t.Fatalf("the suites need Node 20 or newer with npm: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "./run", url, profile)
+	cmd.Env = append(clean(os.Environ()), "FORCE_COLOR=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", profile, err, out)
+		return
+	}
+	if !strings.Contains(string(out), "skipped 0") {
+		t.Errorf("%s: something was skipped", profile)
+	}
+	t.Logf("%s\n%s", profile, out)
+}

@@ -1,0 +1,70 @@
+// Production is closed by default.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import test from 'node:test';
+import { graphqlURL, post, url } from '../../server.mjs';
+
+const marker = 'm4rk3r-in-the-input';
+
+test('documents of strangers are refused before they are parsed', async () => {
+  for (const query of ['{ serverInfo { version } }', '{ __schema { types { name } } }', '{{{{ ' + marker, `{ ${marker.replaceAll('-', '_')} }`]) {
+    const { body } = await post(query);
+    assert.equal(body.errors[0].extensions.code, 'PERSISTED_QUERY_ONLY', query);
+    assert.ok(!JSON.stringify(body).includes('m4rk3r'), 'the document is quoted');
+  }
+});
+
+test('documents of the shop run by hash', async () => {
+  const documents = JSON.parse(await readFile(new URL('../../../../web/documents.json', import.meta.url)));
+  assert.ok(Object.keys(documents).length > 0);
+  for (const [hash, document] of Object.entries(documents)) {
+    if (!/^query \w+(\(\$\w+:\w+[^!]*\))?\{/.test(document)) continue; // it needs variables, or writes
+    const response = await fetch(graphqlURL, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ extensions: { persistedQuery: { version: 1, sha256Hash: hash } } }),
+    });
+    const body = await response.json();
+    assert.ok(body.data !== undefined, `${document.slice(0, 60)}: ${JSON.stringify(body)}`);
+  }
+});
+
+test('playground, forms and foreign pages are shut out', async () => {
+  assert.equal((await fetch(`${url}/playground`)).status, 404);
+  for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain']) {
+    const response = await fetch(graphqlURL, { method: 'POST', headers: { 'content-type': type }, body: 'query={__typename}' });
+    assert.equal(response.status, 415, type);
+  }
+  const foreign = await fetch(graphqlURL, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' },
+    body: '{"query":"{__typename}"}',
+  });
+  assert.equal(foreign.status, 403);
+  for (const path of ['/metrics', '/healthz', '/readyz', '/debug/pprof/']) assert.equal((await fetch(url + path)).status, 404, path);
+});
+
+test('a marker planted in every input is found in no answer', async () => {
+  const inputs = [
+    { body: `{"query":"${marker}` },
+    { body: JSON.stringify({ query: '{__typename}', operationName: marker }) },
+    { body: JSON.stringify({ query: '{__typename}', extensions: { persistedQuery: { sha256Hash: marker } } }) },
+    { body: JSON.stringify({ query: '{__typename}', documentId: marker }) },
+    { body: JSON.stringify({ query: '{__typename}', variables: { [marker]: marker } }) },
+    { body: JSON.stringify({ query: '{__typename}', variables: marker }) },
+    { body: '{"query":"{__typename}"}', headers: { authorization: `Bearer ${marker}` } },
+    { body: '{"query":"{__typename}"}', headers: { 'x-request-id': `${marker} {}`, 'user-agent': marker, cookie: marker, referer: marker } },
+    { body: '{"query":"{__typename}"}', headers: { 'accept-language': marker, accept: `${marker}/x`, 'x-forwarded-for': marker } },
+  ];
+  for (const { body, headers } of inputs) {
+    const response = await fetch(`${graphqlURL}?${marker}=${marker}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+    });
+    const told = (await response.text()) + JSON.stringify([...response.headers]);
+    assert.ok(!told.includes(marker), `${body}: ${told}`);
+  }
+  const page = await fetch(`${url}/${marker}?${marker}`);
+  assert.ok(!(await page.text()).includes(marker));
+});
