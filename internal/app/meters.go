@@ -39,7 +39,7 @@ type orderMeter struct{ m *telemetry.OrderMetrics }
 // Batch counts one transaction.
 func (o orderMeter) Batch(size int, took time.Duration, err error) {
 	if err != nil {
-		o.m.Failed.With("transaction").Inc()
+		o.m.Faults.With("transaction").Inc()
 		return
 	}
 	o.m.BatchSize.Observe(float64(size))
@@ -56,7 +56,7 @@ func (o orderMeter) Ended(status order.TaskStatus, reason string) {
 }
 
 // Fault counts a step after a commit that went wrong.
-func (o orderMeter) Fault(step string) { o.m.Failed.With("after_" + step).Inc() }
+func (o orderMeter) Fault(step string) { o.m.Faults.With(step).Inc() }
 
 // streamMeter puts what the streams do into figures.
 func (a *App) streamMeter() stream.Metrics {

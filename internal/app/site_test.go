@@ -97,6 +97,9 @@ func (s *site) seed(in seed.Input) *seed.Result {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	if s.url != "" {
+		s.awaitSale(result.SaleID)
+	}
 	return result
 }
 

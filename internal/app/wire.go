@@ -71,6 +71,7 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 			return nil, err
 		}
 	}
+	a.showGauges()
 	return a, nil
 }
 

@@ -54,6 +54,7 @@ func (a *App) newWorker() (*worker, error) {
 	return &worker{router: router, writer: writer, loops: []periodic.Loop{
 		order.NewFailureReleaser(a.svc.db, a.releaseFailures, a.log).Loop(),
 		{Name: "trim streams", Every: trimEvery, Step: trimmer.Step, Log: a.log},
+		{Name: "measure streams", Every: measureEvery, Step: a.measureStreams(topics), Log: a.log},
 	}}, nil
 }
 
@@ -79,6 +80,7 @@ func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) err
 			continue
 		}
 		if r.Done {
+			a.orderMetrics.Released.Inc()
 			a.board.Note(f.Item, r.Epoch, r.Revision, r.Remaining)
 		}
 	}
