@@ -1,0 +1,46 @@
+// GraphiQL in a real browser: it loads without any other host and under its
+// content policy, runs the first tab, and takes a subscription over its socket.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { chromium } from 'playwright-core';
+import { anySale, url } from '../../server.mjs';
+
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+test('the playground works without any other host', { timeout: 90_000 }, async () => {
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  try {
+    const page = await browser.newPage();
+    const complaints = [];
+    const hosts = new Set();
+    page.on('console', (m) => m.type() === 'error' && complaints.push(m.text()));
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('request', (r) => r.url().startsWith('http') && hosts.add(new URL(r.url()).origin));
+    await page.goto(`${url}/playground`);
+    const run = page.getByRole('button', { name: /Execute query/ });
+    await run.waitFor();
+    const tabs = page.getByRole('tab');
+    assert.ok((await tabs.count()) >= 1, 'there are no tabs');
+
+    const type = async (text) => {
+      await page.locator('.graphiql-query-editor .CodeMirror').click();
+      await page.keyboard.press('Control+A');
+      await page.keyboard.insertText(text);
+      await page.getByRole('tab', { name: '<untitled>' }).waitFor(); // GraphiQL has read the document
+    };
+    const answer = page.locator('.result-window');
+    await type('{ serverInfo { version } }');
+    await run.click();
+    await answer.getByText('"version"').waitFor();
+
+    await type(`subscription { saleStatus(saleId: "${await anySale()}") { kind } }`);
+    await run.click();
+    await answer.getByText('"SNAPSHOT"').waitFor();
+    await page.getByRole('button', { name: /Stop query/ }).click();
+
+    assert.deepEqual([...hosts], [url]);
+    assert.deepEqual(complaints, []);
+  } finally {
+    await browser.close();
+  }
+});
