@@ -23,7 +23,13 @@ func (a *App) showGauges() {
 	}
 	if a.worker != nil {
 		a.registry.GaugeFunc(telemetry.Desc{Package: "stream", Name: "silent_seconds", Help: "Time since the worker's last good read."},
-			func() float64 { return a.clock.Now().Sub(a.worker.router.LastRead()).Seconds() })
+			func() float64 {
+				last := a.worker.router.LastRead()
+				if last.IsZero() {
+					return 0 // has not begun
+				}
+				return a.clock.Now().Sub(last).Seconds()
+			})
 	}
 }
 

@@ -2,12 +2,10 @@ package telemetry
 
 // ReservationMetrics are the figures of the gate.
 type ReservationMetrics struct {
-	Attempts   CounterVec // by outcome
-	Local      CounterVec // refusals from process memory, by reason
-	Script     Histogram  // seconds of one batch script, round trip included
-	BatchSize  Histogram
-	Overloaded Counter
-	Ambiguous  Counter
+	Attempts  CounterVec // by outcome
+	Script    Histogram  // seconds of one batch script, round trip included
+	BatchSize Histogram
+	Ambiguous Counter
 }
 
 // NewReservationMetrics makes the figures of the gate.
@@ -16,24 +14,20 @@ func NewReservationMetrics(r *Registry) *ReservationMetrics {
 	return &ReservationMetrics{
 		Attempts: r.CounterVec(Desc{Package: pkg, Name: "attempts_total", Labels: []string{"outcome"},
 			Help: "Attempts to take stock that reached Redis. Label outcome: accepted, replayed, sold_out, path_invalid and so on."}),
-		Local: r.CounterVec(Desc{Package: pkg, Name: "local_refusals_total", Labels: []string{"reason"},
-			Help: "Attempts refused from process memory. Label reason: not_started, ended, paused, sold_out."}),
 		Script: r.Histogram(Desc{Package: pkg, Name: "script_seconds", Help: "Time of one batch script with its round trip."}),
 		BatchSize: r.Histogram(Desc{Package: pkg, Name: "batch_size", Help: "Attempts in one batch script.",
 			Buckets: Sizes()}),
-		Overloaded: r.Counter(Desc{Package: pkg, Name: "overloaded_total", Help: "Attempts refused because the queue in front of Redis was full."}),
-		Ambiguous:  r.Counter(Desc{Package: pkg, Name: "ambiguous_total", Help: "Scripts whose reply was lost and that were asked again."}),
+		Ambiguous: r.Counter(Desc{Package: pkg, Name: "ambiguous_total", Help: "Scripts whose reply was lost and that were asked again."}),
 	}
 }
 
 // OrderMetrics are the figures of writing orders.
 type OrderMetrics struct {
 	Written   Counter
-	Repeated  Counter
 	Failed    CounterVec // by code
+	Faults    CounterVec // by step
 	BatchSize Histogram
 	Write     Histogram // seconds of one transaction
-	Age       Histogram // seconds from the reservation to the commit
 	Released  Counter
 }
 
@@ -41,21 +35,23 @@ type OrderMetrics struct {
 func NewOrderMetrics(r *Registry) *OrderMetrics {
 	const pkg = "order"
 	return &OrderMetrics{
-		Written:  r.Counter(Desc{Package: pkg, Name: "written_total", Help: "Orders written."}),
-		Repeated: r.Counter(Desc{Package: pkg, Name: "repeated_total", Help: "Messages whose order was there before: delivered twice."}),
+		Written: r.Counter(Desc{Package: pkg, Name: "written_total", Help: "Orders written."}),
 		Failed: r.CounterVec(Desc{Package: pkg, Name: "failed_total", Labels: []string{"code"},
 			Help: "Order tasks that became no order. Label code: the reason told to the buyer."}),
+		Faults: r.CounterVec(Desc{Package: pkg, Name: "faults_total", Labels: []string{"step"},
+			Help: "Steps that went wrong and are done again. Label step: transaction, or what follows a commit: record, announce."}),
 		BatchSize: r.Histogram(Desc{Package: pkg, Name: "batch_size", Help: "Orders in one transaction.", Buckets: Sizes()}),
 		Write:     r.Histogram(Desc{Package: pkg, Name: "write_seconds", Help: "Time of one transaction that writes orders."}),
-		Age:       r.Histogram(Desc{Package: pkg, Name: "age_seconds", Help: "Time from taking the stock to the commit of the order."}),
 		Released:  r.Counter(Desc{Package: pkg, Name: "released_total", Help: "Reservations given back in Redis."}),
 	}
 }
 
 // StreamMetrics are the figures of the message streams.
 type StreamMetrics struct {
-	Messages CounterVec // by stream and outcome
-	LastRead GaugeVec   // Unix seconds of the last good read, by stream
+	Messages CounterVec // by stream and event
+	Unread   GaugeVec   // by stream
+	Pending  GaugeVec   // by stream
+	Oldest   GaugeVec   // seconds that the oldest unfinished message waits, by stream
 	Claimed  Counter
 	Dead     Counter
 	Trimmed  Counter
@@ -66,10 +62,14 @@ type StreamMetrics struct {
 func NewStreamMetrics(r *Registry) *StreamMetrics {
 	const pkg = "stream"
 	return &StreamMetrics{
-		Messages: r.CounterVec(Desc{Package: pkg, Name: "messages_total", Labels: []string{"stream", "outcome"},
-			Help: "Messages taken from streams. Label stream: its key. Label outcome: acked, nacked."}),
-		LastRead: r.GaugeVec(Desc{Package: pkg, Name: "last_read_seconds", Labels: []string{"stream"},
-			Help: "Unix time of the last good read. Label stream: its key."}),
+		Messages: r.CounterVec(Desc{Package: pkg, Name: "messages_total", Labels: []string{"stream", "event"},
+			Help: "What became of messages. Label stream: its key. Label event: read, acknowledged, claimed and so on."}),
+		Unread: r.GaugeVec(Desc{Package: pkg, Name: "unread_count", Labels: []string{"stream"},
+			Help: "Messages that no worker has read, some seconds ago. Label stream: its key."}),
+		Pending: r.GaugeVec(Desc{Package: pkg, Name: "pending_count", Labels: []string{"stream"},
+			Help: "Messages that were read and not acknowledged, some seconds ago. Label stream: its key."}),
+		Oldest: r.GaugeVec(Desc{Package: pkg, Name: "oldest_seconds", Labels: []string{"stream"},
+			Help: "How long the oldest unfinished message has waited, some seconds ago. Label stream: its key."}),
 		Claimed:  r.Counter(Desc{Package: pkg, Name: "claimed_total", Help: "Messages taken over from a silent worker."}),
 		Dead:     r.Counter(Desc{Package: pkg, Name: "dead_letters_total", Help: "Messages set aside."}),
 		Trimmed:  r.Counter(Desc{Package: pkg, Name: "trimmed_total", Help: "Acknowledged entries removed from streams."}),
@@ -79,11 +79,8 @@ func NewStreamMetrics(r *Registry) *StreamMetrics {
 
 // ServerMetrics are the figures of the edge.
 type ServerMetrics struct {
-	Requests   CounterVec   // by route and status
-	Seconds    HistogramVec // by route
-	Operations CounterVec   // by root field and outcome
-	Sockets    Gauge
-	Streams    Gauge
+	Requests CounterVec   // by route and status
+	Seconds  HistogramVec // by route
 }
 
 // NewServerMetrics makes the figures of the edge.
@@ -93,10 +90,6 @@ func NewServerMetrics(r *Registry) *ServerMetrics {
 		Requests: r.CounterVec(Desc{Package: pkg, Name: "requests_total", Labels: []string{"route", "status"},
 			Help: "HTTP requests. Label route: the pattern. Label status: the status code."}),
 		Seconds: r.HistogramVec(Desc{Package: pkg, Name: "request_seconds", Labels: []string{"route"},
-			Help: "Time of HTTP requests, subscriptions excepted. Label route: the pattern."}),
-		Operations: r.CounterVec(Desc{Package: pkg, Name: "operations_total", Labels: []string{"field", "outcome"},
-			Help: "GraphQL operations. Label field: the root field. Label outcome: ok, or the code of the error."}),
-		Sockets: r.Gauge(Desc{Package: pkg, Name: "sockets_count", Help: "Open subscription connections."}),
-		Streams: r.Gauge(Desc{Package: pkg, Name: "streams_count", Help: "Running subscriptions."}),
+			Help: "Time of HTTP requests. Label route: the pattern."}),
 	}
 }

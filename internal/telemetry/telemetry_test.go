@@ -87,14 +87,14 @@ func TestMetricsAreShownByTheirNames(t *testing.T) {
 	m.Script.Observe(0.002)
 	NewOrderMetrics(r).Written.Inc()
 	NewStreamMetrics(r).Dead.Inc()
-	NewServerMetrics(r).Sockets.Set(5)
+	NewServerMetrics(r).Requests.With("/graphql", "200").Inc()
 	r.GaugeFunc(Desc{Package: "reservation", Name: "queue_count", Help: "Waiting attempts."}, func() float64 { return 9 })
 	got := show(r)
 	for _, line := range []string{
 		`seckill_reservation_attempts_total{outcome="accepted"} 3`,
 		`seckill_reservation_script_seconds_bucket{le="0.0025"} 1`,
 		"seckill_order_written_total 1", "seckill_stream_dead_letters_total 1",
-		"seckill_server_sockets_count 5", "seckill_reservation_queue_count 9",
+		`seckill_server_requests_total{route="/graphql",status="200"} 1`, "seckill_reservation_queue_count 9",
 		"seckill_telemetry_build_info{", "go_goroutines",
 	} {
 		if !strings.Contains(got, line) {
@@ -117,8 +117,8 @@ func TestNopMetricsGoNowhere(t *testing.T) {
 	t.Parallel()
 	r := Nop()
 	NewReservationMetrics(r).Attempts.With("accepted").Inc()
-	NewOrderMetrics(r).Age.Observe(1)
-	NewStreamMetrics(r).LastRead.With("x").Set(1)
+	NewOrderMetrics(r).Write.Observe(1)
+	NewStreamMetrics(r).Unread.With("x").Set(1)
 	NewServerMetrics(r).Seconds.With("/").Observe(1)
 	r.GaugeFunc(Desc{}, nil)
 	if got := show(r); !strings.Contains(got, "404") {
