@@ -95,7 +95,7 @@ function Header({ where }: { where: string }) {
       <div class="mx-auto flex max-w-5xl flex-wrap items-center gap-x-1 px-3 sm:px-4">
         <Link href="/" class="flex min-h-14 items-center gap-2 rounded-xl pr-2 text-lg font-bold">
           <Bolt />
-          {t('app.name')}
+          <span class="max-[22.5rem]:sr-only">{t('app.name')}</span>
         </Link>
         <nav aria-label={t('nav.main')} class="flex max-sm:order-last max-sm:w-full max-sm:border-t max-sm:border-line sm:grow">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}

@@ -5,7 +5,7 @@ export const zh: Record<Key, string> = {
   'app.name': '秒杀',
   'app.skip': '跳到正文',
   'app.language': 'English',
-  'app.languageLabel': 'Switch to English',
+  'app.languageLabel': 'EN: switch to English',
   'app.theme': '颜色：{theme}',
   'app.theme.system': '跟随系统',
   'app.theme.light': '浅色',

@@ -93,7 +93,7 @@ function Shown({ order }: { order: Order }) {
             <p class="text-2xl font-bold text-brand tabular-nums">{money(order.total)}</p>
           </div>
         </div>
-        {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
+        {__HAS_PAYMENT__ && order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
         <OrderActions order={order} />
         <Facts order={order} />
       </div>

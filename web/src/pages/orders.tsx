@@ -71,7 +71,7 @@ function Mine() {
           </Link>
         </p>
       )}
-      <ul class="grid gap-3">
+      <ul class="grid grid-cols-1 gap-3">
         {ready?.data.ids.map((id) => {
           const order = orders.of(id).value;
           return order && <Row key={id} order={order} />;
@@ -91,7 +91,7 @@ function Row({ order }: { order: Order }) {
   const left = order.status === 'PENDING_PAYMENT' && order.paymentDeadline ? Date.parse(order.paymentDeadline) - now() : 0;
   return (
     <li class="card relative flex items-center gap-4 p-3 has-[a:hover]:border-edge">
-      <Picture goods={order.item.goods} class="size-20 shrink-0 rounded-xl" />
+      <Picture goods={order.item.goods} class="size-16 shrink-0 rounded-xl sm:size-20" />
       <div class="grid min-w-0 grow gap-1">
         <div class="flex flex-wrap items-center justify-between gap-2">
           <Link href={`/orders/${order.id}`} class="font-semibold after:absolute after:inset-0">
@@ -112,7 +112,7 @@ function Row({ order }: { order: Order }) {
           )}
         </p>
       </div>
-      <span class="text-soft">
+      <span class="text-soft max-sm:hidden">
         <Icon name="next" />
       </span>
     </li>

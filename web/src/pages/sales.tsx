@@ -22,26 +22,25 @@ const FOLLOWED = 6;
 /** Spread of the reload after an opening, in ms, so that browsers do not ask all at once. */
 const SPREAD_MS = 1_500;
 
-/** Follows the stock of sales that are on. */
-function useStock(ids: string): void {
+/** Follows the stock of a sale. */
+function useStock(id: string | null): void {
   useEffect(() => {
-    const stops = ids.split(' ').filter(Boolean).map((id) =>
-      follow(SaleStock, { id }, {
-        next: ({ saleStock }) => {
-          for (const item of saleStock.items) stocks.put(item.id, item.stock);
-          return false;
-        },
-        failed: () => {},
-        poll: () => Promise.resolve(15_000),
-      }),
-    );
-    return () => stops.forEach((stop) => stop());
-  }, [ids]);
+    if (!id) return;
+    return follow(SaleStock, { id }, {
+      next: ({ saleStock }) => {
+        for (const item of saleStock.items) stocks.put(item.id, item.stock);
+        return false;
+      },
+      failed: () => {},
+      poll: () => Promise.resolve(15_000),
+    });
+  }, [id]);
 }
 
-/** One sale in the list. */
-function SaleCard({ sale }: { sale: Card }) {
+/** One sale in the list; its stock is live when it is followed. */
+function SaleCard({ sale, followed }: { sale: Card; followed: boolean }) {
   const phase = phaseAt(sale, now());
+  useStock(followed ? sale.id : null);
   const item = sale.items[0];
   if (!item) return null;
   return (
@@ -117,7 +116,7 @@ export function Sales() {
   const ready = page.value.state === 'ready' ? page.value : null;
   const sales = ready?.data.sales ?? [];
   const open = sales.filter((sale) => ['LIVE', 'SOLD_OUT'].includes(phaseAt(sale, now())));
-  useStock(open.slice(0, FOLLOWED).map(({ id }) => id).join(' '));
+  const followed = new Set(open.slice(0, FOLLOWED));
 
   // Phases move by the clock; the server is asked for the figures behind them.
   void second.value;
@@ -185,7 +184,7 @@ export function Sales() {
             </h2>
             <ul class={slot.sales.length > 1 ? 'grid gap-3 md:grid-cols-2' : ''}>
               {slot.sales.map((sale) => (
-                <SaleCard key={sale.id} sale={sale} />
+                <SaleCard key={sale.id} sale={sale} followed={followed.has(sale)} />
               ))}
             </ul>
           </section>

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { button, buy, checkByBrowser, fillSignIn, sent, signIn, stage } from './shop';
+
+const it = stage();
+
+test('a buyer goes from the list to an order, signing in on the way and failing the captcha once', async () => {
+  const page = await it.page();
+  await page.goto(it.demo.url);
+  await page.getByRole('link', { name: it.demo.open.title }).click();
+  await button(page, 'sign-in').click();
+  await fillSignIn(page, 'alice@demo.example');
+  await page.waitForURL(`${it.demo.url}/s/${it.demo.open.slug}`);
+
+  await button(page, 'buy').click();
+  const sheet = page.getByRole('dialog');
+  const answer = sheet.getByLabel('Your answer');
+  await answer.fill('0');
+  await sheet.getByRole('button', { name: 'Send' }).click();
+  await sheet.getByText('That was not right').waitFor();
+  expect(await answer.inputValue()).toBe('');
+  await checkByBrowser(page);
+
+  await page.getByText('You got one').waitFor();
+  await button(page, 'order').click();
+  await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
+  const number = await page.getByRole('heading', { level: 1 }).innerText();
+  expect(await page.locator('main').innerText()).toContain('Waits for payment');
+
+  await page.getByRole('link', { name: 'My orders' }).click();
+  await page.locator('main li').first().waitFor();
+  expect(await page.locator('main li').count()).toBe(1);
+  await page.locator('main li a').click();
+  await page.getByRole('heading', { level: 1, name: number }).waitFor();
+});
+
+test('a new buyer makes an account by proof of work, in Chinese', async () => {
+  const page = await it.page({ locale: 'zh-CN' });
+  await page.goto(`${it.demo.url}/register?next=${encodeURIComponent(`/s/${it.demo.open.slug}`)}`);
+  await page.getByLabel('昵称').fill('小明');
+  await page.getByLabel('邮箱或手机号').fill('xiaoming@demo.example');
+  await page.getByLabel('密码', { exact: true }).fill('a-long-password');
+  await page.getByRole('button', { name: '注册账号' }).click();
+  await checkByBrowser(page);
+  await page.waitForURL(`${it.demo.url}/s/${it.demo.open.slug}`);
+  await buy(page);
+  await page.getByText('抢到了').waitFor();
+});
+
+test('a second tab of the same person shows the same order', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  const other = await page.context().newPage();
+  await other.goto(`${it.demo.url}/s/${it.demo.open.slug}`);
+  await button(other, 'buy').waitFor();
+  await buy(page);
+  await button(other, 'buy').click();
+  await checkByBrowser(other);
+  await button(other, 'order').waitFor();
+  await page.goto(`${it.demo.url}/orders`);
+  await page.locator('main li').first().waitFor();
+  expect(await page.locator('main li').count()).toBe(1);
+});
+
+test('a reload in the middle of sending makes one order, by the same key', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'operator', `/s/${it.demo.open.slug}`);
+  const keys: string[] = [];
+  const names = sent(page);
+  await page.route('**/graphql', async (route) => {
+    const body = route.request().postDataJSON();
+    if (body?.operationName !== 'PlaceOrder') return route.continue();
+    keys.push(body.variables.input.idempotencyKey);
+    if (keys.length > 1) return route.continue();
+    await route.fetch(); // the server takes the order, the answer is lost with the page
+    await page.reload();
+  });
+  await button(page, 'buy').click();
+  await checkByBrowser(page);
+  await button(page, 'order').waitFor();
+  expect(new Set(keys).size).toBe(1);
+  expect(names.filter((name) => name === 'IssuePath')).toHaveLength(1);
+  await page.goto(`${it.demo.url}/orders`);
+  await page.locator('main li').first().waitFor();
+  expect(await page.locator('main li').count()).toBe(1);
+});
+
+test('signing out in one tab signs the other out', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob');
+  const other = await page.context().newPage();
+  await other.goto(`${it.demo.url}/orders`);
+  await other.locator('main li').first().waitFor();
+  await page.locator('summary').click();
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+  await other.getByText('Sign in to see your orders.').waitFor();
+  expect(await other.locator('main li').count()).toBe(0);
+});

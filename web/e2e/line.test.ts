@@ -1,0 +1,146 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { buy, sent, signIn, stage } from './shop';
+
+const it = stage();
+const sale = (): string => `${it.demo.url}/s/${it.demo.open.slug}`;
+const pill = (page: Page, state: string) => page.locator(`[data-line="${state}"]`);
+const stock = async (page: Page): Promise<number> => Number(await page.locator('[data-stock]').first().getAttribute('data-stock'));
+
+/** Somebody else buys. */
+async function buyElsewhere(who: string): Promise<void> {
+  const page = await it.page();
+  await signIn(page, it.demo, who, `/s/${it.demo.open.slug}`);
+  await buy(page);
+  await page.context().close();
+}
+
+/** Waits until the page shows less stock than before. */
+async function stockMoves(page: Page, before: number): Promise<void> {
+  await page.waitForFunction((was) => Number(document.querySelector('[data-stock]')?.getAttribute('data-stock')) < was, before);
+}
+
+test('over a cut line the page says so, comes back by itself, and misses nothing', async () => {
+  const page = await it.page();
+  let blocked = false;
+  const open = new Set<{ close(options: { code: number }): Promise<void> }>();
+  await page.routeWebSocket('**/graphql', (socket) => {
+    if (blocked) return void socket.close({ code: 1013 });
+    socket.connectToServer();
+    open.add(socket);
+  });
+  await page.goto(sale());
+  await pill(page, 'live').waitFor();
+  const before = await stock(page);
+  blocked = true;
+  for (const socket of open) await socket.close({ code: 1013 });
+  await pill(page, 'retrying').waitFor();
+  expect(await page.locator('main').innerText()).toContain('Morning bargains'); // never a blank page
+  await buyElsewhere('alice');
+  blocked = false;
+  await pill(page, 'live').waitFor({ timeout: 30_000 });
+  await stockMoves(page, before);
+  await page.getByText('The connection is back.').waitFor();
+});
+
+test('where WebSockets are blocked, events come over HTTP', async () => {
+  const page = await it.page();
+  const streams: string[] = [];
+  await page.routeWebSocket('**/graphql', (socket) => void socket.close({ code: 1013 }));
+  page.on('request', (request) => {
+    if (request.headers()['accept'] === 'text/event-stream') streams.push(request.postDataJSON().operationName);
+  });
+  await page.goto(sale());
+  await pill(page, 'live').waitFor({ timeout: 30_000 });
+  expect(streams.sort()).toEqual(['SaleStatus', 'SaleStock']);
+  const before = await stock(page);
+  await buyElsewhere('bob');
+  await stockMoves(page, before);
+});
+
+test('where streams are blocked altogether, the page asks now and then, and buying works', async () => {
+  const page = await it.page();
+  await page.routeWebSocket('**/graphql', (socket) => void socket.close({ code: 1013 }));
+  await page.route('**/graphql', (route) =>
+    route.request().headers()['accept'] === 'text/event-stream' ? route.abort() : route.continue(),
+  );
+  await signIn(page, it.demo, 'operator', `/s/${it.demo.open.slug}`);
+  await pill(page, 'polling').waitFor({ timeout: 45_000 });
+  await buy(page);
+  await page.getByText('You got one').waitFor();
+});
+
+test('when the token lapses, streams go on with a fresh one', async () => {
+  const page = await it.page();
+  const open: { close(options: { code: number }): Promise<void> }[] = [];
+  const inits: string[] = [];
+  await page.routeWebSocket('**/graphql', (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((message) => {
+      if (String(message).includes('connection_init')) inits.push(String(message));
+      server.send(message);
+    });
+    open.push(socket);
+  });
+  await signIn(page, it.demo, 'admin', `/s/${it.demo.open.slug}`);
+  await pill(page, 'live').waitFor();
+  const names = sent(page);
+  const before = await stock(page);
+  await open.at(-1)!.close({ code: 4403 });
+  await expect.poll(() => inits.length, { timeout: 15_000 }).toBeGreaterThan(1);
+  await pill(page, 'live').waitFor();
+  expect(names).toContain('RefreshSession');
+  expect(inits.at(-1)).not.toBe(inits.at(-2));
+  await buy(page);
+  await stockMoves(page, before);
+});
+
+test('a request that meets a lapsed token is sent again with a fresh one', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'alice');
+  let refused = false;
+  await page.route('**/graphql', (route) => {
+    if (refused || route.request().postDataJSON().operationName !== 'MyOrders') return route.continue();
+    refused = true;
+    const errors = [{ message: 'lapsed', extensions: { code: 'UNAUTHENTICATED' } }];
+    return route.fulfill({ status: 401, contentType: 'application/json', body: JSON.stringify({ errors }) });
+  });
+  const names = sent(page);
+  await page.getByRole('link', { name: 'My orders' }).click();
+  await page.locator('main li').first().waitFor();
+  expect(names.filter((name) => name !== 'Sales')).toEqual(['MyOrders', 'RefreshSession', 'MyOrders']);
+});
+
+test('after sleep the page sets its clock and fetches the state anew', async () => {
+  const page = await it.page();
+  await page.goto(sale());
+  await pill(page, 'live').waitFor();
+  const names = sent(page);
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await expect.poll(() => names).toContain('SaleBySlug');
+  expect(names).toContain('Clock');
+  await pill(page, 'live').waitFor();
+});
+
+test('while the server is away the page keeps what it has and offers to try again', async () => {
+  const page = await it.page();
+  await page.goto(it.demo.url);
+  await page.getByRole('link', { name: it.demo.open.title }).waitFor();
+  await page.route('**/graphql', (route) => route.abort());
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await page.getByText(/Not up to date/).waitFor();
+  await page.getByRole('link', { name: it.demo.open.title }).waitFor();
+  await page.unroute('**/graphql');
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText(/Not up to date/).waitFor({ state: 'detached' });
+});
+
+test('an address of nothing says so, and the sale that is not there too', async () => {
+  const page = await it.page();
+  await page.goto(`${it.demo.url}/s/no-such-sale`);
+  await page.getByRole('heading', { name: 'There is no such sale.' }).waitFor();
+  await page.goto(`${it.demo.url}/nowhere`);
+  await page.getByRole('heading', { name: 'There is nothing at this address.' }).waitFor();
+  await page.getByRole('link', { name: 'All sales' }).click();
+  await page.getByRole('heading', { name: 'Flash sales' }).waitFor();
+});

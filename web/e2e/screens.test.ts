@@ -1,0 +1,131 @@
+/**
+ * Every screen in both languages and both themes: no accessibility violation by
+ * axe, nothing wider than a phone of 320 px, no empty label. The pictures of the
+ * screens go to screens/, for a person to look at.
+ */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { AxeResults } from 'axe-core';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { button, buy, signIn, stage } from './shop';
+
+const it = stage('--profile', 'development', '--limits', 'off');
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const pictures = join(import.meta.dirname, '../screens');
+
+/** A screen: who looks, and how it is come to. */
+interface Screen {
+  name: string;
+  as?: string;
+  open(page: Page): Promise<void>;
+}
+
+const goto = async (page: Page, path: string, sign: string): Promise<void> => {
+  await page.goto(it.demo.url + path);
+  await page.locator(sign).first().waitFor();
+};
+const openSale = (page: Page): Promise<void> => goto(page, `/s/${it.demo.open.slug}`, '[data-button]');
+
+const screens: Screen[] = [
+  { name: 'list', open: (page) => goto(page, '/', 'main h3') },
+  { name: 'list-nothing-found', open: (page) => goto(page, '/?q=zzzz', 'main .note') },
+  { name: 'sale', open: openSale },
+  { name: 'sale-soon', as: 'bob', open: (page) => goto(page, `/s/${it.demo.soon.slug}`, '[data-button]') },
+  { name: 'sign-in', open: (page) => goto(page, '/sign-in', 'form') },
+  { name: 'register', open: (page) => goto(page, '/register', 'form') },
+  {
+    name: 'sign-in-wrong',
+    open: async (page) => {
+      await goto(page, '/sign-in', 'form');
+      await page.locator('input[autocomplete=username]').fill('nobody@demo.example');
+      await page.locator('input[autocomplete=current-password]').fill('wrong');
+      await page.locator('main form button.btn-main').click();
+      await page.locator('[role=alert], dialog').first().waitFor();
+    },
+  },
+  {
+    name: 'check',
+    as: 'bob',
+    open: async (page) => {
+      await openSale(page);
+      await button(page, 'buy').click();
+      await page.locator('dialog canvas').waitFor();
+    },
+  },
+  {
+    name: 'check-wrong',
+    as: 'bob',
+    open: async (page) => {
+      await openSale(page);
+      await button(page, 'buy').click();
+      await page.locator('dialog canvas').waitFor();
+      await page.locator('dialog input').fill('0');
+      await page.locator('dialog .btn-main').click();
+      await page.locator('dialog [role=alert]').waitFor();
+    },
+  },
+  { name: 'sale-bought', as: 'alice', open: (page) => goto(page, `/s/${it.demo.open.slug}`, '[data-button="order"]') },
+  { name: 'orders', as: 'alice', open: (page) => goto(page, '/orders', 'main li') },
+  { name: 'orders-none', as: 'bob', open: (page) => goto(page, '/orders', 'main .note') },
+  { name: 'orders-signed-out', open: (page) => goto(page, '/orders', 'main .note') },
+  {
+    name: 'order',
+    as: 'alice',
+    open: async (page) => {
+      await goto(page, '/orders', 'main li a');
+      await page.locator('main li a').first().click();
+      await page.locator('main dl').waitFor();
+    },
+  },
+  {
+    name: 'account-menu',
+    as: 'alice',
+    open: async (page) => {
+      await goto(page, '/', 'main h3');
+      await page.locator('summary').click();
+    },
+  },
+  { name: 'missing', open: (page) => goto(page, '/nowhere', 'h1') },
+  { name: 'sale-missing', open: (page) => goto(page, '/s/nowhere', 'h1') },
+];
+
+/** What axe finds wrong, in one line each. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const results = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as AxeResults;
+  return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
+}
+
+beforeAll(async () => {
+  mkdirSync(pictures, { recursive: true });
+  const page = await it.page();
+  await signIn(page, it.demo, 'alice', `/s/${it.demo.open.slug}`);
+  await buy(page);
+  await page.context().close();
+});
+
+const sizes = { light: { width: 1280, height: 860 }, dark: { width: 320, height: 700 } };
+
+describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
+  const pages = new Map<string, Page>();
+  test.each(screens)('$name is accessible and fits, light and dark', async ({ name, as: who = '', open }) => {
+    let page = pages.get(who);
+    if (!page) {
+      pages.set(who, (page = await it.page({ locale, reducedMotion: 'reduce' })));
+      if (who) await signIn(page, it.demo, who);
+    }
+    await open(page);
+    const found: string[] = [];
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(sizes[colorScheme]);
+      await page.screenshot({ path: join(pictures, `${name}-${locale.slice(0, 2)}-${colorScheme}.png`) });
+      for (const violation of await violations(page)) found.push(`${colorScheme}: ${violation}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (wide > 0) found.push(`${colorScheme}: ${wide} px too wide`);
+    }
+    expect(found).toEqual([]);
+  });
+});

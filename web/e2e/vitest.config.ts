@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+/** Journeys through the shop in a real browser, against the real binary. */
+export default defineConfig({
+  root: import.meta.dirname,
+  test: {
+    include: ['*.test.ts'],
+    globalSetup: ['setup.ts'],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    fileParallelism: false, // each file drives a browser and a server
+    maxWorkers: 1,
+  },
+});
