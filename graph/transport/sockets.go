@@ -47,6 +47,9 @@ type SocketOptions struct {
 	PingTimeout  time.Duration // from ping to pong [4 s]
 	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
+	// Watch calls ended once a session is signed out, at once when it is already;
+	// unwatch forgets it. It must not wait for ended. nil = sessions do not end.
+	Watch func(session uuid.UUID, ended func()) (unwatch func())
 }
 
 func (o SocketOptions) withDefaults() SocketOptions {
@@ -83,7 +86,10 @@ type member interface {
 }
 
 // owner is whose a member is; zero while nobody has signed in on it.
-type owner struct{ user, session uuid.UUID }
+type owner struct {
+	user, session uuid.UUID
+	unwatch       func() // ends the watch on the session; nil without one
+}
 
 // Sockets knows every open socket and SSE stream of the process: it bounds
 // them, closes those of a session or user that signed out, and drains them all
@@ -213,7 +219,11 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if n >= limit {
 		return false
 	}
-	r.members[m] = owner{c.User, c.Session}
+	o := owner{user: c.User, session: c.Session}
+	if r.opts.Watch != nil && c.Session != uuid.Nil {
+		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
+	}
+	r.members[m] = o
 	r.users[c.User] = append(r.users[c.User], m)
 	return true
 }
@@ -227,6 +237,9 @@ func (r *Sockets) leave(m member) {
 		return
 	}
 	delete(r.members, m)
+	if o.unwatch != nil {
+		o.unwatch()
+	}
 	if o.user != uuid.Nil {
 		list := r.users[o.user]
 		for i, other := range list {

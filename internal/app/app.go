@@ -85,6 +85,7 @@ type App struct {
 	limits      *ratelimit.Limiter
 	revocations *auth.Revocations
 	tokens      *auth.Tokens
+	people      *account.Store
 	accounts    *account.Service
 	captchas    *captcha.Service
 	paths       *path.Service

@@ -31,7 +31,7 @@ type edge struct {
 func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	e := &edge{ready: server.NewReadiness(a.checks()...)}
 	e.sockets = transport.NewSockets(transport.SocketOptions{
-		MaxSockets: a.cfg.MaxSockets, Origins: a.cfg.AllowedOrigins,
+		MaxSockets: a.cfg.MaxSockets, Origins: a.cfg.AllowedOrigins, Watch: a.revocations.OnRevoked,
 	})
 	opts := server.Options{
 		AdminAddr: a.cfg.AdminAddr, Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready,
@@ -94,7 +94,7 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 	errs := graph.Errors{Log: a.log}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: e.sockets, Development: !a.cfg.Production(),
-		Authenticate: a.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
+		Timeout: a.cfg.RequestTimeout, Authenticate: a.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Log: a.log,
 	}), nil
 }

@@ -15,6 +15,9 @@ import (
 // stopTimeout bounds what is left to do after the listeners have closed.
 const stopTimeout = 15 * time.Second
 
+// purgeEvery is how often sessions that ended long ago are deleted.
+const purgeEvery = time.Hour
+
 // group runs things until they are told to stop, and remembers what failed.
 type group struct {
 	cancel context.CancelFunc
@@ -60,6 +63,9 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.roles.Scheduler {
 		writing.start("preload", periodic.Loop{Name: "preload", Every: a.cfg.PreloadEvery, Step: a.preloader.Step, Log: a.log}.Run)
+	}
+	if a.roles.Scheduler {
+		writing.start("purge sessions", periodic.Loop{Name: "purge sessions", Every: purgeEvery, Step: a.people.Purge, Log: a.log}.Run)
 	}
 	taking.start("board", a.board.Run)
 	if a.roles.API {

@@ -142,6 +142,7 @@ func (a *App) wireAccounts(keys auth.Keys) error {
 		Clock: a.clock, Log: a.log, Ended: people.Ended,
 	})
 	a.revocations.OnUserChanged(directory.Forget)
+	a.people = people
 	var err error
 	a.tokens, err = auth.NewTokens(auth.TokensConfig{
 		Keys: keys, AccessLife: a.cfg.AccessTokenTTL, Clock: a.clock,
