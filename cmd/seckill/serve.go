@@ -25,7 +25,7 @@ func tuneHeap(environ []string) {
 var roles = []string{"api", "worker", "scheduler"}
 
 type serveCmd struct {
-	Roles []string `default:"api,worker,scheduler" placeholder:"ROLE,..." help:"What this process does: api answers clients, worker writes orders, scheduler loads and opens sales. Any number of each."`
+	Roles []string `default:"api,worker,scheduler" placeholder:"ROLE" help:"What this process does: api answers clients, worker writes orders, scheduler loads and opens sales. Any number of each."`
 }
 
 // Help returns the examples.
@@ -72,6 +72,7 @@ func (demoCmd) Help() string {
 
 // Run runs the demo until a signal comes.
 func (demoCmd) Run(c *call) error {
+	c.cfg.Profile = config.ProfileDevelopment // it is never anything else
 	if err := c.cfg.Validate(); err != nil {
 		return err
 	}

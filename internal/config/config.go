@@ -34,15 +34,15 @@ type Config struct {
 
 	HTTPAddr       string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
 	AdminAddr      string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
-	AllowedOrigins []string       `group:"server" placeholder:"ORIGIN,..." help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
-	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR,..." help:"Networks of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
+	AllowedOrigins []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
+	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
 	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
 	MaxSockets     int            `default:"20000" group:"server" help:"Most open subscription connections of one process."`
 	DrainDelay     time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
 	DrainTimeout   time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
 
 	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
-	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY,..." help:"Former keys whose tokens are still good, by key id (see config print)."`
+	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY" help:"Former keys whose tokens are still good, by key id (see config print)."`
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh begins it anew."`
 

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// throughMethod are the settings that the program reads by a method of Config.
+var throughMethod = map[string]string{
+	"Profile": "Production", "Limits": "LimitsOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
+}
+
+func TestEverySettingIsObeyedSomewhere(t *testing.T) {
+	t.Parallel()
+	code := programText(t)
+	fields := reflect.TypeFor[Config]()
+	for i := range fields.NumField() {
+		name := fields.Field(i).Name
+		if name == "File" {
+			continue // obeyed by the source
+		}
+		reads := name
+		if method, ok := throughMethod[name]; ok {
+			reads = method
+		}
+		if !regexp.MustCompile(`\b(cfg|Config)\.` + reads + `\b`).MatchString(code) {
+			t.Errorf("%s: nothing reads it; drop the setting or obey it", EnvName(name))
+		}
+	}
+}
+
+// programText is the code of commands and rooms, this one and tests left out.
+func programText(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	for _, top := range []string{"../../cmd", "../../internal"} {
+		err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				if d != nil && d.IsDir() && path == "../../internal/config" {
+					return fs.SkipDir
+				}
+				return err
+			}
+			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			raw, err := os.ReadFile(path)
+			text.Write(raw)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
+}
