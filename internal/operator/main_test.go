@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -331,3 +332,13 @@ func reason(r fault.Refusal) fault.Reason {
 	}
 	return r.Reason()
 }
+
+// another is the catalogue of another process.
+func (e *env) another() *sale.Catalog {
+	log := slog.New(slog.DiscardHandler)
+	return sale.NewCatalog(e.sales, e.clock, log).Following(sale.NewVersions(e.conn.Cmd, e.keys.Prefix, log))
+}
+
+func nan() *float64 { n := math.NaN(); return &n }
+
+func neg() *int { n := -1; return &n }

@@ -1,0 +1,214 @@
+package operator_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/money"
+	"seckill/internal/operator"
+	"seckill/internal/sale"
+)
+
+func TestGoodsAreMadeAndChanged(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		picture := "/media/abc.png"
+		g, refusal, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{
+			Name: " Kettle ", Description: "Boils.", ImageURL: &picture, ListPrice: price(9900),
+		})
+		if err != nil || refusal != nil || g.Name != "Kettle" || *g.ImageURL != picture {
+			t.Fatalf("%+v %v %v", g, refusal, err)
+		}
+		name, none := strings.Repeat("壶", 120), (*string)(nil)
+		amount := price(8800)
+		g, refusal, err = e.ops.UpdateGoods(t.Context(), bob, g.ID, operator.GoodsPatch{Name: &name, ImageURL: &none, ListPrice: &amount})
+		if err != nil || refusal != nil || g.Name != name || g.ImageURL != nil || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
+			t.Fatalf("%+v %v %v", g, refusal, err)
+		}
+		if seen, err := e.catalog.Snapshot(t.Context()); err != nil || seen.GoodsByID(g.ID).Name != name {
+			t.Errorf("the catalogue shows something else: %v", err)
+		}
+	})
+}
+
+func TestGoodsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	ok := func() operator.GoodsDraft { return operator.GoodsDraft{Name: "Kettle", ListPrice: price(9900)} }
+	for field, spoil := range map[string]func(d *operator.GoodsDraft){
+		"name":        func(d *operator.GoodsDraft) { d.Name = " " },
+		"description": func(d *operator.GoodsDraft) { d.Description = strings.Repeat("x", 10_001) },
+		"imageUrl":    func(d *operator.GoodsDraft) { u := "javascript:alert(1)"; d.ImageURL = &u },
+		"listPrice":   func(d *operator.GoodsDraft) { d.ListPrice = price(0) },
+	} {
+		d := ok()
+		spoil(&d)
+		_, refusal, err := e.ops.CreateGoods(t.Context(), ann, d)
+		if err != nil || reason(refusal) != fault.InvalidInput || refusal.Path()[1] != field {
+			t.Errorf("%s: %+v %v", field, refusal, err)
+		}
+	}
+	for _, address := range []string{"http://a.example/x.png", "//a.example/x.png", "x.png", "data:text/html,x", "https:///x"} {
+		d := ok()
+		d.ImageURL = &address
+		if _, refusal, err := e.ops.CreateGoods(t.Context(), ann, d); err != nil || reason(refusal) != fault.InvalidInput {
+			t.Errorf("picture at %s: %+v %v", address, refusal, err)
+		}
+	}
+	if _, _, err := e.ops.CreateGoods(t.Context(), buyer, ok()); fault.CodeOf(err) != fault.Forbidden {
+		t.Errorf("by a customer: %v", err)
+	}
+	g := e.goods("Kettle")
+	euro := money.Amount{Minor: 100, Currency: "EUR"}
+	if _, refusal, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{ListPrice: &euro}); err != nil || reason(refusal) != fault.InvalidInput {
+		t.Errorf("another currency: %+v %v", refusal, err)
+	}
+	if _, refusal, err := e.ops.UpdateGoods(t.Context(), ann, uuid.New(), operator.GoodsPatch{}); err != nil || reason(refusal) != fault.Unknown {
+		t.Errorf("unknown goods: %+v %v", refusal, err)
+	}
+}
+
+func TestADraftIsWrittenAndRewritten(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.sale(10)
+		if v.Status != sale.Draft || !strings.HasPrefix(v.Slug, "autumn-") || len(v.Items) != 1 || v.Items[0].Total != 10 ||
+			!v.PreheatAt.Equal(v.StartsAt.Add(-10*time.Minute)) || *v.CreatedBy != ann.ID {
+			t.Fatalf("%+v", v)
+		}
+		cup, limit, slug := e.goods("Cup"), 3, "winter-26"
+		got, refusal, err := e.ops.UpdateSale(t.Context(), bob, v.ID, operator.SalePatch{
+			Slug: &slug, PurchaseLimit: &limit,
+			Items: []operator.ItemDraft{{Goods: cup.ID, Price: price(100), Stock: 7}, {Goods: v.Items[0].Goods.ID, Price: price(200), Stock: 8}},
+		})
+		if err != nil || refusal != nil || got.Slug != slug || got.PurchaseLimit != 3 || got.Title != "Autumn" ||
+			len(got.Items) != 2 || got.Items[0].Goods.Name != "Cup" || got.Items[1].Available != 8 || got.Revision != 2 {
+			t.Fatalf("%+v %v %v", got, refusal, err)
+		}
+		if _, refusal, _ := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); refusal != nil {
+			t.Fatal(refusal)
+		}
+		if _, refusal, _ := e.ops.Reject(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "too cheap"}); refusal != nil {
+			t.Fatal(refusal)
+		}
+		limit = 2
+		got, refusal, err = e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{PurchaseLimit: &limit})
+		if err != nil || refusal != nil || got.Status != sale.Draft || len(got.Items) != 2 {
+			t.Errorf("a sale that was sent back is a draft again: %+v %v %v", got, refusal, err)
+		}
+	})
+}
+
+func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	e.must(func() error {
+		d := e.draft(5)
+		d.Slug = "taken"
+		_, _, err := e.ops.CreateSale(t.Context(), ann, d)
+		return err
+	}())
+	for want, c := range map[string]struct {
+		reason fault.Reason
+		spoil  func(d *operator.SaleDraft)
+	}{
+		"title":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.Title = "" }},
+		"slug":                 {fault.InvalidInput, func(d *operator.SaleDraft) { d.Slug = "No Slug" }},
+		"rules":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.Rules = strings.Repeat("x", 10_001) }},
+		"endsAt":               {fault.InvalidInput, func(d *operator.SaleDraft) { d.EndsAt = d.StartsAt }},
+		"paymentWindowSeconds": {fault.InvalidInput, func(d *operator.SaleDraft) { d.PaymentWindow = 29 * time.Second }},
+		"purchaseLimit":        {fault.InvalidInput, func(d *operator.SaleDraft) { d.PurchaseLimit = 101 }},
+		"items":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = nil }},
+		"items.0.stock":        {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Stock = 0 }},
+		"items.0.price":        {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Price.Minor = -1 }},
+		"items.1.goodsId":      {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = append(d.Items, d.Items[0]) }},
+		"items.1.price.currencyCode": {fault.InvalidInput, func(d *operator.SaleDraft) {
+			d.Items = append(d.Items, operator.ItemDraft{Goods: uuid.New(), Price: money.Amount{Minor: 1, Currency: "EUR"}, Stock: 1})
+		}},
+		"items.0.goodsId": {fault.Unknown, func(d *operator.SaleDraft) { d.Items[0].Goods = uuid.New() }},
+	} {
+		d := e.draft(5)
+		c.spoil(&d)
+		_, refusal, err := e.ops.CreateSale(t.Context(), ann, d)
+		if err != nil || reason(refusal) != c.reason || strings.Join(refusal.Path()[1:], ".") != want {
+			t.Errorf("%s: %+v %v", want, refusal, err)
+		}
+	}
+	d := e.draft(5)
+	d.Slug = "taken"
+	if _, refusal, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || reason(refusal) != fault.Conflict {
+		t.Errorf("a slug that is taken: %+v %v", refusal, err)
+	}
+	d = e.draft(5)
+	d.Title = "双十一"
+	if v, refusal, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || refusal != nil || len(v.Slug) < 8 {
+		t.Errorf("a title without Latin letters: %+v %+v %v", v, refusal, err)
+	}
+}
+
+func TestTimesThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Approved, 5)
+	now := e.clock.Now()
+	at := func(d time.Duration) *time.Time { u := now.Add(d); return &u }
+	for field, in := range map[string]operator.ScheduleInput{
+		"startsAt":  {StartsAt: at(-time.Second)},
+		"endsAt":    {StartsAt: at(3 * time.Hour)},
+		"preheatAt": {PreheatAt: at(90 * time.Minute)},
+	} {
+		in.By, in.Sale = ann, v.ID
+		_, refusal, err := e.ops.Schedule(t.Context(), in)
+		if err != nil || reason(refusal) != fault.InvalidInput || refusal.Path()[1] != field {
+			t.Errorf("%s: %+v %v", field, refusal, err)
+		}
+	}
+	in := operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: at(2 * time.Hour), EndsAt: at(3 * time.Hour)}
+	got, refusal, err := e.ops.Schedule(t.Context(), in)
+	if err != nil || refusal != nil || got.Status != sale.Scheduled || !got.PreheatAt.Equal(now.Add(110*time.Minute)) {
+		t.Errorf("%+v %v %v", got, refusal, err)
+	}
+}
+
+func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 5)
+		there := e.another()
+		if s, err := there.Snapshot(t.Context()); err != nil || !s.Sale(v.ID).Switches.CaptchaRequired {
+			t.Fatal(err)
+		}
+		no, ratio, inflow, burst, rate := false, 1.25, 50, 9, 2.5
+		got, refusal, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: "rush"}, operator.SwitchesPatch{
+			CaptchaRequired: &no, CaptchaKinds: []string{"MATH", "PROOF_OF_WORK"}, PermitRatio: &ratio,
+			InflowPerSecond: &inflow, LimitBurst: &burst, LimitPerSecond: &rate,
+		})
+		if err != nil || refusal != nil {
+			t.Fatal(refusal, err)
+		}
+		e.clock.Advance(time.Second)
+		s, err := there.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.Sale(v.ID).Switches
+		if w.CaptchaRequired || strings.Join(w.CaptchaKinds, " ") != "MATH PROOF_OF_WORK" || w.PermitPerMille != 1250 ||
+			w.InflowPerSecond != 50 || w.LimitBurst != 9 || w.LimitPerSecond != 2.5 || got.Revision != v.Revision+1 {
+			t.Errorf("switches %+v", w)
+		}
+		lines, err := e.sales.Log(t.Context(), v.ID, 1)
+		if err != nil || lines[0].Act != sale.ActSwitch || !strings.Contains(lines[0].Details, `"permitPerMille":1250`) || lines[0].Note != "rush" {
+			t.Errorf("log %+v %v", lines, err)
+		}
+		wrong := []operator.SwitchesPatch{{CaptchaKinds: []string{"GUESS"}}, {PermitRatio: nan()}, {InflowPerSecond: neg()}, {LimitBurst: neg()}}
+		for _, p := range wrong {
+			if _, refusal, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, p); err != nil || reason(refusal) != fault.InvalidInput {
+				t.Errorf("%+v: %+v %v", p, refusal, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/operator"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+type quiet struct{}
+
+func (quiet) Batch(int, time.Duration, error) {}
+func (quiet) Outcome(reservation.Code)        {}
+
+// running is a sale with the real gate, the real writer and the real releaser.
+type running struct {
+	*env
+	sale     *sale.Sale
+	reserver *reservation.Reserver
+	writer   *order.Writer
+	releaser *reservation.Releaser
+	accepted atomic.Int64
+	failed   atomic.Int64
+}
+
+func (e *env) run(v *sale.Sale) *running {
+	log := slog.New(slog.DiscardHandler)
+	// The gate goes by the clock of Redis, the rest of the test by its own.
+	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Item(id.ShardOf(v.ID), v.Items[0].ID), "opens", 0).Err())
+	r := &running{
+		env: e, sale: v,
+		reserver: reservation.NewReserver(e.conn.Script, e.keys, quiet{}, log),
+		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Log: log}),
+		releaser: reservation.NewReleaser(e.conn.Script, e.keys),
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = r.reserver.Run(ctx)
+	}()
+	e.t.Cleanup(func() { cancel(); <-done; _ = r.writer.Close(context.Background()) })
+	return r
+}
+
+// buy is one buyer's way: a path, the gate, and the worker's write.
+func (r *running) buy(ctx context.Context) {
+	shard, item, user := id.ShardOf(r.sale.ID), r.sale.Items[0], id.New()
+	if err := r.conn.Cmd.Set(ctx, r.keys.Path(shard, item.ID, user), fmt.Sprintf("%d|t", r.sale.Epoch), time.Minute).Err(); err != nil {
+		r.t.Error(err)
+		return
+	}
+	a := reservation.Attempt{
+		Task: id.NewTask(shard), Sale: r.sale.ID, Item: item.ID, User: user, Quantity: 1, PathToken: "t",
+		IdempotencyKey: uuid.NewString(), Record: `{"status":"SUBMITTED"`, Entry: []any{"payload", "{}"},
+	}
+	o, err := r.reserver.Reserve(ctx, a)
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	if o.Code != reservation.Accepted {
+		return
+	}
+	r.accepted.Add(1)
+	end, err := r.writer.Write(ctx, order.Requested{
+		V: 1, Task: a.Task, User: user, Sale: r.sale.ID, Item: item.ID, Quantity: 1, UnitPriceMinor: item.Price.Minor,
+		Currency: item.Price.Currency, PaymentWindowSeconds: 900, IdempotencyKey: a.IdempotencyKey, Epoch: o.Epoch,
+		SubmittedAtMs: o.At.UnixMilli(),
+	})
+	if err != nil || end.Task.Status != order.Succeeded {
+		r.failed.Add(1)
+		r.t.Errorf("a promised unit was not there: %+v %v", end.Task, err)
+	}
+}
+
+// broken counts what does not add up in the record, in one statement: I1, the
+// ledger, and I3.
+const broken = `
+SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total OR available < 0
+     OR total <> (SELECT COALESCE(sum(quantity), 0) FROM stock_movements m WHERE m.item_id = i.id AND kind IN ('OPEN', 'ADJUST'))
+     OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT'))
+     + (SELECT count(*) FROM (SELECT 1 FROM orders WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
+        GROUP BY item_id, user_id HAVING count(*) > 1) twice)`
+
+// sample looks at both stores until ctx ends and returns how often it looked.
+func (r *running) sample(ctx context.Context) (looks int) {
+	key := r.keys.Item(id.ShardOf(r.sale.ID), r.sale.Items[0].ID)
+	for ; ctx.Err() == nil; looks++ {
+		var n int
+		if err := r.db.SQL.QueryRowContext(ctx, broken).Scan(&n); err == nil && n != 0 {
+			r.t.Errorf("look %d: %d things in the record do not add up", looks, n)
+		}
+		f, err := r.conn.Cmd.HMGet(ctx, key, "stock", "reserved", "total").Result()
+		if err != nil {
+			continue
+		}
+		var stock, reserved, total int
+		fmt.Sscan(fmt.Sprint(f[0]), &stock)
+		fmt.Sscan(fmt.Sprint(f[1]), &reserved)
+		fmt.Sscan(fmt.Sprint(f[2]), &total)
+		if stock < 0 || stock+reserved != total {
+			r.t.Errorf("look %d: stock %d + reserved %d, total %d", looks, stock, reserved, total)
+		}
+	}
+	return looks
+}
+
+// Stock goes up and down, by two processes, while buyers buy: I1 to I3 hold at
+// every sample, and no buyer who was accepted is left without a unit.
+func TestAdjustingARunningSaleKeepsTheInvariantsAtEverySample(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 100)
+	r := e.run(v)
+	other := operator.New(e.config(nil))
+	ctx, stop := context.WithCancel(context.Background())
+	looks := make(chan int)
+	go func() { looks <- r.sample(ctx) }()
+
+	var work sync.WaitGroup
+	for range 8 {
+		work.Go(func() {
+			for range 15 {
+				r.buy(context.Background())
+			}
+		})
+	}
+	for i, ops := range []*operator.Service{e.ops, other} {
+		work.Go(func() {
+			for n := range 25 {
+				units := []int{7, -5, 3, -9}[(n+i)%4]
+				_, _, err := ops.AdjustStock(context.Background(), operator.AdjustInput{
+					By: ann, Item: v.Items[0].ID, Units: units, Note: "as we go",
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	for range 20 {
+		e.finish()
+	}
+	stop()
+	n := <-looks
+	f := e.figures(v)
+	if f.total != f.gateTotal || f.available != f.stock || f.held != f.reserved || f.held != int(r.accepted.Load()) {
+		t.Errorf("the stores differ: %+v, accepted %d", f, r.accepted.Load())
+	}
+	acts, err := e.ops.Interventions(context.Background(), &v.ID)
+	e.must(err)
+	change := 0
+	for _, act := range acts {
+		switch act.State {
+		case operator.Done:
+			change += act.Units
+		case operator.Refused: // fewer were left
+		default:
+			t.Errorf("left half way: %+v", act)
+		}
+	}
+	if f.total != 100+change || len(acts) != 50 || r.accepted.Load() < 50 {
+		t.Errorf("%d units on sale after a change of %d by %d acts; %d sold", f.total, change, len(acts), r.accepted.Load())
+	}
+	if n < 20 || r.failed.Load() != 0 {
+		t.Errorf("%d looks, %d buyers without their unit", n, r.failed.Load())
+	}
+	t.Logf("%d looks; %d accepted; %+v", n, r.accepted.Load(), f)
+}

@@ -1,0 +1,188 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/operator"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+func (e *env) void(o *order.Order, by sale.Actor) (operator.Voided, fault.Refusal) {
+	e.t.Helper()
+	v, refusal, err := e.ops.VoidOrder(e.t.Context(), operator.VoidInput{By: by, Order: o.ID, Note: "a robot"})
+	e.must(err)
+	return v, refusal
+}
+
+func (e *env) status(o *order.Order) order.Status {
+	e.t.Helper()
+	now, err := e.orders.Reload(e.t.Context(), o.ID)
+	e.must(err)
+	return now.Status
+}
+
+func TestAnUnpaidOrderIsVoidedAtOnceAndItsUnitGoesBack(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 10)
+		o := e.order(v)
+		done, refusal := e.void(o, ann)
+		if refusal != nil || done.Order.Status != order.Cancelled || done.Intervention.State != operator.Done {
+			t.Fatalf("%+v %+v", done, refusal)
+		}
+		e.want(v, figures{total: 10, available: 10, gateTotal: 10, stock: 9, reserved: 1})
+		e.returned()
+		e.returned()
+		e.want(v, figures{total: 10, available: 10, gateTotal: 10, stock: 10})
+		if len(e.told) != 1 || e.told[0].Status != order.Cancelled {
+			t.Errorf("told: %+v", e.told)
+		}
+		log, err := e.orders.Timeline(t.Context(), done.Order)
+		if last := log[len(log)-1]; err != nil || last.Code != order.CodeVoided || last.By.User != ann.ID || last.Note != "a robot" {
+			t.Errorf("the order's log: %+v %v", log, err)
+		}
+		lines, err := e.sales.Log(t.Context(), v.ID, 1)
+		if err != nil || lines[0].Act != sale.ActVoid || *lines[0].Actor != ann.ID || lines[0].Note != "a robot" {
+			t.Errorf("the sale's log: %+v %v", lines, err)
+		}
+		if again, refusal := e.void(o, ann); reason(refusal) != fault.Conflict || again.Order.Status != order.Cancelled {
+			t.Errorf("voided twice: %+v %+v", again, refusal)
+		}
+	})
+}
+
+func TestAPaidOrderIsVoidedByTwoPersons(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 10)
+		o := e.pay(e.order(v))
+		asked, refusal := e.void(o, ann)
+		if refusal != nil || asked.Intervention.State != operator.Requested || e.status(o) != order.Paid {
+			t.Fatalf("%+v %+v", asked, refusal)
+		}
+		if again, refusal := e.void(o, bob); refusal != nil || again.Intervention.ID != asked.Intervention.ID {
+			t.Errorf("asked twice: %+v %+v", again, refusal)
+		}
+		decide := func(by sale.Actor) (*operator.Intervention, fault.Refusal, error) {
+			return e.ops.Decide(t.Context(), operator.DecideInput{By: by, Intervention: asked.Intervention.ID, Confirm: true})
+		}
+		if _, refusal, err := decide(ann); err != nil || reason(refusal) != fault.Conflict || e.status(o) != order.Paid {
+			t.Errorf("confirmed by the same person: %+v %v", refusal, err)
+		}
+		done, refusal, err := decide(bob)
+		if err != nil || refusal != nil || done.State != operator.Done || e.status(o) != order.Refunded {
+			t.Fatalf("confirmed: %+v %+v %v; the order is %s", done, refusal, err, e.status(o))
+		}
+		e.returned()
+		e.want(v, figures{total: 10, available: 10, gateTotal: 10, stock: 10})
+	})
+}
+
+func TestTheMoneyOfAVoidedOrderIsAskedForUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	o := e.pay(e.order(v))
+	var keys []string
+	e.refund = func(ctx context.Context, in operator.RefundInput) (bool, error) {
+		keys = append(keys, in.Key)
+		switch len(keys) {
+		case 1:
+			return false, errors.New("the provider is away")
+		case 2:
+			return false, e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+				_, err := order.Apply(ctx, tx, order.Move{
+					Order: in.Order, To: order.Refunding, At: e.clock.Now(),
+					Entry: order.Entry{By: order.Actor{Kind: order.Operator, User: in.By}, Code: order.CodeVoided, Note: in.Note},
+				})
+				return err
+			})
+		}
+		return true, nil
+	}
+	e.ops = operator.New(e.config(nil))
+	asked, _ := e.void(o, ann)
+	held, refusal, err := e.ops.Decide(t.Context(), operator.DecideInput{By: carla, Intervention: asked.Intervention.ID, Confirm: true})
+	if err != nil || refusal != nil || held.State != operator.Refunding {
+		t.Fatalf("%+v %+v %v", held, refusal, err)
+	}
+	e.finish()
+	if len(keys) != 2 || e.status(o) != order.Refunding {
+		t.Fatalf("after the second try: %d tries, order %s", len(keys), e.status(o))
+	}
+	e.finish()
+	e.finish()
+	e.wantState(asked.Intervention, operator.Done)
+	if len(keys) != 3 || keys[0] != keys[2] || keys[0] == "" {
+		t.Errorf("tries: %q", keys)
+	}
+}
+
+func TestVoidsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	o := e.order(v)
+	if _, refusal, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: uuid.New(), Note: "x"}); err != nil || reason(refusal) != fault.Unknown {
+		t.Errorf("unknown order: %v %v", refusal, err)
+	}
+	if _, refusal, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: ann, Order: o.ID}); err != nil || reason(refusal) != fault.InvalidInput {
+		t.Errorf("no reason: %v %v", refusal, err)
+	}
+	if _, _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: buyer, Order: o.ID, Note: "x"}); fault.CodeOf(err) != fault.Forbidden {
+		t.Errorf("by a customer: %v", err)
+	}
+	if _, _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{Order: o.ID, Note: "x"}); fault.CodeOf(err) != fault.Unauthenticated {
+		t.Errorf("by nobody: %v", err)
+	}
+}
+
+// Operators void, the buyer pays, at once: one of the two wins, and every unit is
+// accounted for.
+func TestVoidAndPaymentMeetOnOneRow(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 30)
+		for range 15 {
+			o := e.order(v)
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					_, refusal, err := e.ops.VoidOrder(context.Background(), operator.VoidInput{By: ann, Order: o.ID, Note: "x"})
+					if err != nil || (refusal != nil && refusal.Reason() != fault.Conflict) {
+						t.Errorf("void: %v %v", refusal, err)
+					}
+				})
+			}
+			wg.Go(func() {
+				err := e.db.WithTx(context.Background(), func(ctx context.Context, tx *ent.Tx) error {
+					_, err := order.Apply(ctx, tx, order.Move{
+						Order: o, To: order.Paid, At: e.clock.Now(),
+						Entry: order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaid},
+					})
+					return err
+				})
+				if err != nil && !errors.Is(err, order.ErrMoved) {
+					t.Errorf("pay: %v", err)
+				}
+			})
+			wg.Wait()
+			if s := e.status(o); s != order.Paid && s != order.Cancelled {
+				t.Errorf("the order is %s", s)
+			}
+		}
+		e.returned()
+		f := e.figures(v)
+		if f.available+f.sold != 30 || f.held != 0 || f.stock != f.available || f.reserved != f.sold {
+			t.Errorf("figures %+v", f)
+		}
+	})
+}
