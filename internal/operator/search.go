@@ -1,0 +1,131 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/predicate"
+	entuser "seckill/ent/user"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+const (
+	// maxFound bounds what a search shows.
+	maxFound = 50
+	// maxQuery bounds what is searched for, in characters.
+	maxQuery = 254
+)
+
+// Person is somebody as support sees them.
+type Person struct {
+	ID          uuid.UUID
+	Account     string
+	DisplayName string
+	Role        auth.Role
+	CreatedAt   time.Time
+}
+
+// FindUsers returns people by their id, the beginning of their account, or a part
+// of their name; newest first, at most 50.
+func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]Person, fault.Refusal, error) {
+	text, refusal, err := query(by, text)
+	if refusal != nil || err != nil {
+		return nil, refusal, err
+	}
+	rows, err := s.users(ctx, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	people := make([]Person, len(rows))
+	for i, r := range rows {
+		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role), CreatedAt: r.CreatedAt.UTC()}
+	}
+	return people, nil, nil
+}
+
+func query(by sale.Actor, text string) (string, fault.Refusal, error) {
+	if err := atLeast(by, auth.Operator); err != nil {
+		return "", nil, err
+	}
+	text = strings.TrimSpace(text)
+	if n := utf8.RuneCountInString(text); n < 2 || n > maxQuery {
+		return "", bad(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text"), nil
+	}
+	return text, nil, nil
+}
+
+func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
+	match := entuser.Or(entuser.AccountHasPrefix(strings.ToLower(text)), entuser.DisplayNameContainsFold(text))
+	if userID, err := id.Parse(id.User, text); err == nil {
+		match = entuser.ID(userID)
+	}
+	rows, err := s.cfg.DB.Ent.User.Query().Where(match).
+		Order(ent.Desc(entuser.FieldCreatedAt, entuser.FieldID)).Limit(maxFound).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find users: %w", err)
+	}
+	return rows, nil
+}
+
+// FindOrders returns orders by their id, the beginning of their number, or their
+// buyer; newest first, at most 50.
+func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([]*order.Order, fault.Refusal, error) {
+	text, refusal, err := query(by, text)
+	if refusal != nil || err != nil {
+		return nil, refusal, err
+	}
+	match, err := s.orderMatch(ctx, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := s.cfg.DB.Ent.Order.Query().Where(match).
+		Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).Limit(maxFound).All(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find orders: %w", err)
+	}
+	orders := make([]*order.Order, len(rows))
+	for i, row := range rows {
+		orders[i] = order.FromRow(row)
+	}
+	return orders, nil, nil
+}
+
+// orderMatch reads the text as a public id, else as a number or a buyer.
+func (s *Service) orderMatch(ctx context.Context, text string) (predicate.Order, error) {
+	if kind, u, err := id.Split(text); err == nil {
+		switch kind {
+		case id.Order, id.Task:
+			return entorder.ID(u), nil
+		case id.Sale:
+			return entorder.SaleID(u), nil
+		case id.Item:
+			return entorder.ItemID(u), nil
+		case id.User:
+			return entorder.UserID(u), nil
+		}
+	}
+	match := []predicate.Order{entorder.NumberHasPrefix(strings.ToUpper(text))}
+	buyers, err := s.users(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(buyers) > 0 {
+		ids := make([]uuid.UUID, len(buyers))
+		for i, b := range buyers {
+			ids[i] = b.ID
+		}
+		match = append(match, entorder.UserIDIn(ids...))
+	}
+	return entorder.Or(match...), nil
+}

@@ -1,0 +1,132 @@
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+func (e *env) user(userID uuid.UUID, account, name string) {
+	e.t.Helper()
+	e.must(e.db.Ent.User.Create().SetID(userID).SetAccount(account).SetDisplayName(name).SetPasswordHash("x").
+		SetCreatedAt(e.clock.Now()).Exec(e.t.Context()))
+}
+
+func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v := e.put(sale.Live, 10)
+		o, other := e.order(v), e.order(v)
+		e.user(o.User, "li.lei@example.com", "Li Lei")
+		e.user(other.User, "+8613800000000", "Han Meimei")
+		for text, want := range map[string]uuid.UUID{
+			"li.lei": o.User, "LI.LEI@example.com": o.User, "+86138": other.User, "meimei": other.User, id.Format(id.User, o.User): o.User,
+		} {
+			people, refusal, err := e.ops.FindUsers(t.Context(), ann, text)
+			if err != nil || refusal != nil || len(people) != 1 || people[0].ID != want {
+				t.Errorf("people by %q: %+v %v %v", text, people, refusal, err)
+			}
+		}
+		for text, want := range map[string][]*order.Order{
+			o.Number: {o}, id.Format(id.Order, other.ID): {other}, "li.lei@example.com": {o}, "Meimei": {other},
+			id.Format(id.Sale, v.ID): {other, o}, id.Format(id.Item, v.Items[0].ID): {other, o}, "nobody has this": {},
+			id.Format(id.User, o.User): {o}, "100%": {}, "__": {},
+		} {
+			found, refusal, err := e.ops.FindOrders(t.Context(), ann, text)
+			if err != nil || refusal != nil || len(found) != len(want) {
+				t.Errorf("orders by %q: %d, want %d; %v %v", text, len(found), len(want), refusal, err)
+				continue
+			}
+			for i := range want {
+				if found[i].ID != want[i].ID {
+					t.Errorf("orders by %q: %s at %d", text, found[i].ID, i)
+				}
+			}
+		}
+		if _, refusal, err := e.ops.FindUsers(t.Context(), ann, " x "); err != nil || reason(refusal) != fault.InvalidInput {
+			t.Errorf("too short: %v %v", refusal, err)
+		}
+		if _, _, err := e.ops.FindUsers(t.Context(), buyer, "li.lei"); fault.CodeOf(err) != fault.Forbidden {
+			t.Errorf("by a customer: %v", err)
+		}
+		if _, _, err := e.ops.FindOrders(t.Context(), nobody, "li.lei"); fault.CodeOf(err) != fault.Unauthenticated {
+			t.Errorf("by nobody: %v", err)
+		}
+	})
+}
+
+// pages counts how often an export was written out.
+type pages struct {
+	bytes.Buffer
+	writes int
+}
+
+func (p *pages) Write(b []byte) (int, error) {
+	p.writes++
+	return p.Buffer.Write(b)
+}
+
+func TestAnExportIsStreamedWholeAndInOrder(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	const n = 2500
+	e.manyOrders(v, n)
+	last := e.pay(e.order(v))
+	e.user(last.User, "+8613800000000", "x") // a spreadsheet would add it up
+	export, refusal, err := e.ops.ExportOrders(t.Context(), ann, v.ID)
+	if err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	var out pages
+	count, err := export.CSV(t.Context(), &out)
+	if err != nil || count != n+1 || out.writes < 3 || export.Name() != v.Slug+"-orders.csv" {
+		t.Fatalf("%d orders in %d writes, error %v", count, out.writes, err)
+	}
+	rows, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(rows) != n+2 {
+		t.Fatalf("%d rows, error %v", len(rows), err)
+	}
+	for i := 2; i < len(rows); i++ {
+		if rows[i][0] <= rows[i-1][0] {
+			t.Fatalf("row %d is not after the one before", i)
+		}
+	}
+	got := rows[len(rows)-1]
+	if want := id.Format(id.Order, last.ID); got[0] != want || got[2] != "PAID" || got[5] != "Kettle" || got[7] != "'+8613800000000" ||
+		got[9] != "49.00" || got[10] != "49.00" || got[11] != "CNY" || !strings.HasSuffix(got[15], "Z") {
+		t.Errorf("last row %q", got)
+	}
+	if _, refusal, err := e.ops.ExportOrders(t.Context(), ann, uuid.New()); err != nil || reason(refusal) != fault.Unknown {
+		t.Errorf("unknown sale: %v %v", refusal, err)
+	}
+	if _, _, err := e.ops.ExportOrders(t.Context(), buyer, v.ID); fault.CodeOf(err) != fault.Forbidden {
+		t.Errorf("by a customer: %v", err)
+	}
+}
+
+// manyOrders writes cancelled orders, which hold nothing.
+func (e *env) manyOrders(v *sale.Sale, n int) {
+	e.t.Helper()
+	now := e.clock.Now()
+	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		rows := make([]*ent.OrderCreate, n)
+		for i := range rows {
+			rows[i] = tx.Order.Create().SetID(id.NewTask(id.ShardOf(v.ID))).SetNumber(fmt.Sprintf("N-%d", i)).SetSaleID(v.ID).
+				SetItemID(v.Items[0].ID).SetUserID(id.New()).SetBatchID(id.New()).SetStatus("CANCELLED").SetQuantity(1).
+				SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now)
+		}
+		return tx.Order.CreateBulk(rows...).Exec(ctx)
+	}))
+}
