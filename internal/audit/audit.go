@@ -139,7 +139,9 @@ func wait(ctx context.Context) error {
 // report compares and sums up.
 func (s *state) report() *Report {
 	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: s.findings(), Stream: s.queue}
-	r.OK = len(r.Findings) == 0
+	if r.OK = len(r.Findings) == 0; r.OK {
+		r.Findings = []string{} // an empty list in JSON, not null
+	}
 	for _, it := range s.items {
 		r.Postgres.Total += it.row.Total
 		r.Postgres.Available += it.row.Available
