@@ -27,8 +27,8 @@ import (
 // may catch an order between two of them; so one that does not add up is read
 // again, and only what stays is reported.
 const (
-	readings = 5
-	pause    = 300 * time.Millisecond
+	readings     = 5
+	defaultPause = 300 * time.Millisecond
 )
 
 // ErrUnknownSale says that no sale has the id.
@@ -39,6 +39,7 @@ type Auditor struct {
 	DB    *postgres.DB
 	Redis *redisconn.Conn
 	Keys  reservation.Keys
+	Pause time.Duration // between readings that do not add up; 0 = 300 ms
 }
 
 // Report is the result for one sale. All figures are sums over its items.
@@ -79,7 +80,7 @@ func (a *Auditor) Sale(ctx context.Context, sale uuid.UUID) (*Report, error) {
 	var report *Report
 	for try := range readings {
 		if try > 0 {
-			if err := wait(ctx); err != nil {
+			if err := a.wait(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -125,7 +126,11 @@ func (a *Auditor) read(ctx context.Context, sale uuid.UUID) (*state, error) {
 	return s, nil
 }
 
-func wait(ctx context.Context) error {
+func (a *Auditor) wait(ctx context.Context) error {
+	pause := a.Pause
+	if pause == 0 {
+		pause = defaultPause
+	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

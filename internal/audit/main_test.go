@@ -57,7 +57,7 @@ func setup(t *testing.T, db *postgres.DB) *world {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	w := &world{T: t, db: db, redis: conn, keys: reservation.Keys{Prefix: prefix}}
-	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys}
+	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys, Pause: time.Millisecond}
 	w.seed()
 	w.reserver = reservation.NewReserver(conn.Script, w.keys, meter{}, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())
