@@ -136,7 +136,7 @@ type Subscription struct {
 	key   string
 	ready chan struct{} // holds a token when the slot may be filled
 	once  sync.Once
-	place int           // among the followers of the key; guarded by the mu of its shard
+	place int // among the followers of the key; guarded by the mu of its shard
 
 	mu     sync.Mutex
 	latest Event // guarded by mu

@@ -144,9 +144,17 @@ func (d *DeadLetters) original(ctx context.Context, stream, entry string) ([]Fie
 	return fields, nil
 }
 
-// fieldsOf encodes a message again; nil when it never was one.
+// fieldsOf encodes a message again, without what the poison middleware wrote on
+// it; nil when it never was one.
 func fieldsOf(msg *Message) []Field {
-	flat, err := Entry(msg)
+	clean := msg.Copy()
+	for _, key := range []string{
+		middleware.ReasonForPoisonedKey, middleware.PoisonedTopicKey,
+		middleware.PoisonedHandlerKey, middleware.PoisonedSubscriberKey,
+	} {
+		delete(clean.Metadata, key)
+	}
+	flat, err := Entry(clean)
 	if err != nil {
 		return nil
 	}

@@ -2,8 +2,12 @@ package stream
 
 import (
 	"context"
+	"io"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/testenv"
 )
@@ -145,4 +149,45 @@ func TestASilentRedisIsWaitedForAndCloseIsBounded(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("closed after %v", took)
 	}
+}
+
+// lostReplies is a network that drops the first replies of XREADGROUP: Redis has
+// given the entries to the consumer, which never sees them.
+type lostReplies struct {
+	commands
+	left atomic.Int64
+}
+
+func (l *lostReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "xreadgroup" && err == nil && l.left.Add(-1) >= 0 {
+			cmd.SetErr(io.ErrUnexpectedEOF)
+			return io.ErrUnexpectedEOF
+		}
+		return err
+	}
+}
+
+func TestEntriesWhoseReplyWasLostAreTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 900)
+		lost := &lostReplies{}
+		lost.left.Store(2)
+		messages := r.subscribe(r.subscriber("one", func(c *SubscriberConfig) {
+			c.ClaimIdle = time.Hour
+			c.Client.AddHook(lost)
+		}))
+		seen := map[string]bool{}
+		for len(seen) < 900 {
+			msg := r.next(messages)
+			if seen[msg.UUID] {
+				t.Errorf("%s twice", msg.UUID)
+			}
+			seen[msg.UUID] = true
+			msg.Ack()
+		}
+		r.settled()
+	})
 }

@@ -196,6 +196,22 @@ func TestASlowHandlerLosesItsContextAndIsTriedAgain(t *testing.T) {
 	}
 }
 
+func TestTheDeadlineIsTheHandlersAlone(t *testing.T) {
+	t.Parallel()
+	msg := NewMessage("a", nil)
+	outer := msg.Context()
+	_, err := deadline(time.Millisecond)(func(msg *Message) ([]*Message, error) {
+		<-msg.Context().Done()
+		return nil, msg.Context().Err()
+	})(msg)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if msg.Context() != outer {
+		t.Error("the message keeps a context that is over")
+	}
+}
+
 func TestAMessageThatKillsItsWorkersIsSetAside(t *testing.T) {
 	t.Parallel()
 	r := setup(t)

@@ -66,7 +66,7 @@ func setupMini(t testing.TB) *rig {
 func newRig(t testing.TB, conn *redisconn.Conn, prefix string) *rig {
 	r := &rig{t: t, conn: conn, redis: patient(t, conn), topic: prefix + "{s07}:orders", tally: newTally()}
 	r.dead = NewDeadLetters(DeadLettersConfig{
-		Client: conn.Cmd, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
+		Client: r.redis, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
 	})
 	return r
 }

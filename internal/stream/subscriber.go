@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -78,6 +79,8 @@ type Subscriber struct {
 	topics map[string]*subscription // guarded by mu
 	dead   bool                     // Close was called; guarded by mu
 }
+
+var _ message.Subscriber = (*Subscriber)(nil)
 
 // NewSubscriber returns a subscriber. Nothing is read before Subscribe.
 func NewSubscriber(cfg SubscriberConfig) (*Subscriber, error) {
@@ -171,9 +174,8 @@ func (s *Subscriber) Close() error {
 	}
 }
 
-// LastRead returns when every topic had answered a read at the latest: the
-// oldest good read over all topics, zero when one never had any. How long ago
-// that was is the health of a worker.
+// LastRead returns the oldest of the topics' last good reads, zero when a topic
+// never had one. How long ago that was is the health of a worker.
 func (s *Subscriber) LastRead() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
