@@ -9,7 +9,6 @@ package guard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strconv"
@@ -62,9 +61,9 @@ func (l Limits) withDefaults() Limits {
 
 // Budget is what a caller has left to spend on operations.
 type Budget struct {
-	Burst       int64   `json:"burst"`       // most points that the bucket holds
-	Remaining   int64   `json:"remaining"`   // points left after this operation
-	RestoreRate float64 `json:"restoreRate"` // points given back each second
+	Burst       int64   // most points that the bucket holds
+	Remaining   int64   // points left after this operation
+	RestoreRate float64 // points given back each second
 }
 
 // Options configure a Guard.
@@ -157,64 +156,51 @@ func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.Operatio
 	if refusal := p.checkOneOf(g.opts.Schema, op.Variables); refusal != nil {
 		return refusal
 	}
-	spent := &Cost{Requested: p.cost(op.Variables), Limit: g.opts.Limits.Cost}
-	if spent.Requested > spent.Limit {
-		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", spent.Requested, spent.Limit))
+	cost := p.cost(op.Variables)
+	if cost > g.opts.Limits.Cost {
+		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", cost, g.opts.Limits.Cost))
 	}
 	if g.opts.Spend != nil {
-		budget, err := g.opts.Spend(ctx, spent.Requested)
+		budget, err := g.opts.Spend(ctx, cost)
 		if err != nil {
 			return refused(err)
 		}
-		spent.Budget = &budget
-	}
-	if op.Operation.Operation != ast.Subscription { // nobody asks, and streams are many
-		op.Stats.SetExtension(costExtension, spent)
+		op.Stats.SetExtension(budgetExtension, &budget)
 	}
 	return nil
 }
 
-// InterceptResponse puts the cost beside every answer; events of a stream go
-// without.
-func (g *Guard) InterceptResponse(ctx context.Context, next graphql.ResponseHandler) *graphql.Response {
-	if graphql.HasOperationContext(ctx) {
-		if spent, ok := graphql.GetOperationContext(ctx).Stats.GetExtension(costExtension).(*Cost); ok {
-			graphql.RegisterExtension(ctx, costExtension, spent.render())
-		}
-	}
-	return next(ctx)
-}
-
-const costExtension = "cost"
+const budgetExtension = "budget"
 
 // Cost is what an operation was reckoned to cost.
 type Cost struct {
-	Requested int64   `json:"requestedQueryCost"` // points
-	Limit     int64   `json:"maximumAvailable"`   // most that one operation may cost
-	Budget    *Budget `json:"throttleStatus,omitempty"`
+	Requested int64   // points
+	Limit     int64   // most that one operation may cost
+	Budget    *Budget // the caller's, nil where there is none
 }
 
-func (c *Cost) render() json.RawMessage {
-	if c.Budget != nil {
-		text, _ := json.Marshal(c) // three numbers and a struct of numbers always marshal
-		return text
-	}
-	b := make([]byte, 0, 64)
+// Cost tells what an operation that passed costs.
+func (g *Guard) Cost(op *graphql.OperationContext) Cost {
+	budget, _ := op.Stats.GetExtension(budgetExtension).(*Budget)
+	return Cost{Requested: g.docs.plan(g.opts.Schema, op).cost(op.Variables), Limit: g.opts.Limits.Cost, Budget: budget}
+}
+
+// AppendJSON renders the cost as it stands in extensions.cost.
+func (c Cost) AppendJSON(b []byte) []byte {
 	b = append(b, `{"requestedQueryCost":`...)
 	b = strconv.AppendInt(b, c.Requested, 10)
 	b = append(b, `,"maximumAvailable":`...)
 	b = strconv.AppendInt(b, c.Limit, 10)
-	return append(b, '}')
-}
-
-// CostFrom returns what the running operation was reckoned to cost, nil outside
-// of one.
-func CostFrom(ctx context.Context) *Cost {
-	if !graphql.HasOperationContext(ctx) {
-		return nil
+	if c.Budget != nil {
+		b = append(b, `,"throttleStatus":{"burst":`...)
+		b = strconv.AppendInt(b, c.Budget.Burst, 10)
+		b = append(b, `,"remaining":`...)
+		b = strconv.AppendInt(b, c.Budget.Remaining, 10)
+		b = append(b, `,"restoreRate":`...)
+		b = strconv.AppendFloat(b, c.Budget.RestoreRate, 'f', -1, 64)
+		b = append(b, '}')
 	}
-	spent, _ := graphql.GetOperationContext(ctx).Stats.GetExtension(costExtension).(*Cost)
-	return spent
+	return append(b, '}')
 }
 
 func tooComplex(message string) *gqlerror.Error { return refuse(CodeTooComplex, message) }

@@ -122,7 +122,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		return
 	}
 	params.Headers = r.Header
-	ctx, cancel := context.WithTimeout(caller.Context, h.opts.Timeout)
+	ctx, cancel := withDeadline(caller.Context, h.opts.Timeout)
 	defer cancel()
 	op, refusal := h.prepare(ctx, params)
 	if refusal != nil {
@@ -139,7 +139,8 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		h.writeFault(ctx, w, kind, fault.New(fault.Timeout, "That took too long."))
 		return
 	}
-	writeResponse(w, kind, statusOf(kind, resp), resp)
+	cost := h.opts.Guard.Cost(op)
+	writeReply(w, kind, statusOf(kind, resp), reply{resp, &cost})
 }
 
 // misplaced says why an operation cannot be answered in one piece.

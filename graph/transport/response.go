@@ -11,6 +11,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"seckill/graph/guard"
 	"seckill/internal/fault"
 )
 
@@ -88,10 +89,16 @@ func keepBuffer(b *[]byte) {
 	}
 }
 
-// appendResponse renders an answer. Data is JSON already and copied as it is.
-// An answer without data has no "data" member: the request was refused before
-// it ran.
-func appendResponse(b []byte, r *graphql.Response) []byte {
+// reply is an answer and what it cost; nil where that is not told.
+type reply struct {
+	*graphql.Response
+	cost *guard.Cost
+}
+
+// appendReply renders an answer. Data is JSON already and copied as it is. An
+// answer without data has no "data" member: the request was refused before it
+// ran.
+func appendReply(b []byte, r reply) []byte {
 	b = append(b, '{')
 	comma := false
 	if len(r.Errors) > 0 {
@@ -107,30 +114,28 @@ func appendResponse(b []byte, r *graphql.Response) []byte {
 		b = append(b, r.Data...)
 		comma = true
 	}
-	if len(r.Extensions) > 0 {
+	if len(r.Extensions) > 0 || r.cost != nil {
 		if comma {
 			b = append(b, ',')
 		}
 		b = append(b, `"extensions":`...)
-		b = appendExtensions(b, r.Extensions)
+		b = appendExtensions(b, r)
 	}
 	return append(b, '}')
 }
 
-func appendExtensions(b []byte, extensions map[string]any) []byte {
+func appendExtensions(b []byte, r reply) []byte {
 	b = append(b, '{')
-	first := true
-	for key, v := range extensions {
-		if !first {
+	if r.cost != nil {
+		b = append(b, `"cost":`...)
+		b = r.cost.AppendJSON(b)
+	}
+	for key, v := range r.Extensions {
+		if b[len(b)-1] != '{' {
 			b = append(b, ',')
 		}
-		first = false
 		b = appendJSON(b, key)
 		b = append(b, ':')
-		if raw, ok := v.(json.RawMessage); ok {
-			b = append(b, raw...)
-			continue
-		}
 		b = appendJSON(b, v)
 	}
 	return append(b, '}')
@@ -146,12 +151,16 @@ func appendJSON(b []byte, v any) []byte {
 
 // writeResponse answers a request. A nil response means that the client left.
 func writeResponse(w http.ResponseWriter, kind mediaType, status int, resp *graphql.Response) {
-	if resp == nil {
+	writeReply(w, kind, status, reply{Response: resp})
+}
+
+func writeReply(w http.ResponseWriter, kind mediaType, status int, r reply) {
+	if r.Response == nil {
 		return
 	}
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
-	*buf = appendResponse((*buf)[:0], resp)
+	*buf = appendReply((*buf)[:0], r)
 	if kind == eventStreamType {
 		kind = graphqlResponse // refused before the stream began
 	}

@@ -47,7 +47,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	e := newEvents(w, h.opts.KeepAlive, func() { cancel(nil) })
 	defer e.close()
 	if refusal != nil {
-		e.next(refusal)
+		e.next(reply{Response: refusal})
 		e.complete()
 		return
 	}
@@ -66,10 +66,20 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 			e.complete()
 			return
 		}
-		if !e.next(resp) {
+		if !e.next(h.costed(op, resp)) {
 			return
 		}
 	}
+}
+
+// costed adds the cost to the one answer of a query or mutation; events of a
+// stream go without.
+func (h *Handler) costed(op *graphql.OperationContext, resp *graphql.Response) reply {
+	if op.Operation.Operation == ast.Subscription {
+		return reply{Response: resp}
+	}
+	cost := h.opts.Guard.Cost(op)
+	return reply{resp, &cost}
 }
 
 // events writes server-sent events. The keep-alive runs on a timer's goroutine:
@@ -130,11 +140,11 @@ func (e *events) keepAlive() {
 	}
 }
 
-func (e *events) next(resp *graphql.Response) bool {
+func (e *events) next(r reply) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
 	*buf = append((*buf)[:0], "event: next\ndata: "...)
-	*buf = appendResponse(*buf, resp)
+	*buf = appendReply(*buf, r)
 	*buf = append(*buf, "\n\n"...)
 	e.mu.Lock()
 	defer e.mu.Unlock()

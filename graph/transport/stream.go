@@ -55,21 +55,21 @@ func (st *stream) run(params *graphql.RawParams) {
 			st.finish("error", resp.Errors) // it was refused before it ran
 			return
 		}
-		if !st.next(resp) {
+		if !st.next(st.s.h.costed(op, resp)) {
 			return
 		}
 	}
 }
 
 // next sends one result.
-func (st *stream) next(resp *graphql.Response) bool {
+func (st *stream) next(r reply) bool {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
 	*buf = append((*buf)[:0], header[:]...)
 	*buf = append(*buf, `{"type":"next","id":`...)
 	*buf = appendJSON(*buf, st.id)
 	*buf = append(*buf, `,"payload":`...)
-	*buf = appendResponse(*buf, resp)
+	*buf = appendReply(*buf, r)
 	*buf = append(*buf, '}')
 	st.s.mu.Lock()
 	defer st.s.mu.Unlock()

@@ -1,0 +1,86 @@
+package transport
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// deadline is a context with a time limit whose timer starts when somebody
+// waits for it. Most operations end in memory: a refusal from the local view, a
+// cached catalogue. They need no timer.
+type deadline struct {
+	context.Context // the parent
+	at              time.Time
+
+	mu    sync.Mutex
+	armed context.Context // guarded by mu: the parent with the time limit; nil while nobody waits
+	stop  context.CancelFunc
+	over  bool // guarded by mu: cancelled
+}
+
+// withDeadline is context.WithTimeout, but lazy.
+func withDeadline(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	d := &deadline{Context: parent, at: time.Now().Add(limit)}
+	if at, ok := parent.Deadline(); ok && at.Before(d.at) {
+		d.at = at
+	}
+	return d, d.cancel
+}
+
+func (d *deadline) arm() context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.armed == nil {
+		d.armed, d.stop = context.WithDeadline(d.Context, d.at)
+		if d.over {
+			d.stop()
+		}
+	}
+	return d.armed
+}
+
+func (d *deadline) cancel() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	if d.stop != nil {
+		d.stop()
+	}
+}
+
+// Deadline returns the time limit.
+func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
+
+// Done starts the timer.
+func (d *deadline) Done() <-chan struct{} { return d.arm().Done() }
+
+// Err tells whether the context has ended.
+func (d *deadline) Err() error {
+	d.mu.Lock()
+	armed, over := d.armed, d.over
+	d.mu.Unlock()
+	switch {
+	case armed != nil:
+		return armed.Err() //nolint:wrapcheck // a context's own error
+	case over:
+		return context.Canceled
+	case d.Context.Err() != nil:
+		return d.Context.Err() //nolint:wrapcheck // as above
+	case !time.Now().Before(d.at):
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Value looks into the armed context first, so that contexts made from this one
+// hang on it instead of watching it with a goroutine.
+func (d *deadline) Value(key any) any {
+	d.mu.Lock()
+	armed := d.armed
+	d.mu.Unlock()
+	if armed != nil {
+		return armed.Value(key)
+	}
+	return d.Context.Value(key)
+}
