@@ -184,6 +184,7 @@ type VoidInput struct {
 // money of a paid one goes back. Voiding again changes nothing.
 func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.Refusal, error) {
 	at := []string{"input", "orderId"}
+	conflict := fault.Refused{Why: fault.Conflict, At: at}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note}
 	for range maxRaces {
 		o, err := s.orders.Reload(ctx, in.Order)
@@ -206,8 +207,13 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 		switch {
 		case o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
 			return o, nil, nil // it has ended
-		case o.Status != order.Paid || p == nil:
-			return o, fault.Refused{Why: fault.Conflict, At: at}, nil
+		case o.Status == order.Paid && p == nil:
+			if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+				continue // its money went on its way meanwhile
+			}
+			return o, conflict, nil
+		case o.Status != order.Paid:
+			return o, conflict, nil
 		}
 		moved, _, err := s.beginRefund(ctx, o, refundDraft{
 			payment: p, cause: Voided, status: RefundSending, key: "void-" + p.ID.String(), reason: in.Note,

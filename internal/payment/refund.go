@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,12 +61,19 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 			return RefundResult{Order: o, Refund: r, Replayed: true}, nil, nil
 		}
 	}
+	conflict := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+	if o.Status != order.Paid || len(all[o.ID]) >= maxRefunds {
+		return RefundResult{Order: o}, conflict, nil
+	}
 	p, err := s.paidBy(ctx, o.ID)
 	if err != nil {
 		return RefundResult{}, nil, err
 	}
-	if o.Status != order.Paid || p == nil || len(all[o.ID]) >= maxRefunds {
-		return RefundResult{Order: o}, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}, nil
+	if p == nil {
+		if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
+			return RefundResult{}, nil, cmp.Or(err, order.ErrMoved) // its money went on its way meanwhile
+		}
+		return RefundResult{Order: o}, conflict, nil
 	}
 	moved, r, err := s.beginRefund(ctx, o, refundDraft{
 		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true,

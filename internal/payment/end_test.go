@@ -1,0 +1,404 @@
+package payment_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+)
+
+// Row P3, also for the very last unit.
+func TestAnUnpaidOrderLapsesAndItsUnitComesBackOnce(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		if s.place(id.New(), 1) != nil {
+			t.Error("a second order for one unit")
+		}
+		s.clock.Advance(window)
+		s.step(s.lapser.Step)
+		s.wantOrder(o, order.PendingPayment) // not before its deadline
+		s.clock.Advance(2 * time.Second)
+		for range 3 {
+			s.step(s.lapser.Step)
+			s.step(s.returner.Step)
+		}
+		s.wantOrder(o, order.Expired)
+		s.wantPayment(p, payment.Closed)
+		s.wantFigures(figures{available: 1, stock: 1})
+		if err := s.bank.Approve(t.Context(), s.charge(p).ID, sandbox.Prompt); err == nil {
+			t.Error("the closed charge could be paid")
+		}
+		if again := s.place(o.User, 1); again == nil {
+			t.Error("the same buyer may not buy again")
+		}
+	})
+}
+
+func TestAPaymentThatWasFirstBeatsTheLapse(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Delayed) // paid in time, and nobody told us yet
+		s.lapse()
+		s.wantOrder(o, order.Paid)
+		s.settleDown()
+		s.wantFigures(figures{sold: 1, reserved: 1, holders: 1})
+	})
+}
+
+// While the provider does not say, the order waits, and holds up nobody.
+func TestAnOrderDoesNotLapseWhileItsPaymentIsUnknown(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		unknown, other := s.buy(), s.buy()
+		s.begin(unknown, "key-1")
+		s.flaky.lose(func(string) fate { return unsent })
+		s.clock.Advance(window + 2*time.Second)
+		s.step(s.lapser.Step)
+		s.wantOrder(unknown, order.PendingPayment)
+		s.wantOrder(other, order.Expired)
+		s.flaky.lose(nil)
+		s.lapse()
+		s.wantOrder(unknown, order.Expired)
+	})
+}
+
+// Row P5: late money takes the unit again.
+func TestLateMoneyTakesTheUnitAgain(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Late)
+		s.clock.Advance(window + 2*time.Second)
+		s.step(s.lapser.Step)
+		s.wantOrder(o, order.Expired)
+		s.settleDown()
+		paid := s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
+		s.wantFigures(figures{sold: 1, reserved: 1, holders: 1})
+		log, err := s.orders.Timeline(t.Context(), paid)
+		if err != nil || log[len(log)-1].Code != order.CodePaidLate {
+			t.Errorf("log %+v, %v", log, err)
+		}
+		// And gives it back under its new name, once.
+		s.approveRefund(s.askRefund(o), false)
+		s.settleDown()
+		s.wantOrder(o, order.Refunded)
+		s.wantFigures(figures{available: 1, stock: 1})
+	})
+}
+
+// Row P5, and defect 11: paid after the timeout, and the unit is gone.
+func TestLateMoneyGoesBackWhenTheUnitIsGone(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Late)
+		s.lapse()
+		winner := s.buy()
+		s.payNow(winner)
+		s.settleDown()
+		s.wantOrder(o, order.Expired)
+		s.wantOrder(winner, order.Paid)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{sold: 1, reserved: 1, holders: 1})
+		if c := s.charge(p); c.Refunded != c.AmountMinor {
+			t.Errorf("charge %+v", c)
+		}
+		log, err := s.orders.Timeline(t.Context(), s.order(o))
+		if err != nil || log[len(log)-1].Code != order.CodeRefunded || log[len(log)-2].Code != order.CodePaymentReturned {
+			t.Errorf("log %+v, %v", log, err)
+		}
+	})
+}
+
+func TestLateMoneyGoesBackWhenTheBuyerHasAnotherOrder(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Late)
+		s.lapse()
+		again := s.place(o.User, 1)
+		s.settleDown()
+		s.wantOrder(o, order.Expired)
+		s.wantOrder(again, order.PendingPayment)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{available: 2, held: 1, stock: 2, reserved: 1, holders: 1})
+	})
+}
+
+func TestMoneyForACancelledOrderGoesBack(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Late)
+		if _, refusal, err := s.pay.Cancel(t.Context(), o.ID, o.User, "changed my mind"); refusal != nil || err != nil {
+			t.Fatal(refusal, err)
+		}
+		s.clock.Advance(window)
+		s.settleDown()
+		s.wantOrder(o, order.Cancelled)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{available: 3, stock: 3})
+	})
+}
+
+func TestMoneyThatComesTwiceGoesBackOnce(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o := s.buy()
+		first := s.begin(o, "key-1")
+		s.approve(first, sandbox.Late)
+		s.must(s.pay.Settle(t.Context(), s.say(first, payment.EventClosed))) // closed, as far as we know
+		second := s.begin(o, "key-2")
+		s.approve(second, sandbox.Prompt)
+		s.settleDown()
+		s.clock.Advance(window)
+		s.settleDown()
+		s.wantOrder(o, order.Paid)
+		s.wantPayment(first, payment.Refunded)
+		s.wantPayment(second, payment.Succeeded)
+		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+	})
+}
+
+// say records an event about a payment.
+func (s *shop) say(p *payment.Payment, kind payment.EventKind) uuid.UUID {
+	s.t.Helper()
+	event, err := s.pay.Record(s.t.Context(), sandbox.Name, payment.Event{
+		ID: id.New().String(), Payment: p.ID, Kind: kind, Transaction: "T" + p.ID.String(), AmountMinor: p.AmountMinor,
+		Currency: p.Currency, At: s.clock.Now(),
+	})
+	s.must(err)
+	return event
+}
+
+// Row P7, and defect 17: two cancels at once return one unit.
+func TestCancelsAtOnceReturnOneUnit(t *testing.T) {
+	onBoth(t, 5, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				got, refusal, err := s.pay.Cancel(t.Context(), o.ID, o.User, "no")
+				if err != nil || refusal != nil || got.Status != order.Cancelled {
+					t.Errorf("cancel: %+v, %v, %v", got, refusal, err)
+				}
+			})
+		}
+		wg.Wait()
+		s.settleDown()
+		s.wantOrder(o, order.Cancelled)
+		s.wantPayment(p, payment.Closed)
+		s.wantFigures(figures{available: 5, stock: 5})
+		// Defect 19: and may buy again.
+		if s.place(o.User, 1) == nil {
+			t.Error("the buyer may not buy again")
+		}
+	})
+}
+
+func TestWhoMayCancelWhat(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 5)
+	mine, paid, lapsed := s.buy(), s.buy(), s.buy()
+	_, refusal, err := s.pay.Cancel(t.Context(), mine.ID, id.New(), "")
+	s.must(err)
+	s.wantRefused(refusal, fault.Unknown)
+	s.payNow(paid)
+	_, refusal, err = s.pay.Cancel(t.Context(), paid.ID, paid.User, "")
+	s.must(err)
+	s.wantRefused(refusal, fault.Conflict)
+	s.lapse()
+	_, refusal, err = s.pay.Cancel(t.Context(), lapsed.ID, lapsed.User, "")
+	s.must(err)
+	s.wantRefused(refusal, fault.OrderExpired)
+}
+
+// A cancel that finds the payment paid leaves the order to the buyer.
+func TestACancelLosesAgainstAPaymentThatWasFirst(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		s.approve(s.begin(o, "key-1"), sandbox.Delayed)
+		got, refusal, err := s.pay.Cancel(t.Context(), o.ID, o.User, "")
+		s.must(err)
+		s.wantRefused(refusal, fault.Conflict)
+		if got.Status != order.Paid {
+			t.Errorf("order %+v", got)
+		}
+	})
+}
+
+func (s *shop) askRefund(o *order.Order) *payment.Refund {
+	s.t.Helper()
+	r, refusal, err := s.pay.AskRefund(s.t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "too small", IdempotencyKey: "r-" + o.ID.String()})
+	s.must(err)
+	if refusal != nil {
+		s.t.Fatal(refusal)
+	}
+	return r.Refund
+}
+
+func (s *shop) approveRefund(r *payment.Refund, keep bool) {
+	s.t.Helper()
+	_, refusal, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: true, KeepUnits: keep})
+	s.must(err)
+	if refusal != nil {
+		s.t.Fatal(refusal)
+	}
+}
+
+// Row P8: money and, by choice, the unit go back once.
+func TestAnApprovedRefundReturnsMoneyAndUnitOnce(t *testing.T) {
+	for name, keep := range map[string]bool{"with the unit": false, "without the unit": true} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, 3, func(t *testing.T, s *shop) {
+				o := s.buy()
+				p := s.payNow(o)
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() { s.askRefund(o) })
+				}
+				wg.Wait()
+				s.wantOrder(o, order.Refunding)
+				open, err := s.pay.OpenRefunds(t.Context(), uuid.Nil, 10)
+				if err != nil || len(open) != 1 || open[0].AmountMinor != 1999 {
+					t.Fatalf("open refunds %+v, %v", open, err)
+				}
+				for range 4 {
+					wg.Go(func() { s.approveRefund(open[0], keep) })
+				}
+				wg.Wait()
+				for range 4 {
+					wg.Go(func() { s.step(s.pay.SendRefunds) })
+				}
+				wg.Wait()
+				s.settleDown()
+				s.wantOrder(o, order.Refunded)
+				s.wantPayment(p, payment.Refunded)
+				if c := s.charge(p); c.Refunded != 1999 {
+					t.Errorf("charge %+v", c)
+				}
+				if keep {
+					s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+				} else {
+					s.wantFigures(figures{available: 3, stock: 3})
+				}
+			})
+		})
+	}
+}
+
+func TestARejectedRefundLeavesTheOrderPaid(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.payNow(o)
+		r := s.askRefund(o)
+		operator := id.New()
+		for i := range 2 {
+			got, refusal, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Note: "worn"})
+			if err != nil || refusal != nil || got.Refund.Status != payment.RefundRejected || got.Replayed != (i == 1) {
+				t.Errorf("reject: %+v, %v, %v", got, refusal, err)
+			}
+		}
+		_, refusal, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Approve: true})
+		s.must(err)
+		s.wantRefused(refusal, fault.Conflict)
+		s.settleDown()
+		s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
+		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
+		_, refusal, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: id.New(), Operator: operator})
+		s.must(err)
+		s.wantRefused(refusal, fault.Unknown)
+	})
+}
+
+func TestOnlyAPaidOrderOfOnesOwnMayBeGivenBack(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 3)
+	o := s.buy()
+	ask := func(user uuid.UUID) fault.Refusal {
+		_, refusal, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: user, Reason: "x", IdempotencyKey: id.New().String()})
+		s.must(err)
+		return refusal
+	}
+	s.wantRefused(ask(id.New()), fault.Unknown)
+	s.wantRefused(ask(o.User), fault.Conflict)
+	s.payNow(o)
+	s.askRefund(o)
+	s.wantRefused(ask(o.User), fault.Conflict) // under another key, while one is asked for
+}
+
+func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
+	for name, f := range map[string]fate{"unsent": unsent, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, 3, func(t *testing.T, s *shop) {
+				o := s.buy()
+				p := s.payNow(o)
+				s.approveRefund(s.askRefund(o), false)
+				s.flaky.lose(func(string) fate { return f })
+				s.step(s.pay.SendRefunds)
+				s.wantOrder(o, order.Refunding)
+				s.flaky.lose(nil)
+				s.settleDown()
+				s.wantOrder(o, order.Refunded)
+				if c := s.charge(p); c.Refunded != 1999 {
+					t.Errorf("charge %+v", c)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOperatorVoidsUnpaidAndPaidOrders(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		unpaid, paid := s.buy(), s.buy()
+		s.begin(unpaid, "key-1")
+		p := s.payNow(paid)
+		operator := id.New()
+		for range 2 {
+			for _, o := range []*order.Order{unpaid, paid} {
+				if _, refusal, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: operator, Note: "bot"}); err != nil || refusal != nil {
+					t.Fatal(refusal, err)
+				}
+			}
+			s.settleDown()
+		}
+		s.wantOrder(unpaid, order.Cancelled)
+		s.wantOrder(paid, order.Refunded)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{available: 3, stock: 3})
+		_, refusal, err := s.pay.Void(t.Context(), payment.VoidInput{Order: id.New(), Operator: operator})
+		s.must(err)
+		s.wantRefused(refusal, fault.Unknown)
+	})
+}
+
+// Bots hold all stock and do not pay.
+func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1000)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 62 {
+				s.buy()
+			}
+		})
+	}
+	wg.Wait()
+	s.clock.Advance(window + 5*time.Second)
+	s.step(s.lapser.Step)
+	for range 3 {
+		s.step(s.returner.Step)
+	}
+	s.wantFigures(figures{available: 1000, stock: 1000})
+}

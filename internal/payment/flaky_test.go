@@ -1,0 +1,89 @@
+package payment_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/order"
+	"seckill/internal/payment"
+)
+
+// errLost is what a caller sees of a call whose fate it cannot know.
+var errLost = errors.New("connection lost")
+
+// fate is what becomes of a call to the outside.
+type fate int
+
+const (
+	fine     fate = iota
+	unsent        // it never arrives
+	unheard       // it is carried out, and the answer is lost
+	allFates = 3
+)
+
+// flaky stands in front of the bank and the gate, and loses calls as told.
+type flaky struct {
+	payment.Provider
+	gate payment.Gate
+
+	mu   sync.Mutex
+	next func(call string) fate // guarded by mu; nil = all is fine
+}
+
+// lose sets what becomes of the calls from now on.
+func (f *flaky) lose(next func(call string) fate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = next
+}
+
+func (f *flaky) fate(call string) fate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.next == nil {
+		return fine
+	}
+	return f.next(call)
+}
+
+func lossy[T any](f *flaky, call string, do func() (T, error)) (T, error) {
+	var none T
+	fate := f.fate(call)
+	if fate == unsent {
+		return none, errLost
+	}
+	got, err := do()
+	if fate == unheard {
+		return none, errLost
+	}
+	return got, err
+}
+
+func (f *flaky) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
+	return lossy(f, "create", func() (payment.Created, error) { return f.Provider.Create(ctx, in) })
+}
+
+func (f *flaky) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
+	return lossy(f, "query", func() (payment.State, error) { return f.Provider.Query(ctx, p) })
+}
+
+func (f *flaky) Close(ctx context.Context, p uuid.UUID) (payment.State, error) {
+	return lossy(f, "close", func() (payment.State, error) { return f.Provider.Close(ctx, p) })
+}
+
+func (f *flaky) Refund(ctx context.Context, in payment.RefundInput) error {
+	_, err := lossy(f, "refund", func() (struct{}, error) { return struct{}{}, f.Provider.Refund(ctx, in) })
+	return err
+}
+
+func (f *flaky) Retake(ctx context.Context, c order.Claim) (payment.Retaken, error) {
+	return lossy(f, "retake", func() (payment.Retaken, error) { return f.gate.Retake(ctx, c) })
+}
+
+func (f *flaky) GiveBack(ctx context.Context, c order.Claim) error {
+	_, err := lossy(f, "give back", func() (struct{}, error) { return struct{}{}, f.gate.GiveBack(ctx, c) })
+	return err
+}

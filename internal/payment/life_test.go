@@ -1,0 +1,314 @@
+package payment_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+)
+
+var (
+	races    = flag.Int("races", 60, "four-way races to run")
+	payments = flag.Int("payments", 200, "payments to make with bad call-backs")
+)
+
+func u(text string) uuid.UUID { return uuid.MustParse(text) }
+
+// wrong counts what must never be, in one statement: the books of units, users
+// with two live orders, money noted twice.
+const wrong = `
+SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total OR available < 0
+     OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT')
+     OR sold <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status IN ('PAID', 'REFUNDING'))
+              + (SELECT COALESCE(sum(quantity), 0) FROM orders o JOIN refunds r ON r.order_id = o.id
+                 WHERE o.item_id = i.id AND o.status = 'REFUNDED' AND r.status = 'SUCCEEDED' AND r.cause IN ('ASKED', 'VOIDED') AND NOT r.restock))
+     + (SELECT count(*) FROM (SELECT 1 FROM orders WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
+        GROUP BY item_id, user_id HAVING count(*) > 1) twice)
+     + (SELECT count(*) FROM orders o WHERE status IN ('PAID', 'REFUNDING')
+        AND (SELECT count(*) FROM payments p WHERE p.order_id = o.id AND p.status = 'SUCCEEDED'
+             AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.cause IN ('LATE', 'DOUBLE'))) <> 1)
+     + (SELECT count(*) FROM payments p WHERE status = 'REFUNDED'
+        AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.status = 'SUCCEEDED' AND r.amount_minor = p.amount_minor))`
+
+// unfinished counts what must have come to its end once everything is quiet: the
+// bank's ledger against ours, to the cent.
+const unfinished = `
+SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merchant_payment JOIN orders o ON o.id = p.order_id
+        WHERE c.status = 'PAID' AND c.amount_minor - c.refunded_minor <>
+          CASE WHEN p.status = 'SUCCEEDED' AND o.status IN ('PAID', 'REFUNDING') THEN p.amount_minor ELSE 0 END)
+     + (SELECT count(*) FROM payments p JOIN sandbox_charges c ON c.merchant_payment = p.id
+        WHERE (c.status = 'PAID') <> (p.status IN ('SUCCEEDED', 'REFUNDED')))
+     + (SELECT count(*) FROM payment_events WHERE state <> 'HANDLED')
+     + (SELECT count(*) FROM refunds WHERE status = 'SENDING')
+     + (SELECT count(*) FROM orders WHERE status = 'PENDING_PAYMENT' OR return_due)`
+
+func (s *shop) count(query string) (n int) {
+	s.t.Helper()
+	s.must(s.db.SQL.QueryRowContext(s.t.Context(), query).Scan(&n))
+	return n
+}
+
+// sound fails the test when something is that must never be.
+func (s *shop) sound() {
+	s.t.Helper()
+	if n := s.count(wrong); n != 0 {
+		s.t.Fatalf("%d things are wrong: %+v", n, s.figures())
+	}
+}
+
+// quietened fails the test when something did not come to its end, or the gate
+// and the record differ.
+func (s *shop) quietened() {
+	s.t.Helper()
+	s.sound()
+	if n := s.count(unfinished); n != 0 {
+		s.t.Fatalf("%d things did not come to their end", n)
+	}
+	live, err := s.orders.Count(s.t.Context(), order.Filter{Sale: s.sale, Statuses: order.Live()})
+	s.must(err)
+	f := s.figures()
+	kept := f.sold + f.held - f.reserved // units that were refunded and left out of the sale
+	if f.available != f.stock || kept != 0 || f.holders < live {
+		s.t.Fatalf("the gate and the record differ: %+v, %d live orders", f, live)
+	}
+}
+
+// life is what a rapid run does with one item.
+type life struct {
+	*shop
+	users  []uuid.UUID
+	orders []*order.Order
+	pays   []*payment.Payment
+}
+
+// Place, pay, duplicate, late and reordered call-backs, decline, lapse, cancel,
+// refund, void, a crash at every outside call, restart: whatever the sequence, the
+// books add up after each step, and in the end all money and units are where they
+// belong.
+func TestTheLifeOfPaymentsKeepsTheBooks(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	rapid.Check(t, func(rt *rapid.T) {
+		s.flaky.lose(nil)
+		s.newSale(3)
+		l := &life{shop: s, users: []uuid.UUID{id.New(), id.New(), id.New(), id.New()}}
+		rt.Repeat(l.steps())
+		s.flaky.lose(nil)
+		s.restart()
+		s.settleDown()
+		s.clock.Advance(window)
+		s.settleDown()
+		for _, o := range l.orders { // what waits for an operator
+			l.decideAll(o, true)
+		}
+		s.settleDown()
+		s.quietened()
+	})
+}
+
+func (l *life) steps() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"place": func(rt *rapid.T) {
+			if o := l.place(rapid.SampledFrom(l.users).Draw(rt, "user"), 1); o != nil {
+				l.orders = append(l.orders, o)
+			}
+		},
+		"pay": func(rt *rapid.T) {
+			o := l.pick(rt)
+			key := "key-" + strconv.Itoa(rapid.IntRange(1, 2).Draw(rt, "key"))
+			p, _, err := l.pay.Pay(rt.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: key})
+			if l.allowed(rt, err); err == nil && p.Payment != nil {
+				l.pays = append(l.pays, p.Payment)
+			}
+		},
+		"bank": func(rt *rapid.T) {
+			if len(l.pays) == 0 {
+				rt.Skip()
+			}
+			p := rapid.SampledFrom(l.pays).Draw(rt, "payment")
+			c, err := l.bank.ByMerchant(rt.Context(), p.ID)
+			if err != nil {
+				return // the bank never heard of it
+			}
+			if habit := rapid.SampledFrom([]sandbox.Habit{sandbox.Prompt, sandbox.Delayed, sandbox.Duplicate, sandbox.Late, ""}).Draw(rt, "habit"); habit != "" {
+				_ = l.bank.Approve(rt.Context(), c.ID, habit) // it may be closed
+			} else {
+				_ = l.bank.Decline(rt.Context(), c.ID)
+			}
+		},
+		"cancel": func(rt *rapid.T) {
+			o := l.pick(rt)
+			_, _, err := l.pay.Cancel(rt.Context(), o.ID, o.User, "")
+			l.allowed(rt, err)
+		},
+		"void": func(rt *rapid.T) {
+			_, _, err := l.pay.Void(rt.Context(), payment.VoidInput{Order: l.pick(rt).ID, Operator: id.New()})
+			l.allowed(rt, err)
+		},
+		"refund": func(rt *rapid.T) {
+			o := l.pick(rt)
+			_, _, err := l.pay.AskRefund(rt.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: id.New().String()})
+			l.allowed(rt, err)
+		},
+		"decide": func(rt *rapid.T) { l.decideAll(l.pick(rt), rapid.Bool().Draw(rt, "approve")) },
+		"time": func(rt *rapid.T) {
+			l.clock.Advance(time.Duration(rapid.IntRange(1, 600).Draw(rt, "seconds")) * time.Second)
+		},
+		"deliver": func(*rapid.T) { l.step(l.courier.Step) },
+		"events":  func(*rapid.T) { l.step(l.pay.RetryEvents) },
+		"refunds": func(*rapid.T) { l.step(l.pay.SendRefunds) },
+		"lapse":   func(*rapid.T) { l.step(l.lapser.Step) },
+		"return":  func(*rapid.T) { l.step(l.returner.Step) },
+		"check":   func(*rapid.T) { l.step(l.pay.CheckOpen) },
+		"weather": func(rt *rapid.T) { l.lose(rapid.IntRange(0, 2).Draw(rt, "of three")) },
+		"restart": func(*rapid.T) { l.restart() },
+		"":        func(*rapid.T) { l.sound() },
+	}
+}
+
+// lose loses so many of three outside calls from now on.
+func (l *life) lose(ofThree int) {
+	l.flaky.lose(func(string) fate {
+		if rand.IntN(3) >= ofThree {
+			return fine
+		}
+		return fate(rand.IntN(allFates))
+	})
+}
+
+func (l *life) pick(rt *rapid.T) *order.Order {
+	if len(l.orders) == 0 {
+		rt.Skip()
+	}
+	return rapid.SampledFrom(l.orders).Draw(rt, "order")
+}
+
+// allowed lets through what a caller may see in bad weather.
+func (l *life) allowed(rt *rapid.T, err error) {
+	if err != nil && fault.CodeOf(err) != fault.Unavailable {
+		rt.Fatal(err)
+	}
+}
+
+func (s *shop) decideAll(o *order.Order, approve bool) {
+	s.t.Helper()
+	all, err := s.pay.RefundsOf(s.t.Context(), o.ID)
+	s.must(err)
+	for _, r := range all[o.ID] {
+		if r.Status == payment.RefundRequested {
+			_, _, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: approve})
+			s.must(err)
+		}
+	}
+}
+
+// Pay, lapse, cancel and void meet on one order, with four sweepers.
+func TestFourWayRacesEndOnce(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	const atOnce = 20
+	for left := *races; left > 0; left -= atOnce {
+		s.newSale(atOnce)
+		placed := make([]*order.Order, min(atOnce, left))
+		for i := range placed {
+			placed[i] = s.buy()
+			s.approve(s.begin(placed[i], "key-1"), sandbox.Delayed)
+		}
+		s.clock.Advance(window + 2*time.Second)
+		var wg sync.WaitGroup
+		run := func(what string, do func() error) {
+			wg.Go(func() {
+				if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+		}
+		for _, o := range placed {
+			run("cancel", func() error { _, _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); return err })
+			run("void", func() error {
+				_, _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New()})
+				return err
+			})
+		}
+		for range 4 {
+			run("lapse", func() error { _, err := s.lapser.Step(t.Context()); return err })
+			run("check", func() error { _, err := s.pay.CheckOpen(t.Context()); return err })
+			run("call-backs", func() error { _, err := s.courier.Step(t.Context()); return err })
+		}
+		wg.Wait()
+		s.sound()
+		s.settleDown()
+		s.quietened()
+	}
+}
+
+// Payments with bad call-backs: one in ten comes several times, one in ten late
+// or after the lapse, some are lost or reordered, some of our calls fail. The
+// bank's ledger and ours are equal to the cent.
+func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, *payments)
+	var lost atomic.Int64
+	s.flaky.lose(func(string) fate {
+		if n := rand.IntN(40); n > 0 && n < allFates {
+			lost.Add(1)
+			return fate(n)
+		}
+		return fine
+	})
+	kinds := map[sandbox.Habit]int{}
+	for batch := range slices.Chunk(make([]struct{}, *payments), 100) {
+		for range batch {
+			o := s.buy()
+			p, _, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"})
+			if err != nil {
+				continue // the buyer gives up
+			}
+			habit := habitOf(rand.IntN(20))
+			kinds[habit]++
+			s.approve(p.Payment, habit)
+			if rand.IntN(20) == 0 {
+				_, _, _ = s.pay.Cancel(t.Context(), o.ID, o.User, "")
+			}
+		}
+		s.work()
+	}
+	s.settleDown()
+	s.clock.Advance(window)
+	s.flaky.lose(nil)
+	for range 2 + *payments/500 {
+		s.settleDown()
+	}
+	s.quietened()
+	t.Logf("%d payments %v, %d calls lost, %+v", *payments, kinds, lost.Load(), s.figures())
+}
+
+func habitOf(n int) sandbox.Habit {
+	switch {
+	case n < 2:
+		return sandbox.Duplicate
+	case n < 4:
+		return sandbox.Late
+	case n < 6:
+		return sandbox.Delayed
+	}
+	return sandbox.Prompt
+}
+
+func (l *life) String() string {
+	return fmt.Sprintf("%d orders, %d payments", len(l.orders), len(l.pays))
+}

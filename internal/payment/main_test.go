@@ -1,0 +1,347 @@
+package payment_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	"seckill/ent/sale"
+	"seckill/internal/clock"
+	"seckill/internal/expiry"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
+
+const window = 15 * time.Minute
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// shop is a sale of one item with everything that its orders' life needs: the
+// record, the gate, the bank, the shop's side of payment, and the loops, which
+// the tests drive by hand.
+type shop struct {
+	t        testing.TB
+	db       *postgres.DB
+	conn     *redisconn.Conn
+	keys     reservation.Keys
+	clock    *clock.Fake
+	sale     uuid.UUID
+	item     uuid.UUID
+	orders   *order.Store
+	writer   *order.Writer
+	releaser *reservation.Releaser
+	bank     *sandbox.Bank
+	signer   *sandbox.Signer
+	flaky    *flaky // in front of bank and gate
+	pay      *payment.Service
+	returner *order.Returner
+	lapser   *expiry.Lapser
+	door     *httptest.Server
+	courier  *sandbox.Courier
+	told     *told
+}
+
+// told remembers what was announced of orders.
+type told struct {
+	mu     sync.Mutex
+	orders map[uuid.UUID]*order.Order // guarded by mu; the newest of each
+}
+
+func (a *told) announce(_ context.Context, orders []*order.Order) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range orders {
+		if known := a.orders[o.ID]; known == nil || known.Version < o.Version {
+			a.orders[o.ID] = o
+		}
+	}
+	return nil
+}
+
+func (a *told) of(id uuid.UUID) *order.Order {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.orders[id]
+}
+
+func newShop(t testing.TB, units int) *shop {
+	t.Helper()
+	return shopOn(t, testenv.Postgres(t), units)
+}
+
+// onBoth runs a test on Postgres and on SQLite.
+func onBoth(t *testing.T, units int, test func(t *testing.T, s *shop)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, newShop(t, units))
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		db, err := postgres.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "test.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		test(t, shopOn(t, db, units))
+	})
+}
+
+func shopOn(t testing.TB, db *postgres.DB, units int) *shop {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	s := &shop{
+		t: t, db: db, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
+		told: &told{orders: map[uuid.UUID]*order.Order{}},
+	}
+	cache := order.NewCache(conn, prefix, s.keys.Task, s.clock)
+	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
+	s.writer = order.NewWriter(order.WriterConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
+	s.releaser = reservation.NewReleaser(conn.Script, s.keys)
+	s.bank = sandbox.NewBank(db, s.clock)
+	var err error
+	s.signer, err = sandbox.NewSigner([]byte("a key of the bank"), []byte("the key before it"))
+	s.must(err)
+	s.door = httptest.NewUnstartedServer(nil)
+	s.door.Start()
+	t.Cleanup(s.door.Close)
+	s.flaky = &flaky{
+		Provider: sandbox.NewProvider(s.bank, s.door.URL+"/sandbox", s.signer, s.clock),
+		gate:     payment.NewRedisGate(s.releaser, nil),
+	}
+	s.courier = sandbox.NewCourier(s.bank, s.door.URL+"/webhooks/payments/sandbox", s.signer, quiet)
+	t.Cleanup(s.courier.Close)
+	s.restart()
+	s.newSale(units)
+	t.Cleanup(func() { s.must(s.writer.Close(context.Background())) })
+	return s
+}
+
+// restart makes the processes of the shop anew: what they knew is gone.
+func (s *shop) restart() {
+	teller := order.NewTeller(order.NewCache(s.conn, s.keys.Prefix, s.keys.Task, s.clock), s.told.announce, nil, quiet)
+	s.pay = payment.New(payment.Config{
+		DB: s.db, Orders: s.orders, Teller: teller, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
+		Clock: s.clock, Log: quiet,
+	})
+	s.returner = order.NewReturner(s.db, func(ctx context.Context, claims []order.Claim) error {
+		for _, c := range claims {
+			if err := s.flaky.GiveBack(ctx, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, quiet)
+	s.lapser = expiry.New(expiry.Config{
+		DB: s.db, Orders: s.orders, Payments: s.pay, Teller: teller, Clock: s.clock, Log: quiet,
+	})
+	s.door.Config.Handler = s.pay.Webhooks()
+}
+
+// newSale adds a sale of one item to the record and opens its gate.
+func (s *shop) newSale(units int) {
+	s.t.Helper()
+	s.sale, s.item = id.New(), id.New()
+	s.must(s.db.WithTx(s.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		err := tx.Sale.Create().SetID(s.sale).SetSlug(s.sale.String()).SetTitle("Test").SetStatus(sale.StatusLIVE).
+			SetStartsAt(opening).SetEndsAt(opening.Add(time.Hour)).SetPreheatAt(opening.Add(-time.Hour)).
+			SetPaymentWindowSeconds(int(window / time.Second)).SetPurchaseLimit(2).SetEpoch(1).SetCreatedAt(opening).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New()).SetPosition(0).
+			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(units).SetAvailable(units).Exec(ctx)
+	}))
+	loader := reservation.NewLoader(s.conn.Script, s.keys)
+	_, err := loader.Begin(s.t.Context(), s.sale, s.item, 1)
+	s.must(err)
+	_, err = loader.Open(s.t.Context(), reservation.Gate{
+		Sale: s.sale, Item: s.item, State: reservation.GateOpen, Epoch: 1, Opens: time.Now().Add(-time.Hour),
+		Closes: time.Now().Add(time.Hour), Limit: 2, Total: units, Stock: units, Revision: 1,
+	})
+	s.must(err)
+}
+
+func (s *shop) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// place lets a user have an order the way the gate and the writer do, or nil when
+// the gate refuses.
+func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
+	s.t.Helper()
+	task := id.NewTask(id.ShardOf(s.sale))
+	r, err := s.releaser.Retake(s.t.Context(), reservation.Retake{
+		Hold: reservation.Hold{Sale: s.sale, Item: s.item, User: user, Task: task}, Quantity: quantity,
+	})
+	s.must(err)
+	if r.Code != reservation.RetakeDone {
+		return nil
+	}
+	out, err := s.writer.Write(s.t.Context(), order.Requested{
+		V: 1, Task: task, User: user, Sale: s.sale, Item: s.item, Quantity: quantity, UnitPriceMinor: 1999, Currency: "EUR",
+		PaymentWindowSeconds: int(window / time.Second), Epoch: 1, SubmittedAtMs: s.clock.Now().UnixMilli(),
+	})
+	s.must(err)
+	if out.Order == nil {
+		s.t.Fatalf("the gate let a task through that failed: %+v", out.Task)
+	}
+	return out.Order
+}
+
+// buy places an order for a fresh user.
+func (s *shop) buy() *order.Order {
+	s.t.Helper()
+	o := s.place(id.New(), 1)
+	if o == nil {
+		s.t.Fatal("nothing left")
+	}
+	return o
+}
+
+// begin begins a payment of an order.
+func (s *shop) begin(o *order.Order, key string) *payment.Payment {
+	s.t.Helper()
+	p, refusal, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: key})
+	s.must(err)
+	if refusal != nil {
+		s.t.Fatalf("pay: %v", refusal)
+	}
+	return p.Payment
+}
+
+// charge returns the bank's side of a payment.
+func (s *shop) charge(p *payment.Payment) *sandbox.Charge {
+	s.t.Helper()
+	c, err := s.bank.ByMerchant(s.t.Context(), p.ID)
+	s.must(err)
+	return c
+}
+
+func (s *shop) approve(p *payment.Payment, habit sandbox.Habit) {
+	s.t.Helper()
+	s.must(s.bank.Approve(s.t.Context(), s.charge(p).ID, habit))
+}
+
+// work runs every loop once.
+func (s *shop) work() {
+	s.t.Helper()
+	s.step(s.courier.Step)
+	s.step(s.pay.RetryEvents)
+	s.step(s.pay.SendRefunds)
+	s.step(s.lapser.Step)
+	s.step(s.returner.Step)
+	s.step(s.pay.CheckOpen)
+}
+
+func (s *shop) step(step func(context.Context) (map[string]int, error)) {
+	s.t.Helper()
+	if _, err := step(s.t.Context()); err != nil && !errors.Is(err, errLost) {
+		s.t.Fatal(err)
+	}
+}
+
+// settleDown runs the loops while time passes until nothing is left to do.
+func (s *shop) settleDown() {
+	s.t.Helper()
+	for range 12 {
+		s.clock.Advance(5 * time.Second)
+		s.work()
+	}
+}
+
+// lapse lets the payment window pass.
+func (s *shop) lapse() {
+	s.t.Helper()
+	s.clock.Advance(window + 2*time.Second)
+	s.step(s.lapser.Step)
+	s.step(s.returner.Step)
+}
+
+func (s *shop) order(o *order.Order) *order.Order {
+	s.t.Helper()
+	now, err := s.orders.Reload(s.t.Context(), o.ID)
+	s.must(err)
+	return now
+}
+
+func (s *shop) wantOrder(o *order.Order, want order.Status) *order.Order {
+	s.t.Helper()
+	now := s.order(o)
+	if now.Status != want {
+		s.t.Errorf("order is %s, want %s", now.Status, want)
+	}
+	if heard := s.told.of(o.ID); now.Version > 1 && (heard == nil || heard.Version != now.Version) {
+		s.t.Errorf("order of version %d, announced %+v", now.Version, heard)
+	}
+	return now
+}
+
+func (s *shop) wantPayment(p *payment.Payment, want payment.Status) {
+	s.t.Helper()
+	now, err := s.pay.Payment(s.t.Context(), p.ID)
+	s.must(err)
+	if now.Status != want {
+		s.t.Errorf("payment is %s, want %s", now.Status, want)
+	}
+}
+
+// figures are the units of the item, in the record and in the gate.
+type figures struct{ available, held, sold, stock, reserved, holders int }
+
+func (s *shop) figures() figures {
+	s.t.Helper()
+	row, err := s.db.Ent.SaleItem.Get(s.t.Context(), s.item)
+	s.must(err)
+	shard := id.ShardOf(s.sale)
+	gate, err := s.conn.Cmd.HMGet(s.t.Context(), s.keys.Item(shard, s.item), "stock", "reserved").Result()
+	s.must(err)
+	holders, err := s.conn.Cmd.HLen(s.t.Context(), s.keys.Holders(shard, s.item)).Result()
+	s.must(err)
+	return figures{row.Available, row.Held, row.Sold, number(gate[0]), number(gate[1]), int(holders)}
+}
+
+func number(v any) int {
+	text, _ := v.(string)
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+func (s *shop) wantFigures(want figures) {
+	s.t.Helper()
+	if got := s.figures(); got != want {
+		s.t.Errorf("stock %+v, want %+v", got, want)
+	}
+}
+
+func (s *shop) wantRefused(refusal fault.Refusal, want fault.Reason) {
+	s.t.Helper()
+	if refusal == nil || refusal.Reason() != want {
+		s.t.Errorf("refusal %v, want %s", refusal, want)
+	}
+}

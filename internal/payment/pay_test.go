@@ -1,0 +1,324 @@
+package payment_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+)
+
+func TestAnApprovedPaymentPaysTheOrder(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		if p.Status != payment.Pending || p.AmountMinor != 1999 || p.Currency != "EUR" || p.QRCode == "" ||
+			p.RedirectURL == "" || !p.ExpiresAt.Equal(*o.PaymentDeadline) {
+			t.Errorf("payment %+v", p)
+		}
+		s.approve(p, sandbox.Prompt)
+		s.work()
+		s.clock.Advance(4 * time.Second)
+		s.work() // no message was published: the loop finds the event
+		paid := s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
+		s.wantFigures(figures{available: 1, sold: 1, stock: 1, reserved: 1, holders: 1})
+		if paid.PaidAt == nil || paid.PaymentDeadline != nil {
+			t.Errorf("order %+v", paid)
+		}
+		s.lapse()
+		s.wantOrder(o, order.Paid)
+	})
+}
+
+func TestOneKeyIsOnePaymentAndAnOrderHasOneOpen(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		var mu sync.Mutex
+		seen := map[uuid.UUID]int{}
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				in := payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: fmt.Sprintf("key-%d", i%4)}
+				p, refusal, err := s.pay.Pay(t.Context(), in)
+				if err != nil || refusal != nil {
+					t.Errorf("pay: %v, %v", refusal, err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				seen[p.Payment.ID]++
+			})
+		}
+		wg.Wait()
+		if len(seen) != 1 || s.db.Ent.SandboxCharge.Query().CountX(t.Context()) != 1 {
+			t.Errorf("payments %v", seen)
+		}
+		all, err := s.pay.PaymentsOf(t.Context(), o.ID)
+		if err != nil || len(all) != 1 {
+			t.Errorf("%d payments, %v", len(all), err)
+		}
+	})
+}
+
+func TestWhoMayPayWhat(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 10)
+	try := func(o uuid.UUID, user uuid.UUID) fault.Refusal {
+		t.Helper()
+		_, refusal, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o, User: user, Provider: sandbox.Name, IdempotencyKey: id.New().String()})
+		s.must(err)
+		return refusal
+	}
+	mine, cancelled, lapsed := s.buy(), s.buy(), s.buy()
+	s.wantRefused(try(mine.ID, id.New()), fault.Unknown)
+	s.wantRefused(try(id.New(), mine.User), fault.Unknown)
+	_, refusal, err := s.pay.Cancel(t.Context(), cancelled.ID, cancelled.User, "")
+	if refusal != nil || err != nil {
+		t.Fatal(refusal, err)
+	}
+	s.wantRefused(try(cancelled.ID, cancelled.User), fault.Conflict)
+	_, refusal, err = s.pay.Pay(t.Context(), payment.PayInput{Order: mine.ID, User: mine.User, Provider: "cash", IdempotencyKey: "k"})
+	s.must(err)
+	s.wantRefused(refusal, fault.InvalidInput)
+	paid := s.buy()
+	s.payNow(paid)
+	s.wantRefused(try(paid.ID, paid.User), fault.Conflict)
+	s.clock.Advance(window - 3*time.Second)
+	s.wantRefused(try(mine.ID, mine.User), fault.OrderExpired) // the last moment is too late
+	s.lapse()
+	s.wantRefused(try(lapsed.ID, lapsed.User), fault.OrderExpired)
+}
+
+// payNow pays an order and lets the shop hear of it.
+func (s *shop) payNow(o *order.Order) *payment.Payment {
+	s.t.Helper()
+	p := s.begin(o, "pay-"+o.ID.String()[:8])
+	s.approve(p, sandbox.Prompt)
+	s.work()
+	s.clock.Advance(4 * time.Second)
+	s.work()
+	s.wantOrder(o, order.Paid)
+	return p
+}
+
+func TestADeclinedPaymentLeavesTheOrderToBePaid(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		first := s.begin(o, "key-1")
+		s.must(s.bank.Decline(t.Context(), s.charge(first).ID))
+		s.work()
+		s.clock.Advance(4 * time.Second)
+		s.work()
+		s.wantPayment(first, payment.Closed)
+		s.wantOrder(o, order.PendingPayment)
+		second := s.begin(o, "key-2")
+		if second.ID == first.ID {
+			t.Error("the declined payment came again")
+		}
+		s.approve(second, sandbox.Prompt)
+		s.settleDown()
+		s.wantOrder(o, order.Paid)
+		var codes []order.Code
+		log, err := s.orders.Timeline(t.Context(), s.order(o))
+		s.must(err)
+		for _, e := range log {
+			codes = append(codes, e.Code)
+		}
+		if d := cmp.Diff([]order.Code{"", order.CodePaymentDeclined, order.CodePaid}, codes); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestRepeatedCallbacksPayOnce(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Duplicate)
+		for range 4 {
+			s.work()
+		}
+		s.settleDown()
+		s.wantOrder(o, order.Paid)
+		if n := s.db.Ent.PaymentEvent.Query().CountX(t.Context()); n != 1 {
+			t.Errorf("%d events", n)
+		}
+		if v := s.order(o).Version; v != 2 {
+			t.Errorf("version %d", v)
+		}
+		// The same said again by another event is known.
+		event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
+			ID: "another", Payment: p.ID, Kind: payment.EventSucceeded, Transaction: s.charge(p).Transaction,
+			AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
+		})
+		s.must(err)
+		s.must(s.pay.Settle(t.Context(), event))
+		if row := s.db.Ent.PaymentEvent.GetX(t.Context(), event); row.State != "HANDLED" || row.Outcome != "known already" {
+			t.Errorf("event %+v", row)
+		}
+		s.wantFigures(figures{available: 1, sold: 1, stock: 1, reserved: 1, holders: 1})
+	})
+}
+
+func TestManyHandlersOfOneEventPayOnce(t *testing.T) {
+	onBoth(t, 50, func(t *testing.T, s *shop) {
+		for range 10 {
+			o := s.buy()
+			p := s.begin(o, "key-1")
+			event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
+				ID: p.ID.String(), Payment: p.ID, Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
+			})
+			s.must(err)
+			msg, err := payment.Message(event)
+			s.must(err)
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if err := s.pay.Handle(msg); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if now := s.wantOrder(o, order.Paid); now.Version != 2 {
+				t.Errorf("version %d", now.Version)
+			}
+		}
+	})
+}
+
+// A call-back that never comes: the provider is asked.
+func TestALostCallbackIsAskedFor(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Prompt)
+		s.step(s.pay.CheckOpen)
+		s.wantOrder(o, order.PendingPayment) // too early to ask
+		s.clock.Advance(21 * time.Second)
+		s.step(s.pay.CheckOpen)
+		s.wantOrder(o, order.Paid)
+		s.settleDown() // and then the call-back comes
+		s.wantOrder(o, order.Paid)
+	})
+}
+
+// The provider does not answer: nobody guesses.
+func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
+	for name, f := range map[string]fate{"unsent": unsent, "unheard": unheard} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, 2, func(t *testing.T, s *shop) {
+				o := s.buy()
+				in := payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"}
+				s.flaky.lose(func(string) fate { return f })
+				if _, _, err := s.pay.Pay(t.Context(), in); fault.CodeOf(err) != fault.Unavailable {
+					t.Fatalf("pay: %v", err)
+				}
+				if _, _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); fault.CodeOf(err) != fault.Unavailable {
+					t.Fatalf("cancel: %v", err)
+				}
+				s.flaky.lose(nil)
+				if f == unheard {
+					// The bank closed it, and only we do not know.
+					if got, refusal, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil || refusal != nil || got.Status != order.Cancelled {
+						t.Errorf("cancel again: %+v, %v, %v", got, refusal, err)
+					}
+					return
+				}
+				p, refusal, err := s.pay.Pay(t.Context(), in)
+				if err != nil || refusal != nil || !p.Replayed || p.Payment.Status != payment.Pending {
+					t.Fatalf("pay again: %+v, %v, %v", p, refusal, err)
+				}
+				s.approve(p.Payment, sandbox.Prompt)
+				s.settleDown()
+				s.wantOrder(o, order.Paid)
+				if n := s.db.Ent.SandboxCharge.Query().CountX(t.Context()); n != 1 {
+					t.Errorf("%d charges", n)
+				}
+			})
+		})
+	}
+}
+
+// Row P9: the amount or the currency differs.
+func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		for _, c := range []struct {
+			amount   int64
+			currency string
+		}{{1998, "EUR"}, {2000, "EUR"}, {1999, "USD"}} {
+			o := s.place(id.New(), 1)
+			p := s.begin(o, "key-1")
+			event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
+				ID: "e" + p.ID.String(), Payment: p.ID, Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: c.amount, Currency: c.currency, At: s.clock.Now(),
+			})
+			s.must(err)
+			s.must(s.pay.Settle(t.Context(), event))
+			s.wantOrder(o, order.PendingPayment)
+			held, err := s.pay.HeldEvents(t.Context(), uuid.Nil, 10)
+			if err != nil || len(held) != 1 || held[0].AmountMinor != c.amount || held[0].Payment != p.ID {
+				t.Fatalf("held %+v, %v", held, err)
+			}
+			s.lapse()
+			s.wantOrder(o, order.Expired) // the unit is not stuck with it
+			if _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
+				t.Fatal(err)
+			}
+			refusal, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum")
+			if refusal != nil || err != nil {
+				t.Errorf("return again: %v, %v", refusal, err)
+			}
+			refunds, err := s.pay.RefundsOf(t.Context(), o.ID)
+			s.must(err)
+			if r := refunds[o.ID]; len(r) != 1 || r[0].AmountMinor != c.amount || r[0].Currency != c.currency {
+				t.Errorf("refunds %+v", r)
+			}
+		}
+	})
+}
+
+// Row P4: the call-back is faster than our own note, or about nothing we know.
+func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		later := id.New()
+		event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
+			ID: "early", Payment: later, Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
+		})
+		s.must(err)
+		s.must(s.pay.Settle(t.Context(), event))
+		s.must(s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Payment.Create().SetID(later).SetOrderID(o.ID).SetUserID(o.User).SetProvider(sandbox.Name).SetIdempotencyKey("k").
+				SetAmountMinor(1999).SetCurrency("EUR").SetExpiresAt(*o.PaymentDeadline).SetCheckAt(s.clock.Now().Add(time.Hour)).
+				SetCreatedAt(s.clock.Now()).SetUpdatedAt(s.clock.Now()).Exec(ctx)
+		}))
+		s.step(s.pay.RetryEvents)
+		s.wantOrder(o, order.PendingPayment) // not yet its time
+		s.clock.Advance(time.Second)
+		s.step(s.pay.RetryEvents)
+		s.wantOrder(o, order.Paid)
+
+		event, err = s.pay.Record(t.Context(), sandbox.Name, payment.Event{
+			ID: "never", Payment: id.New(), Kind: payment.EventSucceeded, Transaction: "t", AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
+		})
+		s.must(err)
+		for range 30 {
+			s.clock.Advance(time.Hour)
+			s.step(s.pay.RetryEvents)
+		}
+		if row := s.db.Ent.PaymentEvent.GetX(t.Context(), event); row.State != "HELD" {
+			t.Errorf("after a day: %+v", row)
+		}
+	})
+}

@@ -1,0 +1,25 @@
+package payment
+
+import (
+	"context"
+	"fmt"
+
+	"seckill/internal/fault"
+	"seckill/internal/order"
+)
+
+// VoidUnpaid cancels an order on an operator's behalf as long as it is unpaid; one
+// that is paid, or was paid meanwhile, is refused, so that money goes back only by
+// Void. Voiding again changes nothing.
+func (s *Service) VoidUnpaid(ctx context.Context, in VoidInput) (*order.Order, fault.Refusal, error) {
+	o, err := s.orders.Reload(ctx, in.Order)
+	if err != nil {
+		return nil, nil, fmt.Errorf("void order %s: %w", in.Order, err)
+	}
+	if o == nil {
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}, nil
+	}
+	return s.callOff(ctx, o, order.Entry{
+		By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note,
+	})
+}
