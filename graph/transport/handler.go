@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -136,11 +138,23 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	responses, opCtx := h.exec.DispatchOperation(ctx, op)
 	resp := responses(opCtx)
 	if resp == nil && r.Context().Err() == nil {
-		h.writeFault(ctx, w, kind, fault.New(fault.Timeout, "That took too long."))
+		h.writeFault(ctx, w, kind, errTimeout())
 		return
 	}
 	cost := h.opts.Guard.Cost(op)
 	writeReply(w, kind, statusOf(kind, resp), reply{resp, &cost})
+}
+
+const tookTooLong = "That took too long."
+
+func errTimeout() error { return fault.New(fault.Timeout, tookTooLong) }
+
+// limited puts the time limit on queries and mutations; subscriptions run on.
+func (h *Handler) limited(ctx context.Context, op *graphql.OperationContext) (context.Context, context.CancelFunc) {
+	if op.Operation.Operation == ast.Subscription {
+		return ctx, func() {}
+	}
+	return withDeadline(ctx, h.opts.Timeout)
 }
 
 // misplaced says why an operation cannot be answered in one piece.
@@ -235,6 +249,9 @@ func (h *Handler) writeFault(ctx context.Context, w http.ResponseWriter, kind me
 	resp := h.faultResponse(ctx, err)
 	if codeOf(resp.Errors[0]) == string(fault.Unauthenticated) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if f := asFault(err); f != nil && f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
 	}
 	writeResponse(w, kind, statusOf(kind, resp), resp)
 }

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"seckill/graph/guard"
+	"seckill/graph/transport"
+	"seckill/internal/fault"
 )
 
 func TestAnswersAQueryInOnePieceOfKnownLength(t *testing.T) {
@@ -194,4 +197,33 @@ func TestClientThatLeavesIsForgotten(t *testing.T) {
 	// a HEAD has no body to read and nothing to say
 	f.do(http.MethodHead, "/graphql", "").expect(t, 405, "")
 	f.do(http.MethodOptions, "/graphql", "").expect(t, 204, "")
+}
+
+func TestQueriesEndInTime(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{transport: transport.Options{Timeout: 50 * time.Millisecond}})
+	const timeout = `"code":"TIMEOUT"`
+	f.query(`{slow}`, "").contains(t, 200, timeout)
+	e := f.events(`{slow}`)
+	if got := e.next(); !strings.Contains(got, timeout) {
+		t.Errorf("events: %s", got)
+	}
+	e.expect(`event: complete|data:`)
+	c := f.open("")
+	c.subscribe("1", `{slow}`)
+	c.expectPart(timeout)
+	c.send(`{"type":"ping"}`)
+	c.expect(`{"type":"pong"}`)
+}
+
+func TestFaultsSayWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{transport: transport.Options{Authenticate: func(context.Context, string) (transport.Caller, error) {
+		return transport.Caller{}, &fault.Error{Code: fault.Overloaded, Message: "Later.", RetryAfter: 1500 * time.Millisecond}
+	}}})
+	a := f.query(`{hello}`, "", header("Authorization", "Bearer x"), wantGraphQL)
+	a.contains(t, 503, "OVERLOADED")
+	if a.header.Get("Retry-After") != "2" {
+		t.Errorf("%v", a.header)
+	}
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -105,6 +106,8 @@ func presentFault(ctx context.Context, err error) *gqlerror.Error {
 	code, message := fault.CodeOf(err), "Something went wrong."
 	if f := asFault(err); f != nil {
 		message = f.Message
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		code, message = fault.Timeout, tookTooLong
 	}
 	return &gqlerror.Error{
 		Message:    message,

@@ -195,9 +195,9 @@ func (r *Sockets) enter(m member) error {
 func (r *Sockets) room() error {
 	switch {
 	case r.draining:
-		return fault.New(fault.Unavailable, reasonServerRestarting)
+		return &fault.Error{Code: fault.Unavailable, Message: reasonServerRestarting, RetryAfter: time.Second}
 	case len(r.members) >= r.opts.MaxSockets:
-		return fault.New(fault.Overloaded, "Too many connections.")
+		return &fault.Error{Code: fault.Overloaded, Message: "Too many connections.", RetryAfter: 10 * time.Second}
 	}
 	return nil
 }

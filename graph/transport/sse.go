@@ -56,13 +56,19 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 
 // pump runs the operation and writes what it yields.
 func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationContext) {
-	responses, opCtx := h.exec.DispatchOperation(ctx, op)
+	limited, done := h.limited(ctx, op)
+	defer done()
+	responses, opCtx := h.exec.DispatchOperation(limited, op)
 	for {
 		resp := responses(opCtx)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if resp == nil {
+		case limited.Err() != nil:
+			e.next(reply{Response: h.faultResponse(ctx, errTimeout())})
+			e.complete()
+			return
+		case resp == nil:
 			e.complete()
 			return
 		}

@@ -42,11 +42,16 @@ func (st *stream) run(params *graphql.RawParams) {
 		st.refuse(fault.New(fault.BadInput, "Send mutations by POST."))
 		return
 	}
-	responses, ctx := st.s.h.exec.DispatchOperation(st.ctx, op)
+	limited, done := st.s.h.limited(st.ctx, op)
+	defer done()
+	responses, ctx := st.s.h.exec.DispatchOperation(limited, op)
 	for {
 		resp := responses(ctx)
 		switch {
 		case st.ctx.Err() != nil:
+			return
+		case limited.Err() != nil:
+			st.refuse(errTimeout())
 			return
 		case resp == nil:
 			st.finish("complete", nil)

@@ -19,6 +19,9 @@ type PublicOptions struct {
 	GraphQL http.Handler
 	// Webhooks answers everything below /webhooks/; nil = nothing there.
 	Webhooks http.Handler
+	// Sandbox answers everything below /sandbox/: pages of the built-in bank; nil
+	// = nothing there.
+	Sandbox http.Handler
 	// Site holds the shop's files with index.html; nil = a page that says where
 	// the API is.
 	Site fs.FS
@@ -50,6 +53,9 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux.Handle("/", site)
 	if opts.Webhooks != nil {
 		mux.Handle("/webhooks/", opts.Webhooks)
+	}
+	if opts.Sandbox != nil {
+		mux.Handle("/sandbox/", opts.Sandbox)
 	}
 	if opts.Playground {
 		p, err := newPlayground(opts.Tabs)
@@ -103,6 +109,8 @@ func (o PublicOptions) route(r *http.Request) string {
 		return "/graphql"
 	case strings.HasPrefix(path, "/webhooks/"):
 		return "/webhooks/"
+	case strings.HasPrefix(path, "/sandbox/"):
+		return "/sandbox/"
 	case path == "/playground" || strings.HasPrefix(path, "/playground/"):
 		return "/playground"
 	default:

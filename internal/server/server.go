@@ -32,6 +32,9 @@ const (
 type Options struct {
 	PublicAddr string // "host:port"; port 0 picks a free one; "" = no public listener
 	AdminAddr  string // "" = no admin listener
+	// PublicListener is used instead of PublicAddr when something must know the
+	// address beforehand; the server closes it.
+	PublicListener net.Listener
 	Public     http.Handler
 	Admin      http.Handler
 	// Ready is told at once when the server stops, so that a balancer sends no
@@ -63,7 +66,8 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	s.admin.WriteTimeout = 0 // a CPU profile takes as long as it is asked for
 	var lc net.ListenConfig
 	var err error
-	if opts.PublicAddr != "" {
+	s.pl = opts.PublicListener
+	if s.pl == nil && opts.PublicAddr != "" {
 		if s.pl, err = lc.Listen(ctx, "tcp", opts.PublicAddr); err != nil {
 			return nil, fmt.Errorf("public listener: %w", err)
 		}

@@ -99,6 +99,11 @@ func (queries) Fail(_ context.Context, code string) (*string, error) {
 
 func (queries) Panic(context.Context) (*string, error) { panic("on purpose") }
 
+func (queries) Slow(ctx context.Context) (*string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func (q queries) Viewer(ctx context.Context) (*string, error) {
 	if q.r.Viewer == nil {
 		return nil, nil

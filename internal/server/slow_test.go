@@ -1,0 +1,84 @@
+package server_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/server"
+)
+
+// Clients that open connections and dawdle, in the middle of a header or of a
+// body, are cut off by the time-outs and hurt nobody meanwhile.
+func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
+	t.Parallel()
+	s, err := server.Listen(t.Context(), server.Options{
+		PublicAddr: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+		Public: newPublic(t, server.PublicOptions{GraphQL: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadAll(r.Body); err == nil {
+				_, _ = io.WriteString(w, "ok")
+			}
+		})}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+
+	const slow = 1000
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range slow {
+		head := "POST /graphql HTTP/1.1\r\nHost: x\r\n" // and never the rest
+		if i%2 == 0 {
+			head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+		}
+		wg.Go(func() { dawdle(t, s.PublicAddr().String(), head) })
+	}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 2 * time.Second}
+	for range 50 {
+		resp, err := client.Get("http://" + s.PublicAddr().String() + "/graphql")
+		if err != nil {
+			t.Fatalf("a good client is hurt: %v", err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(text) != "ok" {
+			t.Fatalf("%d %s", resp.StatusCode, text)
+		}
+	}
+	wg.Wait()
+	if took := time.Since(start); took > 12*time.Second {
+		t.Errorf("the slow ones were held for %v", took)
+	}
+	client.CloseIdleConnections()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// dawdle sends a beginning and waits for the server to give up.
+func dawdle(t *testing.T, addr, head string) {
+	var d net.Dialer
+	conn, err := d.DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = io.WriteString(conn, head)
+	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadAll(conn); err != nil {
+		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			t.Error("the server waits for ever")
+		}
+	}
+}
