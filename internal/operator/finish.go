@@ -62,6 +62,9 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 // finish goes on with an intervention as far as it can, and returns it as it
 // stands then. One that has to wait stays as it is.
 func (s *Service) finish(ctx context.Context, act *Intervention) (*Intervention, error) {
+	if act.Kind == VoidOrder && (act.State == Finishing || act.State == Refunding) {
+		return s.finishVoid(ctx, act)
+	}
 	switch act.State {
 	case Taking:
 		return s.finishTaking(ctx, act)
@@ -69,9 +72,7 @@ func (s *Service) finish(ctx context.Context, act *Intervention) (*Intervention,
 		return s.finishReturning(ctx, act)
 	case Finishing:
 		return s.finishAdding(ctx, act)
-	case Refunding:
-		return s.finishRefund(ctx, act)
-	case Requested, Declined, Done, Refused:
+	case Requested, Declined, Refunding, Done, Refused:
 	}
 	return act, nil
 }

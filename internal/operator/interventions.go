@@ -24,19 +24,24 @@ const (
 	VoidOrder   Kind = "VOID_ORDER"
 )
 
-// State is how far an intervention has got:
+// State is how far an intervention has got.
 //
-//	REQUESTED ──── confirmed by a second person ───┐
+//	a change of stock                          the void of an order
+//
+//	REQUESTED ──► DECLINED                     REQUESTED (paid) ──► DECLINED
+//	    │ confirmed by a second person             │ confirmed by a second person
+//	    │                                          ▼
+//	    ├─ units put on sale:                  REFUNDING ──► DONE
+//	    │    record, then FINISHING, then gate
+//	    │    ──► DONE                          FINISHING (unpaid) ──► DONE
 //	    │                                          │
-//	    ▼                      units off sale      ▼     units on sale
-//	DECLINED        ┌──────────── TAKING ◄── (begun) ──► FINISHING ──► DONE
-//	                │ in Redis, then │             │     in Postgres, then in Redis
-//	                │ in Postgres    │             └──► REFUNDING ──► DONE
-//	                ▼                ▼                   money back, then the unit
-//	             REFUSED ◄─── RETURNING  DONE
+//	    └─ units taken off sale:                   └─ paid meanwhile ──► REFUSED
+//	         TAKING: gate, then record ──► DONE
+//	           │ ├─ fewer are left ──► REFUSED
+//	           └─ the record does not let go: RETURNING to the gate ──► REFUSED
 //
-// An act that needs one person begins at once. TAKING, RETURNING, REFUNDING and
-// FINISHING are finished by Step when the process that was at it died.
+// An act that needs one person begins at once. What is left half way by a process
+// that died is finished by Step.
 type State string
 
 // States of an intervention.
@@ -45,8 +50,8 @@ const (
 	Declined  State = "DECLINED"
 	Taking    State = "TAKING"    // units are to be taken off the gate, then off the record
 	Returning State = "RETURNING" // the record did not let them go: the gate gets them back
-	Refunding State = "REFUNDING" // the money is on its way back
-	Finishing State = "FINISHING" // written; the gate is still to follow
+	Refunding State = "REFUNDING" // the money of a paid order is to go back
+	Finishing State = "FINISHING" // units were added to the record, the gate is to follow; or an unpaid order is to end
 	Done      State = "DONE"
 	Refused   State = "REFUSED" // fewer units were left than were to be taken
 )
@@ -188,7 +193,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fa
 		return now, nil, err
 	}
 	if request.Kind == VoidOrder {
-		return s.voidConfirmed(ctx, in.By, request)
+		return s.voidConfirmed(ctx, request)
 	}
 	return s.adjust(ctx, in.By, request)
 }

@@ -24,6 +24,7 @@ import (
 	"seckill/internal/money"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/postgres"
 	"seckill/internal/preload"
 	"seckill/internal/redisconn"
@@ -58,8 +59,8 @@ type env struct {
 	ops     *operator.Service
 	mu      sync.Mutex
 	told    []*order.Order // guarded by mu
+	pays    *payment.Service
 	notes   []sale.LogLine // guarded by mu
-	refund  operator.Refund
 }
 
 func setup(t *testing.T) *env {
@@ -101,6 +102,15 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	versions := sale.NewVersions(conn.Cmd, prefix, log)
 	e.catalog = sale.NewCatalog(e.sales, e.clock, log).Following(versions)
 	e.orders = order.NewStore(order.StoreConfig{DB: db, Clock: e.clock, Log: log})
+	e.pays = payment.New(payment.Config{
+		DB: db, Orders: e.orders, Clock: e.clock, Log: log,
+		Teller: order.NewTeller(nil, func(_ context.Context, orders []*order.Order) error {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.told = append(e.told, orders...)
+			return nil
+		}, nil, log),
+	})
 	e.pre = preload.New(preload.Config{
 		DB: db, Gates: reservation.NewLoader(conn.Script, e.keys), States: reservation.NewStates(conn.Cmd, e.keys),
 		Pending:  func(context.Context, int) ([]order.Requested, error) { return nil, nil },
@@ -115,17 +125,13 @@ func (e *env) config(versions *sale.Versions) operator.Config {
 		DB: e.db, Sales: e.sales, Versions: versions, Forget: e.catalog.Forget,
 		Gates: reservation.NewKeeper(e.conn.Script, e.keys), Orders: e.orders,
 		Load: e.pre.LoadBy, Turn: e.pre.Turn,
-		Tell: func(_ context.Context, orders ...*order.Order) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.told = append(e.told, orders...)
-		},
+		Payments: e.pays,
 		Note: func(_ context.Context, line sale.LogLine) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.notes = append(e.notes, line)
 		},
-		Clock: e.clock, Log: slog.New(slog.DiscardHandler), Refund: e.refund,
+		Clock: e.clock, Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -287,6 +293,13 @@ func (e *env) pay(o *order.Order) *order.Order {
 	e.t.Helper()
 	var paid *order.Order
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) (err error) {
+		now := e.clock.Now()
+		err = tx.Payment.Create().SetID(id.New()).SetOrderID(o.ID).SetUserID(o.User).SetProvider("SANDBOX").
+			SetIdempotencyKey(uuid.NewString()).SetStatus("SUCCEEDED").SetAmountMinor(o.TotalMinor()).SetCurrency(o.Currency).
+			SetExpiresAt(now).SetCheckAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaidAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
 		paid, err = order.Apply(ctx, tx, order.Move{
 			Order: o, To: order.Paid, At: e.clock.Now(),
 			Entry: order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaid},

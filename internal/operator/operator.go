@@ -10,7 +10,7 @@
 // through a crash, and interventions.go for the rule of two persons.
 //
 // The package owns the interventions. It does not build gates (package preload),
-// take stock (package reservation), move orders (package order) or move money.
+// take stock (package reservation), or move orders and money (package payment).
 package operator
 
 import (
@@ -27,6 +27,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -50,11 +51,8 @@ type Config struct {
 	// Load builds the gates of a scheduled sale in somebody's name.
 	Load func(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
 	// Turn makes the gates of a sale stand as its status says.
-	Turn func(ctx context.Context, sale uuid.UUID) error
-	// Tell passes on how an order stands after it moved; may be nil.
-	Tell func(ctx context.Context, orders ...*order.Order)
-	// Refund gives the money of a paid order back; nil where there is no payment.
-	Refund Refund
+	Turn     func(ctx context.Context, sale uuid.UUID) error
+	Payments *payment.Service
 	// Note is told of every act after its commit, for the live log; may be nil.
 	Note func(ctx context.Context, line sale.LogLine)
 	// TwoPersonUnits is how many units one person may put on sale at a time;
@@ -75,9 +73,6 @@ func New(cfg Config) *Service {
 	}
 	if cfg.NewID == nil {
 		cfg.NewID = id.New
-	}
-	if cfg.Tell == nil {
-		cfg.Tell = func(context.Context, ...*order.Order) {}
 	}
 	if cfg.Note == nil {
 		cfg.Note = func(context.Context, sale.LogLine) {}

@@ -9,9 +9,13 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/intervention"
+	"seckill/ent/salelog"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/sale"
 )
 
@@ -78,51 +82,62 @@ func TestAPaidOrderIsVoidedByTwoPersons(t *testing.T) {
 			t.Errorf("confirmed by the same person: %+v %v", refusal, err)
 		}
 		done, refusal, err := decide(bob)
-		if err != nil || refusal != nil || done.State != operator.Done || e.status(o) != order.Refunded {
+		if err != nil || refusal != nil || done.State != operator.Done || e.status(o) != order.Refunding {
 			t.Fatalf("confirmed: %+v %+v %v; the order is %s", done, refusal, err, e.status(o))
 		}
-		e.returned()
-		e.want(v, figures{total: 10, available: 10, gateTotal: 10, stock: 10})
+		refund, err := e.db.Ent.Refund.Query().Only(t.Context())
+		if err != nil || refund.OrderID != o.ID || refund.Cause != "VOIDED" || refund.Status != "SENDING" || !refund.Restock || *refund.DecidedBy != bob.ID {
+			t.Errorf("the money: %+v %v", refund, err)
+		}
 	})
 }
 
-func TestTheMoneyOfAVoidedOrderIsAskedForUntilItIsBack(t *testing.T) {
+func TestAVoidThatWasLeftHalfWayIsFinished(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	v := e.put(sale.Live, 10)
-	o := e.pay(e.order(v))
-	var keys []string
-	e.refund = func(ctx context.Context, in operator.RefundInput) (bool, error) {
-		keys = append(keys, in.Key)
-		switch len(keys) {
-		case 1:
-			return false, errors.New("the provider is away")
-		case 2:
-			return false, e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-				_, err := order.Apply(ctx, tx, order.Move{
-					Order: in.Order, To: order.Refunding, At: e.clock.Now(),
-					Entry: order.Entry{By: order.Actor{Kind: order.Operator, User: in.By}, Code: order.CodeVoided, Note: in.Note},
-				})
-				return err
-			})
+	// The process died after it wrote down what it was about to do, or after the
+	// order had ended and before the log of the sale said so.
+	for name, ended := range map[string]bool{"before the order ended": false, "after the order ended": true} {
+		unpaid, paid := e.order(v), e.pay(e.order(v))
+		for o, state := range map[*order.Order]intervention.State{unpaid: intervention.StateFINISHING, paid: intervention.StateREFUNDING} {
+			act, now := id.New(), e.clock.Now()
+			e.must(e.db.Ent.Intervention.Create().SetID(act).SetKind("VOID_ORDER").SetState(state).SetSaleID(v.ID).SetItemID(o.Item).
+				SetOrderID(o.ID).SetQuantity(1).SetNote("x").SetRequestedBy(ann.ID).SetDecidedBy(bob.ID).
+				SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
+			if ended {
+				_, refusal, err := e.pays.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: bob.ID, Note: "x"})
+				if err != nil || refusal != nil {
+					t.Fatal(refusal, err)
+				}
+			}
+			if counts := e.finish(); counts["DONE"] != 1 {
+				t.Errorf("%s, %s: %v", name, state, counts)
+			}
+			e.wantState(&operator.Intervention{ID: act}, operator.Done)
 		}
-		return true, nil
+		if a, b := e.status(unpaid), e.status(paid); a != order.Cancelled || b != order.Refunding {
+			t.Errorf("%s: the orders are %s and %s", name, a, b)
+		}
 	}
-	e.ops = operator.New(e.config(nil))
-	asked, _ := e.void(o, ann)
-	held, refusal, err := e.ops.Decide(t.Context(), operator.DecideInput{By: carla, Intervention: asked.Intervention.ID, Confirm: true})
-	if err != nil || refusal != nil || held.State != operator.Refunding {
-		t.Fatalf("%+v %+v %v", held, refusal, err)
+	if n, err := e.db.Ent.SaleLog.Query().Where(salelog.SaleID(v.ID), salelog.Act(string(sale.ActVoid))).Count(t.Context()); n != 4 || err != nil {
+		t.Errorf("%d voids in the log, error %v", n, err)
 	}
+}
+
+func TestAnOrderThatIsPaidMeanwhileNeedsTwoPersonsToo(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	o := e.order(v)
+	act, now := id.New(), e.clock.Now()
+	e.must(e.db.Ent.Intervention.Create().SetID(act).SetKind("VOID_ORDER").SetState("FINISHING").SetSaleID(v.ID).SetItemID(o.Item).
+		SetOrderID(o.ID).SetQuantity(1).SetNote("x").SetRequestedBy(ann.ID).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context()))
+	e.pay(o)
 	e.finish()
-	if len(keys) != 2 || e.status(o) != order.Refunding {
-		t.Fatalf("after the second try: %d tries, order %s", len(keys), e.status(o))
-	}
-	e.finish()
-	e.finish()
-	e.wantState(asked.Intervention, operator.Done)
-	if len(keys) != 3 || keys[0] != keys[2] || keys[0] == "" {
-		t.Errorf("tries: %q", keys)
+	e.wantState(&operator.Intervention{ID: act}, operator.Refused)
+	if s := e.status(o); s != order.Paid {
+		t.Errorf("the order is %s", s)
 	}
 }
 
