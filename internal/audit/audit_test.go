@@ -10,13 +10,16 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/audit"
 	"seckill/internal/id"
+	"seckill/internal/order"
 	"seckill/internal/postgres"
+	"seckill/internal/reservation"
 	"seckill/internal/stream"
 	"seckill/internal/testenv"
 )
@@ -51,8 +54,82 @@ func everyStep(w *world) {
 	check("four written", audit.Record{Total: 20, Available: 16, Held: 4, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 3})
 	w.read(2)
 	check("two at a worker", audit.Record{Total: 20, Available: 16, Held: 4, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 1, Pending: 2})
-	w.pay(w.tasks[0])
+	w.move(0, order.Paid, nil, false)
 	check("one paid", audit.Record{Total: 20, Available: 16, Held: 3, Sold: 1, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 1, Pending: 2})
+}
+
+func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	w.buy(5)
+	w.work(5)
+	check := func(step string) {
+		t.Helper()
+		if report := w.audit(); !report.OK {
+			t.Errorf("%s: %q", step, report.Findings)
+		}
+	}
+	releaser := reservation.NewReleaser(w.redis.Script, w.keys)
+	hold := func(i int, name uuid.UUID) reservation.Hold {
+		return reservation.Hold{Sale: w.sale, Item: w.item, User: w.users[i], Task: name}
+	}
+	w.move(0, order.Cancelled, nil, false)
+	check("cancelled, Redis not told")
+	_, err := releaser.Release(t.Context(), hold(0, w.tasks[0]))
+	w.must(err)
+	check("cancelled, Redis told, row not marked")
+	w.returned()
+	check("cancelled and back")
+
+	w.move(1, order.Expired, nil, false)
+	_, err = releaser.Release(t.Context(), hold(1, w.tasks[1]))
+	w.must(err)
+	w.returned()
+	again := id.NewTask(w.shard())
+	_, err = releaser.Retake(t.Context(), reservation.Retake{Hold: hold(1, again), Before: w.tasks[1], Quantity: 1})
+	w.must(err)
+	w.move(1, order.Paid, &again, false)
+	check("paid late, held under a new name")
+
+	for i, keep := range map[int]bool{2: true, 3: false} {
+		w.move(i, order.Paid, nil, false)
+		w.move(i, order.Refunding, nil, false)
+		w.move(i, order.Refunded, nil, keep)
+	}
+	check("refunded, one unit kept")
+	_, err = releaser.Release(t.Context(), hold(3, w.tasks[3]))
+	w.must(err)
+	w.returned()
+	check("refunded, one unit kept, one back")
+	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Holders(w.shard(), w.item), w.users[2].String()).Err())
+	w.must(w.redis.Cmd.HIncrBy(t.Context(), w.keys.Item(w.shard(), w.item), "reserved", -1).Err())
+	check("the gate was built anew without the kept unit")
+}
+
+func TestAChangeOfStockOnItsWayIsNoFinding(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	act := id.New()
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		now := time.Now()
+		err := tx.Intervention.Create().SetID(act).SetSaleID(w.sale).SetItemID(w.item).SetKind("ADJUST_STOCK").SetQuantity(5).
+			SetNote("more came").SetState("FINISHING").SetRequestedBy(id.New()).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.StockMovement.Create().SetID(id.New()).SetOrderID(act).SetItemID(w.item).SetKind("ADJUST").SetQuantity(5).SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.SaleItem.UpdateOneID(w.item).AddAvailable(5).AddTotal(5).Exec(ctx)
+	})
+	if report := w.audit(); !report.OK {
+		t.Errorf("written, on its way to Redis: %q", report.Findings)
+	}
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Intervention.UpdateOneID(act).SetState("DONE").Exec(ctx)
+	})
+	w.finds("20 units were loaded into Redis, and 25 are on sale")
 }
 
 func TestTheJSONHasTheAgreedNames(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/ent"
-	entorder "seckill/ent/order"
 	"seckill/ent/saleitem"
 	"seckill/internal/audit"
 	"seckill/internal/clock"
@@ -203,17 +202,26 @@ func (w *world) finds(part string) {
 	}
 }
 
-// pay moves an order to PAID with its ledger line, as a payment does.
-func (w *world) pay(task uuid.UUID) {
+// move moves an order the way that payments, buyers and clocks do.
+func (w *world) move(i int, to order.Status, claim *uuid.UUID, keep bool) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		if err := tx.Order.UpdateOneID(task).SetStatus(entorder.StatusPAID).Exec(ctx); err != nil {
+		row, err := tx.Order.Get(ctx, w.tasks[i])
+		if err != nil {
 			return err
 		}
-		if err := tx.SaleItem.UpdateOneID(w.item).AddHeld(-1).AddSold(1).Exec(ctx); err != nil {
-			return err
-		}
-		return tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(w.item).SetKind("SELL").
-			SetQuantity(1).SetCreatedAt(time.Now()).Exec(ctx)
+		_, err = order.Apply(ctx, tx, order.Move{
+			Order: order.FromRow(row), To: to, At: time.Now(), KeepUnits: keep, Claim: claim,
+			Entry: order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeLapsed},
+		})
+		return err
+	})
+}
+
+// returned marks all orders whose units are back.
+func (w *world) returned() {
+	w.Helper()
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Order.Update().SetReturnDue(false).Exec(ctx)
 	})
 }

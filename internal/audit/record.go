@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/intervention"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/predicate"
@@ -62,8 +63,28 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.orders, err = readOrders(ctx, tx, it.id); err != nil {
 		return err
 	}
-	it.failures, err = readFailures(ctx, tx, saleID, it.id)
+	if it.failures, err = readFailures(ctx, tx, saleID, it.id); err != nil {
+		return err
+	}
+	it.moving, err = readMoving(ctx, tx, it.id)
 	return err
+}
+
+// readMoving sums the changes of stock that one store has and the other may not
+// have yet.
+func readMoving(ctx context.Context, tx *ent.Tx, item uuid.UUID) (int, error) {
+	acts, err := tx.Intervention.Query().Where(
+		intervention.ItemID(item), intervention.KindEQ(intervention.KindADJUST_STOCK),
+		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateFINISHING),
+	).All(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("read changes of stock: %w", err)
+	}
+	units := 0
+	for _, act := range acts {
+		units += max(act.Quantity, -act.Quantity)
+	}
+	return units, nil
 }
 
 func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Movement]moves, error) {
@@ -89,12 +110,16 @@ func readOrders(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[uuid.UUID]
 	for last := uuid.Nil; ; {
 		rows, err := tx.Order.Query().Where(entorder.ItemID(item), entorder.IDGT(last)).
 			Order(entorder.ByID()).Limit(page).
-			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldStatus).All(ctx)
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldStatus,
+				entorder.FieldClaimID, entorder.FieldReturnDue).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read orders: %w", err)
 		}
 		for _, row := range rows {
-			orders[row.ID] = orderRow{user: row.UserID, quantity: row.Quantity, status: order.Status(row.Status)}
+			orders[row.ID] = orderRow{
+				user: row.UserID, quantity: row.Quantity, status: order.Status(row.Status),
+				claim: order.FromRow(row).Claim().Name, returnDue: row.ReturnDue,
+			}
 			last = row.ID
 		}
 		if len(rows) < page {

@@ -24,6 +24,7 @@ type itemState struct {
 	row      *ent.SaleItem
 	ledger   map[order.Movement]moves
 	orders   map[uuid.UUID]orderRow // by task, every status
+	moving   int                    // units that operators are moving between Postgres and Redis
 	failures map[uuid.UUID]failure  // by task
 	gate     gate                   // before all else was read
 	later    gate                   // after
@@ -35,9 +36,11 @@ type itemState struct {
 type moves struct{ count, units int }
 
 type orderRow struct {
-	user     uuid.UUID
-	quantity int
-	status   order.Status
+	user      uuid.UUID
+	quantity  int
+	status    order.Status
+	claim     uuid.UUID // under which name Redis holds the units
+	returnDue bool      // whether Redis is still to be told that they came back
 }
 
 type failure struct {
@@ -70,6 +73,17 @@ func (s *state) item(itemID uuid.UUID) *itemState {
 		}
 	}
 	return nil
+}
+
+// kept is how many units stay sold although their orders were refunded.
+func (it *itemState) kept() int {
+	units := -it.ledger[order.Restock].units
+	for _, o := range it.orders {
+		if o.status == order.Refunded {
+			units += o.quantity
+		}
+	}
+	return units
 }
 
 func (it *itemState) liveOrders() int {
