@@ -50,7 +50,7 @@ func authenticate(ctx context.Context, token string) (transport.Caller, error) {
 	c := transport.Caller{
 		Context: context.WithValue(ctx, userKey{}, parts[1]),
 		User:    uuid.NewSHA1(uuid.NameSpaceOID, []byte(parts[1])),
-		Session: uuid.NewSHA1(uuid.NameSpaceURL, []byte(parts[1])),
+		Session: sessionOf(parts[1]),
 	}
 	if len(parts) > 2 {
 		d, err := time.ParseDuration(parts[2])

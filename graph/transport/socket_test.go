@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -310,18 +311,74 @@ func TestTokenExpiryClosesWithoutComplete(t *testing.T) {
 
 func TestSignOutClosesAtOnce(t *testing.T) {
 	t.Parallel()
-	f := setup(t, setupOptions{})
+	s := newSessions()
+	f := setup(t, setupOptions{sockets: transport.SocketOptions{Watch: s.watch}})
 	mine, other := f.open("user:mine"), f.open("user:other")
 	mine.subscribe("1", `subscription{idle}`)
 	mine.expectPart(`{"idle":1}`)
-	user := uuid.NewSHA1(uuid.NameSpaceOID, []byte("mine"))
-	f.sockets.CloseSession(user, uuid.New()) // another session
-	mine.send(`{"type":"ping"}`)
-	mine.expect(`{"type":"pong"}`)
-	f.sockets.CloseSession(user, uuid.NewSHA1(uuid.NameSpaceURL, []byte("mine")))
+	s.end("mine")
 	mine.expectClose(4403, "Session ended")
-	f.sockets.CloseUser(uuid.NewSHA1(uuid.NameSpaceOID, []byte("other")))
-	other.expectClose(4403, "Session ended")
+	other.send(`{"type":"ping"}`)
+	other.expect(`{"type":"pong"}`)
+	late := f.dial(dialOptions{}) // the session has ended before the socket is acknowledged
+	late.init("user:mine")
+	late.skipUntilClose(4403, "Session ended")
+	_ = other.conn.Close(1000, "")
+	f.eventually("watches are taken back", func() bool { return s.count() == 0 })
+}
+
+// sessions are sign-outs as the account rooms tell them.
+type sessions struct {
+	mu      sync.Mutex
+	ended   map[uuid.UUID]bool
+	watches map[uuid.UUID]map[int]func()
+	next    int
+}
+
+func newSessions() *sessions {
+	return &sessions{ended: map[uuid.UUID]bool{}, watches: map[uuid.UUID]map[int]func(){}}
+}
+
+func sessionOf(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)) }
+
+func (s *sessions) watch(session uuid.UUID, ended func()) (unwatch func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended[session] {
+		ended()
+		return func() {}
+	}
+	if s.watches[session] == nil {
+		s.watches[session] = map[int]func(){}
+	}
+	s.next++
+	n := s.next
+	s.watches[session][n] = ended
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watches[session], n)
+	}
+}
+
+func (s *sessions) end(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session := sessionOf(name)
+	s.ended[session] = true
+	for _, ended := range s.watches[session] {
+		ended()
+	}
+}
+
+func (s *sessions) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, w := range s.watches {
+		n += len(w)
+	}
+	return n
 }
 
 func TestSocketsOfOneUserAreBounded(t *testing.T) {

@@ -87,13 +87,13 @@ type member interface {
 
 // owner is whose a member is; zero while nobody has signed in on it.
 type owner struct {
-	user, session uuid.UUID
-	unwatch       func() // ends the watch on the session; nil without one
+	user    uuid.UUID
+	unwatch func() // ends the watch on the session; nil without one
 }
 
 // Sockets knows every open socket and SSE stream of the process: it bounds
-// them, closes those of a session or user that signed out, and drains them all
-// when the server stops. It is safe for concurrent use.
+// them, closes those of a session that signed out, and drains them all when the
+// server stops. It is safe for concurrent use.
 type Sockets struct {
 	opts SocketOptions
 
@@ -114,31 +114,6 @@ func (r *Sockets) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.members)
-}
-
-// CloseSession ends what one session has open, at once, because it was signed
-// out.
-func (r *Sockets) CloseSession(user, session uuid.UUID) {
-	r.closeWhere(user, func(o owner) bool { return o.session == session })
-}
-
-// CloseUser ends everything that a user has open, at once.
-func (r *Sockets) CloseUser(user uuid.UUID) {
-	r.closeWhere(user, func(owner) bool { return true })
-}
-
-func (r *Sockets) closeWhere(user uuid.UUID, match func(owner) bool) {
-	var hit []member
-	r.mu.Lock()
-	for _, m := range r.users[user] {
-		if match(r.members[m]) {
-			hit = append(hit, m)
-		}
-	}
-	r.mu.Unlock()
-	for _, m := range hit {
-		go m.shut(closeForbidden, reasonSessionEnded) // a client that does not read must not hold the others up
-	}
 }
 
 // Drain refuses new sockets, closes all open ones with 1012, spread over the
@@ -219,7 +194,7 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if n >= limit {
 		return false
 	}
-	o := owner{user: c.User, session: c.Session}
+	o := owner{user: c.User}
 	if r.opts.Watch != nil && c.Session != uuid.Nil {
 		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/graph/transport"
 )
 
@@ -168,13 +166,15 @@ func TestQuietStreamsStayOpenPastTheServersTimeouts(t *testing.T) {
 }
 
 func TestStreamsEndWithoutCompleteWhenTheServerEndsThem(t *testing.T) {
-	bothProtocols(t, setupOptions{}, func(t *testing.T, f *fixture) {
+	s := newSessions()
+	bothProtocols(t, setupOptions{sockets: transport.SocketOptions{Watch: s.watch}}, func(t *testing.T, f *fixture) {
 		expired := f.events(`subscription{idle}`, header("Authorization", "Bearer user:short:150ms"))
 		expired.expect(`event: next|data: {"data":{"idle":1}}`)
 		expired.expect("")
-		out := f.events(`subscription{idle}`, header("Authorization", "Bearer user:out"))
+		name := strings.ReplaceAll(t.Name(), "/", "-") // one session for each protocol
+		out := f.events(`subscription{idle}`, header("Authorization", "Bearer user:"+name))
 		out.expect(`event: next|data: {"data":{"idle":1}}`)
-		f.sockets.CloseUser(uuid.NewSHA1(uuid.NameSpaceOID, []byte("out")))
+		s.end(name)
 		out.expect("")
 		drained := f.events(`subscription{idle}`)
 		drained.expect(`event: next|data: {"data":{"idle":1}}`)
