@@ -98,7 +98,7 @@ func TestWhatIsOverAlreadyIsOneSnapshot(t *testing.T) {
 		h, s := NewHub(Options{}), &store{}
 		s.set(2, "end", true)
 		states := follow(t, t.Context(), h, s)
-		time.Sleep(time.Minute) // of the bubble: the receiver is slow
+		<-time.After(time.Minute) // of the bubble: the receiver is slow
 		want(t, <-states, 2, "end", true)
 		if _, open := <-states; open || h.Followers() != 0 {
 			t.Error("goes on")
@@ -367,7 +367,7 @@ func TestAFollowerNeverGoesBackAndAlwaysSeesTheEnd(t *testing.T) {
 						var seen []State[record]
 						for state := range states {
 							seen = append(seen, state)
-							time.Sleep(time.Duration(lag) * time.Millisecond)
+							<-time.After(time.Duration(lag) * time.Millisecond)
 						}
 						results <- seen
 					}()
@@ -387,7 +387,7 @@ func TestAFollowerNeverGoesBackAndAlwaysSeesTheEnd(t *testing.T) {
 				case "late":
 					time.AfterFunc(time.Duration(pauses[i+1])*time.Millisecond, func() { h.Publish(e) })
 				}
-				time.Sleep(time.Duration(pauses[i]) * time.Millisecond)
+				<-time.After(time.Duration(pauses[i]) * time.Millisecond)
 			}
 			seen := <-results
 			for i, state := range seen {

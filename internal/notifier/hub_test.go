@@ -84,7 +84,7 @@ func TestFollowersAreBounded(t *testing.T) {
 func TestClosingOneFollowerLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	h := NewHub(Options{})
-	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible
+	rnd := rand.New(rand.NewPCG(1, 2))
 	var open []*Subscription
 	for i := range 2000 {
 		if len(open) == 0 || rnd.IntN(5) < 3 {

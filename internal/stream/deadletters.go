@@ -222,14 +222,14 @@ func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Lett
 // Inspect returns one letter with its fields, nil when there is none with that id.
 func (d *DeadLetters) Inspect(ctx context.Context, id string) (*Letter, error) {
 	if _, _, err := splitID(id); err != nil {
-		return nil, nil //nolint:nilnil // no letter has such an id
+		return nil, nil // no letter has such an id
 	}
 	entries, err := d.client.XRangeN(ctx, d.key, id, id, 1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("inspect dead letter %s: %w", id, err)
 	}
 	if len(entries) == 0 {
-		return nil, nil //nolint:nilnil // nobody has set such an entry aside
+		return nil, nil
 	}
 	l, err := readLetter(entries[0].ID, entries[0].Values)
 	return &l, err

@@ -161,7 +161,7 @@ func AppendedAt(msg *Message) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // milliseconds since 1970
+	return time.UnixMilli(int64(ms)).UTC()
 }
 
 // Malformed returns why an entry could not be decoded, and whether that is so.

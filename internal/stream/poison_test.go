@@ -44,7 +44,7 @@ func Test10000BrokenEntriesStopNothing(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	const broken, good = 10_000, 1000
-	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // reproducible noise
+	rnd := rand.New(rand.NewPCG(1, 2))
 	ctx := context.Background()
 	for page := range 10 {
 		_, err := r.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -92,7 +92,7 @@ func Test5000MessagesHaveTheirEffectOnce(t *testing.T) {
 	const total = 5000
 	r.publish(0, total)
 	r.publish(0, total)
-	rnd := func(n int) bool { return rand.IntN(n) == 0 } //nolint:gosec // trouble, not a secret
+	rnd := func(n int) bool { return rand.IntN(n) == 0 }
 	var panics atomic.Int64
 	flaky := func(msg *Message) error {
 		switch {

@@ -224,14 +224,12 @@ func (systemClock) Now() time.Time { return time.Now() }
 // tally counts events.
 type tally struct {
 	mu     sync.Mutex
-	counts map[Event]int       // guarded by mu
-	calls  map[Event]int       // guarded by mu
-	tries  map[Outcome]int     // guarded by mu
-	firsts map[Event]time.Time // when an event came first; guarded by mu
+	counts map[Event]int   // guarded by mu
+	tries  map[Outcome]int // guarded by mu
 }
 
 func newTally() *tally {
-	return &tally{counts: map[Event]int{}, calls: map[Event]int{}, tries: map[Outcome]int{}, firsts: map[Event]time.Time{}}
+	return &tally{counts: map[Event]int{}, tries: map[Outcome]int{}}
 }
 
 func (c *tally) metrics() Metrics {
@@ -240,10 +238,6 @@ func (c *tally) metrics() Metrics {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.counts[e] += n
-			c.calls[e]++
-			if _, seen := c.firsts[e]; !seen {
-				c.firsts[e] = time.Now()
-			}
 		},
 		Tried: func(_ string, o Outcome, _ time.Duration) {
 			c.mu.Lock()
@@ -257,10 +251,4 @@ func (c *tally) of(e Event) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counts[e]
-}
-
-func (c *tally) callsOf(e Event) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[e]
 }

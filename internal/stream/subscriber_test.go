@@ -129,11 +129,12 @@ func TestARefusedMessageComesAgainAsACopyAfterTheDelay(t *testing.T) {
 		}))
 		refused, other := r.next(messages), r.next(messages)
 		other.Ack()
-		for attempt, least := range []time.Duration{100, 200, 250, 250} {
+		const ms = time.Millisecond
+		for attempt, least := range []time.Duration{100 * ms, 200 * ms, 250 * ms, 250 * ms} {
 			before := time.Now()
 			refused.Nack()
 			again := r.next(messages)
-			if took := time.Since(before); took < least*time.Millisecond {
+			if took := time.Since(before); took < least {
 				t.Errorf("try %d came after %v", attempt+2, took)
 			}
 			if again == refused || again.UUID != refused.UUID || again.Metadata.Get("epoch") != "3" {

@@ -197,7 +197,7 @@ func TestTwoWorkersShareWhatADeadOneLeft(t *testing.T) {
 	r.publish(0, 2000)
 	r.read("dead", 2000)
 	for _, consumer := range []string{"one", "two"} {
-		go r.handle(r.subscribe(r.subscriber(consumer, func(c *SubscriberConfig) { c.ClaimIdle = time.Second })))
+		go r.handle(r.subscribe(r.subscriber(consumer, func(c *SubscriberConfig) { c.ClaimIdle = 3 * time.Second })))
 	}
 	r.settled()
 	if distinct, counted, repeats := r.effects(); distinct != 2000 || counted != 2000 || repeats != 0 {
@@ -208,7 +208,7 @@ func TestTwoWorkersShareWhatADeadOneLeft(t *testing.T) {
 func TestWhatIsBeingWorkedOnIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	const idle = time.Second
+	const idle = 2 * time.Second
 	short := func(c *SubscriberConfig) {
 		c.ClaimIdle, c.NackDelay, c.NackDelayMax = idle, idle+idle/5, idle+idle/5
 	}
