@@ -7,7 +7,6 @@ package graph
 
 import (
 	"context"
-
 	"seckill/graph/model"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"

@@ -86,7 +86,7 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 		ID: id.Format(id.Order, o.ID), Number: o.Number, Status: model.OrderStatus(o.Status),
 		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
 		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,
-		ServerTime: r.Store.Now(), Source: o,
+		ServerTime: r.Store.Now(), AvailableActions: toActions(o.Actions(r.Store.Now())), Source: o,
 	}
 }
 

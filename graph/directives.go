@@ -63,6 +63,10 @@ var payloads = map[string]reflect.Type{
 	"createCaptcha":    reflect.TypeFor[model.CreateCaptchaPayload](),
 	"issueSeckillPath": reflect.TypeFor[model.IssueSeckillPathPayload](),
 	"placeOrder":       reflect.TypeFor[model.PlaceOrderPayload](),
+	"payOrder":         reflect.TypeFor[model.PayOrderPayload](),
+	"cancelOrder":      reflect.TypeFor[model.CancelOrderPayload](),
+	"requestRefund":    reflect.TypeFor[model.RequestRefundPayload](),
+	"decideRefund":     reflect.TypeFor[model.DecideRefundPayload](),
 }
 
 // refusedPayload is the payload of the current mutation with nothing in it but

@@ -7,12 +7,11 @@ package graph
 
 import (
 	"context"
-
-	"github.com/google/uuid"
-
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/auth"
+
+	"github.com/google/uuid"
 )
 
 func (r *purchaseLimitErrorResolver) ExistingOrder(ctx context.Context, obj *model.PurchaseLimitError) (*model.Order, error) {

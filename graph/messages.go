@@ -2,11 +2,13 @@ package graph
 
 import (
 	"context"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
 	"golang.org/x/text/language"
 
 	"seckill/internal/fault"
+	"seckill/internal/order"
 )
 
 // text is a sentence for the person in the languages of the product.
@@ -62,4 +64,29 @@ func message(ctx context.Context, why fault.Reason) string {
 		return t.in(ctx)
 	}
 	return reasons[fault.Conflict].in(ctx)
+}
+
+// steps are the sentences of an order's log.
+var steps = map[order.Code]text{
+	order.CodePaid:            {"Paid.", "已支付。"},
+	order.CodePaidLate:        {"Paid after the deadline; a unit was still there.", "超时后支付成功，仍有库存。"},
+	order.CodeCancelled:       {"Called off; the units went back.", "订单已取消，库存已退回。"},
+	order.CodeLapsed:          {"Not paid in time; the units went back.", "超时未支付，库存已退回。"},
+	order.CodeVoided:          {"Ended by the shop.", "订单已被商家关闭。"},
+	order.CodeRefundAsked:     {"A refund was asked for.", "已申请退款。"},
+	order.CodeRefundApproved:  {"The refund was approved.", "退款已批准。"},
+	order.CodeRefundRejected:  {"The refund was refused.", "退款被拒绝。"},
+	order.CodeRefunded:        {"The money went back.", "款项已退回。"},
+	order.CodePaymentDeclined: {"A payment was declined.", "支付被拒绝。"},
+	order.CodePaymentReturned: {"A payment came too late, or twice; its money goes back.", "支付过晚或重复，款项将退回。"},
+	order.CodePaymentHeld:     {"A payment does not match and is being looked at.", "支付金额不符，正在核实。"},
+}
+
+// remark is the line of a log entry: what happened, and the note that was left.
+func remark(ctx context.Context, e order.Entry) string {
+	line := steps[e.Code].in(ctx)
+	if e.Note != "" {
+		line = strings.TrimSpace(line + " " + e.Note)
+	}
+	return line
 }

@@ -38,8 +38,34 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	case id.Task:
 		t, err := r.ownTask(ctx, nodeID)
 		return orNil(toTask(ctx, t)), err
+	case id.Payment, id.Refund:
+		return r.moneyNode(ctx, kind, u)
 	}
 	return nil, nil
+}
+
+// moneyNode finds a payment or a refund of an order that the caller may see.
+func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
+	var node model.Node
+	var orderID uuid.UUID
+	if kind == id.Payment {
+		p, err := r.Payments.Payment(ctx, u)
+		if err != nil || p == nil {
+			return nil, err
+		}
+		node, orderID = toPayment(p), p.Order
+	} else {
+		f, err := r.Payments.Refund(ctx, u)
+		if err != nil || f == nil {
+			return nil, err
+		}
+		node, orderID = toRefund(f), f.Order
+	}
+	o, err := r.Orders.OrderFor(ctx, orderID, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
+	if err != nil || o == nil {
+		return nil, err
+	}
+	return node, nil
 }
 
 func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {

@@ -32,6 +32,22 @@ func (r *orderResolver) Item(ctx context.Context, obj *model.Order) (*model.Sale
 	return toItem(r.item(ctx, obj.Source.Item)), nil
 }
 
+func (r *orderResolver) Refunds(ctx context.Context, obj *model.Order) ([]*model.Refund, error) {
+	byOrder, err := r.Payments.RefundsOf(ctx, obj.Source.ID)
+	if err != nil {
+		return nil, err
+	}
+	return toRefunds(byOrder[obj.Source.ID]), nil
+}
+
+func (r *orderResolver) Timeline(ctx context.Context, obj *model.Order) ([]*model.OrderLogEntry, error) {
+	entries, err := r.Orders.Timeline(ctx, obj.Source)
+	if err != nil {
+		return nil, err
+	}
+	return toTimeline(ctx, entries), nil
+}
+
 func (r *queryResolver) MyOrders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {
 	in, err := orderPage(first, after, last, before)
 	if err != nil {
@@ -52,6 +68,16 @@ func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, err
 	}
 	o, err := r.Orders.OrderFor(ctx, orderID, p.UserID, isOperator(ctx))
 	return r.toOrder(o), err
+}
+
+func (r *subscriptionResolver) MyOrderUpdates(ctx context.Context) (<-chan *model.OrderEvent, error) {
+	changes, err := r.Store.WatchOrders(ctx, auth.PrincipalFrom(ctx).UserID)
+	if err != nil {
+		return nil, err
+	}
+	return storefront.Map(ctx, changes, func(c storefront.OrderChange) *model.OrderEvent {
+		return &model.OrderEvent{Kind: kindOf(c.Snapshot), Order: r.toOrder(c.Order), ServerTime: r.Store.Now()}
+	}), nil
 }
 
 func (r *subscriptionResolver) OrderStatus(ctx context.Context, orderID string) (<-chan *model.OrderEvent, error) {

@@ -12,6 +12,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/checkout"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/ratelimit"
 	"seckill/internal/storefront"
 )
@@ -23,6 +24,7 @@ type Resolver struct {
 	Store    *storefront.Storefront
 	Checkout *checkout.Checkout
 	Orders   *order.Store
+	Payments *payment.Service
 	Limits   *ratelimit.Limiter
 	Addr     func(context.Context) netip.Addr // of the caller
 	Server   ServerInfo

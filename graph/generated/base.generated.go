@@ -1116,6 +1116,20 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Sale(ctx, sel, obj)
+	case model.Refund:
+		return ec._Refund(ctx, sel, &obj)
+	case *model.Refund:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Refund(ctx, sel, obj)
+	case model.Payment:
+		return ec._Payment(ctx, sel, &obj)
+	case *model.Payment:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._Payment(ctx, sel, obj)
 	case model.OrderTask:
 		return ec._OrderTask(ctx, sel, &obj)
 	case *model.OrderTask:

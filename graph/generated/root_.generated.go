@@ -60,15 +60,19 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputCancelOrderInput,
 		ec.unmarshalInputCaptchaAnswerInput,
 		ec.unmarshalInputCreateCaptchaInput,
+		ec.unmarshalInputDecideRefundInput,
 		ec.unmarshalInputIssueSeckillPathInput,
 		ec.unmarshalInputLoginInput,
 		ec.unmarshalInputLogoutInput,
 		ec.unmarshalInputOrderFilter,
+		ec.unmarshalInputPayOrderInput,
 		ec.unmarshalInputPlaceOrderInput,
 		ec.unmarshalInputRefreshSessionInput,
 		ec.unmarshalInputRegisterInput,
+		ec.unmarshalInputRequestRefundInput,
 		ec.unmarshalInputSaleFilter,
 		ec.unmarshalInputSaleLookup,
 		ec.unmarshalInputSaleSort,
@@ -832,6 +836,8 @@ A purchase.
 type Order implements Node {
   """The sale that it came from."""
   sale: Sale!
+  """What the caller may do now."""
+  availableActions: [OrderAction!]!
   """Who bought; the caller itself, unless an operator asks."""
   buyer: User!
   """When it was made."""
@@ -848,12 +854,16 @@ type Order implements Node {
   paymentDeadline: DateTime
   """How many."""
   quantity: Int!
+  """Refunds asked for or made."""
+  refunds: [Refund!]! @listSize(assumedSize: 5)
   """Grows by one with every change; a lower one than you have is old news."""
   revision: Int!
   """The server's clock when this was resolved."""
   serverTime: DateTime!
   """How it stands."""
   status: OrderStatus!
+  """What happened to it, oldest first. At most 50."""
+  timeline: [OrderLogEntry!]! @listSize(assumedSize: 50)
   """What it costs in all."""
   total: Money!
   """Price of one, as it was when ordered."""
@@ -927,11 +937,230 @@ extend type Query {
 }
 
 extend type Subscription {
+  """Every order of the caller, in one stream: a SNAPSHOT for each open one, then an UPDATE for each change."""
+  myOrderUpdates: OrderEvent! @auth
+
   """One order."""
   orderStatus(
     """Global id."""
     orderId: ID!
   ): OrderEvent! @auth
+}
+`, BuiltIn: false},
+	{Name: "../schema/payment.graphqls", Input: `"""
+What the caller may do with an order now. Show exactly these buttons.
+"""
+enum OrderAction {
+  """` + "`" + `cancelOrder` + "`" + `."""
+  CANCEL
+  """` + "`" + `payOrder` + "`" + `."""
+  PAY
+  """` + "`" + `requestRefund` + "`" + `."""
+  REFUND
+}
+
+"""
+A step in the life of an order.
+"""
+type OrderLogEntry {
+  """When."""
+  at: DateTime!
+  """Remark for the person; null when there is none."""
+  note: String
+  """How it stood afterwards."""
+  status: OrderStatus!
+}
+
+"""
+How a refund stands.
+"""
+enum RefundStatus {
+  """Refused by an operator."""
+  REJECTED
+  """Asked for."""
+  REQUESTED
+  """Money went back."""
+  SUCCEEDED
+}
+
+"""
+Money that goes back, or was asked back.
+"""
+type Refund implements Node {
+  """How much."""
+  amount: Money!
+  """When it was asked for."""
+  createdAt: DateTime!
+  """Opaque global id."""
+  id: ID!
+  """Why, in the person's words."""
+  reason: String!
+  """How it stands."""
+  status: RefundStatus!
+}
+
+"""
+Ways to pay.
+"""
+enum PaymentMethod {
+  """The built-in provider for demos, tests and drills: QR page, signed call-backs, approves or declines on request."""
+  SANDBOX
+}
+
+"""
+How a payment stands.
+"""
+enum PaymentStatus {
+  """Closed at the provider: failed, or not paid in time."""
+  CLOSED
+  """Waits for the person."""
+  PENDING
+  """Money came back."""
+  REFUNDED
+  """Money came in."""
+  SUCCEEDED
+}
+
+"""
+One try to pay an order.
+"""
+type Payment implements Node {
+  """How much."""
+  amount: Money!
+  """When it lapses."""
+  expiresAt: DateTime!
+  """Opaque global id."""
+  id: ID!
+  """How it is paid."""
+  method: PaymentMethod!
+  """Text to show as a QR code; null where the method has none."""
+  qrCode: String
+  """Where to send the person; null where there is nowhere to go."""
+  redirectUrl: URL
+  """How it stands."""
+  status: PaymentStatus!
+}
+
+"""
+Input of ` + "`" + `payOrder` + "`" + `.
+"""
+input PayOrderInput {
+  """Made by the client once per press of the button and kept for retries."""
+  idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
+  """How to pay."""
+  method: PaymentMethod!
+  """Order to pay."""
+  orderId: ID!
+}
+
+"""
+Outcome of ` + "`" + `payOrder` + "`" + `.
+"""
+type PayOrderPayload {
+  """The order as it stands now."""
+  order: Order
+  """The payment to finish: show its QR code, or send the person to its address."""
+  payment: Payment
+  """Whether this answers an earlier call with the same key."""
+  replayed: Boolean!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `cancelOrder` + "`" + `.
+"""
+input CancelOrderInput {
+  """Order to call off."""
+  orderId: ID!
+  """Why; optional."""
+  reason: String @constraint(maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `cancelOrder` + "`" + `. Cancelling a cancelled order succeeds again.
+"""
+type CancelOrderPayload {
+  """The order as it stands now."""
+  order: Order
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `requestRefund` + "`" + `.
+"""
+input RequestRefundInput {
+  """Made by the client once per press of the button and kept for retries."""
+  idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
+  """Order to give back."""
+  orderId: ID!
+  """Why."""
+  reason: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `requestRefund` + "`" + `.
+"""
+type RequestRefundPayload {
+  """The order as it stands now."""
+  order: Order
+  """The refund that was asked for."""
+  refund: Refund
+  """Whether this answers an earlier call with the same key."""
+  replayed: Boolean!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `decideRefund` + "`" + `.
+"""
+input DecideRefundInput {
+  """Whether the money goes back."""
+  approve: Boolean!
+  """Remark; the buyer sees it."""
+  note: String @constraint(maxLength: 200)
+  """Refund that was asked for."""
+  refundId: ID!
+  """Whether the units of an approved refund go back on sale."""
+  restock: Boolean! = true
+}
+
+"""
+Outcome of ` + "`" + `decideRefund` + "`" + `.
+"""
+type DecideRefundPayload {
+  """The order as it stands now."""
+  order: Order
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Mutation {
+  """Calls off an unpaid order; its stock goes back at once."""
+  cancelOrder(
+    """What is needed."""
+    input: CancelOrderInput!
+  ): CancelOrderPayload @auth
+
+  """Decides on a refund that was asked for."""
+  decideRefund(
+    """What is needed."""
+    input: DecideRefundInput!
+  ): DecideRefundPayload @auth(role: OPERATOR)
+
+  """Pays an order."""
+  payOrder(
+    """What is needed."""
+    input: PayOrderInput!
+  ): PayOrderPayload @auth
+
+  """Asks for the money of a paid order back."""
+  requestRefund(
+    """What is needed."""
+    input: RequestRefundInput!
+  ): RequestRefundPayload @auth
 }
 `, BuiltIn: false},
 	{Name: "../schema/purchase.graphqls", Input: `"""
@@ -1138,6 +1367,8 @@ enum PurchaseAction {
   BUY
   """Nothing can be done; show ` + "`" + `disabledReason` + "`" + `."""
   NONE
+  """Pay the order in ` + "`" + `order` + "`" + `."""
+  PAY
   """Sign in first."""
   SIGN_IN
   """Show the order in ` + "`" + `order` + "`" + `."""
@@ -1382,6 +1613,16 @@ func (ec *executionContext) childFields_AuthTokens(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type AuthTokens", field.Name)
 }
 
+func (ec *executionContext) childFields_CancelOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_CancelOrderPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CancelOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CancelOrderPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CaptchaChallenge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "expiresAt":
@@ -1410,6 +1651,16 @@ func (ec *executionContext) childFields_CreateCaptchaPayload(ctx context.Context
 		return ec.fieldContext_CreateCaptchaPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateCaptchaPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_DecideRefundPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DecideRefundPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1498,6 +1749,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 	switch field.Name {
 	case "sale":
 		return ec.fieldContext_Order_sale(ctx, field)
+	case "availableActions":
+		return ec.fieldContext_Order_availableActions(ctx, field)
 	case "buyer":
 		return ec.fieldContext_Order_buyer(ctx, field)
 	case "createdAt":
@@ -1514,12 +1767,16 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_paymentDeadline(ctx, field)
 	case "quantity":
 		return ec.fieldContext_Order_quantity(ctx, field)
+	case "refunds":
+		return ec.fieldContext_Order_refunds(ctx, field)
 	case "revision":
 		return ec.fieldContext_Order_revision(ctx, field)
 	case "serverTime":
 		return ec.fieldContext_Order_serverTime(ctx, field)
 	case "status":
 		return ec.fieldContext_Order_status(ctx, field)
+	case "timeline":
+		return ec.fieldContext_Order_timeline(ctx, field)
 	case "total":
 		return ec.fieldContext_Order_total(ctx, field)
 	case "unitPrice":
@@ -1560,6 +1817,18 @@ func (ec *executionContext) childFields_OrderEvent(ctx context.Context, field gr
 		return ec.fieldContext_OrderEvent_serverTime(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type OrderEvent", field.Name)
+}
+
+func (ec *executionContext) childFields_OrderLogEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_OrderLogEntry_at(ctx, field)
+	case "note":
+		return ec.fieldContext_OrderLogEntry_note(ctx, field)
+	case "status":
+		return ec.fieldContext_OrderLogEntry_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderLogEntry", field.Name)
 }
 
 func (ec *executionContext) childFields_OrderTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1614,6 +1883,40 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_PayOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_PayOrderPayload_order(ctx, field)
+	case "payment":
+		return ec.fieldContext_PayOrderPayload_payment(ctx, field)
+	case "replayed":
+		return ec.fieldContext_PayOrderPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PayOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PayOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_Payment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_Payment_amount(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_Payment_expiresAt(ctx, field)
+	case "id":
+		return ec.fieldContext_Payment_id(ctx, field)
+	case "method":
+		return ec.fieldContext_Payment_method(ctx, field)
+	case "qrCode":
+		return ec.fieldContext_Payment_qrCode(ctx, field)
+	case "redirectUrl":
+		return ec.fieldContext_Payment_redirectUrl(ctx, field)
+	case "status":
+		return ec.fieldContext_Payment_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Payment", field.Name)
+}
+
 func (ec *executionContext) childFields_PlaceOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "orderTask":
@@ -1636,6 +1939,22 @@ func (ec *executionContext) childFields_RefreshSessionPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type RefreshSessionPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_Refund(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_Refund_amount(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Refund_createdAt(ctx, field)
+	case "id":
+		return ec.fieldContext_Refund_id(ctx, field)
+	case "reason":
+		return ec.fieldContext_Refund_reason(ctx, field)
+	case "status":
+		return ec.fieldContext_Refund_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Refund", field.Name)
+}
+
 func (ec *executionContext) childFields_RegisterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "tokens":
@@ -1646,6 +1965,20 @@ func (ec *executionContext) childFields_RegisterPayload(ctx context.Context, fie
 		return ec.fieldContext_RegisterPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RegisterPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_RequestRefundPayload_order(ctx, field)
+	case "refund":
+		return ec.fieldContext_RequestRefundPayload_refund(ctx, field)
+	case "replayed":
+		return ec.fieldContext_RequestRefundPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RequestRefundPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RequestRefundPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

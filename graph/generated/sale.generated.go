@@ -29,6 +29,7 @@ type SaleItemResolver interface {
 type SubscriptionResolver interface {
 	SaleStatus(ctx context.Context, saleID string) (<-chan *model.SaleEvent, error)
 	SaleStock(ctx context.Context, saleID string) (<-chan *model.StockEvent, error)
+	MyOrderUpdates(ctx context.Context) (<-chan *model.OrderEvent, error)
 	OrderStatus(ctx context.Context, orderID string) (<-chan *model.OrderEvent, error)
 	OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent, error)
 }
@@ -1231,6 +1232,56 @@ func (ec *executionContext) fieldContext_Subscription_saleStock(ctx context.Cont
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_myOrderUpdates(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_myOrderUpdates(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Subscription().MyOrderUpdates(ctx)
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				if err != nil {
+					var zeroVal *model.OrderEvent
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.OrderEvent
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.OrderEvent) graphql.Marshaler {
+			return ec.marshalNOrderEvent2ᚖseckillᚋgraphᚋmodelᚐOrderEvent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_myOrderUpdates(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OrderEvent(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_orderStatus(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -2105,6 +2156,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_saleStatus(ctx, fields[0])
 	case "saleStock":
 		return ec._Subscription_saleStock(ctx, fields[0])
+	case "myOrderUpdates":
+		return ec._Subscription_myOrderUpdates(ctx, fields[0])
 	case "orderStatus":
 		return ec._Subscription_orderStatus(ctx, fields[0])
 	case "orderTaskStatus":

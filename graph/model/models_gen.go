@@ -56,6 +56,22 @@ type BasicError struct {
 
 func (BasicError) IsUserError() {}
 
+// Input of `cancelOrder`.
+type CancelOrderInput struct {
+	// Order to call off.
+	OrderID string `json:"orderId"`
+	// Why; optional.
+	Reason *string `json:"reason,omitempty"`
+}
+
+// Outcome of `cancelOrder`. Cancelling a cancelled order succeeds again.
+type CancelOrderPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // An answered puzzle.
 type CaptchaAnswerInput struct {
 	// What was typed, the offset, or the number found.
@@ -110,6 +126,26 @@ type CreateCaptchaInput struct {
 type CreateCaptchaPayload struct {
 	// The puzzle.
 	Challenge *CaptchaChallenge `json:"challenge,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `decideRefund`.
+type DecideRefundInput struct {
+	// Whether the money goes back.
+	Approve bool `json:"approve"`
+	// Remark; the buyer sees it.
+	Note *string `json:"note,omitempty"`
+	// Refund that was asked for.
+	RefundID string `json:"refundId"`
+	// Whether the units of an approved refund go back on sale.
+	Restock bool `json:"restock"`
+}
+
+// Outcome of `decideRefund`.
+type DecideRefundPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -230,6 +266,8 @@ type Mutation struct {
 type Order struct {
 	// The sale that it came from.
 	Sale *Sale `json:"sale"`
+	// What the caller may do now.
+	AvailableActions []OrderAction `json:"availableActions"`
 	// Who bought; the caller itself, unless an operator asks.
 	Buyer *User `json:"buyer"`
 	// When it was made.
@@ -246,12 +284,16 @@ type Order struct {
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"`
 	// How many.
 	Quantity int `json:"quantity"`
+	// Refunds asked for or made.
+	Refunds []*Refund `json:"refunds"`
 	// Grows by one with every change; a lower one than you have is old news.
 	Revision int `json:"revision"`
 	// The server's clock when this was resolved.
 	ServerTime time.Time `json:"serverTime"`
 	// How it stands.
 	Status OrderStatus `json:"status"`
+	// What happened to it, oldest first. At most 50.
+	Timeline []*OrderLogEntry `json:"timeline"`
 	// What it costs in all.
 	Total *Money `json:"total"`
 	// Price of one, as it was when ordered.
@@ -297,6 +339,16 @@ type OrderFilter struct {
 	SaleID *string `json:"saleId,omitempty"`
 	// Only orders in one of these states.
 	Statuses []OrderStatus `json:"statuses,omitempty"`
+}
+
+// A step in the life of an order.
+type OrderLogEntry struct {
+	// When.
+	At time.Time `json:"at"`
+	// Remark for the person; null when there is none.
+	Note *string `json:"note,omitempty"`
+	// How it stood afterwards.
+	Status OrderStatus `json:"status"`
 }
 
 // An attempt to buy that has passed the gate and holds stock.
@@ -349,6 +401,48 @@ type PageInfo struct {
 	// Cursor of the first edge; pass as `before` for the previous page.
 	StartCursor *string `json:"startCursor,omitempty"`
 }
+
+// Input of `payOrder`.
+type PayOrderInput struct {
+	// Made by the client once per press of the button and kept for retries.
+	IdempotencyKey string `json:"idempotencyKey"`
+	// How to pay.
+	Method PaymentMethod `json:"method"`
+	// Order to pay.
+	OrderID string `json:"orderId"`
+}
+
+// Outcome of `payOrder`.
+type PayOrderPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// The payment to finish: show its QR code, or send the person to its address.
+	Payment *Payment `json:"payment,omitempty"`
+	// Whether this answers an earlier call with the same key.
+	Replayed bool `json:"replayed"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// One try to pay an order.
+type Payment struct {
+	// How much.
+	Amount *Money `json:"amount"`
+	// When it lapses.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// Opaque global id.
+	ID string `json:"id"`
+	// How it is paid.
+	Method PaymentMethod `json:"method"`
+	// Text to show as a QR code; null where the method has none.
+	QRCode *string `json:"qrCode,omitempty"`
+	// Where to send the person; null where there is nowhere to go.
+	RedirectURL *string `json:"redirectUrl,omitempty"`
+	// How it stands.
+	Status PaymentStatus `json:"status"`
+}
+
+func (Payment) IsNode() {}
 
 // Input of `placeOrder`.
 type PlaceOrderInput struct {
@@ -422,6 +516,22 @@ type RefreshSessionPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Money that goes back, or was asked back.
+type Refund struct {
+	// How much.
+	Amount *Money `json:"amount"`
+	// When it was asked for.
+	CreatedAt time.Time `json:"createdAt"`
+	// Opaque global id.
+	ID string `json:"id"`
+	// Why, in the person's words.
+	Reason string `json:"reason"`
+	// How it stands.
+	Status RefundStatus `json:"status"`
+}
+
+func (Refund) IsNode() {}
+
 // Input of `register`.
 type RegisterInput struct {
 	// Answer to a captcha made for `REGISTER`.
@@ -440,6 +550,28 @@ type RegisterPayload struct {
 	Tokens *AuthTokens `json:"tokens,omitempty"`
 	// The new account.
 	User *User `json:"user,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `requestRefund`.
+type RequestRefundInput struct {
+	// Made by the client once per press of the button and kept for retries.
+	IdempotencyKey string `json:"idempotencyKey"`
+	// Order to give back.
+	OrderID string `json:"orderId"`
+	// Why.
+	Reason string `json:"reason"`
+}
+
+// Outcome of `requestRefund`.
+type RequestRefundPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// The refund that was asked for.
+	Refund *Refund `json:"refund,omitempty"`
+	// Whether this answers an earlier call with the same key.
+	Replayed bool `json:"replayed"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -899,6 +1031,67 @@ func (e ErrorCode) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// What the caller may do with an order now. Show exactly these buttons.
+type OrderAction string
+
+const (
+	// `cancelOrder`.
+	OrderActionCancel OrderAction = "CANCEL"
+	// `payOrder`.
+	OrderActionPay OrderAction = "PAY"
+	// `requestRefund`.
+	OrderActionRefund OrderAction = "REFUND"
+)
+
+var AllOrderAction = []OrderAction{
+	OrderActionCancel,
+	OrderActionPay,
+	OrderActionRefund,
+}
+
+func (e OrderAction) IsValid() bool {
+	switch e {
+	case OrderActionCancel, OrderActionPay, OrderActionRefund:
+		return true
+	}
+	return false
+}
+
+func (e OrderAction) String() string {
+	return string(e)
+}
+
+func (e *OrderAction) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = OrderAction(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid OrderAction", str)
+	}
+	return nil
+}
+
+func (e OrderAction) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *OrderAction) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e OrderAction) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // Which way to sort.
 type OrderDirection string
 
@@ -1088,6 +1281,125 @@ func (e OrderTaskStatus) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// Ways to pay.
+type PaymentMethod string
+
+const (
+	// The built-in provider for demos, tests and drills: QR page, signed call-backs, approves or declines on request.
+	PaymentMethodSandbox PaymentMethod = "SANDBOX"
+)
+
+var AllPaymentMethod = []PaymentMethod{
+	PaymentMethodSandbox,
+}
+
+func (e PaymentMethod) IsValid() bool {
+	switch e {
+	case PaymentMethodSandbox:
+		return true
+	}
+	return false
+}
+
+func (e PaymentMethod) String() string {
+	return string(e)
+}
+
+func (e *PaymentMethod) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = PaymentMethod(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid PaymentMethod", str)
+	}
+	return nil
+}
+
+func (e PaymentMethod) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *PaymentMethod) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e PaymentMethod) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a payment stands.
+type PaymentStatus string
+
+const (
+	// Closed at the provider: failed, or not paid in time.
+	PaymentStatusClosed PaymentStatus = "CLOSED"
+	// Waits for the person.
+	PaymentStatusPending PaymentStatus = "PENDING"
+	// Money came back.
+	PaymentStatusRefunded PaymentStatus = "REFUNDED"
+	// Money came in.
+	PaymentStatusSucceeded PaymentStatus = "SUCCEEDED"
+)
+
+var AllPaymentStatus = []PaymentStatus{
+	PaymentStatusClosed,
+	PaymentStatusPending,
+	PaymentStatusRefunded,
+	PaymentStatusSucceeded,
+}
+
+func (e PaymentStatus) IsValid() bool {
+	switch e {
+	case PaymentStatusClosed, PaymentStatusPending, PaymentStatusRefunded, PaymentStatusSucceeded:
+		return true
+	}
+	return false
+}
+
+func (e PaymentStatus) String() string {
+	return string(e)
+}
+
+func (e *PaymentStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = PaymentStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid PaymentStatus", str)
+	}
+	return nil
+}
+
+func (e PaymentStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *PaymentStatus) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e PaymentStatus) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
 // The one thing that the big button should do now.
 type PurchaseAction string
 
@@ -1096,6 +1408,8 @@ const (
 	PurchaseActionBuy PurchaseAction = "BUY"
 	// Nothing can be done; show `disabledReason`.
 	PurchaseActionNone PurchaseAction = "NONE"
+	// Pay the order in `order`.
+	PurchaseActionPay PurchaseAction = "PAY"
 	// Sign in first.
 	PurchaseActionSignIn PurchaseAction = "SIGN_IN"
 	// Show the order in `order`.
@@ -1109,6 +1423,7 @@ const (
 var AllPurchaseAction = []PurchaseAction{
 	PurchaseActionBuy,
 	PurchaseActionNone,
+	PurchaseActionPay,
 	PurchaseActionSignIn,
 	PurchaseActionViewOrder,
 	PurchaseActionWait,
@@ -1117,7 +1432,7 @@ var AllPurchaseAction = []PurchaseAction{
 
 func (e PurchaseAction) IsValid() bool {
 	switch e {
-	case PurchaseActionBuy, PurchaseActionNone, PurchaseActionSignIn, PurchaseActionViewOrder, PurchaseActionWait, PurchaseActionWatchQueue:
+	case PurchaseActionBuy, PurchaseActionNone, PurchaseActionPay, PurchaseActionSignIn, PurchaseActionViewOrder, PurchaseActionWait, PurchaseActionWatchQueue:
 		return true
 	}
 	return false
@@ -1153,6 +1468,67 @@ func (e *PurchaseAction) UnmarshalJSON(b []byte) error {
 }
 
 func (e PurchaseAction) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a refund stands.
+type RefundStatus string
+
+const (
+	// Refused by an operator.
+	RefundStatusRejected RefundStatus = "REJECTED"
+	// Asked for.
+	RefundStatusRequested RefundStatus = "REQUESTED"
+	// Money went back.
+	RefundStatusSucceeded RefundStatus = "SUCCEEDED"
+)
+
+var AllRefundStatus = []RefundStatus{
+	RefundStatusRejected,
+	RefundStatusRequested,
+	RefundStatusSucceeded,
+}
+
+func (e RefundStatus) IsValid() bool {
+	switch e {
+	case RefundStatusRejected, RefundStatusRequested, RefundStatusSucceeded:
+		return true
+	}
+	return false
+}
+
+func (e RefundStatus) String() string {
+	return string(e)
+}
+
+func (e *RefundStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = RefundStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid RefundStatus", str)
+	}
+	return nil
+}
+
+func (e RefundStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *RefundStatus) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e RefundStatus) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

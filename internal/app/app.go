@@ -7,6 +7,7 @@ package app
 import (
 	"fmt"
 	"log/slog"
+	"net"
 
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
@@ -89,6 +90,8 @@ type App struct {
 	accounts    *account.Service
 	captchas    *captcha.Service
 	paths       *path.Service
-	worker      *worker // nil without the role
-	edge        *edge   // nil when the process only runs a command
+	cashier     *cashier
+	listener    net.Listener // the public one; nil without the API role
+	worker      *worker      // nil without the role
+	edge        *edge        // nil when the process only runs a command
 }

@@ -42,7 +42,9 @@ func (s *site) captcha(token, saleID string) (challenge, right string) {
 	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } userErrors { code } } }`,
 		map[string]any{"s": saleID})
 	var data struct {
-		CreateCaptcha struct{ Challenge *struct{ ID, Parameters string } }
+		CreateCaptcha struct {
+			Challenge *struct{ ID, Parameters string }
+		}
 	}
 	out.into(s.t, &data)
 	if data.CreateCaptcha.Challenge == nil {

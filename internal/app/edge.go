@@ -42,7 +42,7 @@ func (a *App) newEdge(ctx context.Context) (*edge, error) {
 		if err != nil {
 			return nil, err
 		}
-		opts.PublicAddr, opts.Public, opts.Drain = a.cfg.HTTPAddr, public, e.sockets.Drain
+		opts.PublicListener, opts.Public, opts.Drain = a.listener, public, e.sockets.Drain
 	}
 	var err error
 	e.server, err = server.Listen(ctx, opts)
@@ -59,6 +59,7 @@ func (a *App) public(e *edge) (http.Handler, error) {
 		GraphQL: handler, Site: web.Dist(), SiteVersion: web.Version(),
 		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
 		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
+		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Observe: a.observe, Log: a.log,
 	})
 }
@@ -67,7 +68,8 @@ func (a *App) public(e *edge) (http.Handler, error) {
 func (a *App) graphql(e *edge) (http.Handler, error) {
 	resolver := &graph.Resolver{
 		Accounts: a.accounts, Captchas: a.captchas, Store: a.store, Checkout: a.checkout, Orders: a.orders, Limits: a.limits,
-		Addr: server.ClientAddr,
+		Payments: a.cashier.payments,
+		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{
 			Version: a.build.Version, Commit: a.build.Commit,
 			Ready: func() bool { return !e.ready.Draining() },

@@ -103,7 +103,9 @@ func (k *socket) event() (e taskEvent, done bool) {
 	if f.Type != "next" {
 		k.t.Fatalf("frame %s %s", f.Type, f.Payload)
 	}
-	var payload struct{ Data struct{ OrderTaskStatus taskEvent } }
+	var payload struct {
+		Data struct{ OrderTaskStatus taskEvent }
+	}
 	if err := json.Unmarshal(f.Payload, &payload); err != nil {
 		k.t.Fatal(err)
 	}

@@ -60,6 +60,7 @@ func (a *App) Run(ctx context.Context) error {
 	writing.start("revocations", a.revocations.Run)
 	if a.roles.Worker {
 		a.worker.start(writing)
+		a.cashier.start(writing)
 	}
 	if a.roles.Scheduler {
 		writing.start("preload", periodic.Loop{Name: "preload", Every: a.cfg.PreloadEvery, Step: a.preloader.Step, Log: a.log}.Run)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -58,6 +59,12 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 		return nil, err
 	}
 	a.wireBuying()
+	if err := a.listen(ctx); err != nil {
+		return nil, err
+	}
+	if err := a.wireCashier(keys); err != nil {
+		return nil, err
+	}
 	if err := reservation.LoadScripts(ctx, svc.redis.Script); err != nil {
 		return nil, err
 	}
@@ -73,6 +80,23 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 	}
 	a.showGauges()
 	return a, nil
+}
+
+// listen opens the public listener first of all, because payments name its address.
+func (a *App) listen(ctx context.Context) error {
+	if !a.roles.API {
+		return nil
+	}
+	var lc net.ListenConfig
+	var err error
+	if a.listener, err = lc.Listen(ctx, "tcp", a.cfg.HTTPAddr); err != nil {
+		return fmt.Errorf("public listener: %w", err)
+	}
+	a.svc.close = append(a.svc.close, func() error {
+		_ = a.listener.Close() // closed by the server already, unless the start failed
+		return nil
+	})
+	return nil
 }
 
 // wireSale joins the catalogue, the gates in Redis and the view of them in memory.
@@ -118,15 +142,16 @@ func (a *App) wireOrders() {
 
 // announce tells every process how tasks ended.
 func (a *App) announce(ctx context.Context, tasks []order.Task) error {
-	entries := make([]notifier.StatusEntry, len(tasks))
+	entries := make([]notifier.StatusEntry, 0, 2*len(tasks))
 	for i := range tasks {
-		value, err := json.Marshal(&tasks[i])
+		t := &tasks[i]
+		value, err := json.Marshal(t)
 		if err != nil {
-			return fmt.Errorf("announce task %s: %w", tasks[i].ID, err)
+			return fmt.Errorf("announce task %s: %w", t.ID, err)
 		}
-		entries[i] = notifier.StatusEntry{
-			Key: storefront.TaskKey(tasks[i].ID), Revision: tasks[i].Revision, Terminal: tasks[i].Ended(), Value: value,
-		}
+		entries = append(entries,
+			notifier.StatusEntry{Key: storefront.TaskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value},
+			notifier.StatusEntry{Key: storefront.BuyerKey(t.User), Revision: t.UpdatedAt.UnixMicro()})
 	}
 	return a.bus.Publish(ctx, entries)
 }

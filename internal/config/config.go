@@ -34,6 +34,7 @@ type Config struct {
 
 	HTTPAddr       string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
 	AdminAddr      string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
+	PublicURL      string         `name:"public-url" group:"server" placeholder:"URL" help:"Where browsers and payment providers reach the shop: https://shop.example.com. Without it, the public listener on localhost."`
 	AllowedOrigins []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
 	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
 	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
@@ -47,6 +48,7 @@ type Config struct {
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh begins it anew."`
 
 	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
+	Sandbox       Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
 	CaptchaTTL    time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
 	PathTTL       time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
 	PermitRatio   float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
@@ -82,6 +84,9 @@ func (c *Config) Production() bool { return c.Profile == ProfileProduction }
 // LimitsOn says whether rate limits are enforced. Validate sees to it that they
 // are in production.
 func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
+
+// SandboxOn says whether orders can be paid at the built-in bank.
+func (c *Config) SandboxOn() bool { return c.Sandbox == SwitchOn || !c.Production() }
 
 // ForDemo returns a copy for the demo: development profile, a signing key of its
 // own, no waiting at the end. Addresses and the gate's settings stay as given.

@@ -12,7 +12,7 @@ import (
 
 // throughMethod are the settings that the program reads by a method of Config.
 var throughMethod = map[string]string{
-	"Profile": "Production", "Limits": "LimitsOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
+	"Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
 }
 
 func TestEverySettingIsObeyedSomewhere(t *testing.T) {

@@ -6,6 +6,7 @@ package storefront
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -124,6 +125,7 @@ type Action string
 const (
 	ActionBuy        Action = "BUY"
 	ActionNone       Action = "NONE"
+	ActionPay        Action = "PAY"
 	ActionViewOrder  Action = "VIEW_ORDER"
 	ActionWait       Action = "WAIT"
 	ActionWatchQueue Action = "WATCH_QUEUE"
@@ -152,7 +154,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 			return out, err
 		}
 	}
-	out.Action = action(phase, out)
+	out.Action = action(phase, out, s.Now())
 	return out, nil
 }
 
@@ -191,10 +193,12 @@ func (s *Storefront) follow(ctx context.Context, held *reservation.Holder, out *
 	return err
 }
 
-func action(phase sale.Phase, v Viewer) Action {
+func action(phase sale.Phase, v Viewer, now time.Time) Action {
 	switch {
 	case v.Task != nil:
 		return ActionWatchQueue
+	case v.Order != nil && slices.Contains(v.Order.Actions(now), order.ActionPay):
+		return ActionPay
 	case v.Order != nil:
 		return ActionViewOrder
 	}

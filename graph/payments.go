@@ -1,0 +1,84 @@
+package graph
+
+import (
+	"context"
+	"strings"
+
+	"seckill/graph/model"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+)
+
+// providerOf names the provider of a method.
+func providerOf(m model.PaymentMethod) string { return strings.ToLower(string(m)) }
+
+// paymentStatuses are the states that buyers see; a payment whose provider has not
+// answered yet waits like any other.
+var paymentStatuses = map[payment.Status]model.PaymentStatus{
+	payment.Creating: model.PaymentStatusPending, payment.Pending: model.PaymentStatusPending,
+	payment.Closed: model.PaymentStatusClosed, payment.Succeeded: model.PaymentStatusSucceeded,
+	payment.Refunded: model.PaymentStatusRefunded,
+}
+
+func toPayment(p *payment.Payment) *model.Payment {
+	if p == nil {
+		return nil
+	}
+	return &model.Payment{
+		ID: id.Format(id.Payment, p.ID), Status: paymentStatuses[p.Status],
+		Amount: toMoney(money.Amount{Minor: p.AmountMinor, Currency: p.Currency}),
+		Method: model.PaymentMethod(strings.ToUpper(p.Provider)), ExpiresAt: p.ExpiresAt,
+		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL),
+	}
+}
+
+// refundStatuses are the states that buyers see: money that was decided to go back
+// but is still on its way counts as asked for; the order says REFUNDING.
+var refundStatuses = map[payment.RefundStatus]model.RefundStatus{
+	payment.RefundRequested: model.RefundStatusRequested, payment.RefundSending: model.RefundStatusRequested,
+	payment.RefundRejected: model.RefundStatusRejected, payment.RefundSucceeded: model.RefundStatusSucceeded,
+}
+
+func toRefund(r *payment.Refund) *model.Refund {
+	if r == nil {
+		return nil
+	}
+	return &model.Refund{
+		ID: id.Format(id.Refund, r.ID), Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt,
+		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}),
+	}
+}
+
+func toRefunds(list []*payment.Refund) []*model.Refund {
+	out := make([]*model.Refund, len(list))
+	for i, r := range list {
+		out[i] = toRefund(r)
+	}
+	return out
+}
+
+func toTimeline(ctx context.Context, entries []order.LogEntry) []*model.OrderLogEntry {
+	out := make([]*model.OrderLogEntry, len(entries))
+	for i, e := range entries {
+		out[i] = &model.OrderLogEntry{At: e.At, Status: model.OrderStatus(e.Status), Note: orAbsent(remark(ctx, e.Entry))}
+	}
+	return out
+}
+
+func toActions(list []order.Action) []model.OrderAction {
+	out := make([]model.OrderAction, len(list))
+	for i, a := range list {
+		out[i] = model.OrderAction(a)
+	}
+	return out
+}
+
+// orAbsent is nil for an empty text.
+func orAbsent(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,269 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/app"
+	"seckill/internal/audit"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// takeOver is how long orders of a worker that died may wait for another one.
+const takeOver = 20 * time.Second
+
+// database is a connection of the test's own to the site's database.
+func (s *site) database() *postgres.DB {
+	s.t.Helper()
+	db, err := postgres.Open(s.t.Context(), postgres.Options{URL: s.cfg.DatabaseURL.Reveal(), MaxConns: 2})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// holdStock keeps everybody from writing orders, in the middle of their
+// transactions, until the returned function is called.
+func holdStock(t testing.TB, db *postgres.DB) (release func()) {
+	t.Helper()
+	tx, err := db.SQL.BeginTx(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(context.Background(), "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(context.Background(), "SELECT 1 FROM sale_items FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	release = func() { once.Do(func() { _ = tx.Rollback() }) }
+	t.Cleanup(release)
+	return release
+}
+
+// look audits without judging.
+func (s *site) look(saleID string) *audit.Report {
+	u, err := id.Parse(id.Sale, saleID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	report, err := app.Audit(context.Background(), s.cfg, u)
+	if err != nil {
+		return &audit.Report{}
+	}
+	return report
+}
+
+// buyAll lets every buyer press the button once and counts who was taken in.
+// progress is called after each, from one goroutine at a time.
+func (s *site) buyAll(made *seed.Result, progress func(accepted int)) int {
+	s.t.Helper()
+	var mu sync.Mutex
+	accepted := 0
+	slots := make(chan struct{}, 64)
+	var wg sync.WaitGroup
+	for _, u := range made.Users {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+			if err != nil || p.why() != "" {
+				s.t.Errorf("not taken in: %v %s", err, p.why())
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if accepted++; progress != nil {
+				progress(accepted)
+			}
+		})
+	}
+	wg.Wait()
+	return accepted
+}
+
+func TestAWorkerKilledInTheMiddleOfFiveThousandOrdersLeavesNoneBehind(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	db, port := s.database(), ownPort(t)
+	s.launch("api")
+	made := s.seed(seed.Input{Users: 5000, Stock: 6000, PathTTL: 10 * time.Minute})
+	worker := s.launch("worker,scheduler", port)
+
+	next, kills := 1000, 0
+	accepted := s.buyAll(made, func(n int) {
+		if n < next {
+			return
+		}
+		next += 1500
+		release := holdStock(t, db)
+		testenv.Eventually(t, processPatience, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
+		worker.kill()
+		release()
+		worker = s.launch("worker,scheduler", port)
+		kills++
+	})
+	report := s.drained(made.SaleID, 5000)
+	if accepted != 5000 || kills < 3 || report.Postgres.Orders != 5000 || report.Postgres.Available != 1000 || report.Redis.Reserved != 5000 || report.Stream.Dead != 0 {
+		t.Errorf("%d accepted, %d kills, %+v", accepted, kills, report)
+	}
+}
+
+func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	db := s.database()
+	s.launch("api")
+	made := s.seed(seed.Input{Users: 300, Stock: 300, PathTTL: 10 * time.Minute})
+	dead := s.launch("worker", ownPort(t))
+
+	release := holdStock(t, db)
+	s.buyAll(made, nil)
+	testenv.Eventually(t, processPatience, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
+	dead.kill()
+	heir := s.launch("worker", ownPort(t))
+	release()
+	testenv.Eventually(t, takeOver, func() bool {
+		var n int
+		err := db.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n)
+		return err == nil && n == 300
+	}, "another worker has written the orders")
+	if report := s.drained(made.SaleID, 300); report.Postgres.Orders != 300 {
+		t.Errorf("report %+v", report)
+	}
+	if n, err := heir.metric("seckill_stream_claimed_total"); err != nil || n == 0 {
+		t.Errorf("%v messages counted as taken over (%v)", n, err)
+	}
+}
+
+// A worker that dies between the steps that follow a commit: the record of the
+// task, the announcement, the acknowledgement. The next one meets the message
+// again and does them again.
+func TestAWorkerKilledAfterItsCommitMakesNoSecondOrder(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]string{"record": `"status":"SUCCEEDED"`, "announcement": "xadd", "acknowledgement": "xack"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			db, port := s.database(), ownPort(t)
+			s.launch("api")
+			made := s.seed(seed.Input{Users: 1, Stock: 5, PathTTL: 10 * time.Minute})
+			proxy, behind := s.throughProxy()
+			worker := s.launch("worker", port, behind)
+			caught := proxy.HoldRequest(step)
+			placed, err := s.place(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path))
+			if err != nil || placed.OrderTask == nil {
+				t.Fatalf("%+v %v", placed, err)
+			}
+			await(t, caught, "the worker does not come to its "+name)
+			var n int
+			if err := db.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n); err != nil || n != 1 {
+				t.Errorf("%d orders at the kill (%v)", n, err)
+			}
+			worker.kill()
+			proxy.Cut()
+			proxy.Release()
+			s.launch("worker", port)
+			if report := s.drained(made.SaleID, 1); report.Postgres.Orders != 1 || report.Redis.Stock != 4 {
+				t.Errorf("report %+v", report)
+			}
+			if got := s.taskStatus(made.Users[0].AccessToken, placed.OrderTask.ID); got != "SUCCEEDED" {
+				t.Errorf("the task is %s", got)
+			}
+		})
+	}
+}
+
+// taskStatus is what the poll query says of a task.
+func (s *site) taskStatus(token, taskID string) string {
+	s.t.Helper()
+	var data struct{ OrderTask *struct{ Status string } }
+	s.ask(token, `query($i: ID!) { orderTask(id: $i) { status } }`, map[string]any{"i": taskID}).into(s.t, &data)
+	if data.OrderTask == nil {
+		return "unknown"
+	}
+	return data.OrderTask.Status
+}
+
+func await(t testing.TB, what <-chan struct{}, otherwise string) {
+	t.Helper()
+	deadline := time.NewTimer(processPatience)
+	defer deadline.Stop()
+	select {
+	case <-what:
+	case <-deadline.C:
+		t.Fatal(otherwise)
+	}
+}
+
+// spoilt are entries that are no order messages, each in a way of its own.
+func spoilt() [][]any {
+	task := uuid.NewString()
+	return [][]any{
+		{"hello", "world"},
+		{"_watermill_message_uuid", task, "metadata", "", "payload", "not JSON"},
+		{"_watermill_message_uuid", task, "metadata", "\xff\xff\xff\xff", "payload", "{}"},
+		{"_watermill_message_uuid", "", "metadata", "\x80", "payload", "{}"},
+		{"_watermill_message_uuid", task, "metadata", "\x80", "payload", fmt.Sprintf(`{"v":2,"task":%q}`, task)},
+		{"_watermill_message_uuid", task, "metadata", "\x80", "payload", fmt.Sprintf(`{"v":1,"task":%q,"quantity":-1}`, task)},
+		{"_watermill_message_uuid", task, "metadata", "\x80"},
+	}
+}
+
+func TestMalformedEntriesAreSetAsideAndCountedAndGoodOrdersAreWritten(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.launch("api")
+	made := s.seed(seed.Input{Users: 200, Stock: 200, PathTTL: 10 * time.Minute})
+	conn, err := redisconn.Open(t.Context(), s.cfg.RedisURL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	sale, err := id.Parse(id.Sale, made.SaleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := reservation.Keys{Prefix: s.cfg.RedisPrefix}
+	spoil := func() {
+		for _, fields := range spoilt() {
+			if err := conn.Cmd.XAdd(context.Background(), &redis.XAddArgs{Stream: keys.Orders(id.ShardOf(sale)), Values: fields}).Err(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	spoil() // before there is a worker, then amid the orders, then behind them
+	worker := s.launch("worker")
+	s.buyAll(made, func(n int) {
+		if n%50 == 0 {
+			spoil()
+		}
+	})
+	bad := len(spoilt()) * 5
+	if report := s.drained(made.SaleID, 200); report.Postgres.Orders != 200 || report.Stream.Unread+report.Stream.Pending != 0 {
+		t.Errorf("report %+v", report)
+	}
+	testenv.Eventually(t, processPatience, func() bool {
+		n, err := conn.Cmd.XLen(context.Background(), keys.DeadLetters()).Result()
+		return err == nil && n == int64(bad)
+	}, fmt.Sprintf("%d entries are set aside", bad))
+	if n, err := worker.metric("seckill_stream_dead_letters_total"); err != nil || n != float64(bad) {
+		t.Errorf("%v dead letters counted, want %d (%v)", n, bad, err)
+	}
+	if n, err := worker.metric("seckill_order_written_total"); err != nil || n != 200 {
+		t.Errorf("%v orders counted, want 200 (%v)", n, err)
+	}
+}

@@ -1,0 +1,229 @@
+package app_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"seckill/internal/testenv"
+)
+
+// processPatience bounds the start or the end of one process on a busy machine.
+const processPatience = 30 * time.Second
+
+// binary builds the command once for all tests; removeBinary takes it away.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "seckill-test-")
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, "seckill")
+	text, err := exec.CommandContext(context.Background(), "go", "build", "-o", out, "seckill/cmd/seckill").CombinedOutput()
+	if err != nil {
+		return out, fmt.Errorf("build the command: %w\n%s", err, text)
+	}
+	return out, nil
+})
+
+// built is whether binary was asked for.
+var built sync.Once
+
+func removeBinary() {
+	unused := false
+	built.Do(func() { unused = true })
+	if unused {
+		return
+	}
+	if path, err := binary(); path != "" && err == nil {
+		_ = os.RemoveAll(filepath.Dir(path))
+	}
+}
+
+// process is a `seckill serve` of its own, on the services of a site.
+type process struct {
+	t      testing.TB
+	cmd    *exec.Cmd
+	public string // address; "" without the API role
+	admin  string
+	ended  chan struct{} // closed once it has ended
+	mu     sync.Mutex
+	lines  []string // guarded by mu; what it said on standard error
+}
+
+// settings is the environment of a process on the services of the site. What
+// follows wins.
+func (s *site) settings(more ...string) []string {
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), // no SECKILL_ variable of the developer's gets in
+		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_LOG_FORMAT=json", "SECKILL_DRAIN_DELAY=0s",
+		"SECKILL_DATABASE_URL=" + s.cfg.DatabaseURL.Reveal(), "SECKILL_REDIS_URL=" + s.cfg.RedisURL.Reveal(),
+		"SECKILL_REDIS_PREFIX=" + s.cfg.RedisPrefix, "SECKILL_JWT_KEY=" + s.cfg.JWTKey.Reveal(),
+		"SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
+	}, more...)
+}
+
+// launch starts a process and waits until it listens. It is killed with the test
+// if it still runs.
+func (s *site) launch(roles string, more ...string) *process {
+	s.t.Helper()
+	built.Do(func() {})
+	path, err := binary()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.Background(), path, "serve", "--roles", roles)
+	cmd.Env, cmd.Dir = s.settings(more...), s.t.TempDir()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	p := &process{t: s.t, cmd: cmd, ended: make(chan struct{})}
+	listening := make(chan struct{})
+	go p.follow(stderr, listening)
+	s.t.Cleanup(p.kill)
+	deadline := time.NewTimer(processPatience)
+	defer deadline.Stop()
+	select {
+	case <-listening:
+	case <-p.ended:
+		s.t.Fatalf("process %s ended at once:\n%s", roles, p.said())
+	case <-deadline.C:
+		s.t.Fatalf("process %s does not listen:\n%s", roles, p.said())
+	}
+	if p.public != "" {
+		s.url = "http://" + p.public
+	}
+	return p
+}
+
+// follow reads what the process says until it ends, then reaps it.
+func (p *process) follow(stderr io.Reader, listening chan<- struct{}) {
+	defer close(p.ended)
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	heard := false
+	for lines.Scan() {
+		p.mu.Lock()
+		p.lines = append(p.lines, lines.Text())
+		p.mu.Unlock()
+		var line struct {
+			Msg           string
+			Public, Admin *struct {
+				IP   string
+				Port int
+			}
+		}
+		if !heard && json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+			if line.Public != nil {
+				p.public = net.JoinHostPort(line.Public.IP, strconv.Itoa(line.Public.Port))
+			}
+			if line.Admin != nil {
+				p.admin = net.JoinHostPort(line.Admin.IP, strconv.Itoa(line.Admin.Port))
+			}
+			heard = true
+			close(listening)
+		}
+	}
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+}
+
+func (p *process) said() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.lines, "\n")
+}
+
+// kill ends the process as a crash would and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// terminate asks the process to drain.
+func (p *process) terminate() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// left waits for the end and returns the exit code.
+func (p *process) left() int {
+	p.t.Helper()
+	deadline := time.NewTimer(processPatience)
+	defer deadline.Stop()
+	select {
+	case <-p.ended:
+	case <-deadline.C:
+		p.t.Fatalf("the process does not end:\n%s", p.said())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// metric reads one figure of the process, summed over its labels.
+func (p *process) metric(name string) (float64, error) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+p.admin+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: processPatience}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	sum, found := 0.0, false
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		series, value, ok := strings.Cut(lines.Text(), " ")
+		if label, _, _ := strings.Cut(series, "{"); !ok || label != name {
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum, found = sum+v, true
+	}
+	if !found {
+		return 0, errors.New("no figure " + name)
+	}
+	return sum, lines.Err()
+}
+
+// throughProxy puts a proxy between a process and the site's Redis and returns
+// the setting that sends the process there.
+func (s *site) throughProxy() (*testenv.Proxy, string) {
+	s.t.Helper()
+	proxy := testenv.NewProxy(s.t, strings.TrimSuffix(strings.TrimPrefix(s.cfg.RedisURL.Reveal(), "redis://"), "/0"))
+	return proxy, "SECKILL_REDIS_URL=redis://" + proxy.Addr() + "/0"
+}
+
+// ownPort is the setting of an admin address that stays the same when the
+// process starts again, and with it the name under which its worker reads.
+func ownPort(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "SECKILL_ADMIN_ADDR=" + l.Addr().String()
+}
