@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -23,6 +24,16 @@ type Proxy struct {
 	silent chan struct{} // guarded by mu; not nil while nothing passes, closed by Restore
 	needle []byte        // guarded by mu; the request whose reply gets lost, or nil
 	losing bool          // guarded by mu; that request went by, its reply is due
+	holds  []*hold       // guarded by mu; requests to be held once they come by
+	held   []*hold       // guarded by mu; those that are held now
+}
+
+// hold keeps one request, or the reply to it, and with it its connection.
+type hold struct {
+	needle []byte
+	reply  bool // keep the reply, not the request
+	caught chan struct{}
+	let    chan struct{} // closed to let it pass
 }
 
 // NewProxy listens on a free port and passes everything on to target
@@ -70,6 +81,62 @@ func (p *Proxy) LoseReplyTo(needle string) {
 	p.needle, p.losing = []byte(needle), false
 }
 
+// HoldRequest keeps the next request that contains needle from the service. The
+// channel is closed when that has happened. After Cut it never arrives.
+func (p *Proxy) HoldRequest(needle string) <-chan struct{} { return p.hold(needle, false) }
+
+// HoldReplyTo lets the next request that contains needle pass and keeps what the
+// service says on that connection from then on. The channel is closed when the
+// service has answered: the request took effect, and the client waits.
+func (p *Proxy) HoldReplyTo(needle string) <-chan struct{} { return p.hold(needle, true) }
+
+func (p *Proxy) hold(needle string, reply bool) <-chan struct{} {
+	h := &hold{needle: []byte(needle), reply: reply, caught: make(chan struct{}), let: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds = append(p.holds, h)
+	return h.caught
+}
+
+// keepRequest waits as long as a request is held.
+func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) bool {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.holds, func(h *hold) bool { return bytes.Contains(chunk, h.needle) })
+	if i < 0 || p.closed {
+		p.mu.Unlock()
+		return true
+	}
+	h := p.holds[i]
+	p.holds = slices.Delete(p.holds, i, i+1)
+	p.held = append(p.held, h)
+	p.mu.Unlock()
+	if h.reply {
+		due.Store(h)
+		return true
+	}
+	close(h.caught)
+	<-h.let
+	return true
+}
+
+// keepReply waits as long as the reply on its connection is held.
+func (p *Proxy) keepReply(due *atomic.Pointer[hold]) {
+	if h := due.Swap(nil); h != nil {
+		close(h.caught)
+		<-h.let
+	}
+}
+
+// Release lets everything pass that is held now.
+func (p *Proxy) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.held {
+		close(h.let)
+	}
+	p.held = nil
+}
+
 // Cut closes all connections. New ones are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -91,6 +158,7 @@ func (p *Proxy) close() {
 	p.cutLocked()
 	p.mu.Unlock()
 	p.Restore()
+	p.Release()
 	p.running.Wait()
 }
 
@@ -108,8 +176,13 @@ func (p *Proxy) accept() {
 		if !p.keep(client, server) {
 			return
 		}
-		p.running.Go(func() { p.pass(client, server, p.request) })
-		p.running.Go(func() { p.pass(server, client, p.reply) })
+		var due atomic.Pointer[hold] // the reply on this connection is to be kept
+		p.running.Go(func() {
+			p.pass(client, server, func(chunk []byte) bool { return p.request(chunk) && p.keepRequest(chunk, &due) })
+		})
+		p.running.Go(func() {
+			p.pass(server, client, func(chunk []byte) bool { p.keepReply(&due); return p.reply(chunk) })
+		})
 	}
 }
 
