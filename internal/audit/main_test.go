@@ -14,12 +14,12 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/ent"
-	"seckill/ent/saleitem"
 	"seckill/internal/audit"
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
+	"seckill/internal/preload"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/seed"
@@ -99,21 +99,21 @@ func (w *world) seed() {
 	w.must(err)
 }
 
+// load builds the gate as the scheduler does; again, it builds it anew.
 func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
-	item := w.db.Ent.SaleItem.Query().Where(saleitem.SaleID(saleID)).OnlyX(ctx)
-	loader := reservation.NewLoader(w.redis.Script, w.keys)
-	if _, err := loader.Begin(ctx, saleID, item.ID, 1); err != nil {
-		return err
-	}
-	_, err := loader.Open(ctx, reservation.Gate{
-		Sale: saleID, Item: item.ID, State: reservation.GateOpen, Epoch: 1,
-		Opens: time.Now().Add(-time.Minute), Closes: time.Now().Add(time.Hour),
-		Limit: 2, Total: item.Total, Stock: item.Total, Revision: 1,
-	})
-	w.update(func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Sale.UpdateOneID(saleID).SetEpoch(1).SetStatus("LIVE").Exec(ctx)
-	})
-	return err
+	return preload.New(preload.Config{
+		DB: w.db, Gates: reservation.NewLoader(w.redis.Script, w.keys), States: reservation.NewStates(w.redis.Cmd, w.keys),
+		Pending: func(ctx context.Context, shard int) ([]order.Requested, error) {
+			var requests []order.Requested
+			err := stream.Backlog(ctx, w.redis.Cmd, w.keys.Orders(shard), func(msg *stream.Message) {
+				if r, err := order.Decode(msg); err == nil {
+					requests = append(requests, r)
+				}
+			})
+			return requests, err
+		},
+		Forget: func() {}, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+	}).Load(ctx, saleID)
 }
 
 func (w *world) update(fn func(ctx context.Context, tx *ent.Tx) error) {
