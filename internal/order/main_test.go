@@ -2,6 +2,7 @@ package order_test
 
 import (
 	"context"
+	"flag"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -22,7 +23,14 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain bounds the property tests to what everyday runs can wait for; say
+// -rapid.checks to run more.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // opening is when all sales of the tests begin, by their fake clocks.
 var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)

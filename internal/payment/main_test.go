@@ -3,6 +3,7 @@ package payment_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
@@ -29,7 +30,14 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain bounds the property tests to what everyday runs can wait for; say
+// -rapid.checks to run more.
+func TestMain(m *testing.M) {
+	if err := flag.Set("rapid.checks", "25"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
 
