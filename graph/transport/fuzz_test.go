@@ -2,13 +2,21 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"seckill/graph/guard"
+	"seckill/graph/transport/internal/testschema"
 )
 
 // FuzzDecodeRequest compares the decoder with encoding/json: both take the same
@@ -174,4 +182,73 @@ func FuzzFrame(f *testing.F) {
 			t.Errorf("%d bytes are told as %d", n, length)
 		}
 	})
+}
+
+// FuzzSocket sends frames, one per line, over a real socket and holds what comes
+// back against the protocol: no other messages than its own, nothing but a pong
+// before the acknowledgement, an orderly close.
+func FuzzSocket(f *testing.F) {
+	const init, sub = `{"type":"connection_init"}`, `{"id":"1","type":"subscribe","payload":{"query":"subscription{ticks(n:2)}"}}`
+	for _, seed := range []string{
+		init, init + "\n" + sub, sub, init + "\n" + init, init + "\n" + sub + "\n" + sub, init + "\n" + sub + "\n" + `{"id":"1","type":"complete"}` + "\n" + sub,
+		init + "\n{", init + "\n" + `{"type":"ping"}` + "\n" + `{"type":"pong"}`, `{"type":"connection_init","payload":{"authorization":"Bearer x"}}`,
+		init + "\n" + `{"id":"2","type":"subscribe","payload":{"query":"{hello"}}`, init + "\n" + `{"id":"3","type":"subscribe","payload":{"query":"mutation{set(input:{key:\"k\",value:1}){ok}}"}}`,
+	} {
+		f.Add(seed)
+	}
+	schema := testschema.NewExecutableSchema(testschema.Config{Resolvers: &testschema.Resolver{}})
+	g, err := guard.New(guard.Options{Schema: schema.Schema()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	sockets := NewSockets(SocketOptions{InitTimeout: 200 * time.Millisecond, FrameRate: 1000})
+	server := httptest.NewServer(NewHandler(Options{Schema: schema, Guard: g, Sockets: sockets}))
+	f.Cleanup(server.Close)
+	f.Fuzz(func(t *testing.T, script string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(server.URL, "http"), &websocket.DialOptions{Subprotocols: []string{subprotocol}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.CloseNow() }()
+		for line := range strings.SplitSeq(script, "\n") {
+			if conn.Write(ctx, websocket.MessageText, []byte(line)) != nil {
+				break
+			}
+		}
+		_ = conn.Write(ctx, websocket.MessageText, []byte(`{"type":"the end"}`)) // closes with 4400 at the latest
+		checkAnswers(t, ctx, conn)
+	})
+}
+
+func checkAnswers(t *testing.T, ctx context.Context, conn *websocket.Conn) {
+	acked := false
+	for {
+		_, data, err := conn.Read(ctx)
+		if err != nil {
+			if code := websocket.CloseStatus(err); code < 4400 || code > 4429 {
+				t.Errorf("ended with %v", err)
+			}
+			return
+		}
+		m, err := decodeMessage(string(data))
+		if err != nil {
+			t.Fatalf("sent %q", data)
+		}
+		switch m.kind {
+		case "connection_ack":
+			if acked {
+				t.Error("acknowledged twice")
+			}
+			acked = true
+		case "pong":
+		case "next", "error", "complete":
+			if !acked || m.id == "" {
+				t.Errorf("sent %q", data)
+			}
+		default:
+			t.Errorf("sent %q", data)
+		}
+	}
 }

@@ -201,8 +201,8 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 	return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
 }
 
-// public makes errors about documents and variables fit to be sent. In
-// production they do not quote what they complain of.
+// public makes errors about documents and variables fit to be sent. Values are
+// never quoted; in production, names and documents are not either.
 func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 	out := make(gqlerror.List, len(errs))
 	for i, err := range errs {
@@ -211,7 +211,7 @@ func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 		if aboutVariable {
 			code = string(fault.BadInput)
 		}
-		message := err.Message
+		message := unquoted(err.Message)
 		if !h.opts.Development {
 			message = terse(code, message)
 		}
@@ -224,6 +224,17 @@ func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 		}
 	}
 	return out
+}
+
+// unquoted drops values out of the two messages that quote one.
+func unquoted(message string) string {
+	if _, rest, found := strings.Cut(message, " is not a valid "); found {
+		return "The value is not a valid " + rest
+	}
+	if strings.HasPrefix(message, "operation ") && strings.HasSuffix(message, " not found") {
+		return "The document has no operation of that name."
+	}
+	return message
 }
 
 // terse is what production says of a bad document.

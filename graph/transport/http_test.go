@@ -227,3 +227,19 @@ func TestFaultsSayWhenToComeBack(t *testing.T) {
 		t.Errorf("%v", a.header)
 	}
 }
+
+func TestValuesAreQuotedInNoProfile(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{})
+	const marker = "s3cr3tmarker"
+	for name, a := range map[string]answer{
+		"enum":           f.query(`query($k:__TypeKind){hello}`, `{"k":"`+marker+`"}`),
+		"number":         f.query(`query($n:Int!){count(n:$n)}`, `{"n":"`+marker+`"}`),
+		"operation name": f.post(`{"query":"query A{hello}","operationName":"` + marker + `"}`),
+		"token":          f.query(`{viewer}`, "", header("Authorization", "Bearer "+marker)),
+	} {
+		if strings.Contains(a.body, marker) || !strings.Contains(a.body, `"code":`) {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+}

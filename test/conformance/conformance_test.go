@@ -85,7 +85,7 @@ func start(t *testing.T, args []string, env ...string) string {
 	}
 	public, admin := freePort(t), freePort(t)
 	var out strings.Builder
-	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "warn")...) //nolint:gosec // our own binary
+	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "info")...) //nolint:gosec // our own binary
 	cmd.Env = append(clean(os.Environ()), env...)
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = &out, &out
