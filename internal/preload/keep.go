@@ -16,8 +16,8 @@ import (
 
 // keep looks at the gate of every item of a sale, turns those that do not stand
 // as the sale's status says, and notes when one is empty for the first time. It
-// returns false when a gate is not in Redis under the sale's epoch: it was lost,
-// or the Redis is an older one. A gate that another process is building counts as
+// returns false when a gate is not in Redis under the sale's epoch, or was built
+// in another life of the server: it was lost, or is older than it says. A gate that another process is building counts as
 // standing for as long as that may take.
 func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
 	for _, item := range items {
@@ -27,7 +27,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		}
 		building := state.Gate == reservation.GateLoading
 		switch {
-		case state.Epoch < row.Epoch, building && now.Sub(state.Since) > buildTimeout:
+		case state.Epoch < row.Epoch, state.Foreign, building && now.Sub(state.Since) > buildTimeout:
 			return false, nil
 		case building:
 			continue

@@ -97,6 +97,12 @@ func (NoneLeft) Reason() fault.Reason { return fault.SoldOut }
 // Path is nil: no input is at fault.
 func (NoneLeft) Path() []string { return nil }
 
+//go:embed lua/run.lua
+var runLua string
+
+//go:embed lua/state.lua
+var stateLua string
+
 //go:embed lua/reserve.lua
 var reserveLua string
 
@@ -114,10 +120,11 @@ var holdersLua string
 
 // The scripts of the gate. redis.Script is immutable.
 var (
-	reserveScript = redis.NewScript(reserveLua)
+	reserveScript = redis.NewScript(runLua + reserveLua)
 	releaseScript = redis.NewScript(releaseLua)
-	beginScript   = redis.NewScript(beginLua)
+	beginScript   = redis.NewScript(runLua + beginLua)
 	openScript    = redis.NewScript(openLua)
+	stateScript   = redis.NewScript(runLua + stateLua)
 	holdersScript = redis.NewScript(holdersLua)
 )
 
@@ -128,7 +135,7 @@ const recordTTL = 24 * time.Hour
 // not pay for it. A cluster gets them on every master.
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	for _, s := range []*redis.Script{
-		reserveScript, releaseScript, beginScript, openScript, holdersScript, adjustScript, gateScript, unloadScript,
+		reserveScript, releaseScript, beginScript, openScript, stateScript, holdersScript, adjustScript, gateScript, unloadScript,
 	} {
 		if err := s.Load(ctx, client).Err(); err != nil {
 			return fmt.Errorf("load scripts: %w", err)

@@ -14,7 +14,7 @@ import (
 //go:embed lua/retake.lua
 var retakeLua string
 
-var retakeScript = redis.NewScript(retakeLua)
+var retakeScript = redis.NewScript(runLua + retakeLua)
 
 // RetakeCode is the outcome of taking units again. The numbers are those of
 // lua/retake.lua.

@@ -21,6 +21,9 @@ type State struct {
 	// SaleRevision is the revision of the sale that turned the gate last.
 	SaleRevision int64
 	Stock        int // units left; 0 while it is being built
+	// Foreign says that the gate was built in another life of the server: Redis was
+	// restarted, failed over or restored. Nothing can be reserved there.
+	Foreign bool
 }
 
 // States reads how gates stand.
@@ -36,18 +39,17 @@ func NewStates(client redis.UniversalClient, keys Keys) *States {
 
 // Of returns how the gate of an item stands.
 func (s *States) Of(ctx context.Context, sale, item uuid.UUID) (State, error) {
-	f, err := s.client.HMGet(ctx, s.keys.Item(id.ShardOf(sale), item), "gate", "epoch", "since", "srev", "stock").Result()
+	f, err := stateScript.Run(ctx, s.client, []string{s.keys.Item(id.ShardOf(sale), item)}).StringSlice()
 	if err != nil {
 		return State{}, fmt.Errorf("read gate of %s: %w", item, err)
 	}
-	var st State
-	var errs error
-	if gate, ok := f[0].(string); ok {
-		st.Gate = gate
+	if len(f) != 6 {
+		return State{}, fmt.Errorf("read gate of %s: reply of %d values", item, len(f))
 	}
-	number := func(field any) int64 {
-		text, ok := field.(string)
-		if !ok {
+	st := State{Gate: f[0], Foreign: f[5] == "0"}
+	var errs error
+	number := func(text string) int64 {
+		if text == "" {
 			return 0
 		}
 		n, err := strconv.ParseInt(text, 10, 64)

@@ -18,10 +18,13 @@
 -- Keeps true: stock + reserved = loaded stock, at every instant; a unit is taken
 -- if and only if its holder is recorded and its message is in the stream. Redis
 -- does not roll back, so each attempt makes all checks first and all writes after.
+-- A gate that was built in another life of the server (run) is as good as none:
+-- what the server remembers may be old.
 
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
 
+local life = run()
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local items = {}
 local reply = { now }
@@ -39,9 +42,9 @@ end
 local function load(key)
   local it = items[key]
   if it == nil then
-    local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev')
+    local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev', 'run')
     it = false
-    if f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] then
+    if (f[9] or '') == life and f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] then
       it = {
         gate = f[1], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
         limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8])

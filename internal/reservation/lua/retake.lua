@@ -11,12 +11,12 @@
 -- Keeps true: stock + reserved = loaded stock; units are taken once per name. The
 -- window and the state of the gate do not matter: the buyer was let in before.
 
-local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'stock', 'reserved', 'rev')
+local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'stock', 'reserved', 'rev', 'run')
 if not (f[1] and f[2]) then
   return { -1, 0, 0, 0 }
 end
 local epoch = tonumber(f[2])
-if f[1] == 'loading' or not (f[3] and f[4] and f[5]) then
+if f[1] == 'loading' or (f[6] or '') ~= run() or not (f[3] and f[4] and f[5]) then
   return { -2, 0, 0, epoch }
 end
 local stock, reserved, rev, quantity = tonumber(f[3]), tonumber(f[4]), tonumber(f[5]), tonumber(ARGV[3])
