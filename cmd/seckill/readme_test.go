@@ -192,6 +192,25 @@ func documents(t *testing.T) []string {
 	return list
 }
 
+func TestTheMapOfTheREADMEKnowsEveryRoom(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## Map\n")
+	chart, _, _ := strings.Cut(rest, "\n## ")
+	rooms, err := os.ReadDir("../../internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range rooms {
+		if room.IsDir() && !regexp.MustCompile(`\b`+room.Name()+`\b`).MatchString(chart) {
+			t.Errorf("internal/%s is not on the map of the README", room.Name())
+		}
+	}
+}
+
 func TestTheWalkThroughOfTheREADMEBuysAUnitInTheDemo(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)

@@ -105,9 +105,11 @@ func (p *Problems) server(c *Config) {
 	if c.HTTPAddr == c.AdminAddr && !strings.HasSuffix(c.HTTPAddr, ":0") {
 		p.add("admin-addr", "is the public address: give the admin listener one of its own, 127.0.0.1:9090")
 	}
+	if c.PublicURL != "" && !isOrigin(c.PublicURL) {
+		p.add("public-url", "is %q: write https://shop.example.com, with no path", c.PublicURL)
+	}
 	for _, origin := range c.AllowedOrigins {
-		u, err := url.Parse(origin)
-		if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") || strings.TrimRight(u.Path, "/") != "" {
+		if !isOrigin(origin) {
 			p.add("allowed-origins", "has %q, which is not an origin: write https://shop.example.com, with no path", origin)
 		}
 	}
@@ -117,6 +119,12 @@ func (p *Problems) server(c *Config) {
 	if c.RedisPrefix == "" || strings.ContainsAny(c.RedisPrefix, "{}*?[] ") {
 		p.add("redis-prefix", "is %q: give a short text without braces, wildcards or blanks, like sk:", c.RedisPrefix)
 	}
+}
+
+// isOrigin says whether a text is scheme and host alone.
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") && strings.TrimRight(u.Path, "/") == "" && u.RawQuery == ""
 }
 
 func (p *Problems) address(flag, addr string) {

@@ -42,6 +42,7 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"address":              {func(c *Config) { c.HTTPAddr = "8080" }, "SECKILL_HTTP_ADDR is \"8080\""},
 		"same address":         {func(c *Config) { c.AdminAddr = c.HTTPAddr }, "SECKILL_ADMIN_ADDR is the public address"},
 		"origin with a path":   {func(c *Config) { c.AllowedOrigins = []string{"https://a.example/shop"} }, "SECKILL_ALLOWED_ORIGINS has"},
+		"public url":           {func(c *Config) { c.PublicURL = "shop.example.com" }, "SECKILL_PUBLIC_URL is"},
 		"prefix with braces":   {func(c *Config) { c.RedisPrefix = "{a}" }, "SECKILL_REDIS_PREFIX is"},
 		"easy proof of work":   {func(c *Config) { c.PowMax = 9999 }, "SECKILL_POW_MAX is 9999"},
 		"milliseconds meant":   {func(c *Config) { c.PathTTL = 60 }, "SECKILL_PATH_TTL is 60ns: choose between 1s and 1h0m0s"},
