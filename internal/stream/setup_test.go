@@ -211,8 +211,14 @@ func (r *rig) stats() Stats {
 // settled waits until the group has nothing unread and nothing pending.
 func (r *rig) settled() {
 	r.t.Helper()
-	testenv.Eventually(r.t, 2*patience, func() bool {
-		s := r.stats()
+	var s Stats
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("%+v", s)
+		}
+	}()
+	testenv.Eventually(r.t, 6*patience, func() bool {
+		s = r.stats()
 		return s.Unread == 0 && s.Pending == 0
 	}, "entries are left")
 }

@@ -74,7 +74,7 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 		ids[i] = entries[i].ID
 	}
 	epoch := s.window.add(ids, now)
-	batch := make([]*delivery, len(entries))
+	all, batch := make([]delivery, len(entries)), make([]*delivery, len(entries))
 	malformed := 0
 	for i, entry := range entries {
 		msg := decode(entry)
@@ -85,7 +85,8 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 			malformed++
 		}
 		msg.SetContext(s.hard)
-		batch[i] = &delivery{id: entry.ID, epoch: epoch, attempt: 1, msg: msg}
+		all[i] = delivery{id: entry.ID, epoch: epoch, attempt: 1, msg: msg}
+		batch[i] = &all[i]
 	}
 	s.cfg.Metrics.count(MalformedSeen, s.topic, malformed)
 	s.watchers.Add(1)

@@ -194,10 +194,17 @@ func TestEntriesOfADeadConsumerAreTakenOverAfterTheirIdleTime(t *testing.T) {
 func TestTwoWorkersShareWhatADeadOneLeft(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	r.publish(0, 2000)
+	ids := r.publish(0, 2000)
 	r.read("dead", 2000)
+	long := []any{"xclaim", r.topic, "orders", "dead", 0}
+	for _, id := range ids {
+		long = append(long, id)
+	}
+	if err := r.redis.Do(t.Context(), append(long, "idle", 60_000, "justid")...).Err(); err != nil { // dead for a minute
+		t.Fatal(err)
+	}
 	for _, consumer := range []string{"one", "two"} {
-		go r.handle(r.subscribe(r.subscriber(consumer, func(c *SubscriberConfig) { c.ClaimIdle = 3 * time.Second })))
+		go r.handle(r.subscribe(r.subscriber(consumer, nil)))
 	}
 	r.settled()
 	if distinct, counted, repeats := r.effects(); distinct != 2000 || counted != 2000 || repeats != 0 {

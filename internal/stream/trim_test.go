@@ -228,3 +228,26 @@ func TestStatisticsTellTheTruth(t *testing.T) {
 		}
 	})
 }
+
+func TestTheBacklogHoldsEveryMessageThatIsNotTrimmed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		const total = 2500 // more than two pages
+		r.publish(0, total)
+		r.add("not", "a message")
+		r.read("one", 100)
+		next := 0
+		err := Backlog(t.Context(), r.redis, r.topic, func(msg *Message) {
+			if msg.UUID != name(next) || msg.Metadata.Get("epoch") != "3" {
+				t.Errorf("%s came %d.", msg.UUID, next)
+			}
+			next++
+		})
+		if err != nil || next != total {
+			t.Errorf("%d messages, %v", next, err)
+		}
+		if err := Backlog(t.Context(), r.redis, r.topic+"none", func(*Message) { t.Error("a message") }); err != nil {
+			t.Error(err)
+		}
+	})
+}

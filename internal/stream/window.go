@@ -16,9 +16,9 @@ type window struct {
 	freed chan struct{} // holds a token after entries left
 
 	mu     sync.Mutex
-	taken  int                // entries of all epochs; guarded by mu
-	epoch  int                // guarded by mu
-	flying map[string]*flight // entries of this epoch by id; guarded by mu
+	taken  int               // entries of all epochs; guarded by mu
+	epoch  int               // guarded by mu
+	flying map[string]flight // entries of this epoch by id; guarded by mu
 }
 
 // flight is one entry in flight.
@@ -28,7 +28,7 @@ type flight struct {
 }
 
 func newWindow(limit int) *window {
-	return &window{limit: limit, freed: make(chan struct{}, 1), flying: map[string]*flight{}}
+	return &window{limit: limit, freed: make(chan struct{}, 1), flying: map[string]flight{}}
 }
 
 // room returns how many more entries may fly.
@@ -44,7 +44,7 @@ func (w *window) add(ids []string, now time.Time) (epoch int) {
 	defer w.mu.Unlock()
 	w.taken += len(ids)
 	for _, id := range ids {
-		w.flying[id] = &flight{began: now, fresh: now}
+		w.flying[id] = flight{began: now, fresh: now}
 	}
 	return w.epoch
 }
@@ -53,7 +53,8 @@ func (w *window) add(ids []string, now time.Time) (epoch int) {
 func (w *window) has(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.flying[id] != nil
+	_, flying := w.flying[id]
+	return flying
 }
 
 // remove takes entries of an epoch out of flight.
@@ -84,8 +85,9 @@ func (w *window) current(epoch int) bool {
 func (w *window) began(epoch int, id string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if f := w.flying[id]; f != nil && epoch == w.epoch {
+	if f, flying := w.flying[id]; flying && epoch == w.epoch {
 		f.began = at
+		w.flying[id] = f
 	}
 }
 
@@ -101,6 +103,7 @@ func (w *window) stale(before, stuck, now time.Time) []string {
 			continue
 		}
 		f.fresh = now
+		w.flying[id] = f
 		ids = append(ids, id)
 	}
 	return ids
@@ -111,7 +114,7 @@ func (w *window) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.epoch++
-	w.flying = map[string]*flight{}
+	w.flying = map[string]flight{}
 }
 
 // left returns the entries that are still in flight in this epoch.
