@@ -165,22 +165,27 @@ export function loadSchema(file: string): GraphQLSchema {
 /** The Vite plugin. */
 export function documents(root: string, served = join(root, 'schema/served.graphqls')): Plugin {
   const dir = join(root, 'src/documents');
-  const read = (): Group[] => readGroups(dir, loadSchema(join(root, 'schema/shop.graphqls')), loadSchema(served));
+  let groups: Group[] = [];
+  const read = (): void => {
+    groups = readGroups(dir, loadSchema(join(root, 'schema/shop.graphqls')), loadSchema(served));
+  };
   let texts = false;
   return {
     name: 'documents',
     enforce: 'pre',
     config(_config, { command }) {
       texts = command === 'serve';
+      read();
       return {
         define: Object.fromEntries(
-          read().map((group) => [`__HAS_${group.name.toUpperCase()}__`, String(group.missing.length === 0)]),
+          groups.map((group) => [`__HAS_${group.name.toUpperCase()}__`, String(group.missing.length === 0)]),
         ),
       };
     },
     transform(_code, file) {
       if (!file.startsWith(dir + '/')) return null;
-      const group = read().find((candidate) => candidate.name === basename(file, '.ts'));
+      if (texts) read(); // a document may have changed
+      const group = groups.find((candidate) => candidate.name === basename(file, '.ts'));
       if (!group) return null;
       const lines = [...group.exports].map(([name, operation]) => {
         const sent = operation && !group.missing.length ? { ...operation, text: texts ? operation.text : undefined } : null;
@@ -189,7 +194,6 @@ export function documents(root: string, served = join(root, 'schema/served.graph
       return { code: lines.join('\n'), map: null };
     },
     writeBundle({ dir: out }) {
-      const groups = read();
       writeFileSync(join(out!, '../documents.json'), manifest(groups));
       for (const group of groups) {
         if (group.missing.length) this.info(`${group.name} is left out: ${group.missing[0]}`);

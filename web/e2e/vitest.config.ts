@@ -8,7 +8,6 @@ export default defineConfig({
     globalSetup: ['setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    fileParallelism: false, // each file drives a browser and a server
-    maxWorkers: 1,
+    maxWorkers: 2, // each file drives a browser and a server
   },
 });

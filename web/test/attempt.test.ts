@@ -107,7 +107,7 @@ describe('a press', () => {
     const it = purchase();
     it.press('itm_1', 1);
     it.answer(answer);
-    await pass(58_000);
+    await pass(34_000);
     expect(it.attempt.value.step).toBe('broken');
     expect(pending('sal_1')!.key).toBe(asked[1]!.variables.input['idempotencyKey']);
   });

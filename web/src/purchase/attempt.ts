@@ -38,7 +38,9 @@ export interface Answer {
 }
 
 /** How long to go on without an answer before the person is told, in ms. */
-const PATIENCE_MS = 45_000;
+const PATIENCE_MS = 30_000;
+/** Longest wait between two tries, in ms: stock does not wait for us. */
+const LONGEST_WAIT_MS = 3_000;
 /** Use nothing that lapses sooner than this, in ms. */
 const MARGIN_MS = 3_000;
 
@@ -185,7 +187,7 @@ export class Purchase {
           this.attempt.value = { step: 'broken', fault };
           return null;
         }
-        pause = Math.max(jitter(fault.retryAfterMs), backoff(tries));
+        pause = Math.max(jitter(fault.retryAfterMs), Math.min(backoff(tries), LONGEST_WAIT_MS));
       }
       this.attempt.value = { step: 'sending', slow: true };
       await wait(pause);
