@@ -75,7 +75,7 @@ func readRequest(s *scanner, p *graphql.RawParams) error {
 
 // assign puts one member of the request where it belongs.
 func assign(p *graphql.RawParams, key string, v any, documentID *string) *badRequest {
-	ok := true
+	var ok bool
 	switch key {
 	case "query":
 		p.Query, ok = v.(string)

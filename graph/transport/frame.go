@@ -22,11 +22,11 @@ func frame(buf []byte) []byte {
 	case n < 1<<16:
 		head := buf[frameHeader-4:]
 		head[0], head[1] = finText, 126
-		binary.BigEndian.PutUint16(head[2:], uint16(n)) //nolint:gosec // below 1<<16
+		binary.BigEndian.PutUint16(head[2:], uint16(n))
 		return head
 	default:
 		buf[0], buf[1] = finText, 127
-		binary.BigEndian.PutUint64(buf[2:], uint64(n)) //nolint:gosec // a length
+		binary.BigEndian.PutUint64(buf[2:], uint64(n))
 		return buf
 	}
 }

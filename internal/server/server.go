@@ -35,8 +35,8 @@ type Options struct {
 	// PublicListener is used instead of PublicAddr when something must know the
 	// address beforehand; the server closes it.
 	PublicListener net.Listener
-	Public     http.Handler
-	Admin      http.Handler
+	Public         http.Handler
+	Admin          http.Handler
 	// Ready is told at once when the server stops, so that a balancer sends no
 	// more; nil = nobody asks.
 	Ready *Readiness

@@ -293,7 +293,7 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 	}
 	text, _ := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	if resp.StatusCode != 503 || !strings.Contains(string(text), "draining") {
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), "draining") {
 		t.Errorf("while draining: %d %s", resp.StatusCode, text)
 	}
 	close(release)

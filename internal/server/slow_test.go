@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -77,7 +78,7 @@ func dawdle(t *testing.T, addr, head string) {
 	_, _ = io.WriteString(conn, head)
 	_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 	if _, err := io.ReadAll(conn); err != nil {
-		if ne, ok := err.(net.Error); ok && ne.Timeout() {
+		if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 			t.Error("the server waits for ever")
 		}
 	}

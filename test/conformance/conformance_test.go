@@ -85,7 +85,7 @@ func start(t *testing.T, args []string, env ...string) string {
 	}
 	public, admin := freePort(t), freePort(t)
 	var out strings.Builder
-	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "info")...) //nolint:gosec // our own binary
+	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "info")...)
 	cmd.Env = append(clean(os.Environ()), env...)
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -113,7 +113,7 @@ func ready(t *testing.T, admin string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := (&http.Client{Timeout: time.Second}).Do(r)
 	if err != nil {
 		return false
 	}

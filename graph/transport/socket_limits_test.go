@@ -1,0 +1,178 @@
+package transport_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"seckill/graph/transport"
+)
+
+func TestTokenExpiryClosesWithoutComplete(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{})
+	for range 20 {
+		c := f.open("user:" + uuid.NewString() + ":150ms")
+		for i := range 5 {
+			c.subscribe(fmt.Sprint(i), `subscription{idle}`)
+			c.expectPart(`{"idle":1}`)
+		}
+		c.expectClose(4403, "Token expired")
+	}
+}
+
+func TestSignOutClosesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSessions()
+	f := setup(t, setupOptions{sockets: transport.SocketOptions{Watch: s.watch}})
+	mine, other := f.open("user:mine"), f.open("user:other")
+	mine.subscribe("1", `subscription{idle}`)
+	mine.expectPart(`{"idle":1}`)
+	s.end("mine")
+	mine.expectClose(4403, "Session ended")
+	other.send(`{"type":"ping"}`)
+	other.expect(`{"type":"pong"}`)
+	late := f.dial(dialOptions{}) // the session has ended before the socket is acknowledged
+	late.init("user:mine")
+	late.skipUntilClose(4403, "Session ended")
+	_ = other.conn.Close(1000, "")
+	f.eventually("watches are taken back", func() bool { return s.count() == 0 })
+}
+
+// sessions are sign-outs as the account rooms tell them.
+type sessions struct {
+	mu      sync.Mutex
+	ended   map[uuid.UUID]bool
+	watches map[uuid.UUID]map[int]func()
+	next    int
+}
+
+func newSessions() *sessions {
+	return &sessions{ended: map[uuid.UUID]bool{}, watches: map[uuid.UUID]map[int]func(){}}
+}
+
+func sessionOf(name string) uuid.UUID { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)) }
+
+func (s *sessions) watch(session uuid.UUID, ended func()) (unwatch func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended[session] {
+		ended()
+		return func() {}
+	}
+	if s.watches[session] == nil {
+		s.watches[session] = map[int]func(){}
+	}
+	s.next++
+	n := s.next
+	s.watches[session][n] = ended
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watches[session], n)
+	}
+}
+
+func (s *sessions) end(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session := sessionOf(name)
+	s.ended[session] = true
+	for _, ended := range s.watches[session] {
+		ended()
+	}
+}
+
+func (s *sessions) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, w := range s.watches {
+		n += len(w)
+	}
+	return n
+}
+
+func TestSocketsOfOneUserAreBounded(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{})
+	var open []*wsClient
+	for range 3 {
+		open = append(open, f.open("user:many"))
+	}
+	c := f.dial(dialOptions{})
+	c.init("user:many")
+	c.expectClose(4429, "Too many sockets")
+	f.open("user:else")
+	_ = open[0].conn.Close(1000, "")
+	f.eventually("the socket is forgotten", func() bool { return f.sockets.Count() == 3 })
+	f.open("user:many")
+}
+
+func TestStreamsOfOneSocketAreBounded(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{})
+	c := f.open("")
+	for i := range 20 {
+		c.subscribe(fmt.Sprint(i), `subscription{idle}`)
+		c.expectPart(`{"idle":1}`)
+	}
+	c.subscribe("more", `subscription{idle}`)
+	c.expectPart(`{"type":"error","id":"more","payload":[{"message":"Too many streams on one socket.","extensions":{"code":"RATE_LIMITED"}}]}`)
+	c.send(`{"type":"complete","id":"7"}`)
+	c.subscribe("more", `subscription{idle}`)
+	c.expectPart(`{"idle":1}`)
+}
+
+func TestFloodOfFramesCloses(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{})
+	c := f.open("")
+	for range 100 {
+		if c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"pong"}`)) != nil {
+			break
+		}
+	}
+	c.expectClose(4429, "Too many messages")
+}
+
+func TestDrainClosesAllWithServiceRestart(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{sockets: transport.SocketOptions{DrainWindow: 200 * time.Millisecond}})
+	var clients []*wsClient
+	for range 10 {
+		c := f.open("")
+		c.subscribe("1", `subscription{idle}`)
+		c.expectPart(`{"idle":1}`)
+		clients = append(clients, c)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- f.sockets.Drain(t.Context()) }()
+	for _, c := range clients {
+		c.expectClose(1012, "Server restarting")
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	_, resp, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.server.URL, "http")+"/graphql", nil)
+	if err == nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a draining server takes sockets: %v", resp)
+	}
+}
+
+func TestServiceThatIsAwayDoesNotForbid(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{transport: transport.Options{Authenticate: func(context.Context, string) (transport.Caller, error) {
+		return transport.Caller{}, context.DeadlineExceeded
+	}}})
+	c := f.dial(dialOptions{})
+	c.init("user:ann")
+	c.expectClose(1012, "Try again")
+}
