@@ -57,6 +57,24 @@ func (k Keys) Task(shard int, task uuid.UUID) string {
 // Orders is the order stream of a shard. No TTL, no MAXLEN.
 func (k Keys) Orders(shard int) string { return k.shard(shard, "orders") }
 
+// Stats is the hash of a sale's counters: see package salestats. Lapses a week
+// after the last count.
+func (k Keys) Stats(shard int, sale uuid.UUID) string {
+	return k.shard(shard, "stats:"+sale.String())
+}
+
+// Series is the hash of a sale's figures by second, for one stretch of time.
+// Lapses after two days.
+func (k Keys) Series(shard int, sale uuid.UUID, stretch int64) string {
+	return k.shard(shard, fmt.Sprintf("series:%s:%d", sale, stretch))
+}
+
+// Feed is the stream of what happened in a sale, for operators. Trimmed by
+// length; lapses a week after the last line.
+func (k Keys) Feed(shard int, sale uuid.UUID) string {
+	return k.shard(shard, "feed:"+sale.String())
+}
+
 // DeadLetters is the stream of messages that were set aside.
 func (k Keys) DeadLetters() string { return k.Prefix + "{dead}:orders" }
 

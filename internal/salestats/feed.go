@@ -1,0 +1,216 @@
+package salestats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+const (
+	// feedLength is about how many lines of a sale's log are kept in Redis.
+	feedLength = 5000
+	// feedLife is how long a log outlives its last line.
+	feedLife = 7 * 24 * time.Hour
+	// feedTimeout bounds one write.
+	feedTimeout = time.Second
+	// followEvery is how often a follower looks for new lines.
+	followEvery = 500 * time.Millisecond
+	// followBatch bounds the lines of one look.
+	followBatch = 200
+	// start is the cursor before the first line.
+	start = "0-0"
+)
+
+// LineKind is what a line of the log is about.
+type LineKind string
+
+// Kinds of lines.
+const (
+	LineAct     LineKind = "ACT"     // an operator, or the clock, did something with the sale
+	LineOrders  LineKind = "ORDERS"  // orders were written
+	LineFailed  LineKind = "FAILED"  // tasks ended without an order
+	LineOrder   LineKind = "ORDER"   // an order moved: paid, lapsed, cancelled, refunded
+	LineSoldOut LineKind = "SOLDOUT" // nothing is left
+)
+
+// Line is one line of a sale's log. Lines are for people: orders that were written
+// within the same second are one line.
+type Line struct {
+	Kind   LineKind     `json:"kind"`
+	At     time.Time    `json:"at"`
+	Act    sale.Act     `json:"act,omitempty"`
+	From   sale.Status  `json:"from,omitempty"`
+	To     sale.Status  `json:"to,omitempty"`
+	Actor  *uuid.UUID   `json:"actor,omitempty"` // nil = the clock, or nobody in person
+	Note   string       `json:"note,omitempty"`
+	Count  int          `json:"count,omitempty"`  // of ORDERS and FAILED
+	Order  *uuid.UUID   `json:"order,omitempty"`  // when the line is about one
+	Status order.Status `json:"status,omitempty"` // of ORDER
+	Reason string       `json:"reason,omitempty"` // of FAILED, the last one
+}
+
+// FeedConfig is what a Feed needs.
+type FeedConfig struct {
+	Client redis.UniversalClient
+	Keys   reservation.Keys
+	Log    *slog.Logger
+}
+
+// Feed is the log of each sale in Redis. It is a help for those who watch, not a
+// record: what Redis loses is gone. The acts are in the sale's log for good.
+type Feed struct {
+	cfg FeedConfig
+
+	mu      sync.Mutex
+	waiting map[uuid.UUID]map[LineKind]*Line // guarded by mu; written together by Flush
+}
+
+// NewFeed returns a feed.
+func NewFeed(cfg FeedConfig) *Feed {
+	return &Feed{cfg: cfg, waiting: map[uuid.UUID]map[LineKind]*Line{}}
+}
+
+// Act writes an act into the log of its sale.
+func (f *Feed) Act(ctx context.Context, line sale.LogLine) {
+	f.write(ctx, line.Sale, Line{
+		Kind: LineAct, At: line.At, Act: line.Act, From: line.From, To: line.To, Actor: line.Actor, Note: line.Note,
+	})
+}
+
+// Moved writes into the logs that orders moved.
+func (f *Feed) Moved(ctx context.Context, orders ...*order.Order) {
+	for _, o := range orders {
+		orderID := o.ID
+		f.write(ctx, o.Sale, Line{Kind: LineOrder, At: o.UpdatedAt, Order: &orderID, Status: o.Status})
+	}
+}
+
+// Ended notes that tasks ended. The lines are written by Run, one for all tasks of
+// a sale that ended within a second.
+func (f *Feed) Ended(tasks []order.Task) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range tasks {
+		t := &tasks[i]
+		kind := LineOrders
+		if t.Status != order.Succeeded {
+			kind = LineFailed
+		}
+		lines := f.waiting[t.Sale]
+		if lines == nil {
+			lines = map[LineKind]*Line{}
+			f.waiting[t.Sale] = lines
+		}
+		line := lines[kind]
+		if line == nil {
+			line = &Line{Kind: kind}
+			lines[kind] = line
+		}
+		line.Count++
+		task := t.ID
+		line.At, line.Order, line.Reason = t.UpdatedAt, &task, string(t.Failure)
+		if line.Count > 1 || kind == LineFailed {
+			line.Order = nil
+		}
+	}
+}
+
+// Run writes what was noted once a second until ctx ends, and what is left then.
+func (f *Feed) Run(ctx context.Context) error {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			f.Flush(ctx)
+		case <-ctx.Done():
+			f.Flush(context.WithoutCancel(ctx))
+			return nil
+		}
+	}
+}
+
+// Flush writes what was noted.
+func (f *Feed) Flush(ctx context.Context) {
+	f.mu.Lock()
+	waiting := f.waiting
+	f.waiting = map[uuid.UUID]map[LineKind]*Line{}
+	f.mu.Unlock()
+	for saleID, lines := range waiting {
+		for _, line := range lines {
+			f.write(ctx, saleID, *line)
+		}
+	}
+}
+
+func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), feedTimeout)
+	defer cancel()
+	text, err := json.Marshal(line)
+	if err == nil {
+		key := f.cfg.Keys.Feed(shardOf(saleID), saleID)
+		_, err = f.cfg.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.XAdd(ctx, &redis.XAddArgs{Stream: key, MaxLen: feedLength, Approx: true, Values: []any{"line", text}})
+			pipe.Expire(ctx, key, feedLife)
+			return nil
+		})
+	}
+	if err != nil {
+		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", saleID.String()), slog.Any("error", err))
+	}
+}
+
+// EventKind is what an event of a follower is.
+type EventKind string
+
+// Kinds of events.
+const (
+	Snapshot EventKind = "SNAPSHOT" // where the follower begins; always first
+	Update   EventKind = "UPDATE"   // a line
+	Gap      EventKind = "GAP"      // lines between were trimmed, or Redis lost them
+)
+
+// FeedEvent is what a follower of a sale's log gets.
+type FeedEvent struct {
+	Kind   EventKind
+	Cursor string // to go on after this event
+	Line   *Line  // of an UPDATE
+}
+
+// ErrCursor says that a cursor was not made here.
+var ErrCursor = errors.New("malformed cursor")
+
+// Follow sends the lines of a sale's log: after a cursor, or only new ones when it
+// is nil. The first event is a SNAPSHOT. It ends, and the channel is closed, with
+// ctx. The error is ErrCursor, or that Redis cannot be read.
+func (f *Feed) Follow(ctx context.Context, saleID uuid.UUID, after *string) (<-chan FeedEvent, error) {
+	c := follower{feed: f, key: f.cfg.Keys.Feed(shardOf(saleID), saleID), out: make(chan FeedEvent)}
+	if after != nil {
+		if !cursorFormat.MatchString(*after) {
+			return nil, ErrCursor
+		}
+		c.cursor = *after
+	} else {
+		last, err := f.cfg.Client.XRevRangeN(ctx, c.key, "+", "-", 1).Result()
+		if err != nil {
+			return nil, fmt.Errorf("read log of sale %s: %w", saleID, err)
+		}
+		c.cursor = start
+		if len(last) > 0 {
+			c.cursor = last[0].ID
+		}
+	}
+	go c.run(ctx)
+	return c.out, nil
+}

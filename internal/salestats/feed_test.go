@@ -1,0 +1,194 @@
+package salestats_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+	"seckill/internal/salestats"
+)
+
+func (e *env) feed() *salestats.Feed {
+	return salestats.NewFeed(salestats.FeedConfig{Client: e.conn.Cmd, Keys: e.keys, Log: slog.New(slog.DiscardHandler)})
+}
+
+// follow follows the log and returns the next event with each call.
+func (e *env) follow(f *salestats.Feed, after *string) func() salestats.FeedEvent {
+	e.t.Helper()
+	ctx, cancel := context.WithCancel(e.t.Context())
+	ch, err := f.Follow(ctx, e.sale, after)
+	e.must(err)
+	e.t.Cleanup(func() {
+		cancel()
+		for range ch {
+		}
+	})
+	return func() salestats.FeedEvent {
+		e.t.Helper()
+		select {
+		case ev := <-ch:
+			return ev
+		case <-time.After(10 * time.Second):
+			e.t.Fatal("no event")
+		}
+		return salestats.FeedEvent{}
+	}
+}
+
+func (e *env) act(f *salestats.Feed, note string) {
+	actor := id.New()
+	f.Act(e.t.Context(), sale.LogLine{
+		Sale: e.sale, Actor: &actor, Act: sale.ActPause, From: sale.Live, To: sale.Paused, Note: note, At: e.clock.Now(),
+	})
+}
+
+func (e *env) wantLine(ev salestats.FeedEvent, note string) {
+	e.t.Helper()
+	if ev.Kind != salestats.Update || ev.Line == nil || ev.Line.Note != note || ev.Line.Act != sale.ActPause || ev.Cursor == "" {
+		e.t.Errorf("event %+v, want the line %q", ev, note)
+	}
+}
+
+func TestAFollowerSeesNewLinesAndGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		f := e.feed()
+		e.act(f, "before")
+		next := e.follow(f, nil)
+		first := next()
+		if first.Kind != salestats.Snapshot || first.Line != nil {
+			t.Fatalf("the first event: %+v", first)
+		}
+		e.act(f, "one")
+		e.act(f, "two")
+		one := next()
+		e.wantLine(one, "one")
+		e.wantLine(next(), "two")
+		e.act(f, "three")
+		again := e.follow(f, &one.Cursor)
+		if ev := again(); ev.Kind != salestats.Snapshot || ev.Cursor != one.Cursor {
+			t.Errorf("the first event of a follower that goes on: %+v", ev)
+		}
+		e.wantLine(again(), "two")
+		e.wantLine(again(), "three")
+		whole := e.follow(f, new("0-0"))
+		whole()
+		e.wantLine(whole(), "before")
+	})
+}
+
+func TestAFollowerIsToldOfAGap(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	f := e.feed()
+	e.act(f, "one")
+	next := e.follow(f, new("0-0"))
+	next()
+	one := next()
+	key := e.keys.Feed(id.ShardOf(e.sale), e.sale)
+	e.must(e.conn.Cmd.XTrimMaxLen(t.Context(), key, 0).Err())
+	e.act(f, "two")
+	late := e.follow(f, &one.Cursor)
+	late()
+	if ev := late(); ev.Kind != salestats.Gap || ev.Line != nil {
+		t.Errorf("history was trimmed: %+v", ev)
+	}
+	e.wantLine(late(), "two")
+
+	e.must(e.conn.Cmd.Del(t.Context(), key).Err())
+	lost := e.follow(f, &one.Cursor)
+	lost()
+	if ev := lost(); ev.Kind != salestats.Gap {
+		t.Errorf("the log is gone: %+v", ev)
+	}
+	e.act(f, "three")
+	e.wantLine(lost(), "three")
+}
+
+func TestALogIsTrimmedAndABeginnerIsToldSo(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	f := e.feed()
+	key := e.keys.Feed(id.ShardOf(e.sale), e.sale)
+	_, err := e.conn.Cmd.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+		for i := range 6000 {
+			pipe.XAdd(t.Context(), &redis.XAddArgs{Stream: key, Values: []any{"line", fmt.Sprintf(`{"kind":"ACT","act":"PAUSE","note":"%d"}`, i)}})
+		}
+		return nil
+	})
+	e.must(err)
+	e.act(f, "last")
+	if n := e.conn.Cmd.XLen(t.Context(), key).Val(); n > 5200 {
+		t.Errorf("%d lines are kept", n)
+	}
+	next := e.follow(f, new("0-0"))
+	next()
+	if ev := next(); ev.Kind != salestats.Gap {
+		t.Errorf("a beginner: %+v", ev)
+	}
+	seen := 0
+	for {
+		ev := next()
+		if seen++; ev.Line.Note == "last" {
+			break
+		}
+	}
+	if n := e.conn.Cmd.XLen(t.Context(), key).Val(); int64(seen) != n {
+		t.Errorf("%d lines of %d", seen, n)
+	}
+}
+
+func TestManyOrdersAreOneLine(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	f := e.feed()
+	task := func(status order.TaskStatus, failure fault.Reason) order.Task {
+		return order.Task{ID: id.New(), Sale: e.sale, Status: status, Failure: failure, UpdatedAt: e.clock.Now()}
+	}
+	single := task(order.Succeeded, "")
+	f.Ended([]order.Task{single})
+	f.Flush(t.Context())
+	tasks := make([]order.Task, 500)
+	for i := range tasks {
+		tasks[i] = task(order.Succeeded, "")
+	}
+	f.Ended(tasks)
+	f.Flush(t.Context())
+	f.Ended([]order.Task{task(order.Failed, "SOLD_OUT"), task(order.Failed, "SOLD_OUT")})
+	f.Flush(t.Context())
+	paid := &order.Order{ID: id.New(), Sale: e.sale, Status: order.Paid, UpdatedAt: e.clock.Now()}
+	f.Moved(t.Context(), paid)
+	next := e.follow(f, new("0-0"))
+	next()
+	if l := next().Line; l.Kind != salestats.LineOrders || l.Count != 1 || *l.Order != single.ID {
+		t.Errorf("one order: %+v", l)
+	}
+	if l := next().Line; l.Kind != salestats.LineOrders || l.Count != 500 || l.Order != nil {
+		t.Errorf("many orders: %+v", l)
+	}
+	if l := next().Line; l.Kind != salestats.LineFailed || l.Count != 2 || l.Reason != "SOLD_OUT" {
+		t.Errorf("failures: %+v", l)
+	}
+	if l := next().Line; l.Kind != salestats.LineOrder || *l.Order != paid.ID || l.Status != order.Paid {
+		t.Errorf("an order that moved: %+v", l)
+	}
+}
+
+func TestAMalformedCursorIsRefused(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	for _, cursor := range []string{"", "x", "1", "1-", "1-1-1", "-", "+", "9999999999999999-0"} {
+		if _, err := e.feed().Follow(t.Context(), e.sale, &cursor); !errors.Is(err, salestats.ErrCursor) {
+			t.Errorf("cursor %q: %v", cursor, err)
+		}
+	}
+}

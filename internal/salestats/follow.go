@@ -1,0 +1,107 @@
+package salestats
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// cursorFormat is that of the ids of stream entries.
+var cursorFormat = regexp.MustCompile(`^\d{1,15}-\d{1,15}$`)
+
+// follower reads one log for one who watches.
+type follower struct {
+	feed   *Feed
+	key    string
+	cursor string // the last line that was sent
+	out    chan FeedEvent
+}
+
+func (c *follower) run(ctx context.Context) {
+	defer close(c.out)
+	if !c.send(ctx, FeedEvent{Kind: Snapshot, Cursor: c.cursor}) {
+		return
+	}
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		more, ok := c.look(ctx)
+		if !ok {
+			return
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look sends the lines behind the cursor. It reads from the line at the cursor on:
+// that it is still there tells that nothing behind it was trimmed. more says that
+// there may be further lines at once; ok is false when nobody listens any more.
+// A failing Redis is asked again at the next look.
+func (c *follower) look(ctx context.Context) (more, ok bool) {
+	entries, err := c.feed.cfg.Client.XRangeN(ctx, c.key, c.cursor, "+", followBatch).Result()
+	if err != nil {
+		return false, ctx.Err() == nil
+	}
+	full := len(entries) == followBatch
+	switch {
+	case len(entries) > 0 && entries[0].ID == c.cursor:
+		entries = entries[1:]
+	case c.cursor == start && !c.trimmed(ctx, entries):
+	default:
+		if len(entries) == 0 {
+			c.cursor = start // the log is gone, or begins behind its own end
+		}
+		if !c.send(ctx, FeedEvent{Kind: Gap, Cursor: c.cursor}) {
+			return false, false
+		}
+	}
+	for _, entry := range entries {
+		c.cursor = entry.ID
+		line, readable := lineOf(entry)
+		if readable && !c.send(ctx, FeedEvent{Kind: Update, Cursor: entry.ID, Line: line}) {
+			return false, false
+		}
+	}
+	return full, true
+}
+
+// trimmed reports whether lines before the first of these may be gone, for a
+// follower who has seen none.
+func (c *follower) trimmed(ctx context.Context, entries []redis.XMessage) bool {
+	if len(entries) == 0 {
+		return false
+	}
+	n, err := c.feed.cfg.Client.XLen(ctx, c.key).Result()
+	return err == nil && n >= feedLength
+}
+
+func lineOf(entry redis.XMessage) (*Line, bool) {
+	text, ok := entry.Values["line"].(string)
+	if !ok {
+		return nil, false
+	}
+	var line Line
+	if err := json.Unmarshal([]byte(text), &line); err != nil {
+		return nil, false
+	}
+	return &line, true
+}
+
+func (c *follower) send(ctx context.Context, e FeedEvent) bool {
+	select {
+	case c.out <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,31 @@
+-- count: adds a batch of one process to the figures of a sale, once.
+--
+-- KEYS  [1] counters   then one for each stretch of seconds
+-- ARGV  [1] process   [2] number of the batch, growing   [3] life of the counters, s
+--       [4] life of a stretch, s   [5] how many counters follow, then field, n, …
+--       then for each stretch: how many fields follow, then field, n, …; a field
+--       that begins with "=" is set to n instead of grown by it
+-- Reply 1 counted | 0 counted before
+--
+-- Keeps true: a batch whose answer was lost and that is sent again counts once.
+
+local mark = 'p:' .. ARGV[1]
+if tonumber(redis.call('HGET', KEYS[1], mark) or '0') >= tonumber(ARGV[2]) then
+  return 0
+end
+redis.call('HSET', KEYS[1], mark, ARGV[2])
+local a = 5
+for k = 1, #KEYS do
+  local n = tonumber(ARGV[a])
+  for i = 1, n do
+    local field, by = ARGV[a + 2 * i - 1], ARGV[a + 2 * i]
+    if string.sub(field, 1, 1) == '=' then
+      redis.call('HSET', KEYS[k], string.sub(field, 2), by)
+    else
+      redis.call('HINCRBY', KEYS[k], field, by)
+    end
+  end
+  a = a + 2 * n + 1
+  redis.call('EXPIRE', KEYS[k], k == 1 and ARGV[3] or ARGV[4])
+end
+return 1

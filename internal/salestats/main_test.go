@@ -1,0 +1,129 @@
+package salestats_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/salestats"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// env is a sale of one item and what counts and reads its figures.
+type env struct {
+	t      *testing.T
+	db     *postgres.DB
+	conn   *redisconn.Conn
+	keys   reservation.Keys
+	clock  *clock.Fake
+	sale   uuid.UUID
+	item   uuid.UUID
+	reader *salestats.Reader
+}
+
+func setup(t *testing.T) *env {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	return newEnv(t, testenv.Postgres(t), conn, prefix)
+}
+
+// onBoth runs a test on Postgres and Redis, and on what the demo embeds.
+func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
+	t.Helper()
+	t.Run("services", func(t *testing.T) {
+		t.Parallel()
+		test(t, setup(t))
+	})
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		server := miniredis.RunT(t)
+		conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr()+"/0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := postgres.OpenSQLite(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close(); _ = conn.Close() })
+		test(t, newEnv(t, db, conn, "t:"))
+	})
+}
+
+func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) *env {
+	t.Helper()
+	e := &env{
+		t: t, db: db, conn: conn, keys: reservation.Keys{Prefix: prefix},
+		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New(), item: id.New(),
+	}
+	now := e.clock.Now()
+	e.must(db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Sale.Create().SetID(e.sale).SetSlug("s").SetTitle("S").SetStatus("LIVE").SetStartsAt(now).SetEndsAt(now.Add(time.Hour)).
+			SetPreheatAt(now).SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetEpoch(1).SetCreatedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(e.item).SetSaleID(e.sale).SetGoodsID(id.New()).SetPosition(0).
+			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(100).SetAvailable(100).Exec(ctx)
+	}))
+	e.reader = salestats.NewReader(salestats.ReaderConfig{
+		DB: db, Client: conn.Cmd, Keys: e.keys, Clock: e.clock,
+		Queue: func(context.Context, int) (int, time.Duration, error) { return 3, 2 * time.Second, nil },
+	})
+	return e
+}
+
+func (e *env) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// process is the recorder of one process.
+func (e *env) process() *salestats.Recorder {
+	return salestats.NewRecorder(salestats.Config{
+		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+func (e *env) flush(r *salestats.Recorder) {
+	e.t.Helper()
+	e.must(r.Flush(e.t.Context()))
+}
+
+func (e *env) stats() *salestats.Stats {
+	e.t.Helper()
+	s, err := e.reader.Stats(e.t.Context(), e.sale)
+	e.must(err)
+	return s
+}
+
+// gate writes the gate of the item.
+func (e *env) gate(total, stock, reserved int) {
+	e.t.Helper()
+	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Item(id.ShardOf(e.sale), e.item),
+		"gate", "open", "total", total, "stock", stock, "reserved", reserved).Err())
+}
+
+// order writes an order of one unit with a status.
+func (e *env) order(status string, at time.Time) uuid.UUID {
+	e.t.Helper()
+	task := id.NewTask(id.ShardOf(e.sale))
+	e.must(e.db.Ent.Order.Create().SetID(task).SetNumber(task.String()[4:36]).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New()).
+		SetBatchID(id.New()).SetStatus(entStatus(status)).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).
+		SetReservedAt(at).SetCreatedAt(at).SetUpdatedAt(at).Exec(e.t.Context()))
+	return task
+}

@@ -1,0 +1,193 @@
+package salestats
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+
+	"seckill/internal/clock"
+	"seckill/internal/money"
+	"seckill/internal/postgres"
+	"seckill/internal/reservation"
+)
+
+const (
+	// fresh is how long a Stats is shared by all who look at it in this process.
+	fresh = 900 * time.Millisecond
+	// readTimeout bounds one reading.
+	readTimeout = 3 * time.Second
+	// maxKnown bounds the sales of which a reader remembers the orders by second.
+	maxKnown = 200
+	// watchEvery is the rhythm of Watch.
+	watchEvery = time.Second
+)
+
+// ReaderConfig is what a Reader needs.
+type ReaderConfig struct {
+	DB     *postgres.DB
+	Client redis.UniversalClient
+	Keys   reservation.Keys
+	// Queue tells how many messages of a shard wait for a worker, and how old the
+	// oldest is.
+	Queue func(ctx context.Context, shard int) (depth int, age time.Duration, err error)
+	Clock clock.Clock
+}
+
+// Reader joins the figures of a sale. It is safe for concurrent use: one reading
+// of a sale runs at a time, and all who ask meanwhile share it.
+type Reader struct {
+	cfg    ReaderConfig
+	flight singleflight.Group
+
+	mu    sync.Mutex
+	known map[uuid.UUID]*known // guarded by mu
+}
+
+// known is what a reader remembers of a sale.
+type known struct {
+	stats   *Stats
+	orders  map[int64]int // written in each second of the window
+	settled int64         // seconds up to this one will not change any more
+}
+
+// NewReader returns a reader.
+func NewReader(cfg ReaderConfig) *Reader {
+	return &Reader{cfg: cfg, known: map[uuid.UUID]*known{}}
+}
+
+// Stats returns the figures of a sale, at most a second old; nil when there is no
+// such sale.
+func (r *Reader) Stats(ctx context.Context, sale uuid.UUID) (*Stats, error) {
+	now := r.cfg.Clock.Now()
+	if k := r.recall(sale); k != nil && k.stats != nil && now.Sub(k.stats.At) < fresh {
+		return k.stats, nil
+	}
+	got, err, _ := r.flight.Do(sale.String(), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		if k := r.recall(sale); k != nil && k.stats != nil && now.Sub(k.stats.At) < fresh {
+			return k.stats, nil
+		}
+		return r.read(ctx, sale, now)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("figures of sale %s: %w", sale, err)
+	}
+	return got.(*Stats), nil
+}
+
+func (r *Reader) recall(sale uuid.UUID) *known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.known[sale]
+}
+
+func (r *Reader) remember(sale uuid.UUID, k *known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[sale] == nil && len(r.known) >= maxKnown {
+		clear(r.known)
+	}
+	r.known[sale] = k
+}
+
+// read takes one reading. The record is read before the gate, so that units on
+// their way from the gate to the record are seen as taken, not as lost.
+func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stats, error) {
+	rec, err := r.record(ctx, sale)
+	if rec == nil || err != nil {
+		return (*Stats)(nil), err
+	}
+	g, err := r.gates(ctx, sale, rec.items)
+	if err != nil {
+		return nil, err
+	}
+	c, err := r.counters(ctx, sale)
+	if err != nil {
+		return nil, err
+	}
+	k := &known{}
+	if before := r.recall(sale); before != nil {
+		*k = *before
+	}
+	if err := r.ordersBySecond(ctx, sale, now, k); err != nil {
+		return nil, err
+	}
+	points, err := r.points(ctx, sale, now, k.orders)
+	if err != nil {
+		return nil, err
+	}
+	depth, age, err := r.cfg.Queue(ctx, shardOf(sale))
+	if err != nil {
+		return nil, fmt.Errorf("read queue: %w", err)
+	}
+	s := &Stats{Sale: sale, At: now, QueueDepth: depth, QueueAge: age, Series: points}
+	rec.into(s)
+	g.into(s, rec)
+	c.into(s)
+	s.fillRemaining()
+	if n := len(points); n > 0 {
+		last := points[n-1]
+		s.RequestsPerSecond, s.OrdersPerSecond = float64(last.Requests), float64(last.Orders)
+	}
+	k.stats = s
+	r.remember(sale, k)
+	return s, nil
+}
+
+// fillRemaining carries the units left over seconds that nobody sampled, and back
+// from now where nothing is known before.
+func (s *Stats) fillRemaining() {
+	left := s.Units.Remaining
+	for i := len(s.Series) - 1; i >= 0; i-- {
+		if s.Series[i].Remaining >= 0 {
+			left = s.Series[i].Remaining
+		}
+	}
+	for i := range s.Series {
+		if s.Series[i].Remaining < 0 {
+			s.Series[i].Remaining = left
+		}
+		left = s.Series[i].Remaining
+	}
+}
+
+// Watch sends the figures of a sale once a second, at once first, until ctx ends;
+// then the channel is closed. A reading that fails is left out. Nil when there is
+// no such sale.
+func (r *Reader) Watch(ctx context.Context, sale uuid.UUID) (<-chan *Stats, error) {
+	first, err := r.Stats(ctx, sale)
+	if first == nil || err != nil {
+		return nil, err
+	}
+	out := make(chan *Stats)
+	go func() {
+		defer close(out)
+		ticker := time.NewTicker(watchEvery)
+		defer ticker.Stop()
+		for next := first; ; {
+			if next != nil {
+				select {
+				case out <- next:
+				case <-ctx.Done():
+					return
+				}
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+			next, _ = r.Stats(ctx, sale) // the next second brings another chance
+		}
+	}()
+	return out, nil
+}
+
+// money0 is nothing in a currency.
+func money0(currency string) money.Amount { return money.Amount{Currency: currency} }

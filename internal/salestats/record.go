@@ -1,0 +1,154 @@
+package salestats
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
+	entsale "seckill/ent/sale"
+	"seckill/ent/saleitem"
+	"seckill/internal/order"
+)
+
+// commitLag is how long after its time an order's row may still appear: longer
+// than a batch of the writer may take.
+const commitLag = 6
+
+// record is what Postgres says of a sale at one moment.
+type record struct {
+	currency string
+	items    []*ent.SaleItem
+	orders   map[order.Status]tally
+	failed   int
+}
+
+// tally is the orders of one state.
+type tally struct {
+	count int
+	minor int64 // what they come to
+}
+
+// record reads the record of a sale; nil when there is none.
+func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
+	rec := &record{orders: map[order.Status]tally{}}
+	there := false
+	err := r.cfg.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		var err error
+		if there, err = tx.Sale.Query().Where(entsale.ID(sale)).Exist(ctx); err != nil || !there {
+			return err
+		}
+		if rec.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(sale)).All(ctx); err != nil {
+			return err
+		}
+		if rec.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(sale)).Count(ctx); err != nil {
+			return err
+		}
+		return rec.tally(ctx, tx, sale)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read record: %w", err)
+	}
+	if !there {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	for _, item := range rec.items {
+		rec.currency = item.Currency
+	}
+	return rec, nil
+}
+
+func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale uuid.UUID) error {
+	var rows []struct {
+		Status string        `json:"status"`
+		Count  int           `json:"count"`
+		Minor  sql.NullInt64 `json:"minor"`
+	}
+	err := tx.Order.Query().Where(entorder.SaleID(sale)).Modify(func(s *entsql.Selector) {
+		s.Select(s.C(entorder.FieldStatus), entsql.As(entsql.Count("*"), "count"),
+			entsql.As("CAST(SUM(quantity * unit_price_minor) AS BIGINT)", "minor")).GroupBy(s.C(entorder.FieldStatus))
+	}).Scan(ctx, &rows)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		rec.orders[order.Status(row.Status)] = tally{row.Count, row.Minor.Int64}
+	}
+	return nil
+}
+
+func (rec *record) into(s *Stats) {
+	count := func(st ...order.Status) (n int) {
+		for _, status := range st {
+			n += rec.orders[status].count
+		}
+		return n
+	}
+	s.Orders = count(order.Statuses()...)
+	s.Unpaid, s.Paid, s.Lapsed = count(order.PendingPayment), count(order.Paid), count(order.Expired)
+	s.Cancelled, s.Refunded = count(order.Cancelled), count(order.Refunding, order.Refunded)
+	s.Failed = rec.failed
+	s.GMV = money0(rec.currency)
+	s.GMV.Minor = rec.orders[order.Paid].minor
+	s.Units.Conserved = true
+	for _, item := range rec.items {
+		s.Units.Total += item.Total
+		s.Units.Remaining += item.Available
+		s.Units.Held += item.Held
+		s.Units.Sold += item.Sold
+		s.Units.Conserved = s.Units.Conserved && item.Available+item.Held+item.Sold == item.Total
+	}
+}
+
+// ordersBySecond brings what is known of the orders of each second up to date:
+// only seconds that may still change are read again.
+func (r *Reader) ordersBySecond(ctx context.Context, sale uuid.UUID, now time.Time, k *known) error {
+	from := max(now.Unix()-Window, k.settled+1)
+	read, err := r.countOrders(ctx, sale, from)
+	if err != nil {
+		return fmt.Errorf("orders by second: %w", err)
+	}
+	orders := make(map[int64]int, len(k.orders)+len(read))
+	for at, n := range k.orders {
+		if at >= now.Unix()-Window && at < from {
+			orders[at] = n
+		}
+	}
+	for at, n := range read {
+		orders[at] = n
+	}
+	k.orders, k.settled = orders, now.Unix()-commitLag
+	return nil
+}
+
+// countOrders counts the orders of each second from one on.
+func (r *Reader) countOrders(ctx context.Context, sale uuid.UUID, from int64) (map[int64]int, error) {
+	query := r.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.CreatedAtGTE(time.Unix(from, 0).UTC()))
+	counts := map[int64]int{}
+	if r.cfg.DB.Dialect != dialect.Postgres { // the demo: few orders, and no arithmetic on its times
+		rows, err := query.Select(entorder.FieldCreatedAt).All(ctx)
+		for _, row := range rows {
+			counts[row.CreatedAt.Unix()]++
+		}
+		return counts, err
+	}
+	var rows []struct {
+		At    int64 `json:"at"`
+		Count int   `json:"count"`
+	}
+	err := query.Modify(func(s *entsql.Selector) {
+		second := "CAST(floor(extract(epoch FROM " + s.C(entorder.FieldCreatedAt) + ")) AS BIGINT)"
+		s.Select(entsql.As(second, "at"), entsql.As(entsql.Count("*"), "count")).GroupBy(second)
+	}).Scan(ctx, &rows)
+	for _, row := range rows {
+		counts[row.At] = row.Count
+	}
+	return counts, err
+}

@@ -1,0 +1,254 @@
+package salestats
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+)
+
+const (
+	// flushEvery is how often counts go to Redis: how old the figures of another
+	// process may be.
+	flushEvery = 250 * time.Millisecond
+	// flushTimeout bounds one flush, the last one of a process included.
+	flushTimeout = 2 * time.Second
+	// maxSales bounds the sales that a process counts for at a time.
+	maxSales = 1000
+)
+
+//go:embed lua/count.lua
+var countLua string
+
+var countScript = redis.NewScript(countLua)
+
+// Placement is how one call of placeOrder ended.
+type Placement struct {
+	Sale     uuid.UUID
+	Took     time.Duration
+	Replayed bool
+	Refusal  fault.Refusal // nil = accepted, replayed or faulted
+	Err      error
+}
+
+// Config is what a Recorder needs.
+type Config struct {
+	Client redis.UniversalClient // without retries
+	Keys   reservation.Keys
+	// Remaining returns the units left in each sale that has a gate, as this
+	// process last saw them; nil = this process samples nothing.
+	Remaining func() map[uuid.UUID]int
+	Clock     clock.Clock
+	Log       *slog.Logger
+}
+
+// Recorder counts what happens in this process. It is safe for concurrent use;
+// counts reach Redis while Run runs.
+type Recorder struct {
+	cfg     Config
+	process string
+
+	mu    sync.Mutex
+	open  map[uuid.UUID]*batch // guarded by mu
+	spare map[uuid.UUID]*batch // guarded by mu; sent and not answered
+	seq   int64                // guarded by mu
+}
+
+// batch is counts of one sale.
+type batch struct {
+	seq       int64
+	counters  map[string]int64
+	seconds   map[int64]*second
+	remaining map[int64]int // by second
+}
+
+type second struct{ requests, accepted int64 }
+
+// NewRecorder returns a recorder.
+func NewRecorder(cfg Config) *Recorder {
+	return &Recorder{
+		cfg: cfg, process: uuid.NewString()[:13],
+		open: map[uuid.UUID]*batch{}, spare: map[uuid.UUID]*batch{},
+	}
+}
+
+// Placed counts one call of placeOrder.
+func (r *Recorder) Placed(p Placement) {
+	now := r.cfg.Clock.Now().Unix()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b := r.batch(p.Sale)
+	if b == nil {
+		return
+	}
+	s := b.seconds[now]
+	if s == nil {
+		s = &second{}
+		b.seconds[now] = s
+	}
+	s.requests++
+	b.counters["requests"]++
+	b.counters["l:"+strconv.Itoa(bucketOf(p.Took))]++
+	switch {
+	case p.Err != nil:
+		b.counters["faulted"]++
+	case p.Refusal != nil:
+		b.counters["r:"+string(p.Refusal.Reason())]++
+	case p.Replayed:
+		b.counters["replayed"]++
+	default:
+		b.counters["accepted"]++
+		s.accepted++
+	}
+}
+
+// batch returns the open batch of a sale; nil when too many sales are counted.
+func (r *Recorder) batch(sale uuid.UUID) *batch {
+	b := r.open[sale]
+	if b == nil {
+		if len(r.open) >= maxSales {
+			return nil
+		}
+		b = &batch{counters: map[string]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{}}
+		r.open[sale] = b
+	}
+	return b
+}
+
+// Run sends counts until ctx ends, and what is left then.
+func (r *Recorder) Run(ctx context.Context) error {
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	failing := false
+	var sampled int64
+	for {
+		select {
+		case <-ctx.Done():
+			return r.last(ctx)
+		case <-ticker.C:
+		}
+		if now := r.cfg.Clock.Now().Unix(); now != sampled {
+			sampled = now
+			r.sample(now)
+		}
+		err := r.Flush(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			r.cfg.Log.WarnContext(ctx, "figures wait for Redis", slog.Any("error", err))
+		}
+		failing = err != nil
+	}
+}
+
+func (r *Recorder) last(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	err := r.Flush(ctx)
+	if err == nil {
+		err = r.Flush(ctx) // what came in while an older batch was on its way
+	}
+	if err != nil {
+		r.cfg.Log.WarnContext(ctx, "the last figures are lost", slog.Any("error", err))
+	}
+	return nil
+}
+
+// sample notes how many units were left at the end of the last second.
+func (r *Recorder) sample(now int64) {
+	if r.cfg.Remaining == nil {
+		return
+	}
+	left := r.cfg.Remaining()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for sale, n := range left {
+		if b := r.batch(sale); b != nil {
+			b.remaining[now-1] = n
+		}
+	}
+}
+
+// Flush sends what was counted. A batch that may have been counted is sent again
+// under its number until Redis says so; meanwhile the next one grows.
+func (r *Recorder) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	var failed error
+	for sale, b := range r.take() {
+		if err := r.send(ctx, sale, b); err != nil {
+			failed = err
+			continue
+		}
+		r.mu.Lock()
+		if r.spare[sale] == b {
+			delete(r.spare, sale)
+		}
+		r.mu.Unlock()
+	}
+	return failed
+}
+
+// take closes the open batch of each sale that has none on its way.
+func (r *Recorder) take() map[uuid.UUID]*batch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for sale, b := range r.open {
+		if r.spare[sale] == nil {
+			r.seq++
+			b.seq = r.seq
+			r.spare[sale] = b
+			delete(r.open, sale)
+		}
+	}
+	batches := make(map[uuid.UUID]*batch, len(r.spare))
+	for sale, b := range r.spare {
+		batches[sale] = b
+	}
+	return batches
+}
+
+func (r *Recorder) send(ctx context.Context, sale uuid.UUID, b *batch) error {
+	shard := id.ShardOf(sale)
+	keys := []string{r.cfg.Keys.Stats(shard, sale)}
+	args := []any{r.process, b.seq, int(countersLife.Seconds()), int(seriesLife.Seconds()), len(b.counters)}
+	for field, n := range b.counters {
+		args = append(args, field, n)
+	}
+	for at, fields := range b.series() {
+		keys = append(keys, r.cfg.Keys.Series(shard, sale, at))
+		args = append(args, len(fields)/2)
+		args = append(args, fields...)
+	}
+	if err := countScript.Run(ctx, r.cfg.Client, keys, args...).Err(); err != nil {
+		return fmt.Errorf("count for sale %s: %w", sale, err)
+	}
+	return nil
+}
+
+// series returns the fields of each stretch that the batch has seconds in.
+func (b *batch) series() map[int64][]any {
+	out := map[int64][]any{}
+	add := func(at int64, field string, n any) {
+		out[at/stretch] = append(out[at/stretch], field, n)
+	}
+	for at, s := range b.seconds {
+		offset := strconv.FormatInt(at%stretch, 10)
+		add(at, offset+"q", s.requests)
+		if s.accepted > 0 {
+			add(at, offset+"a", s.accepted)
+		}
+	}
+	for at, n := range b.remaining {
+		add(at, "="+strconv.FormatInt(at%stretch, 10)+"m", n)
+	}
+	return out
+}

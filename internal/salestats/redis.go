@@ -1,0 +1,185 @@
+package salestats
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/ent"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+)
+
+func shardOf(sale uuid.UUID) int { return id.ShardOf(sale) }
+
+// gates is what Redis says of the units of a sale.
+type gates struct {
+	total, stock, reserved int
+	loaded                 int // items that have a gate
+	conserved              bool
+}
+
+func (r *Reader) gates(ctx context.Context, sale uuid.UUID, items []*ent.SaleItem) (gates, error) {
+	g := gates{conserved: true}
+	pipe := r.cfg.Client.Pipeline()
+	cmds := make([]*redis.SliceCmd, len(items))
+	for i, item := range items {
+		cmds[i] = pipe.HMGet(ctx, r.cfg.Keys.Item(shardOf(sale), item.ID), "total", "stock", "reserved", "gate")
+	}
+	if len(cmds) == 0 {
+		return g, nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return g, fmt.Errorf("read gates: %w", err)
+	}
+	for _, cmd := range cmds {
+		f := cmd.Val()
+		total, ok1 := number(f[0])
+		stock, ok2 := number(f[1])
+		reserved, ok3 := number(f[2])
+		if !ok1 || !ok2 || !ok3 {
+			continue
+		}
+		g.loaded++
+		g.total, g.stock, g.reserved = g.total+int(total), g.stock+int(stock), g.reserved+int(reserved)
+		g.conserved = g.conserved && stock >= 0 && stock+reserved == total
+	}
+	return g, nil
+}
+
+// into takes the gate's figures over when the whole sale is loaded. Its total
+// differs from the record's for as long as an adjustment is between the two.
+func (g gates) into(s *Stats, rec *record) {
+	if g.loaded == 0 || g.loaded < len(rec.items) {
+		return
+	}
+	s.Units.Loaded = true
+	s.Units.Conserved = s.Units.Conserved && g.conserved && g.total == s.Units.Total
+	s.Units.Total, s.Units.Remaining = g.total, g.stock
+	s.Units.InFlight = g.reserved - s.Units.Held - s.Units.Sold
+}
+
+func number(field any) (int64, bool) {
+	text, ok := field.(string)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
+
+// counters are the fields of the counters of a sale.
+type counters map[string]int64
+
+// counters reads the counters of a sale: from Redis, else what was kept of them.
+func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error) {
+	fields, err := r.cfg.Client.HGetAll(ctx, r.cfg.Keys.Stats(shardOf(sale), sale)).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read counters: %w", err)
+	}
+	c := make(counters, len(fields))
+	for field, text := range fields {
+		if strings.HasPrefix(field, "p:") {
+			continue
+		}
+		if n, ok := number(text); ok {
+			c[field] = n
+		}
+	}
+	if len(c) > 0 {
+		return c, nil
+	}
+	kept, err := r.Kept(ctx, sale)
+	if err != nil || kept == nil {
+		return c, err
+	}
+	return kept.Counters, nil
+}
+
+func (c counters) into(s *Stats) {
+	s.Requests, s.Accepted, s.Replayed, s.Faulted = c["requests"], c["accepted"], c["replayed"], c["faulted"]
+	took := latencies{}
+	for field, n := range c {
+		if reason, ok := strings.CutPrefix(field, "r:"); ok {
+			s.Refused = append(s.Refused, Rejection{Reason: fault.Reason(reason), Count: n})
+		}
+		if bucket, ok := strings.CutPrefix(field, "l:"); ok {
+			if b, err := strconv.Atoi(bucket); err == nil {
+				took[b] = n
+			}
+		}
+	}
+	sort.Slice(s.Refused, func(i, j int) bool {
+		a, b := s.Refused[i], s.Refused[j]
+		return a.Count > b.Count || (a.Count == b.Count && a.Reason < b.Reason)
+	})
+	s.P50, s.P99 = took.quantile(0.50), took.quantile(0.99)
+}
+
+// points reads the last five minutes up to the last whole second.
+func (r *Reader) points(ctx context.Context, sale uuid.UUID, now time.Time, orders map[int64]int) ([]Point, error) {
+	end := now.Unix()
+	seconds, err := r.seconds(ctx, sale, end-Window, end)
+	if err != nil {
+		return nil, err
+	}
+	points := make([]Point, 0, Window)
+	for at := end - Window; at < end; at++ {
+		p := Point{At: time.Unix(at, 0).UTC(), Orders: orders[at], Remaining: -1}
+		if s, ok := seconds[at]; ok {
+			p.Requests, p.Accepted, p.Remaining = s.requests, s.accepted, s.remaining
+		}
+		points = append(points, p)
+	}
+	return points, nil
+}
+
+// counted is one second as it stands in Redis.
+type counted struct{ requests, accepted, remaining int } // remaining -1 = not sampled
+
+// seconds reads the seconds from, up to and without end, that anything was
+// counted in.
+func (r *Reader) seconds(ctx context.Context, sale uuid.UUID, from, end int64) (map[int64]counted, error) {
+	pipe := r.cfg.Client.Pipeline()
+	cmds := map[int64]*redis.MapStringStringCmd{}
+	for at := from / stretch; at <= (end-1)/stretch; at++ {
+		cmds[at] = pipe.HGetAll(ctx, r.cfg.Keys.Series(shardOf(sale), sale, at))
+	}
+	if len(cmds) == 0 {
+		return nil, nil //nolint:nilnil // a nil map reads as empty
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("read series: %w", err)
+	}
+	out := map[int64]counted{}
+	for base, cmd := range cmds {
+		for field, text := range cmd.Val() {
+			n, ok := number(text)
+			offset, err := strconv.ParseInt(field[:max(0, len(field)-1)], 10, 64)
+			at := base*stretch + offset
+			if !ok || err != nil || at < from || at >= end {
+				continue
+			}
+			s, seen := out[at]
+			if !seen {
+				s.remaining = -1
+			}
+			switch field[len(field)-1] {
+			case 'q':
+				s.requests = int(n)
+			case 'a':
+				s.accepted = int(n)
+			case 'm':
+				s.remaining = int(n)
+			}
+			out[at] = s
+		}
+	}
+	return out, nil
+}
