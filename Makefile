@@ -72,6 +72,10 @@ e2e: services ## drive the shop in a real browser
 	@[ -x scripts/e2e ] || { echo "scripts/e2e is missing"; exit 1; }
 	@scripts/e2e
 
+.PHONY: conformance
+conformance: ## run the protocol suites of others (part of make test; needs Node 20)
+	@test/conformance/run
+
 .PHONY: clean
 clean: ## stop the private services and remove what was built
 	scripts/services stop
