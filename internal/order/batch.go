@@ -10,15 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
-	"seckill/ent/orderfailure"
 	"seckill/ent/saleitem"
-	"seckill/ent/stockmovement"
-	"seckill/internal/id"
 )
 
 // maxAttempts bounds how often a batch is decided anew because another writer
@@ -37,14 +33,14 @@ var (
 // transaction may be run several times.
 type batch struct {
 	id    uuid.UUID // tells own rows from rows that were there
-	newID id.Generator
+	rows  inserter
 	now   time.Time
 	terms map[uuid.UUID]terms
 	ends  map[uuid.UUID]Outcome
 }
 
 func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
-	return &batch{id: w.newID(), newID: w.newID, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
+	return &batch{id: w.newID(), rows: w.rows, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
 }
 
 // persist ends every request in one transaction: the fast way when all are fresh
@@ -97,15 +93,12 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	if len(b.ends) < len(requests) {
 		return errUnusual
 	}
-	if err := b.insertHolds(ctx, tx, written); err != nil {
-		return err
-	}
 	if err := b.takeStock(ctx, tx, written); err != nil {
 		return err
 	}
 	// The item's row is locked now, and with it the right to end its tasks: a
 	// task that another writer failed is visible.
-	failed, err := tx.OrderFailure.Query().Where(orderfailure.IDIn(taskIDs(requests)...)).Exist(ctx)
+	failed, err := b.rows.anyFailed(ctx, tx, taskIDs(requests))
 	if err != nil {
 		return fmt.Errorf("look for failed tasks: %w", err)
 	}
@@ -115,59 +108,50 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	return nil
 }
 
-// insertOrders writes a row for each request that has none, and notes those that
-// have one as ended. A request that stays without a row meets a live order of
-// the same user and item. It returns the orders that are ours.
+// insertOrders writes a row and a ledger line for each request that has none, and
+// notes those that have one as ended. A request that stays without a row meets a
+// live order of the same user and item. It returns the orders that are ours.
 func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) ([]*Order, error) {
 	var written []*Order
 	left := requests
 	for attempt := 0; attempt < maxAttempts && len(left) > 0; attempt++ {
-		orders := make(map[uuid.UUID]*Order, len(left))
-		rows := make([]*ent.OrderCreate, 0, len(left))
+		drafts := make([]*Order, 0, len(left))
 		for _, r := range left {
-			o := b.draft(r, attempt)
-			orders[o.ID] = o
-			rows = append(rows, createOrder(tx, o, b.id))
+			drafts = append(drafts, b.draft(r, attempt))
 		}
-		if err := tx.Order.CreateBulk(rows...).OnConflict(sql.DoNothing()).Exec(ctx); err != nil {
-			return nil, fmt.Errorf("insert orders: %w", err)
-		}
-		mine, err := b.readBack(ctx, tx, orders)
+		ours, err := b.rows.insert(ctx, tx, b.id, drafts)
 		if err != nil {
 			return nil, err
 		}
-		written = append(written, mine...)
-		left = slices.DeleteFunc(slices.Clone(left), func(r Requested) bool { return b.ended(r.Task) })
-		if len(left) > 0 {
-			if held, err := b.anyNumberTaken(ctx, tx, left, attempt); err != nil || !held {
-				return written, err
-			}
+		for _, o := range ours {
+			b.ends[o.ID] = Outcome{Task: o.Task(), Order: o}
+		}
+		written = append(written, ours...)
+		if len(ours) == len(left) {
+			return written, nil
+		}
+		if left, err = b.retry(ctx, tx, left, attempt); err != nil {
+			return nil, err
 		}
 	}
 	return written, nil
 }
 
-// readBack finds out which rows are ours, and notes the end of every request
-// that has a row.
-func (b *batch) readBack(ctx context.Context, tx *ent.Tx, orders map[uuid.UUID]*Order) ([]*Order, error) {
-	ids := slices.Collect(maps.Keys(orders))
-	rows, err := tx.Order.Query().Where(entorder.IDIn(ids...)).
-		Select(entorder.FieldID, entorder.FieldBatchID).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read back orders: %w", err)
+// retry recognises the requests whose order was there already, and returns those
+// that are left and worth another attempt: their number was taken.
+func (b *batch) retry(ctx context.Context, tx *ent.Tx, requests []Requested, attempt int) ([]Requested, error) {
+	without := func() []Requested {
+		return slices.DeleteFunc(slices.Clone(requests), func(r Requested) bool { return b.ended(r.Task) })
 	}
-	mine := make([]*Order, 0, len(rows))
-	var others []uuid.UUID
-	for _, row := range rows {
-		if row.BatchID != b.id {
-			others = append(others, row.ID)
-			continue
-		}
-		o := orders[row.ID]
-		mine = append(mine, o)
-		b.ends[o.ID] = Outcome{Task: o.Task(), Order: o}
+	if err := b.recognise(ctx, tx, taskIDs(without())); err != nil {
+		return nil, err
 	}
-	return mine, b.recognise(ctx, tx, others)
+	left := without()
+	taken, err := b.anyNumberTaken(ctx, tx, left, attempt)
+	if err != nil || !taken {
+		return nil, err
+	}
+	return left, nil
 }
 
 // recognise notes requests whose order was there already.
@@ -198,22 +182,6 @@ func (b *batch) anyNumberTaken(ctx context.Context, tx *ent.Tx, left []Requested
 		return false, fmt.Errorf("look for order numbers: %w", err)
 	}
 	return taken, nil
-}
-
-// insertHolds writes the ledger lines of fresh orders.
-func (b *batch) insertHolds(ctx context.Context, tx *ent.Tx, orders []*Order) error {
-	if len(orders) == 0 {
-		return nil
-	}
-	rows := make([]*ent.StockMovementCreate, 0, len(orders))
-	for _, o := range orders {
-		rows = append(rows, tx.StockMovement.Create().SetID(b.newID()).SetOrderID(o.ID).SetItemID(o.Item).
-			SetKind(stockmovement.KindHOLD).SetQuantity(o.Quantity).SetCreatedAt(b.now))
-	}
-	if err := tx.StockMovement.CreateBulk(rows...).Exec(ctx); err != nil {
-		return fmt.Errorf("insert stock movements: %w", err)
-	}
-	return nil
 }
 
 // takeStock moves the units of fresh orders from available to held, one guarded
@@ -264,14 +232,6 @@ func (b *batch) draft(r Requested, attempt int) *Order {
 		Version: 1, Epoch: r.Epoch, ReservedAt: r.submittedAt(), CreatedAt: b.now, UpdatedAt: b.now,
 		PaymentDeadline: &deadline,
 	}
-}
-
-func createOrder(tx *ent.Tx, o *Order, batchID uuid.UUID) *ent.OrderCreate {
-	return tx.Order.Create().SetID(o.ID).SetNumber(o.Number).SetSaleID(o.Sale).SetItemID(o.Item).SetUserID(o.User).
-		SetBatchID(batchID).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).SetQuantity(o.Quantity).
-		SetUnitPriceMinor(o.UnitPriceMinor).SetCurrency(o.Currency).SetVersion(o.Version).SetEpoch(o.Epoch).
-		SetReservedAt(o.ReservedAt).SetCreatedAt(o.CreatedAt).SetUpdatedAt(o.UpdatedAt).
-		SetNillablePaymentDeadline(o.PaymentDeadline)
 }
 
 func itemsOf(requests []Requested) []uuid.UUID {

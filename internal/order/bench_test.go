@@ -2,6 +2,7 @@ package order_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -16,15 +17,20 @@ import (
 // with its own update of the stock row. Metric: orders/s, all of them counted in
 // the database afterwards.
 func BenchmarkWrite(b *testing.B) {
-	for name, callers := range map[string]int{"16 callers": 16, "256 callers": 256, "1024 callers": 1024} {
-		b.Run("batched/"+name, func(b *testing.B) {
-			e := setup(b, stock{units: b.N, limit: 1})
-			w := e.writer(nil)
-			e.race(b, callers, func(r order.Requested) error {
-				_, err := w.Write(b.Context(), r)
-				return err
+	for _, callers := range []int{16, 256, 1024} {
+		for _, way := range []string{"arrays", "portable"} {
+			b.Run(fmt.Sprintf("%s/%d callers", way, callers), func(b *testing.B) {
+				e := setup(b, stock{units: b.N, limit: 1})
+				w := e.writer(nil)
+				if way == "portable" {
+					order.Portable(w)
+				}
+				e.race(b, callers, func(r order.Requested) error {
+					_, err := w.Write(b.Context(), r)
+					return err
+				})
 			})
-		})
+		}
 	}
 	b.Run("one by one/64 callers", func(b *testing.B) {
 		e := setup(b, stock{units: b.N, limit: 1})

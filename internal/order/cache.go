@@ -55,7 +55,9 @@ func NewCache(conn *redisconn.Conn, prefix string, taskKey TaskKey, c clock.Cloc
 // orderKey is the string with the JSON of an order: revision, fields, and when it
 // was copied. Lapses after recordTTL.
 func (c *Cache) orderKey(shard int, order uuid.UUID) string {
-	return fmt.Sprintf("%s{s%02d}:order:%s", c.prefix, shard, order)
+	key := append(append(make([]byte, 0, len(c.prefix)+48), c.prefix...), "{s"...)
+	key = append(key, byte('0'+shard/10), byte('0'+shard%10))
+	return string(appendUUID(append(key, "}:order:"...), order))
 }
 
 // orderRecord is an order with the time of the copy.
@@ -79,11 +81,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		if err != nil {
 			return fmt.Errorf("record task: %w", err)
 		}
-		text, err := json.Marshal(t)
-		if err != nil {
-			return fmt.Errorf("record task %s: %w", t.ID, err)
-		}
-		shards[shard] = append(shards[shard], record{c.taskKey(shard, t.ID), t.Revision, text})
+		shards[shard] = append(shards[shard], record{c.taskKey(shard, t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
 	}
 	now := c.clock.Now().UnixMilli()
 	for _, o := range orders {
@@ -91,11 +89,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		if err != nil {
 			return fmt.Errorf("record order: %w", err)
 		}
-		text, err := json.Marshal(orderRecord{o, now})
-		if err != nil {
-			return fmt.Errorf("record order %s: %w", o.ID, err)
-		}
-		shards[shard] = append(shards[shard], record{c.orderKey(shard, o.ID), o.Version, text})
+		shards[shard] = append(shards[shard], record{c.orderKey(shard, o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now)})
 	}
 	err := c.write(ctx, &shards)
 	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {

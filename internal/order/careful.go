@@ -45,9 +45,6 @@ func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) e
 	if len(written) < len(chosen) {
 		return errAgain
 	}
-	if err := b.insertHolds(ctx, tx, written); err != nil {
-		return err
-	}
 	if err := b.takeStock(ctx, tx, written); err != nil {
 		if errors.Is(err, errUnusual) {
 			return errAgain

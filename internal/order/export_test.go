@@ -1,5 +1,7 @@
 package order
 
+import "encoding/json"
+
 // Waiting returns how many requests wait for a batch.
 func Waiting(w *Writer) int {
 	w.mu.Lock()
@@ -9,3 +11,21 @@ func Waiting(w *Writer) int {
 
 // InFlight returns how many batches may be under way at once.
 func InFlight(w *Writer) int { return w.inFlight }
+
+// Portable makes a writer on Postgres insert as on every other database.
+func Portable(w *Writer) { w.rows = portable{w.newID} }
+
+// CopyOf returns the copy of an order for Redis, and what encoding/json makes of
+// the same.
+func CopyOf(o *Order, atMs int64) (byHand, byJSON []byte, err error) {
+	byJSON, err = json.Marshal(orderRecord{o, atMs})
+	return o.appendRecord(nil, atMs), byJSON, err
+}
+
+// RecordOf returns what encoding/json makes of a task's record.
+func RecordOf(t Task) ([]byte, error) {
+	return json.Marshal(taskRecord{
+		ID: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity, Status: t.Status, Revision: t.Revision,
+		Failure: t.Failure, CreatedAtMs: t.CreatedAt.UnixMilli(), UpdatedAtMs: t.UpdatedAt.UnixMilli(),
+	})
+}

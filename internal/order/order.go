@@ -35,8 +35,6 @@
 package order
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -119,14 +117,6 @@ func FromRow(row *ent.Order) *Order {
 		ReservedAt: row.ReservedAt.UTC(), CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 		PaymentDeadline: utc(row.PaymentDeadline), PaidAt: utc(row.PaidAt), ClaimID: row.ClaimID,
 	}
-}
-
-func decodeOrder(text string) (*Order, error) {
-	var o Order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return nil, fmt.Errorf("decode order record: %w", err)
-	}
-	return &o, nil
 }
 
 func utc(t *time.Time) *time.Time {

@@ -82,6 +82,7 @@ type Writer struct {
 	meter    Meter
 	log      *slog.Logger
 	terms    *termsCache
+	rows     inserter
 	maxBatch int
 	inFlight int
 
@@ -126,8 +127,9 @@ func NewWriter(cfg WriterConfig) *Writer {
 	if w.meter == nil {
 		w.meter = noMeter{}
 	}
+	w.rows = arrays{w.newID}
 	if cfg.DB.Dialect == dialect.SQLite {
-		w.maxBatch, w.inFlight = maxBatchSQLite, 1
+		w.rows, w.maxBatch, w.inFlight = portable{w.newID}, maxBatchSQLite, 1
 	}
 	return w
 }
