@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 	"seckill/internal/fault"
 	"seckill/internal/sale"
@@ -30,24 +28,13 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 		case !sale.Allowed(sale.ActPreheat, v.Status, sale.Preheated), !s.cfg.Clock.Now().Before(v.EndsAt):
 			return v, conflict("saleId"), nil
 		}
-		loaded, err := s.cfg.Load(ctx, in.Sale, in.By, in.Note)
+		_, err = s.cfg.Load(ctx, in.Sale, in.By, in.Note)
 		if err != nil && !errors.Is(err, sale.ErrForbidden) {
 			return nil, nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded; it is tried again by itself.", err)
-		}
-		if loaded {
-			s.noteNewest(ctx, in.Sale)
 		}
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 	return v, conflict("saleId"), err
-}
-
-// noteNewest passes on the newest line of a sale's log.
-func (s *Service) noteNewest(ctx context.Context, saleID uuid.UUID) {
-	lines, err := s.cfg.Sales.Log(ctx, saleID, 1)
-	if err == nil && len(lines) == 1 {
-		s.cfg.Note(ctx, lines[0])
-	}
 }
 
 // Pause holds a live sale; buyers see why.

@@ -53,6 +53,7 @@ type Preloader struct {
 	pending  func(ctx context.Context, shard int) ([]order.Requested, error)
 	versions *sale.Versions
 	finish   func(ctx context.Context, sale uuid.UUID) error
+	note     func(ctx context.Context, line sale.LogLine)
 	forget   func()
 	slot     time.Duration
 	slots    int
@@ -71,6 +72,8 @@ type Config struct {
 	Versions *sale.Versions // nil = other processes find changes by themselves
 	// Finish keeps the figures of a sale before its gates leave Redis; may be nil.
 	Finish func(ctx context.Context, sale uuid.UUID) error
+	// Note is told of every act after its commit, for the live log; may be nil.
+	Note   func(ctx context.Context, line sale.LogLine)
 	Forget func()        // tells the catalogue of this process to read anew
 	Slot   time.Duration // 0 = DefaultSlot
 	Slots  int           // 0 = DefaultSlots
@@ -89,9 +92,12 @@ func New(cfg Config) *Preloader {
 	if cfg.Finish == nil {
 		cfg.Finish = func(context.Context, uuid.UUID) error { return nil }
 	}
+	if cfg.Note == nil {
+		cfg.Note = func(context.Context, sale.LogLine) {}
+	}
 	return &Preloader{
 		db: cfg.DB, gates: cfg.Gates, keeper: cfg.Gates.Keeper(), states: cfg.States, pending: cfg.Pending,
-		versions: cfg.Versions, finish: cfg.Finish, forget: cfg.Forget,
+		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, forget: cfg.Forget,
 		slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, log: cfg.Log,
 	}
 }
@@ -212,5 +218,9 @@ func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, se
 	if errors.Is(err, sale.ErrMoved) {
 		return false, nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	p.note(ctx, c.Line())
+	return true, nil
 }
