@@ -43,7 +43,7 @@ type SocketOptions struct {
 	FrameBurst   int           // frames at once: a client that resumes sends all its streams [FrameRate + 10]
 	InitTimeout  time.Duration // from the upgrade to connection_init [5 s]
 	WriteTimeout time.Duration // of one write; then the client counts as gone [5 s]
-	PingEvery    time.Duration // pause between pings [5 s]
+	PingEvery    time.Duration // pause between pings [4 s]
 	PingTimeout  time.Duration // from ping to pong [4 s]
 	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
@@ -61,7 +61,7 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.FrameBurst, o.FrameRate+10)
 	setDefault(&o.InitTimeout, 5*time.Second)
 	setDefault(&o.WriteTimeout, writeWait)
-	setDefault(&o.PingEvery, 5*time.Second)
+	setDefault(&o.PingEvery, 4*time.Second)
 	setDefault(&o.PingTimeout, 4*time.Second)
 	setDefault(&o.DrainWindow, 5*time.Second)
 	origins := make([]string, len(o.Origins))
