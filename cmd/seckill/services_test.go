@@ -210,7 +210,8 @@ func get(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	response, err := http.DefaultClient.Do(request)
+	client := http.Client{Timeout: 10 * time.Second}
+	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
