@@ -68,8 +68,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// isUpgrade leaves offers of other protocols alone: Java's client offers h2c
+// with every request.
 func isUpgrade(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("Upgrade") != ""
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
 func isJSON(contentType string) bool {
@@ -159,13 +161,22 @@ func (h *Handler) limited(ctx context.Context, op *graphql.OperationContext) (co
 
 // misplaced says why an operation cannot be answered in one piece.
 func (h *Handler) misplaced(w http.ResponseWriter, method string, op *graphql.OperationContext) *badRequest {
-	switch {
-	case op.Operation.Operation == ast.Subscription:
+	if op.Operation.Operation == ast.Subscription {
 		return &badRequest{http.StatusBadRequest, "Subscriptions need a WebSocket or Accept: text/event-stream."}
-	case method == http.MethodGet && op.Operation.Operation != ast.Query:
+	}
+	return h.notByGet(w, method, op)
+}
+
+// notByGet says why an operation cannot be sent by GET: any page of any origin
+// can make a browser send one.
+func (h *Handler) notByGet(w http.ResponseWriter, method string, op *graphql.OperationContext) *badRequest {
+	switch {
+	case method != http.MethodGet:
+		return nil
+	case op.Operation.Operation == ast.Mutation:
 		w.Header().Set("Allow", "POST")
-		return &badRequest{http.StatusMethodNotAllowed, "Only queries can be sent by GET."}
-	case method == http.MethodGet && !h.opts.Development && !h.opts.Guard.Trusts(op.RawQuery):
+		return &badRequest{http.StatusMethodNotAllowed, "Mutations cannot be sent by GET."}
+	case !h.opts.Development && !h.opts.Guard.Trusts(op.RawQuery):
 		w.Header().Set("Allow", "POST")
 		return &badRequest{http.StatusMethodNotAllowed, "Send this document by POST."}
 	}

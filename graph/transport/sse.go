@@ -31,10 +31,11 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	}
 	params.Headers = r.Header
 	op, refusal := h.prepare(caller.Context, params)
-	if refusal == nil && r.Method == http.MethodGet && op.Operation.Operation == ast.Mutation {
-		w.Header().Set("Allow", "POST")
-		refuse(w, r, &badRequest{http.StatusMethodNotAllowed, "Mutations cannot be sent by GET."})
-		return
+	if refusal == nil {
+		if bad := h.notByGet(w, r.Method, op); bad != nil {
+			refuse(w, r, bad)
+			return
+		}
 	}
 	streamCtx, cancel := context.WithCancelCause(caller.Context)
 	defer cancel(nil)
