@@ -21,7 +21,7 @@ test('a buyer goes from the list to an order, signing in on the way and failing 
   await checkByBrowser(page);
 
   await page.getByText('You got one').waitFor();
-  await button(page, 'order').click();
+  await button(page, 'pay').click();
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
   const number = await page.getByRole('heading', { level: 1 }).innerText();
   expect(await page.locator('main').innerText()).toContain('Waits for payment');
@@ -55,7 +55,7 @@ test('a second tab of the same person shows the same order', async () => {
   await buy(page);
   await button(other, 'buy').click();
   await checkByBrowser(other);
-  await button(other, 'order').waitFor();
+  await button(other, 'pay').waitFor();
   await page.goto(`${it.demo.url}/orders`);
   await page.locator('main li').first().waitFor();
   expect(await page.locator('main li').count()).toBe(1);
@@ -76,7 +76,7 @@ test('a reload in the middle of sending makes one order, by the same key', async
   });
   await button(page, 'buy').click();
   await checkByBrowser(page);
-  await button(page, 'order').waitFor();
+  await button(page, 'pay').waitFor();
   expect(new Set(keys).size).toBe(1);
   expect(names.filter((name) => name === 'IssuePath')).toHaveLength(1);
   await page.goto(`${it.demo.url}/orders`);

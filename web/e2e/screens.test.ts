@@ -66,7 +66,7 @@ const screens: Screen[] = [
       await page.locator('dialog [role=alert]').waitFor();
     },
   },
-  { name: 'sale-bought', as: 'alice', open: (page) => goto(page, `/s/${it.demo.open.slug}`, '[data-button="order"]') },
+  { name: 'sale-bought', as: 'alice', open: (page) => goto(page, `/s/${it.demo.open.slug}`, '[data-button="pay"]') },
   { name: 'orders', as: 'alice', open: (page) => goto(page, '/orders', 'main li') },
   { name: 'orders-none', as: 'bob', open: (page) => goto(page, '/orders', 'main .note') },
   { name: 'orders-signed-out', open: (page) => goto(page, '/orders', 'main .note') },
@@ -77,6 +77,26 @@ const screens: Screen[] = [
       await goto(page, '/orders', 'main li a');
       await page.locator('main li a').first().click();
       await page.locator('main dl').waitFor();
+    },
+  },
+  {
+    name: 'order-pay',
+    as: 'alice',
+    open: async (page) => {
+      await goto(page, '/orders', 'main li a');
+      await page.locator('main li a').first().click();
+      await page.getByRole('button', { name: /^(Pay|支付) / }).click();
+      await page.locator('svg[role=img]').waitFor();
+    },
+  },
+  {
+    name: 'order-cancel',
+    as: 'alice',
+    open: async (page) => {
+      await goto(page, '/orders', 'main li a');
+      await page.locator('main li a').first().click();
+      await page.getByRole('button', { name: /Cancel the order|取消订单/ }).click();
+      await page.locator('dialog').waitFor();
     },
   },
   {

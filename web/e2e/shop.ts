@@ -78,7 +78,7 @@ export function stage(...args: string[]): Stage {
     page: async (options: BrowserContextOptions = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
       const page = await context.newPage();
-      page.setDefaultTimeout(15_000);
+      page.setDefaultTimeout(30_000);
       page.on('pageerror', (error) => errors.push(error.message));
       page.on('console', (message) => {
         if (/Content Security Policy|Refused to/.test(message.text())) errors.push(message.text());
@@ -123,7 +123,7 @@ export async function checkByBrowser(page: Page): Promise<void> {
 export async function buy(page: Page): Promise<void> {
   await button(page, 'buy').click();
   await checkByBrowser(page);
-  await page.locator('[data-button="order"],[data-button="pay"]').waitFor();
+  await button(page, 'pay').waitFor();
 }
 
 /** Names of the operations that the page sends, as they go out. */

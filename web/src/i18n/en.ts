@@ -155,6 +155,7 @@ export const en = {
   'order.pay': 'Pay {amount}',
   'order.payQr': 'Scan to pay',
   'order.payOpen': 'Open the payment page',
+  'order.payAgain': 'Declined? Start over',
   'order.payWaiting': 'Waiting for the payment…',
   'order.warn2m': 'Two minutes left to pay.',
   'status.CANCELLED': 'Cancelled',

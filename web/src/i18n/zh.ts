@@ -157,6 +157,7 @@ export const zh: Record<Key, string> = {
   'order.pay': '支付 {amount}',
   'order.payQr': '扫码支付',
   'order.payOpen': '打开支付页面',
+  'order.payAgain': '支付未成功？重新支付',
   'order.payWaiting': '等待支付结果…',
   'order.warn2m': '付款时间还剩两分钟。',
   'status.CANCELLED': '已取消',

@@ -26,12 +26,16 @@ interface Told {
   userErrors: Failure[];
 }
 
+/** Begins a payment, or finds the one that was begun. A closed one is replaced by a fresh one. */
 async function pay(order: Order): Promise<Told | null> {
   const input = { orderId: order.id, method: 'SANDBOX' as const, idempotencyKey: actKey('pay', order.id) };
   const { payOrder } = await request(PayOrder, { input });
-  if (payOrder?.payment) payments.value = { ...payments.peek(), [order.id]: payOrder.payment };
-  else settleAct('pay', order.id);
-  return payOrder;
+  if (payOrder?.payment?.status === 'PENDING') {
+    payments.value = { ...payments.peek(), [order.id]: payOrder.payment };
+    return payOrder;
+  }
+  settleAct('pay', order.id);
+  return payOrder?.payment?.status === 'CLOSED' ? pay(order) : payOrder;
 }
 
 async function refund(order: Order, reason: string): Promise<Told | null> {
@@ -71,7 +75,7 @@ export function OrderActions({ order }: { order: Order }) {
 
   return (
     <div class="grid gap-3">
-      {payment && <PayHere payment={payment} />}
+      {payment && <PayHere payment={payment} again={() => void run('PAY', () => (settleAct('pay', order.id), pay(order)))} />}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && (
           <button class="btn btn-main grow" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>
@@ -131,7 +135,7 @@ export function OrderActions({ order }: { order: Order }) {
 }
 
 /** Where the money goes: a code to scan, a page to open. */
-function PayHere({ payment }: { payment: Payment }) {
+function PayHere({ payment, again }: { payment: Payment; again: () => void }) {
   return (
     <div class="note grid justify-items-center gap-3 py-5 text-center">
       {payment.qrCode && (
@@ -148,6 +152,9 @@ function PayHere({ payment }: { payment: Payment }) {
       <p class="flex items-center gap-2 text-soft" role="status">
         <span class="spin" /> {t('order.payWaiting')}
       </p>
+      <button class="link text-sm" onClick={again}>
+        {t('order.payAgain')}
+      </button>
     </div>
   );
 }

@@ -1,0 +1,73 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { button, buy, signIn, stage } from './shop';
+
+const it = stage();
+
+/** Buys and goes to the order. */
+async function order(who: string): Promise<Page> {
+  const page = await it.page();
+  await signIn(page, it.demo, who, `/s/${it.demo.open.slug}`);
+  await buy(page);
+  await button(page, 'pay').click();
+  await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
+  return page;
+}
+
+/** Opens the bank's page and presses one of its buttons. */
+async function atTheBank(page: Page, act: string): Promise<void> {
+  const opened = page.waitForEvent('popup');
+  await page.getByRole('link', { name: 'Open the payment page' }).click();
+  const bank = await opened;
+  await bank.getByRole('button', { name: act, exact: true }).click();
+  await bank.getByRole('status').waitFor();
+  await bank.close();
+}
+
+const status = (page: Page, text: string) => page.locator('main .chip', { hasText: text });
+
+test('a buyer pays by QR code, sees it at once, and asks for the money back', async () => {
+  const page = await order('alice');
+  await page.getByText('Time left to pay').waitFor();
+  await page.getByRole('button', { name: /^Pay ¥/ }).click();
+  await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
+  await atTheBank(page, 'Approve');
+  await status(page, 'Paid').waitFor();
+  expect(await page.getByRole('img', { name: 'Scan to pay' }).count()).toBe(0);
+
+  await page.getByRole('button', { name: 'Ask for a refund' }).click();
+  await page.getByLabel('Why?').fill('Too heavy');
+  await page.getByRole('dialog').getByRole('button', { name: 'Ask' }).click();
+  await status(page, 'Being refunded').waitFor();
+  await page.getByText('Too heavy', { exact: true }).waitFor();
+  expect(await page.getByRole('heading', { name: 'What happened' }).count()).toBe(1);
+});
+
+test('a declined payment can be tried again', async () => {
+  const page = await order('bob');
+  await page.getByRole('button', { name: /^Pay ¥/ }).click();
+  await atTheBank(page, 'Decline');
+  await page.getByRole('button', { name: /Start over/ }).click();
+  await expect.poll(async () => page.locator('main a[target=_blank]').getAttribute('href')).toBeTruthy();
+  await atTheBank(page, 'Approve, tell three times');
+  await status(page, 'Paid').waitFor();
+});
+
+test('a payment begun is found again after a reload', async () => {
+  const page = await order('operator');
+  await page.getByRole('button', { name: /^Pay ¥/ }).click();
+  const address = await page.getByRole('link', { name: 'Open the payment page' }).getAttribute('href');
+  await page.reload();
+  await page.getByRole('button', { name: /^Pay ¥/ }).click();
+  expect(await page.getByRole('link', { name: 'Open the payment page' }).getAttribute('href')).toBe(address);
+});
+
+test('a cancelled order gives the unit back, and the buyer may try again', async () => {
+  const page = await order('admin');
+  await page.getByRole('button', { name: 'Cancel the order' }).click();
+  await page.getByRole('button', { name: 'Cancel it' }).click();
+  await status(page, 'Cancelled').waitFor();
+  await page.locator('main dl a').click();
+  await button(page, 'buy').waitFor();
+  await buy(page);
+});
