@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
@@ -81,6 +83,7 @@ type App struct {
 	deadLetters *stream.DeadLetters
 	hub         *notifier.Hub
 	bus         *notifier.Bus
+	publisher   message.Publisher
 	store       *storefront.Storefront
 	checkout    *checkout.Checkout
 	limits      *ratelimit.Limiter

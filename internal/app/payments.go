@@ -39,11 +39,6 @@ func (a *App) wireCashier(keys auth.Keys) error {
 	gate := payment.NewRedisGate(a.releaser, func(c order.Claim, epoch, revision int64, remaining int) {
 		a.board.Note(c.Item, epoch, revision, remaining)
 	})
-	publisher, err := stream.NewPublisher(a.svc.redis.NewClient(), a.log)
-	if err != nil {
-		return fmt.Errorf("payment publisher: %w", err)
-	}
-	a.svc.close = append(a.svc.close, publisher.Close)
 	topic := payment.Topic(a.keys.Prefix)
 	c := &cashier{}
 	cfg := payment.Config{
@@ -54,7 +49,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 				return err
 			}
 			msg.SetContext(ctx)
-			return publisher.Publish(topic, msg)
+			return a.publisher.Publish(topic, msg)
 		},
 	}
 	if a.cfg.SandboxOn() {
@@ -76,6 +71,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 	})
 	returner := order.NewReturner(a.svc.db, gate.GiveBackAll, a.log)
 	c.loops = append(append(c.loops, lapser.Loop(), returner.Loop()), c.payments.Loops()...)
+	var err error
 	c.router, err = stream.NewRouter(stream.RouterConfig{
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{

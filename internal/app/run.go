@@ -66,6 +66,7 @@ func (a *App) Run(ctx context.Context) error {
 		writing.start("preload", periodic.Loop{Name: "preload", Every: a.cfg.PreloadEvery, Step: a.preloader.Step, Log: a.log}.Run)
 	}
 	if a.roles.Scheduler {
+		writing.start("reconcile", a.reconciler().Run)
 		writing.start("purge sessions", periodic.Loop{Name: "purge sessions", Every: purgeEvery, Step: a.people.Purge, Log: a.log}.Run)
 	}
 	taking.start("board", a.board.Run)

@@ -115,15 +115,12 @@ func (a *App) wireSale() {
 
 // loadedItems lists the items whose gate should be in Redis.
 func (a *App) loadedItems(ctx context.Context) ([]reservation.ItemRef, error) {
-	snap, err := a.catalog.Snapshot(ctx)
+	loaded, err := a.loadedSales(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var refs []reservation.ItemRef
-	for _, v := range snap.Sales {
-		if !v.Status.Loaded() {
-			continue
-		}
+	for _, v := range loaded {
 		for _, item := range v.Items {
 			refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
 		}
@@ -233,7 +230,8 @@ func (a *App) wireBuying() {
 	})
 }
 
-// wireNotifier joins the hub of this process with those of all others.
+// wireNotifier joins the hub of this process with those of all others, and the
+// streams that messages are published to.
 func (a *App) wireNotifier() error {
 	a.hub = notifier.NewHub(notifier.Options{LoadFailed: func(key string, err error) {
 		a.log.Warn("a followed state cannot be read", slog.String("key", key), slog.Any("error", err))
@@ -247,5 +245,9 @@ func (a *App) wireNotifier() error {
 	}
 	a.svc.close = append(a.svc.close, broadcast.Close)
 	a.bus = notifier.NewBus(a.hub, broadcast, a.log)
+	if a.publisher, err = stream.NewPublisher(a.svc.redis.NewClient(), a.log); err != nil {
+		return fmt.Errorf("publisher: %w", err)
+	}
+	a.svc.close = append(a.svc.close, a.publisher.Close)
 	return nil
 }

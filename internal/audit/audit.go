@@ -50,6 +50,15 @@ type Report struct {
 	Postgres Record   `json:"postgres"`
 	Redis    Gate     `json:"redis"`
 	Stream   Queue    `json:"stream"`
+
+	Drift int    `json:"-"` // how many findings are about Redis: the record could mend them
+	Lost  []Lost `json:"-"` // holders in Redis with neither an order, nor a failure, nor a message
+}
+
+// Lost is a hold whose message is gone.
+type Lost struct {
+	Item, User, Task uuid.UUID
+	Quantity         int
 }
 
 // Record is what Postgres says, in units; Orders counts the live ones.
@@ -143,7 +152,8 @@ func (a *Auditor) wait(ctx context.Context) error {
 
 // report compares and sums up.
 func (s *state) report() *Report {
-	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: s.findings(), Stream: s.queue}
+	f := s.findings()
+	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: f.lines, Stream: s.queue, Drift: f.drift, Lost: f.lost}
 	if r.OK = len(r.Findings) == 0; r.OK {
 		r.Findings = []string{} // an empty list in JSON, not null
 	}

@@ -23,7 +23,7 @@ const (
 const examples = 3
 
 // findings compares the three stores of every item.
-func (s *state) findings() []string {
+func (s *state) findings() findings {
 	f := findings{}
 	for _, it := range s.items {
 		f.item = id.Format(id.Item, it.id)
@@ -32,23 +32,32 @@ func (s *state) findings() []string {
 		f.limit(it, s.limit)
 		f.ends(it)
 		f.deadLetters(it)
-		if !it.gate.there {
-			if s.status.Loaded() {
-				f.add("it has no gate in Redis, although its sale is %s", s.status)
-			}
-			continue
-		}
-		f.gate(it, s.epoch)
-		f.holders(it)
-		f.withoutHolder(it)
+		before := len(f.lines)
+		f.inRedis(s, it)
+		f.drift += len(f.lines) - before
 	}
-	return f.lines
+	return f
+}
+
+// inRedis checks what Redis holds of an item.
+func (f *findings) inRedis(s *state, it *itemState) {
+	if !it.gate.there {
+		if s.status.Loaded() {
+			f.add("it has no gate in Redis, although its sale is %s", s.status)
+		}
+		return
+	}
+	f.gate(it, s.epoch)
+	f.holders(it)
+	f.withoutHolder(it)
 }
 
 // findings collects sentences about one item after the other.
 type findings struct {
 	item  string
 	lines []string
+	drift int    // how many of the lines are about Redis
+	lost  []Lost // holders that nothing else knows of
 }
 
 func (f *findings) add(format string, args ...any) {
@@ -209,6 +218,7 @@ func (f *findings) holders(it *itemState) {
 			stale = append(stale, h.task)
 		case !queued && !dead: // a dead letter is a finding of its own
 			lost = append(lost, h.task)
+			f.lost = append(f.lost, Lost{Item: it.id, User: user, Task: h.task, Quantity: h.quantity})
 		}
 	}
 	f.tasks(lost, "%d holders in Redis have neither an order nor a message")

@@ -5,8 +5,10 @@ package periodic
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"time"
 )
 
@@ -46,7 +48,7 @@ func (l Loop) Run(ctx context.Context) error {
 func (l Loop) once(ctx context.Context, timeout time.Duration) {
 	stepCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	counts, err := l.Step(stepCtx)
+	counts, err := l.step(stepCtx)
 	if err != nil && ctx.Err() == nil {
 		l.Log.ErrorContext(ctx, "periodic step", slog.String("loop", l.Name), slog.Any("error", err))
 	}
@@ -59,4 +61,14 @@ func (l Loop) once(ctx context.Context, timeout time.Duration) {
 	if len(attrs) > 1 {
 		l.Log.LogAttrs(ctx, slog.LevelInfo, "periodic step", attrs...)
 	}
+}
+
+// step runs the step; a panic is an error of that step and does not end the loop.
+func (l Loop) step(ctx context.Context) (counts map[string]int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return l.Step(ctx)
 }

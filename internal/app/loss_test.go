@@ -1,0 +1,142 @@
+package app_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// onOwnRedis returns an installation on a Redis server of its own.
+func onOwnRedis(t *testing.T) (*site, *testenv.RedisProcess, redis.UniversalClient, reservation.Keys) {
+	t.Helper()
+	server := testenv.RedisServer(t)
+	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(server.URL()) })
+	return s, server, server.Conn().Cmd, reservation.Keys{Prefix: s.cfg.RedisPrefix}
+}
+
+// buy takes some of the buyers the whole way, from the captcha on, and returns how
+// many were accepted.
+func (s *site) buy(made *seed.Result, users []seed.LoadUser) int {
+	s.t.Helper()
+	accepted := 0
+	for _, u := range users {
+		challenge, right := s.captcha(u.AccessToken, made.SaleID)
+		path, why := s.path(u.AccessToken, made.ItemID, challenge, right)
+		if why != "" {
+			s.t.Logf("no path: %s", why)
+			continue
+		}
+		p, err := s.place(u.AccessToken, order(made.ItemID, path))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if p.why() == "" {
+			accepted++
+		}
+	}
+	return accepted
+}
+
+// gateOf reads a field of the gate.
+func gateOf(t *testing.T, client redis.UniversalClient, keys reservation.Keys, made *seed.Result) map[string]string {
+	t.Helper()
+	return client.HGetAll(t.Context(), gateKey(t, keys, made)).Val()
+}
+
+func gateKey(t *testing.T, keys reservation.Keys, made *seed.Result) string {
+	t.Helper()
+	saleID, err1 := id.Parse(id.Sale, made.SaleID)
+	itemID, err2 := id.Parse(id.Item, made.ItemID)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return keys.Item(id.ShardOf(saleID), itemID)
+}
+
+func TestRedisLostInMidSaleIsBuiltAnewAndNothingIsOversold(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*testenv.RedisProcess){
+		"emptied":   func(r *testenv.RedisProcess) { r.FlushAll() },
+		"restarted": func(r *testenv.RedisProcess) { r.Kill(); r.Restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server, client, keys := onOwnRedis(t)
+			s.start("api", "worker", "scheduler")
+			made := s.seed(seed.Input{Users: 12, Stock: 10})
+			if n := s.buy(made, made.Users[:4]); n != 4 {
+				t.Fatalf("%d accepted before", n)
+			}
+			s.drained(made.SaleID, 4)
+			lose(server)
+			testenv.Eventually(t, 30*time.Second, func() bool {
+				g := gateOf(t, client, keys, made)
+				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
+			}, "the gate is built anew under a higher epoch")
+			if g := gateOf(t, client, keys, made); g["stock"] != "6" || g["reserved"] != "4" {
+				t.Errorf("gate %v, want 6 left and 4 reserved", g)
+			}
+			if n := s.buy(made, made.Users[4:]); n != 6 {
+				t.Errorf("%d accepted afterwards, want the 6 that were left", n)
+			}
+			if report := s.drained(made.SaleID, 10); report.Postgres.Orders != 10 {
+				t.Errorf("report %+v", report)
+			}
+		})
+	}
+}
+
+func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
+	t.Parallel()
+	s, _, client, keys := onOwnRedis(t)
+	s.start("api")
+	made := s.seed(seed.Input{Users: 1, Stock: 3, PathTTL: 10 * time.Minute})
+	saleID, err := id.Parse(id.Sale, made.SaleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.place(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path))
+	if err != nil || p.why() != "" {
+		t.Fatalf("placed: %+v %v", p, err)
+	}
+	stream := keys.Orders(id.ShardOf(saleID))
+	if n := client.XTrimMaxLen(t.Context(), stream, 0).Val(); n != 1 {
+		t.Fatalf("%d messages were there to lose", n)
+	}
+	api := s.url
+	s.start("worker", "scheduler")
+	s.url = api
+	testenv.Eventually(t, 40*time.Second, func() bool {
+		var data struct{ OrderTask *struct{ Status string } }
+		s.ask(made.Users[0].AccessToken, `query($t: ID!) { orderTask(id: $t) { status } }`, map[string]any{"t": p.OrderTask.ID}).into(t, &data)
+		return data.OrderTask != nil && data.OrderTask.Status == "SUCCEEDED"
+	}, "the task succeeds although its message was lost")
+	s.drained(made.SaleID, 1)
+}
+
+func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {
+	t.Parallel()
+	s, _, client, keys := onOwnRedis(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 2, Stock: 5})
+	if n := s.buy(made, made.Users[:1]); n != 1 {
+		t.Fatalf("%d accepted", n)
+	}
+	s.drained(made.SaleID, 1)
+	if err := client.HIncrBy(t.Context(), gateKey(t, keys, made), "stock", 3).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 40*time.Second, func() bool {
+		g := gateOf(t, client, keys, made)
+		return g["stock"] == fmt.Sprint(4) && g["reserved"] == "1" && g["gate"] == reservation.GateOpen
+	}, "the gate holds what the record says again")
+	s.audit(made.SaleID)
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/audit"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/periodic"
+	"seckill/internal/reconcile"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/stream"
+)
+
+// reconcileEvery is the rhythm of looking for drift.
+const reconcileEvery = 5 * time.Second
+
+// reconciler keeps Redis and the record telling one story.
+func (a *App) reconciler() periodic.Loop {
+	states := reservation.NewStates(a.svc.redis.Cmd, a.keys)
+	auditor := audit.Auditor{DB: a.svc.db, Redis: a.svc.redis, Keys: a.keys}
+	inspector := stream.Inspector{Client: a.svc.redis.Cmd, Dead: a.deadLetters, Clock: a.clock}
+	r := reconcile.New(reconcile.Config{
+		Loaded: a.loadedSales,
+		Differ: func(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
+			gate, err := states.Of(ctx, saleID, itemID)
+			if err != nil || gate.Foreign || gate.Gate == "" || gate.Gate == reservation.GateLoading {
+				return false, err // the preloader sees to gates that are not there
+			}
+			queue, err := inspector.Stats(ctx, a.keys.Orders(id.ShardOf(saleID)), ordersGroup)
+			if err != nil || queue.Unread+queue.Pending > 0 {
+				return false, err // what is on its way explains a difference
+			}
+			row, err := a.svc.db.Ent.SaleItem.Get(ctx, itemID)
+			if err != nil {
+				return false, fmt.Errorf("read item %s: %w", itemID, err)
+			}
+			return gate.Stock != row.Available, nil
+		},
+		Audit: auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load, Log: a.log,
+	})
+	return periodic.Loop{Name: "reconcile", Every: reconcileEvery, Timeout: time.Minute, Step: r.Step, Log: a.log}
+}
+
+// loadedSales lists the sales whose gates should be in Redis.
+func (a *App) loadedSales(ctx context.Context) ([]*sale.Sale, error) {
+	snap, err := a.catalog.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var loaded []*sale.Sale
+	for _, v := range snap.Sales {
+		if v.Status.Loaded() {
+			loaded = append(loaded, v)
+		}
+	}
+	return loaded, nil
+}
+
+// resend puts the message of a lost hold into the stream again.
+func (a *App) resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error {
+	for _, item := range v.Items {
+		if item.ID != lost.Item {
+			continue
+		}
+		msg, err := order.Requested{
+			V: 1, Task: lost.Task, User: lost.User, Sale: v.ID, Item: item.ID, Quantity: lost.Quantity,
+			UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
+			PaymentWindowSeconds: int(v.PaymentWindow / time.Second),
+			Epoch:                v.Epoch, SubmittedAtMs: a.clock.Now().UnixMilli(),
+		}.Message()
+		if err != nil {
+			return err
+		}
+		msg.SetContext(ctx)
+		return a.publisher.Publish(a.keys.Orders(id.ShardOf(v.ID)), msg)
+	}
+	return fmt.Errorf("item %s is not in the catalogue", lost.Item)
+}
