@@ -90,8 +90,8 @@ type Guard struct {
 	names vocabulary
 }
 
-// New checks every trusted document against schema and limits and returns the
-// guard. A trusted document that does not fit is an error.
+// New checks every trusted document against its hash, schema and limits and
+// returns the guard. A trusted document that does not fit is an error.
 func New(opts Options) (*Guard, error) {
 	opts.Limits = opts.Limits.withDefaults()
 	trusted := NewManifest(probes...)
@@ -99,6 +99,9 @@ func New(opts Options) (*Guard, error) {
 	opts.Trusted = trusted
 	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema)}
 	for hash, text := range opts.Trusted {
+		if Hash(text) != hash {
+			return nil, fmt.Errorf("trusted document %s: that is not its hash", hash)
+		}
 		if err := g.admit(text); err != nil {
 			return nil, fmt.Errorf("trusted document %s: %w", hash, err)
 		}

@@ -3,8 +3,6 @@ package guard
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -23,21 +21,6 @@ var probes = []string{"{__typename}", "{ __typename }", "query Query { __typenam
 func Hash(document string) string {
 	sum := sha256.Sum256([]byte(document))
 	return hex.EncodeToString(sum[:])
-}
-
-// ParseManifest reads a JSON object {hash: document}, as the shop's build writes
-// it, and checks every hash.
-func ParseManifest(text []byte) (Manifest, error) {
-	var m Manifest
-	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("read manifest of trusted documents: %w", err)
-	}
-	for hash, document := range m {
-		if Hash(document) != hash {
-			return nil, fmt.Errorf("read manifest of trusted documents: %s is not the hash of its document", hash)
-		}
-	}
-	return m, nil
 }
 
 // NewManifest names documents by their hashes.
