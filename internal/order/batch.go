@@ -37,6 +37,8 @@ type batch struct {
 	now   time.Time
 	terms map[uuid.UUID]terms
 	ends  map[uuid.UUID]Outcome
+
+	giveUp string // why all its tasks are to end as failed; "" = they are not
 }
 
 func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,8 +57,11 @@ func NewCache(conn *redisconn.Conn, prefix string, taskKey TaskKey, c clock.Cloc
 // was copied. Lapses after recordTTL.
 func (c *Cache) orderKey(shard int, order uuid.UUID) string {
 	key := append(append(make([]byte, 0, len(c.prefix)+48), c.prefix...), "{s"...)
-	key = append(key, byte('0'+shard/10), byte('0'+shard%10))
-	return string(appendUUID(append(key, "}:order:"...), order))
+	if shard < 10 {
+		key = append(key, '0')
+	}
+	key = append(strconv.AppendInt(key, int64(shard), 10), "}:order:"...)
+	return string(appendUUID(key, order))
 }
 
 // orderRecord is an order with the time of the copy.

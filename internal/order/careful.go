@@ -146,6 +146,9 @@ func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, available
 
 // rejectCode is reject with the code that the buyer is told.
 func (b *batch) rejectCode(r Requested) (fault.Reason, string) {
+	if b.giveUp != "" {
+		return fault.Conflict, b.giveUp
+	}
 	reason := b.reject(r)
 	if t, ok := b.terms[r.Item]; ok && t.sale == r.Sale {
 		return fault.PurchaseLimitReached, reason

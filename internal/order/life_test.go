@@ -194,7 +194,7 @@ func (e *env) tryMove(rt *rapid.T, m *model) {
 		if stored, err := e.store().Reload(e.t.Context(), moved.ID); err != nil || cmp.Diff(stored, moved) != "" {
 			rt.Fatalf("stored %+v, %v, returned %+v", stored, err, moved)
 		}
-	case want == nil, err == nil, want != errNotAllowed && !errors.Is(err, want):
+	case want == nil, err == nil, !errors.Is(want, errNotAllowed) && !errors.Is(err, want):
 		rt.Fatalf("%s to %s of version %d, newest %d: %v, want %v", v.Status, mv.To, v.Version, o.last().Version, err, want)
 	}
 }

@@ -33,7 +33,7 @@ func CursorOf(o *Order) Cursor { return Cursor{o.CreatedAt, o.ID} }
 
 // String returns the opaque form of a cursor.
 func (c Cursor) String() string {
-	raw := binary.BigEndian.AppendUint64(nil, uint64(c.CreatedAt.UnixMicro())) //nolint:gosec // bits, not a number
+	raw := binary.BigEndian.AppendUint64(nil, uint64(c.CreatedAt.UnixMicro()))
 	return base64.RawURLEncoding.EncodeToString(append(raw, c.ID[:]...))
 }
 

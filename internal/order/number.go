@@ -3,6 +3,7 @@ package order
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,7 +22,7 @@ var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPaddi
 // Attempt grows from 0 each time the number turned out to be taken; each adds
 // two characters.
 func Number(id uuid.UUID, at time.Time, attempt int) string {
-	sum := sha256.Sum256(append(id[:], byte(attempt)))
+	sum := sha256.Sum256(fmt.Append(id[:], attempt))
 	text := crockford.EncodeToString(sum[:])
 	return at.UTC().Format("20060102") + "-" + text[:min(numberDigits+2*attempt, 20)]
 }

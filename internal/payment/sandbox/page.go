@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/skip2/go-qrcode"
@@ -128,7 +127,7 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the sandbox bank is away; try again", http.StatusServiceUnavailable)
 		return
 	}
-	http.Redirect(w, r, strings.TrimSuffix(r.URL.Path, "/"+r.PathValue("act")), http.StatusSeeOther)
+	http.Redirect(w, r, "/sandbox/pay/"+c.ID.String(), http.StatusSeeOther)
 }
 
 func (p *Pages) css(w http.ResponseWriter, r *http.Request) {

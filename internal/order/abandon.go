@@ -1,0 +1,40 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+)
+
+// Abandon ends a task as failed whose message is lost for good, or was dropped by
+// an operator, unless it has ended: then that end is returned. The units go back
+// like those of any failed task. A message of it that turns up later finds the
+// task ended. The reason is for operators.
+func (w *Writer) Abandon(ctx context.Context, r Requested, reason string) (Outcome, error) {
+	if reason == "" {
+		return Outcome{}, errors.New("abandon a task: no reason")
+	}
+	if err := r.validate(); err != nil {
+		return Outcome{}, fmt.Errorf("abandon a task: %w", err)
+	}
+	if r.SubmittedAtMs <= 0 {
+		r.SubmittedAtMs = w.clock.Now().UnixMilli()
+	}
+	var ends map[uuid.UUID]Outcome
+	err := errAgain
+	for attempt := 0; attempt < maxAttempts && errors.Is(err, errAgain); attempt++ {
+		ends, err = w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+			b.giveUp = reason
+			return b.careful(ctx, tx, []Requested{r})
+		})
+	}
+	if err != nil {
+		return Outcome{}, fmt.Errorf("abandon task %s: %w", r.Task, err)
+	}
+	w.tell(ctx, ends)
+	return ends[r.Task], nil
+}

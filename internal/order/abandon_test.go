@@ -1,0 +1,80 @@
+package order_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"seckill/internal/fault"
+	"seckill/internal/order"
+)
+
+func TestAnAbandonedTaskEndsAsFailedAndItsMessageComesTooLate(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		w, s, r := e.writer(nil), e.store(), e.request()
+		e.submit(r)
+		for i := range 2 {
+			out, err := w.Abandon(t.Context(), r, "message lost")
+			if err != nil || out.Task.Failure != fault.Conflict || out.Replayed != (i == 1) {
+				t.Fatalf("abandon: %+v, %v", out, err)
+			}
+		}
+		if got := e.task(s, r.Task); got.Status != order.Failed {
+			t.Errorf("task %+v", got)
+		}
+		if out := e.write(w, r); out.Order != nil || !out.Replayed {
+			t.Errorf("the late message: %+v", out)
+		}
+		if e.orders() != 0 || e.failures() != 1 || e.figures().available != 5 {
+			t.Errorf("%d orders, %d failures, %+v", e.orders(), e.failures(), e.figures())
+		}
+	})
+}
+
+func TestATaskThatBecameAnOrderCannotBeAbandoned(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		w, r := e.writer(nil), e.request()
+		e.write(w, r)
+		out, err := w.Abandon(t.Context(), r, "message lost")
+		if err != nil || out.Order == nil || !out.Replayed {
+			t.Errorf("abandon: %+v, %v", out, err)
+		}
+		e.conserved()
+	})
+}
+
+// The message and the one who gives it up race: the task ends once.
+func TestATaskEndsOnceWhenItIsWrittenAndAbandonedAtOnce(t *testing.T) {
+	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
+		writers := []*order.Writer{e.writer(nil), e.writer(nil)}
+		var made atomic.Int64
+		var wg sync.WaitGroup
+		for _, r := range e.requests(60) {
+			for i := range 4 {
+				wg.Go(func() {
+					for range 10 {
+						var out order.Outcome
+						var err error
+						if i%2 == 0 {
+							out, err = writers[0].Write(t.Context(), r)
+						} else {
+							out, err = writers[1].Abandon(t.Context(), r, "lost")
+						}
+						if err == nil {
+							if !out.Replayed && out.Order != nil {
+								made.Add(1)
+							}
+							return
+						}
+					}
+					t.Error("ten tries failed")
+				})
+			}
+		}
+		wg.Wait()
+		e.conserved()
+		if n := e.orders(); n != int(made.Load()) || n+e.failures() != 60 || e.figures().held != n {
+			t.Errorf("%d orders, %d made, %d failures, %+v", n, made.Load(), e.failures(), e.figures())
+		}
+	})
+}
