@@ -17,6 +17,7 @@ import (
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
 	"seckill/internal/periodic"
+	"seckill/internal/postgres"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 )
@@ -80,7 +81,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 			})
 		},
 		Handlers:    []stream.Handler{{Name: "payments", Topics: []string{topic}, Handle: c.payments.Handle}},
-		DeadLetters: a.deadLetters, Log: a.log, Metrics: a.streamMeter(),
+		DeadLetters: a.deadLetters, Later: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
 		return fmt.Errorf("payment router: %w", err)

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
+	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/stream"
 )
@@ -44,8 +45,8 @@ func (a *App) newWorker() (*worker, error) {
 				Batch: a.cfg.OrderBatch, ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMeter(),
 			})
 		},
-		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler)}},
-		DeadLetters: a.deadLetters, Log: a.log, Metrics: a.streamMeter(),
+		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler), Abandon: handler.Abandon}},
+		DeadLetters: a.deadLetters, Later: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("order router: %w", err)
