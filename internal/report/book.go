@@ -1,0 +1,213 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/saleitem"
+	"seckill/ent/stockmovement"
+	"seckill/ent/user"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/order"
+	"seckill/internal/sale"
+)
+
+// page bounds one read of rows.
+const page = 5000
+
+// book is everything in the record that a report needs, read at one moment.
+type book struct {
+	sale   *sale.Sale
+	items  []*ent.SaleItem
+	orders []entry
+	moves  []movement
+	units  map[entorder.Status]int // in orders of each state
+}
+
+// entry is one order: when its units were taken, and when it was written.
+type entry struct {
+	reserved, written time.Time
+	quantity          int
+}
+
+// movement is one line of the ledger but for HOLD, which the orders tell better.
+type movement struct {
+	kind     order.Movement
+	at       time.Time
+	quantity int
+	item     uuid.UUID
+}
+
+// Kinds of ledger lines that no order causes.
+const (
+	opened   order.Movement = "OPEN"
+	adjusted order.Movement = "ADJUST"
+)
+
+func (src Source) readBook(ctx context.Context, v *sale.Sale) (*book, error) {
+	b := &book{sale: v, units: map[entorder.Status]int{}}
+	err := src.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		var err error
+		b.items, err = tx.SaleItem.Query().Where(saleitem.SaleID(v.ID)).Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
+		if err != nil {
+			return fmt.Errorf("read items: %w", err)
+		}
+		if err := b.readOrders(ctx, tx); err != nil {
+			return fmt.Errorf("read orders: %w", err)
+		}
+		for _, item := range b.items {
+			if err := b.readMoves(ctx, tx, item.ID); err != nil {
+				return fmt.Errorf("read ledger: %w", err)
+			}
+		}
+		return nil
+	})
+	return b, err
+}
+
+func (b *book) readOrders(ctx context.Context, tx *ent.Tx) error {
+	for last := uuid.Nil; ; {
+		rows, err := tx.Order.Query().Where(entorder.SaleID(b.sale.ID), entorder.IDGT(last)).
+			Order(ent.Asc(entorder.FieldID)).Limit(page).Select(entorder.FieldID, entorder.FieldReservedAt,
+			entorder.FieldCreatedAt, entorder.FieldQuantity, entorder.FieldStatus).All(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			b.orders = append(b.orders, entry{row.ReservedAt, row.CreatedAt, row.Quantity})
+			b.units[row.Status] += row.Quantity
+			last = row.ID
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
+
+func (b *book) readMoves(ctx context.Context, tx *ent.Tx, item uuid.UUID) error {
+	for last := uuid.Nil; ; {
+		rows, err := tx.StockMovement.Query().Where(stockmovement.ItemID(item), stockmovement.IDGT(last),
+			stockmovement.KindNEQ(stockmovement.KindHOLD)).Order(ent.Asc(stockmovement.FieldID)).Limit(page).All(ctx)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			b.moves = append(b.moves, movement{order.Movement(row.Kind), row.CreatedAt, row.Quantity, item})
+			last = row.ID
+		}
+		if len(rows) < page {
+			return nil
+		}
+	}
+}
+
+// moved sums the ledger's lines of some kinds.
+func (b *book) moved(kinds ...order.Movement) (units int) {
+	for _, m := range b.moves {
+		for _, k := range kinds {
+			if m.kind == k {
+				units += m.quantity
+			}
+		}
+	}
+	return units
+}
+
+// taken is all units that orders ever took.
+func (b *book) taken() (units int) {
+	for _, o := range b.orders {
+		units += o.quantity
+	}
+	return units + b.moved(order.Retake)
+}
+
+// change is units that became free, or were taken, at a moment.
+type change struct {
+	at    time.Time
+	units int // signed: what is left grows by it
+	took  bool
+}
+
+// changes lists all changes of what was left, in the order of time.
+func (b *book) changes() []change {
+	list := make([]change, 0, len(b.orders)+len(b.moves))
+	for _, o := range b.orders {
+		list = append(list, change{o.reserved, -o.quantity, true})
+	}
+	for _, m := range b.moves {
+		switch m.kind {
+		case order.Release, order.Restock, adjusted:
+			list = append(list, change{m.at, m.quantity, false})
+		case order.Retake:
+			list = append(list, change{m.at, -m.quantity, true})
+		case opened, order.Sell, order.Hold, order.NoMovement:
+		}
+	}
+	sort.SliceStable(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
+	return list
+}
+
+func (r *Report) addItems(b *book) {
+	names := map[uuid.UUID]string{}
+	for _, item := range b.sale.Items {
+		if item.Goods != nil {
+			names[item.ID] = item.Goods.Name
+		}
+	}
+	r.Items = make([]Item, len(b.items))
+	for i, row := range b.items {
+		r.Items[i] = Item{
+			ID: id.Format(id.Item, row.ID), Goods: names[row.ID], Total: row.Total, Available: row.Available,
+			Held: row.Held, Sold: row.Sold, SoldOutAt: row.SoldOutAt, Currency: row.Currency,
+			Price: money.Amount{Minor: row.PriceMinor, Currency: row.Currency}.Decimal(),
+		}
+		r.Units.Total += row.Total
+		r.Units.Remaining += row.Available
+		r.Units.Held += row.Held
+		r.Units.Sold += row.Sold
+	}
+	r.Units.Returned = b.moved(order.Release, order.Restock)
+	r.Units.Lapsed = b.units[entorder.StatusEXPIRED]
+	r.Units.Resold = max(0, b.taken()-r.Units.Total)
+}
+
+// maxActs bounds the acts in a report.
+const maxActs = 500
+
+func (src Source) acts(ctx context.Context, v *sale.Sale) ([]Act, error) {
+	lines, err := src.Sales.Log(ctx, v.ID, maxActs)
+	if err != nil {
+		return nil, err
+	}
+	people := []uuid.UUID{}
+	for _, l := range lines {
+		if l.Actor != nil {
+			people = append(people, *l.Actor)
+		}
+	}
+	users, err := src.DB.Ent.User.Query().Where(user.IDIn(people...)).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read operators: %w", err)
+	}
+	names := map[uuid.UUID]string{}
+	for _, u := range users {
+		names[u.ID] = u.DisplayName
+	}
+	acts := make([]Act, 0, len(lines))
+	for i := len(lines) - 1; i >= 0; i-- {
+		l := lines[i]
+		a := Act{At: l.At, Act: string(l.Act), From: string(l.From), To: string(l.To), Note: l.Note, Detail: l.Details, Name: "the clock"}
+		if l.Actor != nil {
+			a.Actor, a.Name = id.Format(id.User, *l.Actor), names[*l.Actor]
+		}
+		acts = append(acts, a)
+	}
+	return acts, nil
+}

@@ -1,0 +1,42 @@
+package report
+
+import (
+	"fmt"
+
+	entorder "seckill/ent/order"
+	"seckill/internal/order"
+	"seckill/internal/salestats"
+)
+
+// check says what does not add up: the columns of each item, the ledger against
+// them, the orders against them, and the gate while there is one.
+func (r *Report) check(s *salestats.Stats, b *book) {
+	find := func(format string, args ...any) { r.Findings = append(r.Findings, fmt.Sprintf(format, args...)) }
+	for _, it := range r.Items {
+		if it.Available+it.Held+it.Sold != it.Total || it.Available < 0 || it.Held < 0 || it.Sold < 0 {
+			find("%s: available %d + held %d + sold %d is not the total of %d.", it.Goods, it.Available, it.Held, it.Sold, it.Total)
+		}
+	}
+	// A sale enters the ledger when it is approved.
+	if opening := b.moved(opened); opening > 0 && opening+b.moved(adjusted) != r.Units.Total {
+		find("The ledger put %d units on sale, and there are %d.", opening+b.moved(adjusted), r.Units.Total)
+	}
+	holds := b.taken() - b.moved(order.Retake)
+	if held := holds - b.moved(order.Sell) - b.moved(order.Release); held != r.Units.Held {
+		find("The ledger holds %d units, and %d are held.", held, r.Units.Held)
+	}
+	if sold := b.moved(order.Sell, order.Retake) - b.moved(order.Restock); sold != r.Units.Sold {
+		find("The ledger sold %d units, and %d are sold.", sold, r.Units.Sold)
+	}
+	if held := b.units[entorder.StatusPENDING_PAYMENT]; held != r.Units.Held {
+		find("Unpaid orders have %d units, and %d are held.", held, r.Units.Held)
+	}
+	least := b.units[entorder.StatusPAID] + b.units[entorder.StatusREFUNDING]
+	if most := least + b.units[entorder.StatusREFUNDED]; r.Units.Sold < least || r.Units.Sold > most {
+		find("Paid orders have %d units, and %d are sold.", least, r.Units.Sold)
+	}
+	if s.Units.Loaded && !s.Units.Conserved {
+		find("The gate does not add up, or differs from the record: %d units in all, %d left.", s.Units.Total, s.Units.Remaining)
+	}
+	r.Conserved = len(r.Findings) == 0
+}

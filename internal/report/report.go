@@ -1,0 +1,222 @@
+// Package report tells how a sale went, once it is over or while it runs: how fast
+// it sold, who was refused and why, how long orders waited for their row, what
+// lapsed and was sold again, what operators did, and whether everything adds up.
+//
+// It reads the record and the kept figures and changes nothing. The same report
+// is JSON for programs, one self-contained page for people, and a few lines for a
+// terminal.
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/sale"
+	"seckill/internal/salestats"
+)
+
+// ErrUnknownSale says that no sale has the id.
+var ErrUnknownSale = errors.New("no such sale")
+
+// Source is what a report is made from.
+type Source struct {
+	DB    *postgres.DB
+	Sales *sale.Store
+	Stats *salestats.Reader
+	Clock clock.Clock
+}
+
+// Report is how a sale went. Times are UTC; durations are milliseconds.
+type Report struct {
+	SaleID    string    `json:"saleId"`
+	Title     string    `json:"title"`
+	Slug      string    `json:"slug"`
+	Status    string    `json:"status"`
+	StartsAt  time.Time `json:"startsAt"`
+	EndsAt    time.Time `json:"endsAt"`
+	MadeAt    time.Time `json:"madeAt"`
+	Final     bool      `json:"final"`    // the sale is settled: nothing will change any more
+	Findings  []string  `json:"findings"` // what does not add up; empty when all does
+	Conserved bool      `json:"conserved"`
+
+	Requests Requests   `json:"requests"`
+	Orders   Orders     `json:"orders"`
+	Units    Units      `json:"units"`
+	Sale     Selling    `json:"selling"`
+	Lag      Lag        `json:"queueLag"`
+	Items    []Item     `json:"items"`
+	Curve    []Level    `json:"sellOutCurve"`
+	Series   []Second   `json:"series"`
+	LagCurve []LagPoint `json:"queueLagCurve"`
+	Acts     []Act      `json:"acts"`
+}
+
+// Requests is what buyers asked for.
+type Requests struct {
+	Total    int64                 `json:"total"`
+	Accepted int64                 `json:"accepted"`
+	Replayed int64                 `json:"replayed"`
+	Faulted  int64                 `json:"faulted"`
+	Refused  []salestats.Rejection `json:"refused"` // most frequent first
+	P50Ms    float64               `json:"p50Ms"`   // of answering placeOrder
+	P99Ms    float64               `json:"p99Ms"`
+}
+
+// Orders is what became of the orders.
+type Orders struct {
+	Written   int    `json:"written"`
+	Paid      int    `json:"paid"`
+	Unpaid    int    `json:"unpaid"`
+	Lapsed    int    `json:"lapsed"`
+	Cancelled int    `json:"cancelled"`
+	Refunded  int    `json:"refunded"`
+	Failed    int    `json:"failed"` // tasks that ended without an order
+	GMV       string `json:"gmv"`    // what paid orders come to
+	Currency  string `json:"currency"`
+}
+
+// Units is where the units went.
+type Units struct {
+	Total     int `json:"total"`
+	Remaining int `json:"remaining"`
+	Held      int `json:"held"`
+	Sold      int `json:"sold"`
+	Lapsed    int `json:"lapsed"`   // given back by orders that were not paid in time
+	Returned  int `json:"returned"` // given back in all
+	// Resold is how many units were taken beyond those on sale: each of them had
+	// come back and found another buyer.
+	Resold int `json:"resold"`
+}
+
+// Selling is how fast it went, in milliseconds from the opening; -1 = not reached.
+type Selling struct {
+	FirstMs   int64 `json:"firstMs"`
+	HalfMs    int64 `json:"halfMs"`
+	NinetyMs  int64 `json:"ninetyMs"`
+	SoldOutMs int64 `json:"soldOutMs"`
+}
+
+// Lag is how long orders waited between taking the unit and being written.
+type Lag struct {
+	P50Ms float64 `json:"p50Ms"`
+	P99Ms float64 `json:"p99Ms"`
+	MaxMs float64 `json:"maxMs"`
+}
+
+// Item is one goods of the sale.
+type Item struct {
+	ID        string     `json:"id"`
+	Goods     string     `json:"goods"`
+	Price     string     `json:"price"`
+	Currency  string     `json:"currency"`
+	Total     int        `json:"total"`
+	Available int        `json:"available"`
+	Held      int        `json:"held"`
+	Sold      int        `json:"sold"`
+	SoldOutAt *time.Time `json:"soldOutAt"`
+}
+
+// Level is how many units were left at a moment, in milliseconds from the opening.
+type Level struct {
+	Ms   int64 `json:"ms"`
+	Left int   `json:"left"`
+}
+
+// Second is what was asked for and written in one second, or one step of several.
+type Second struct {
+	Ms       int64 `json:"ms"`
+	Requests int   `json:"requests"`
+	Accepted int   `json:"accepted"`
+	Orders   int   `json:"orders"`
+}
+
+// LagPoint is the lag of orders whose units were taken at about the same time.
+type LagPoint struct {
+	Ms    int64   `json:"ms"`
+	P50Ms float64 `json:"p50Ms"`
+	P99Ms float64 `json:"p99Ms"`
+}
+
+// Act is one act of an operator, or of the clock.
+type Act struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"` // public id; "" = the clock
+	Name   string    `json:"name"`  // to show
+	Act    string    `json:"act"`
+	From   string    `json:"from"`
+	To     string    `json:"to"`
+	Note   string    `json:"note"`
+	Detail string    `json:"detail"` // JSON, or ""
+}
+
+// Build makes the report of a sale. The error is ErrUnknownSale, or says what
+// could not be read.
+func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) {
+	v, err := src.Sales.ByID(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, ErrUnknownSale
+	}
+	now := src.Clock.Now()
+	r := &Report{
+		SaleID: id.Format(id.Sale, v.ID), Title: v.Title, Slug: v.Slug, Status: string(v.Status),
+		StartsAt: v.StartsAt, EndsAt: v.EndsAt, MadeAt: now, Final: v.SettledAt != nil, Findings: []string{},
+	}
+	stats, err := src.Stats.Stats(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	r.addFigures(stats)
+	book, err := src.readBook(ctx, v)
+	if err != nil {
+		return nil, fmt.Errorf("report of sale %s: %w", saleID, err)
+	}
+	history, err := src.history(ctx, v, now)
+	if err != nil {
+		return nil, err
+	}
+	r.addItems(book)
+	r.addCurves(v, book, history)
+	r.check(stats, book)
+	if r.Acts, err = src.acts(ctx, v); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// history is what was counted by the second: kept, or still in Redis.
+func (src Source) history(ctx context.Context, v *sale.Sale, now time.Time) (*salestats.Kept, error) {
+	kept, err := src.Stats.History(ctx, v.ID, v.StartsAt.Add(-time.Minute), now)
+	if kept != nil || err != nil {
+		return kept, err
+	}
+	if kept, err = src.Stats.Kept(ctx, v.ID); kept == nil && err == nil {
+		kept = &salestats.Kept{Step: 1}
+	}
+	return kept, err
+}
+
+func (r *Report) addFigures(s *salestats.Stats) {
+	r.Requests = Requests{
+		Total: s.Requests, Accepted: s.Accepted, Replayed: s.Replayed, Faulted: s.Faulted, Refused: s.Refused,
+		P50Ms: ms(s.P50), P99Ms: ms(s.P99),
+	}
+	if r.Requests.Refused == nil {
+		r.Requests.Refused = []salestats.Rejection{}
+	}
+	r.Orders = Orders{
+		Written: s.Orders, Paid: s.Paid, Unpaid: s.Unpaid, Lapsed: s.Lapsed, Cancelled: s.Cancelled, Refunded: s.Refunded,
+		Failed: s.Failed, GMV: s.GMV.Decimal(), Currency: s.GMV.Currency,
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

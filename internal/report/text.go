@@ -1,0 +1,44 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// JSON writes the report for programs.
+func (r *Report) JSON(out io.Writer) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Text writes the report in a few lines for a terminal.
+func (r *Report) Text(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  (%s, %s)\n", r.Title, r.SaleID, r.Status)
+	fmt.Fprintf(&b, "  sold       %d of %d units, %d unpaid, %d left; sold out after %s\n",
+		r.Units.Sold, r.Units.Total, r.Units.Held, r.Units.Remaining, orNever(r.Sale.SoldOutMs))
+	fmt.Fprintf(&b, "  requests   %d: %d accepted, %d replayed, %d faulted; p50 %s, p99 %s\n", r.Requests.Total,
+		r.Requests.Accepted, r.Requests.Replayed, r.Requests.Faulted, lasts(r.Requests.P50Ms), lasts(r.Requests.P99Ms))
+	for _, f := range r.Requests.Refused {
+		fmt.Fprintf(&b, "  refused    %d %s\n", f.Count, f.Reason)
+	}
+	fmt.Fprintf(&b, "  orders     %d written, %d paid (%s %s), %d lapsed, %d cancelled, %d refunded, %d tasks failed\n",
+		r.Orders.Written, r.Orders.Paid, r.Orders.GMV, r.Orders.Currency, r.Orders.Lapsed, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
+	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms), lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
+	fmt.Fprintf(&b, "  returned   %d units, %d of them from lapsed orders; %d found another buyer\n", r.Units.Returned, r.Units.Lapsed, r.Units.Resold)
+	fmt.Fprintf(&b, "  operators  %d acts\n", len(r.Acts))
+	if r.Conserved {
+		b.WriteString("  everything adds up\n")
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "  DOES NOT ADD UP: %s\n", f)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
