@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/auth"
+	"seckill/internal/bench/naive"
+	"seckill/internal/bench/stand"
+	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// heapGrowth is GOGC of `seckill serve`. All servers but the floor run with it,
+// the naive one too, so that the comparison is of designs.
+const heapGrowth = 400
+
+// The servers that this program can be, beside `seckill serve`.
+const (
+	childFloor  = "floor"  // net/http and encoding/json
+	childNoop   = "noop"   // the product's edge, nobody is asked for a token
+	childAuthed = "authed" // the product's edge, tokens verified
+	childNaive  = "naive"
+	childPush   = "push"   // the product's edge and hub, one state that always changes
+	childWrites = "writes" // bare websocket writes
+)
+
+// Environment of a naive child, beside the settings of the product.
+const (
+	envSale  = "BENCH_SALE"
+	envItem  = "BENCH_ITEM"
+	envStock = "BENCH_STOCK"
+)
+
+// child serves until it is told to stop.
+func child(ctx context.Context, kind string) error {
+	if kind != childFloor {
+		debug.SetGCPercent(heapGrowth)
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	quiet := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	handler, err := childHandler(ctx, kind, quiet)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	go func() {
+		<-ctx.Done()
+		_ = srv.Close() // requests in flight do not matter any more
+	}()
+	log.InfoContext(ctx, "listening", slog.Any("public", listener.Addr()))
+	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func childHandler(ctx context.Context, kind string, log *slog.Logger) (http.Handler, error) {
+	switch kind {
+	case childFloor:
+		return stand.Floor(), nil
+	case childNoop:
+		return stand.Edge(stand.Nothing, nil, nil, log)
+	case childAuthed:
+		tokens, _, err := childTokens()
+		if err != nil {
+			return nil, err
+		}
+		return stand.Edge(stand.Nothing, nil, tokens, log)
+	case childPush:
+		push := stand.NewPush()
+		go push.Run(ctx)
+		return stand.Edge(stand.Nothing, push.Watch, nil, log)
+	case childWrites:
+		return stand.Writes(), nil
+	case childNaive:
+		return naiveHandler(ctx, log)
+	}
+	return nil, fmt.Errorf("no server is called %q", kind)
+}
+
+// childTokens reads the key of the installation from the environment.
+func childTokens() (*auth.Tokens, *config.Config, error) {
+	cfg, _, err := config.Parse(nil, os.LookupEnv)
+	if err != nil {
+		return nil, nil, err
+	}
+	signing, _, err := cfg.SigningKeys()
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := auth.NewKeys(auth.Key(signing))
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := stand.Tokens(keys)
+	return tokens, cfg, err
+}
+
+func naiveHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
+	tokens, cfg, err := childTokens()
+	if err != nil {
+		return nil, err
+	}
+	sale, err := id.Parse(id.Sale, os.Getenv(envSale))
+	if err != nil {
+		return nil, err
+	}
+	item, err := id.Parse(id.Item, os.Getenv(envItem))
+	if err != nil {
+		return nil, err
+	}
+	stock, err := strconv.Atoi(os.Getenv(envStock))
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal()})
+	if err != nil {
+		return nil, err
+	}
+	stockOptions, err := redis.ParseURL(cfg.RedisURL.Reveal())
+	if err != nil {
+		return nil, err
+	}
+	shop, err := naive.Open(ctx, naive.Config{
+		DB: db, Redis: redis.NewClient(stockOptions), Prefix: cfg.RedisPrefix + "naive:", Tokens: tokens, Sale: sale, Item: item, Stock: stock, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		if err := shop.Run(ctx); err != nil {
+			log.ErrorContext(ctx, "naive worker", slog.Any("error", err))
+		}
+	}()
+	return shop.Handler(), nil
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"seckill/internal/app"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/seed"
+)
+
+// settleTimeout bounds the wait for the orders of one round.
+const settleTimeout = 2 * time.Minute
+
+// ways measures everything that is asked over HTTP, by turns.
+type ways struct {
+	opts   options
+	site   *site
+	apart  *site // of the naive design: what it writes would be drift in the product's eyes
+	db     *postgres.DB
+	theirs *postgres.DB // of the naive design
+	redis  *redisconn.Conn
+
+	floor, noop, authed, shop, naive *server
+	offer, soldOut, naiveOffer       *seed.Result
+	done                             map[string][]sample
+	anonymous, known, losers         [][]byte // prepared requests
+	accepted, naivelyAccepted, again int
+}
+
+// open starts all servers and seeds what they sell.
+func (w *ways) open(ctx context.Context) (err error) {
+	w.done = map[string][]sample{}
+	orders := w.opts.rounds * w.opts.orders
+	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if w.soldOut, err = w.site.seed(ctx, connections*2, 1); err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if w.naiveOffer, err = w.apart.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+1000); err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	naiveStock := strconv.Itoa(w.opts.rounds*w.opts.naiveOrders + 1000)
+	for _, c := range []struct {
+		kind string
+		into **server
+		site *site
+		more []string
+	}{
+		{childFloor, &w.floor, w.site, nil}, {childNoop, &w.noop, w.site, nil}, {childAuthed, &w.authed, w.site, nil},
+		{childNaive, &w.naive, w.apart, []string{envSale + "=" + w.naiveOffer.SaleID, envItem + "=" + w.naiveOffer.ItemID, envStock + "=" + naiveStock}},
+	} {
+		if *c.into, err = startServer(ctx, c.site.environ(c.more...), self, "child", c.kind); err != nil {
+			return err
+		}
+	}
+	if w.shop, err = startShop(ctx, w.opts.seckill, w.site); err != nil {
+		return err
+	}
+	w.prepare()
+	return w.sellOut(ctx)
+}
+
+func (w *ways) close() {
+	for _, s := range []*server{w.floor, w.noop, w.authed, w.naive, w.shop} {
+		if s != nil {
+			s.stop()
+		}
+	}
+}
+
+// prepare makes the requests of those who buy nothing.
+func (w *ways) prepare() {
+	for _, u := range w.soldOut.Users {
+		body := orderBody(w.soldOut.ItemID, u.Path)
+		w.anonymous = append(w.anonymous, httpRequest(w.floor.public, "x", body))
+		w.known = append(w.known, httpRequest(w.authed.public, u.AccessToken, body))
+		w.losers = append(w.losers, httpRequest(w.shop.public, u.AccessToken, body))
+	}
+}
+
+// sellOut sells the one unit of the sale that everybody else comes too late for.
+func (w *ways) sellOut(ctx context.Context) error {
+	res, err := load{addr: w.shop.public, count: 1, request: cycle(w.losers), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	if err != nil || res.good != 1 {
+		return fmt.Errorf("sell the last unit: %w %s", err, res.sample)
+	}
+	return nil
+}
+
+func cycle(requests [][]byte) func(int) []byte {
+	return func(i int) []byte { return requests[i%len(requests)] }
+}
+
+// round measures everything once.
+func (w *ways) round(ctx context.Context, n int) error {
+	submitted := []byte(`"SUBMITTED"`)
+	for _, part := range []struct {
+		name   string
+		server *server
+		from   [][]byte
+		want   []byte
+	}{
+		{"floor", w.floor, w.anonymous, submitted},
+		{"no-op", w.noop, w.anonymous, submitted},
+		{"authenticated no-op", w.authed, w.known, submitted},
+		{"sold-out refusal", w.shop, w.losers[1:], []byte(`"SOLD_OUT"`)},
+	} {
+		s, err := w.measure(ctx, part.server, load{addr: part.server.public, request: cycle(part.from), want: part.want, lasts: w.opts.lasts})
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		w.done[part.name] = append(w.done[part.name], s)
+	}
+	if err := w.whole(ctx, n); err != nil {
+		return fmt.Errorf("whole path: %w", err)
+	}
+	if err := w.naively(ctx, n); err != nil {
+		return fmt.Errorf("naive: %w", err)
+	}
+	return nil
+}
+
+// measure runs one load and counts the processor time of its server.
+func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
+	before, err := s.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	res, err := l.run(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	after, err := s.cpu()
+	if err != nil {
+		return sample{}, err
+	}
+	if res.bad > 0 {
+		return sample{}, fmt.Errorf("%d of %d answers are wrong, for example %s", res.bad, res.good+res.bad, res.sample)
+	}
+	return sample{n: res.good, took: res.took, cpu: after - before}, nil
+}
+
+// greet makes tokens known to a server, as those of buyers are who asked for
+// their captcha and their path before they pressed the button.
+func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
+	requests := make([][]byte, len(users))
+	for i, u := range users {
+		requests[i] = httpRequest(s.public, u.AccessToken, `{"query":"{__typename}"}`)
+	}
+	res, err := load{addr: s.public, count: len(users), request: cycle(requests), want: []byte(`"Query"`)}.run(ctx)
+	if err == nil && res.bad > 0 {
+		err = fmt.Errorf("greeting: %s", res.sample)
+	}
+	return err
+}
+
+// whole measures orders from the request to the row.
+func (w *ways) whole(ctx context.Context, n int) error {
+	users := w.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
+	if err := greet(ctx, w.shop, users); err != nil {
+		return err
+	}
+	requests := orderRequests(w.shop.public, w.offer.ItemID, users)
+	before, err := w.shop.cpu()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	res, err := load{addr: w.shop.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	if err != nil {
+		return err
+	}
+	w.accepted += res.good
+	w.again += res.again
+	if res.bad > 0 {
+		return fmt.Errorf("%d orders were not taken in, for example %s", res.bad, res.sample)
+	}
+	if err := written(ctx, w.db, w.offer.SaleID, w.accepted); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	after, err := w.shop.cpu()
+	w.done["whole path"] = append(w.done["whole path"], sample{n: res.good, took: took, cpu: after - before})
+	return err
+}
+
+// naively measures the naive design: how fast it takes orders in, and how fast it
+// has written them.
+func (w *ways) naively(ctx context.Context, n int) error {
+	users := w.naiveOffer.Users[n*w.opts.naiveOrders : (n+1)*w.opts.naiveOrders]
+	requests := orderRequests(w.naive.public, w.naiveOffer.ItemID, users)
+	before, err := w.naive.cpu()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	res, err := load{addr: w.naive.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	if err != nil {
+		return err
+	}
+	w.naivelyAccepted += res.good
+	if res.bad > 0 {
+		return fmt.Errorf("%d orders were not taken in, for example %s", res.bad, res.sample)
+	}
+	if err := written(ctx, w.theirs, w.naiveOffer.SaleID, w.naivelyAccepted); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	after, err := w.naive.cpu()
+	w.done["naive design, taken in"] = append(w.done["naive design, taken in"], sample{n: res.good, took: res.took})
+	w.done["naive design, written"] = append(w.done["naive design, written"], sample{n: res.good, took: took, cpu: after - before})
+	return err
+}
+
+func orderRequests(addr, itemID string, users []seed.LoadUser) [][]byte {
+	requests := make([][]byte, len(users))
+	for i, u := range users {
+		requests[i] = httpRequest(addr, u.AccessToken, orderBody(itemID, u.Path))
+	}
+	return requests
+}
+
+// written waits until as many orders of a sale stand in Postgres.
+func written(ctx context.Context, db *postgres.DB, saleID string, orders int) error {
+	sale, err := id.Parse(id.Sale, saleID)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(settleTimeout)
+	for {
+		var rows int
+		if err := db.SQL.QueryRowContext(ctx, "SELECT count(*) FROM orders WHERE sale_id = $1", sale).Scan(&rows); err != nil {
+			return err
+		}
+		if rows == orders {
+			return nil
+		}
+		if rows > orders || time.Now().After(deadline) {
+			return fmt.Errorf("%d orders were taken in, %d are written", orders, rows)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// checks counts the orders everywhere.
+func (w *ways) checks(ctx context.Context) ([]check, error) {
+	sale, err := id.Parse(id.Sale, w.offer.SaleID)
+	if err != nil {
+		return nil, err
+	}
+	audit, err := app.Audit(ctx, w.site.cfg, sale)
+	if err != nil {
+		return nil, err
+	}
+	var rows, held, gone int
+	err = w.db.SQL.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM orders WHERE sale_id = $1),
+		(SELECT sum(held) FROM sale_items WHERE sale_id = $1), (SELECT sum(total - available) FROM sale_items WHERE sale_id = $1)`, sale).
+		Scan(&rows, &held, &gone)
+	if err != nil {
+		return nil, err
+	}
+	item, err := id.Parse(id.Item, w.offer.ItemID)
+	if err != nil {
+		return nil, err
+	}
+	keys := reservation.Keys{Prefix: w.site.cfg.RedisPrefix}
+	left, err := w.redis.Cmd.HGet(ctx, keys.Item(id.ShardOf(sale), item), "stock").Int()
+	if err != nil {
+		return nil, err
+	}
+	taken := len(w.offer.Users) + 1000 - left
+	return []check{
+		{"accepted = rows = units gone in Postgres = units gone in Redis", w.accepted == rows && rows == gone && gone == taken && held == rows,
+			fmt.Sprintf("%d = %d = %d = %d (%d asked again)", w.accepted, rows, gone, taken, w.again)},
+		{"audit of the sale", audit.OK, fmt.Sprintf("%d findings %v", len(audit.Findings), audit.Findings)},
+	}, nil
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// connections is how many keep-alive connections the generator holds.
+const connections = 256
+
+// answerTimeout bounds one answer; a server that is slower than that has failed.
+const answerTimeout = 10 * time.Second
+
+// load is a stream of requests that were prepared beforehand, so that the
+// generator costs little more than its system calls.
+type load struct {
+	addr    string
+	request func(i int) []byte // whole HTTP request; i counts from 0
+	want    []byte             // stands in the body of every good answer
+	count   int                // how many; 0 = as many as fit into the time
+	lasts   time.Duration      // when count is 0
+}
+
+// loadResult is what came back.
+type loadResult struct {
+	good, bad int
+	again     int // answers that told to ask again with the same key
+	took      time.Duration
+	sample    string // the first bad answer
+}
+
+// run sends the load and reads every answer to its end.
+func (l load) run(ctx context.Context) (loadResult, error) {
+	conns, err := l.connect(ctx)
+	if err != nil {
+		return loadResult{}, err
+	}
+	var next, good, bad, again atomic.Int64
+	var sample atomic.Pointer[string]
+	errs := make([]error, len(conns))
+	var wg sync.WaitGroup
+	began := time.Now()
+	deadline := began.Add(l.lasts)
+	for n, conn := range conns {
+		wg.Go(func() {
+			defer conn.Close()
+			c := client{conn: conn, buf: make([]byte, 32<<10)}
+			for {
+				i := int(next.Add(1)) - 1
+				if l.count > 0 && i >= l.count || l.count == 0 && time.Now().After(deadline) {
+					return
+				}
+				ok, body, err := c.ask(l.request(i), l.want)
+				for tries := 0; err == nil && !ok && tries < maxAgain && passing(body); tries++ {
+					again.Add(1)
+					ok, body, err = c.ask(l.request(i), l.want)
+				}
+				if err != nil {
+					errs[n] = err
+					return
+				}
+				if ok {
+					good.Add(1)
+					continue
+				}
+				bad.Add(1)
+				text := string(body)
+				sample.CompareAndSwap(nil, &text)
+			}
+		})
+	}
+	wg.Wait()
+	res := loadResult{good: int(good.Load()), bad: int(bad.Load()), again: int(again.Load()), took: time.Since(began)}
+	if s := sample.Load(); s != nil {
+		res.sample = *s
+	}
+	return res, errors.Join(errs...)
+}
+
+func (l load) connect(ctx context.Context) ([]net.Conn, error) {
+	n := connections
+	if l.count > 0 {
+		n = min(n, l.count)
+	}
+	conns := make([]net.Conn, 0, n)
+	for range n {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", l.addr)
+		if err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		conns = append(conns, conn)
+	}
+	return conns, nil
+}
+
+// maxAgain bounds how often one order is asked for again.
+const maxAgain = 50
+
+// passing tells whether an answer says to ask again: so do buyers, with the same
+// idempotency key. On a machine that is busy with other things Redis may be late.
+func passing(answer []byte) bool {
+	return bytes.Contains(answer, []byte(`"TIMEOUT"`)) || bytes.Contains(answer, []byte(`"OVERLOADED"`)) || bytes.Contains(answer, []byte(`"UNAVAILABLE"`))
+}
+
+// client asks and reads on one connection.
+type client struct {
+	conn net.Conn
+	buf  []byte
+}
+
+var (
+	headEnd       = []byte("\r\n\r\n")
+	contentLength = []byte("Content-Length: ")
+	statusOK      = []byte("HTTP/1.1 200 ")
+)
+
+// ask sends one request and reads its answer. It is good when its status is 200
+// and want stands in its body.
+func (c *client) ask(request, want []byte) (ok bool, answer []byte, err error) {
+	if err := c.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return false, nil, err
+	}
+	if _, err := c.conn.Write(request); err != nil {
+		return false, nil, fmt.Errorf("send: %w", err)
+	}
+	n, size := 0, -1
+	for size < 0 || n < size {
+		if n == len(c.buf) {
+			return false, nil, io.ErrShortBuffer
+		}
+		got, err := c.conn.Read(c.buf[n:])
+		if err != nil {
+			return false, nil, fmt.Errorf("read: %w", err)
+		}
+		n += got
+		if size < 0 {
+			if size, err = answerSize(c.buf[:n]); err != nil {
+				return false, nil, err
+			}
+		}
+	}
+	answer = c.buf[:size]
+	return bytes.HasPrefix(answer, statusOK) && bytes.Contains(answer, want), answer, nil
+}
+
+// answerSize returns the length of head and body together, -1 while the head is
+// not whole.
+func answerSize(b []byte) (int, error) {
+	end := bytes.Index(b, headEnd)
+	if end < 0 {
+		return -1, nil
+	}
+	at := bytes.Index(b[:end], contentLength)
+	if at < 0 {
+		return 0, fmt.Errorf("an answer without length: %.200s", b)
+	}
+	digits := b[at+len(contentLength) : end+2]
+	length, err := strconv.Atoi(string(digits[:bytes.IndexByte(digits, '\r')]))
+	if err != nil {
+		return 0, fmt.Errorf("an answer of odd length: %w", err)
+	}
+	return end + len(headEnd) + length, nil
+}
+
+// httpRequest prepares a POST of a body; token "" = nobody.
+func httpRequest(addr, token, body string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "POST /graphql HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", addr)
+	if token != "" {
+		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", token)
+	}
+	fmt.Fprintf(&b, "Content-Length: %d\r\n\r\n%s", len(body), body)
+	return b.Bytes()
+}

@@ -1,0 +1,146 @@
+// Command bench measures the hot path against floors of the same run: see
+// docs/performance.md. It starts every server as a process of its own, sends
+// prepared requests over loopback, reads every answer, and at the end counts the
+// orders in Redis and Postgres.
+//
+// It is a tool of developers and no part of the product: nothing imports it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"seckill/internal/redisconn"
+)
+
+// options say how long everything lasts.
+type options struct {
+	quick       bool
+	rounds      int
+	lasts       time.Duration // of one measurement by time
+	orders      int           // of the whole path in one round
+	naiveOrders int
+	messages    int // of a stream in one round
+	sockets     int
+	seckill     string // path of the product's binary
+	out         string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) == 3 && os.Args[1] == "child" {
+		err = child(ctx, os.Args[2])
+	} else {
+		err = measure(ctx, parse())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to clean up
+	}
+}
+
+func parse() options {
+	o := options{rounds: 7, lasts: 4 * time.Second, orders: 14_000, naiveOrders: 5000, messages: 30_000, sockets: 1000}
+	flag.BoolVar(&o.quick, "quick", false, "about a minute instead of about five")
+	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
+	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
+	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
+	flag.Parse()
+	if o.quick {
+		o.rounds, o.lasts, o.orders, o.naiveOrders, o.messages, o.sockets = 3, 1500*time.Millisecond, min(o.orders, 6000), 1500, 15_000, 500
+	}
+	return o
+}
+
+// measure does everything once and prints the table.
+func measure(ctx context.Context, o options) (err error) {
+	s, err := newSite(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.remove(ctx)) }()
+	apart, err := newSite(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, apart.remove(ctx)) }()
+	db, err := s.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	theirs, err := apart.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	redis, err := redisconn.Open(ctx, s.cfg.RedisURL.Reveal())
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+
+	say("seeding and starting")
+	w := &ways{opts: o, site: s, apart: apart, db: db, theirs: theirs, redis: redis}
+	defer w.close()
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	var stock, batch []sample
+	for n := range o.rounds {
+		say("round %d of %d", n+1, o.rounds)
+		if err := w.round(ctx, n); err != nil {
+			return err
+		}
+		theirs, ours, err := subscriberRound(ctx, redis, fmt.Sprintf("%sbench:%d:", s.cfg.RedisPrefix, n), o.messages)
+		if err != nil {
+			return fmt.Errorf("subscribers: %w", err)
+		}
+		stock, batch = append(stock, theirs), append(batch, ours)
+	}
+	w.done["stock subscriber"], w.done["batch subscriber"] = stock, batch
+	r := w.report()
+	if r.Checks, err = w.checks(ctx); err != nil {
+		return err
+	}
+	if err := sockets(ctx, w, r); err != nil {
+		return fmt.Errorf("sockets: %w", err)
+	}
+	r.print(os.Stdout)
+	if err := r.save(o.out); err != nil {
+		return err
+	}
+	if !r.right() {
+		return errors.New("the orders do not add up")
+	}
+	return nil
+}
+
+func (w *ways) report() *report {
+	d := w.done
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Rounds: w.opts.rounds,
+		Body: len(orderBody(w.soldOut.ItemID, w.soldOut.Users[0].Path))}
+	for name, samples := range d {
+		r.note(name, samples)
+	}
+	r.Figures = []figure{
+		compare("no-op mutation / floor", d["no-op"], d["floor"], "0.75", "0.80"),
+		compare("authenticated no-op / floor", d["authenticated no-op"], d["floor"], "", ""),
+		compare("placeOrder, whole path / authenticated no-op", d["whole path"], d["authenticated no-op"], "0.51", "0.65"),
+		compare("sold-out refusal / authenticated no-op", d["sold-out refusal"], d["authenticated no-op"], "0.91", "0.95"),
+		compare("whole path / naive design, orders taken in", d["whole path"], d["naive design, taken in"], "2.1", "2.3"),
+		compare("whole path / naive design, orders written", d["whole path"], d["naive design, written"], "", ""),
+		compare("batch subscriber / stock subscriber", d["batch subscriber"], d["stock subscriber"], "12", "10"),
+	}
+	return r
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// clockTick is the unit of CPU time in /proc: 1/100 s on every Linux.
+const clockTick = 10 * time.Millisecond
+
+// startTimeout bounds the start of one server.
+const startTimeout = 30 * time.Second
+
+// server is a child process that answers on loopback.
+type server struct {
+	cmd    *exec.Cmd
+	public string
+	admin  string
+}
+
+// startServer runs a program and waits for the line in which it says where it
+// listens.
+func startServer(ctx context.Context, environ []string, program string, args ...string) (*server, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = environ
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &server{cmd: cmd}
+	heard := make(chan error, 1)
+	go s.listen(stderr, heard)
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	select {
+	case err = <-heard:
+	case <-timeout.C:
+		err = fmt.Errorf("%v does not listen", args)
+	}
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// listen waits for the listening line, then passes on what else is said.
+func (s *server) listen(stderr io.Reader, heard chan<- error) {
+	type addr struct {
+		IP   string
+		Port int
+	}
+	lines := bufio.NewScanner(stderr)
+	lines.Buffer(nil, 1<<20)
+	var before []string
+	found := false
+	for lines.Scan() {
+		var line struct {
+			Msg           string
+			Public, Admin *addr
+		}
+		if found || json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" || line.Public == nil {
+			if found {
+				fmt.Fprintln(os.Stderr, lines.Text())
+			}
+			before = append(before, lines.Text())
+			continue
+		}
+		s.public = net.JoinHostPort(line.Public.IP, strconv.Itoa(line.Public.Port))
+		if line.Admin != nil {
+			s.admin = net.JoinHostPort(line.Admin.IP, strconv.Itoa(line.Admin.Port))
+		}
+		found, before = true, nil
+		heard <- nil
+	}
+	if !found {
+		heard <- fmt.Errorf("%v ended:\n%s", s.cmd.Args, strings.Join(before, "\n"))
+	}
+}
+
+// stop ends the process in order, and by force when it does not end.
+func (s *server) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	force := time.AfterFunc(startTimeout, func() { _ = s.cmd.Process.Kill() })
+	defer force.Stop()
+	_ = s.cmd.Wait() // how it ended does not matter here
+}
+
+// cpu is the processor time that the process has used so far.
+func (s *server) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, ok := strings.Cut(string(text), ") ") // the name may hold spaces
+	f := strings.Fields(rest)
+	if !ok || len(f) < 13 {
+		return 0, fmt.Errorf("odd /proc stat: %s", text)
+	}
+	var ticks int64
+	for _, field := range f[11:13] { // utime, stime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * clockTick, nil
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// sample is one measurement: how many, in which time, for how much processor
+// time of the server.
+type sample struct {
+	n    int
+	took time.Duration
+	cpu  time.Duration
+}
+
+func (s sample) rate() float64   { return float64(s.n) / s.took.Seconds() }
+func (s sample) micros() float64 { return float64(s.cpu.Microseconds()) / float64(s.n) }
+
+// figure is one line of the table: the median over the rounds of the ratio
+// between two samples of one round.
+type figure struct {
+	Name    string  `json:"name"`
+	Ratio   float64 `json:"ratio"`              // of things per second
+	Least   float64 `json:"least"`              // over the rounds
+	Most    float64 `json:"most"`               // over the rounds
+	CPU     float64 `json:"cpuRatio,omitempty"` // processor time of the floor per thing, by ours: the higher the better too
+	Wanted  string  `json:"expected"`
+	ToReach string  `json:"toReach"`
+	Unit    string  `json:"unit,omitempty"` // "" = a ratio
+}
+
+// compare makes a line of what was measured in the same rounds.
+func compare(name string, ours, floor []sample, wanted, toReach string) figure {
+	var rates, cpus []float64
+	for i := range min(len(ours), len(floor)) {
+		rates = append(rates, ours[i].rate()/floor[i].rate())
+		if ours[i].cpu > 0 && floor[i].cpu > 0 {
+			cpus = append(cpus, floor[i].micros()/ours[i].micros())
+		}
+	}
+	f := figure{Name: name, Wanted: wanted, ToReach: toReach, Ratio: median(rates), CPU: median(cpus)}
+	if len(rates) > 0 {
+		f.Least, f.Most = slices.Min(rates), slices.Max(rates)
+	}
+	return f
+}
+
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}
+
+// report is everything that a run found.
+type report struct {
+	Figures []figure           `json:"figures"`
+	Checks  []check            `json:"checks"`
+	Rates   map[string]float64 `json:"ratesPerSecond"` // medians; they mean nothing across machines
+	Micros  map[string]float64 `json:"serverMicros"`   // medians of processor time per thing
+	Rounds  int                `json:"rounds"`
+	Body    int                `json:"requestBodyBytes"`
+}
+
+// check is a count that has to come out.
+type check struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	Text string `json:"text"`
+}
+
+// note keeps the plain figures of a measurement.
+func (r *report) note(name string, samples []sample) {
+	var rates, micros []float64
+	for _, s := range samples {
+		rates = append(rates, s.rate())
+		if s.cpu > 0 {
+			micros = append(micros, s.micros())
+		}
+	}
+	r.Rates[name], r.Micros[name] = median(rates), median(micros)
+}
+
+// print writes the table.
+func (r *report) print(out io.Writer) {
+	fmt.Fprintf(out, "\nMedians of %d rounds; each ratio within one round. CPU is processor time of the server per request, floor by ours.\n\n", r.Rounds)
+	fmt.Fprintf(out, "  %-52s %8s %15s %8s %10s %9s\n", "", "ratio", "rounds", "CPU", "expected", "to reach")
+	for _, f := range r.Figures {
+		if f.Unit != "" {
+			fmt.Fprintf(out, "  %-52s %5.1f %-2s %15s %8s %10s %9s\n", f.Name, f.Ratio, f.Unit, "", "", f.Wanted, f.ToReach)
+			continue
+		}
+		cpu := "-"
+		if f.CPU > 0 {
+			cpu = fmt.Sprintf("%.2f", f.CPU)
+		}
+		fmt.Fprintf(out, "  %-52s %8.2f %15s %8s %10s %9s\n", f.Name, f.Ratio, fmt.Sprintf("%.2f - %.2f", f.Least, f.Most), cpu, f.Wanted, f.ToReach)
+	}
+	fmt.Fprintf(out, "\n  %-52s %10s %12s\n", "on this machine, now", "per second", "server us")
+	for _, name := range slices.Sorted(keysOf(r.Rates)) {
+		fmt.Fprintf(out, "  %-52s %10.0f %12.1f\n", name, r.Rates[name], r.Micros[name])
+	}
+	fmt.Fprintln(out)
+	for _, c := range r.Checks {
+		verdict := "ok"
+		if !c.OK {
+			verdict = "WRONG"
+		}
+		fmt.Fprintf(out, "  %-5s %s: %s\n", verdict, c.Name, c.Text)
+	}
+	fmt.Fprintln(out)
+}
+
+func keysOf(m map[string]float64) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// right tells whether every check came out.
+func (r *report) right() bool {
+	return !slices.ContainsFunc(r.Checks, func(c check) bool { return !c.OK })
+}
+
+// save writes the report as JSON.
+func (r *report) save(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o600)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// startShop runs `seckill serve` in all roles and waits until it is ready.
+// Requests are not logged one by one: what a line costs depends on where it goes.
+func startShop(ctx context.Context, program string, s *site) (*server, error) {
+	public, err := freeAddr(ctx)
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freeAddr(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(filepath.Dir(program), "seckill.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has it open as well
+	cmd := exec.CommandContext(ctx, program, "serve")
+	cmd.Stderr = log
+	cmd.Env = s.environ("SECKILL_HTTP_ADDR="+public, "SECKILL_ADMIN_ADDR="+admin, "SECKILL_LOG_LEVEL=warn")
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	shop := &server{cmd: cmd, public: public, admin: admin}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); <-tick.C {
+		if status, err := get(ctx, "http://"+admin+"/readyz"); err == nil && status == http.StatusOK {
+			return shop, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	shop.stop()
+	return nil, errors.New("seckill serve is not ready")
+}
+
+func get(ctx context.Context, url string) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := (&http.Client{Timeout: startTimeout}).Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return res.StatusCode, res.Body.Close()
+}
+
+func freeAddr(ctx context.Context) (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"seckill/internal/app"
+	"seckill/internal/config"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/seed"
+)
+
+// cleanupTimeout bounds removing what a run left behind.
+const cleanupTimeout = time.Minute
+
+// site is an installation of the run's own: a database and a stretch of Redis,
+// removed at its end.
+type site struct {
+	cfg    *config.Config
+	server string // URL of the Postgres server
+	name   string // of the database
+}
+
+// newSite makes an installation on the services that the environment names.
+func newSite(ctx context.Context) (*site, error) {
+	s := &site{server: os.Getenv("SECKILL_TEST_DATABASE_URL"), name: "bench_" + strings.ToLower(rand.Text()[:12])}
+	redisURL := os.Getenv("SECKILL_TEST_REDIS_URL")
+	u, err := url.Parse(s.server)
+	if err != nil || s.server == "" || redisURL == "" {
+		return nil, errors.New("no services in the environment: run make bench, which starts them")
+	}
+	if err := s.maintain(ctx, "CREATE DATABASE "+s.name); err != nil {
+		return nil, fmt.Errorf("make a database: %w", err)
+	}
+	u.Path = "/" + s.name
+	s.cfg = config.Default()
+	s.cfg.Profile, s.cfg.Limits = config.ProfileDevelopment, config.SwitchOff
+	s.cfg.DatabaseURL, s.cfg.RedisURL = config.Secret(u.String()), config.Secret(redisURL)
+	s.cfg.RedisPrefix, s.cfg.JWTKey = s.name+":", config.Secret(rand.Text()+rand.Text())
+	db, err := postgres.Open(ctx, postgres.Options{URL: u.String(), MaxConns: 2})
+	if err != nil {
+		return nil, errors.Join(err, s.remove(ctx))
+	}
+	defer db.Close()
+	if _, err := db.Migrate(ctx); err != nil {
+		return nil, errors.Join(err, s.remove(ctx))
+	}
+	return s, nil
+}
+
+// database opens the installation's database.
+func (s *site) database(ctx context.Context) (*postgres.DB, error) {
+	return postgres.Open(ctx, postgres.Options{URL: s.cfg.DatabaseURL.Reveal(), MaxConns: 2})
+}
+
+// maintain runs a statement that may take longer than those of the product.
+func (s *site) maintain(ctx context.Context, statement string) error {
+	db, err := postgres.Open(ctx, postgres.Options{URL: s.server, MaxConns: 1})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	conn, err := db.SQL.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "SET statement_timeout = 0"); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, statement)
+	return err
+}
+
+// remove drops the database and the keys.
+func (s *site) remove(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	err := s.maintain(ctx, "DROP DATABASE "+s.name+" WITH (FORCE)")
+	conn, openErr := redisconn.Open(ctx, s.cfg.RedisURL.Reveal())
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	defer conn.Close()
+	keys := conn.Cmd.Scan(ctx, 0, s.cfg.RedisPrefix+"*", 5000).Iterator()
+	for keys.Next(ctx) {
+		if unlinkErr := conn.Cmd.Unlink(ctx, keys.Val()).Err(); unlinkErr != nil {
+			return errors.Join(err, unlinkErr)
+		}
+	}
+	return errors.Join(err, keys.Err())
+}
+
+// environ is the environment of a server on this installation.
+func (s *site) environ(more ...string) []string {
+	return append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
+		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_LOG_FORMAT=json",
+		"SECKILL_DATABASE_URL=" + s.cfg.DatabaseURL.Reveal(), "SECKILL_REDIS_URL=" + s.cfg.RedisURL.Reveal(),
+		"SECKILL_REDIS_PREFIX=" + s.cfg.RedisPrefix, "SECKILL_JWT_KEY=" + s.cfg.JWTKey.Reveal(),
+		"SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0", "SECKILL_DRAIN_DELAY=0s",
+	}, more...)
+}
+
+// seed makes a sale whose buyers hold a path each.
+func (s *site) seed(ctx context.Context, users, stock int) (*seed.Result, error) {
+	return app.Seed(ctx, s.cfg, seed.Input{
+		Users: users, Stock: stock, Lasts: 2 * time.Hour, PurchaseLimit: 1,
+		PaymentWindow: time.Hour, PathTTL: time.Hour,
+	}, slog.New(slog.DiscardHandler))
+}
+
+// orderBody is the request of a press of the button, about 300 bytes.
+func orderBody(itemID, path string) string {
+	return fmt.Sprintf(`{"query":"mutation P($i:PlaceOrderInput!){placeOrder(input:$i){orderTask{id status} replayed userErrors{code}}}",`+
+		`"variables":{"i":{"itemId":%q,"pathToken":%q,"quantity":1,"idempotencyKey":%q}}}`, itemID, path, rand.Text())
+}

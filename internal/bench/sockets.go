@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// pushers is how many sockets are written to at once.
+const pushers = 100
+
+// sockets measures pushes and the memory of idle sockets.
+func sockets(ctx context.Context, w *ways, r *report) error {
+	say("sockets")
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	var pushes, writes []sample
+	var frame []byte
+	for range w.opts.rounds {
+		for _, kind := range []string{childPush, childWrites} {
+			child, err := startServer(ctx, w.site.environ(), self, "child", kind)
+			if err != nil {
+				return err
+			}
+			s, got, err := pushRound(ctx, child, frame, w.opts.lasts)
+			child.stop()
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
+			if kind == childPush {
+				pushes, frame = append(pushes, s), got
+			} else {
+				writes = append(writes, s)
+			}
+		}
+	}
+	r.note("pushes", pushes)
+	r.note("bare websocket writes", writes)
+	r.Figures = append(r.Figures, compare("pushes / bare websocket writes of the same bytes", pushes, writes, "", "0.70"))
+	bare, followed, err := idleMemory(ctx, w)
+	if err != nil {
+		return err
+	}
+	r.Figures = append(r.Figures,
+		figure{Name: "memory per idle socket", Ratio: bare, Unit: "kB", Wanted: "44", ToReach: "20"},
+		figure{Name: "memory per idle socket that follows a sale", Ratio: followed, Unit: "kB"})
+	return nil
+}
+
+// pushRound counts what a server writes to many sockets. echo is the frame that
+// a bare server is told to write.
+func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration) (sample, []byte, error) {
+	conns := make([]*socket, 0, pushers)
+	defer func() {
+		for _, c := range conns {
+			_ = c.conn.Close()
+		}
+	}()
+	for range pushers {
+		c, err := dialSocket(ctx, s.public, "x")
+		if err != nil {
+			return sample{}, nil, err
+		}
+		conns = append(conns, c)
+		next := [][]byte{[]byte(`{"id":"1","type":"subscribe","payload":{"query":"subscription($t:ID!){orderTaskStatus(orderTaskId:$t){kind serverTime orderTask{id status revision}}}","variables":{"t":"task_01jd3v6g2pe0c8m2v1k4h5n6p7"}}}`)}
+		if echo != nil {
+			next = append(next, echo)
+		}
+		for _, text := range next {
+			if err := c.send(text); err != nil {
+				return sample{}, nil, err
+			}
+		}
+	}
+	var frames atomic.Int64
+	var last atomic.Pointer[[]byte]
+	var wg sync.WaitGroup
+	for _, c := range conns {
+		wg.Go(func() {
+			for {
+				text, err := c.read()
+				if err != nil {
+					return // closed at the end of the round
+				}
+				if bytes.Contains(text, []byte(`"next"`)) && frames.Add(1)%1000 == 1 {
+					kept := bytes.Clone(text)
+					last.Store(&kept)
+				}
+			}
+		})
+	}
+	before, err := s.cpu()
+	if err != nil {
+		return sample{}, nil, err
+	}
+	began, first := time.Now(), frames.Load()
+	select {
+	case <-time.After(lasts):
+	case <-ctx.Done():
+	}
+	n, took := int(frames.Load()-first), time.Since(began)
+	after, err := s.cpu()
+	for _, c := range conns {
+		_ = c.conn.Close()
+	}
+	wg.Wait()
+	if n == 0 {
+		return sample{}, nil, errors.New("nothing was pushed")
+	}
+	return sample{n: n, took: took, cpu: after - before}, *last.Load(), err
+}
+
+// idleMemory is the memory in kB that the product holds per socket on which
+// nothing happens: signed in, and following a sale.
+func idleMemory(ctx context.Context, w *ways) (bare, followed float64, err error) {
+	// the first sockets pay for what all share
+	first, err := dialSocket(ctx, w.shop.public, w.soldOut.Users[0].AccessToken)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer first.conn.Close()
+	before, err := memory(ctx, w.shop)
+	if err != nil {
+		return 0, 0, err
+	}
+	var conns []*socket
+	defer func() {
+		for _, c := range conns {
+			_ = c.conn.Close()
+		}
+	}()
+	for i := range w.opts.sockets {
+		c, err := dialSocket(ctx, w.shop.public, w.soldOut.Users[i%len(w.soldOut.Users)].AccessToken)
+		if err != nil {
+			return 0, 0, err
+		}
+		conns = append(conns, c)
+	}
+	idle, err := memory(ctx, w.shop)
+	if err != nil {
+		return 0, 0, err
+	}
+	follow := []byte(`{"id":"1","type":"subscribe","payload":{"query":"subscription($s:ID!){saleStatus(saleId:$s){__typename}}","variables":{"s":"` + w.soldOut.SaleID + `"}}}`)
+	for _, c := range conns {
+		if err := c.send(follow); err != nil {
+			return 0, 0, err
+		}
+		if text, err := c.read(); err != nil || !bytes.Contains(text, []byte(`"next"`)) {
+			return 0, 0, fmt.Errorf("follow a sale: %s %w", text, err)
+		}
+	}
+	following, err := memory(ctx, w.shop)
+	n := float64(w.opts.sockets) * 1000
+	return (idle - before) / n, (following - before) / n, err
+}
+
+// memory is what a process of the product holds after a collection: heap in use
+// and stacks.
+func memory(ctx context.Context, s *server) (float64, error) {
+	for range 2 { // pools are emptied by the second
+		if _, err := get(ctx, "http://"+s.admin+"/debug/pprof/heap?gc=1"); err != nil {
+			return 0, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	res, err := (&http.Client{Timeout: startTimeout}).Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	sum := 0.0
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if name != "go_memstats_heap_alloc_bytes" && name != "go_memstats_stack_inuse_bytes" {
+			continue
+		}
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum, lines.Err()
+}
+
+// socket is a WebSocket client that does no more than it must, so that the
+// server is what is measured.
+type socket struct {
+	conn net.Conn
+	in   *bufio.Reader
+	buf  []byte
+}
+
+// dialSocket opens a socket and signs in.
+func dialSocket(ctx context.Context, addr, token string) (*socket, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	_, err = fmt.Fprintf(conn, "GET /graphql HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &socket{conn: conn, in: bufio.NewReaderSize(conn, 32<<10), buf: make([]byte, 4<<10)}
+	for {
+		line, err := c.in.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+	}
+	hello, err := json.Marshal(map[string]any{"type": "connection_init", "payload": map[string]string{"authorization": "Bearer " + token}})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.send(hello); err != nil {
+		return nil, err
+	}
+	if text, err := c.read(); err != nil || !bytes.Contains(text, []byte("connection_ack")) {
+		return nil, fmt.Errorf("sign in: %s %w", text, err)
+	}
+	return c, nil
+}
+
+// send writes one masked text frame.
+func (c *socket) send(text []byte) error {
+	frame := []byte{0x81}
+	if len(text) < 126 {
+		frame = append(frame, 0x80|byte(len(text)))
+	} else {
+		frame = append(frame, 0x80|126)
+		frame = binary.BigEndian.AppendUint16(frame, uint16(len(text)))
+	}
+	var mask [4]byte
+	_, _ = rand.Read(mask[:]) // never fails
+	frame = append(frame, mask[:]...)
+	for i, b := range text {
+		frame = append(frame, b^mask[i%4])
+	}
+	_, err := c.conn.Write(frame)
+	return err
+}
+
+// read returns the text of the next frame, good until the next read.
+func (c *socket) read() ([]byte, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(head[1] & 0x7f)
+	if n == 126 {
+		var long [2]byte
+		if _, err := io.ReadFull(c.in, long[:]); err != nil {
+			return nil, err
+		}
+		n = int(binary.BigEndian.Uint16(long[:]))
+	}
+	if n > len(c.buf) {
+		return nil, fmt.Errorf("a frame of %d bytes", n)
+	}
+	_, err := io.ReadFull(c.in, c.buf[:n])
+	return c.buf[:n], err
+}

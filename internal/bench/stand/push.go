@@ -1,0 +1,108 @@
+package stand
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/storefront"
+)
+
+// pushKey is the one state that all followers follow.
+const pushKey = "bench"
+
+// Push follows one state through the product's hub. It changes again as soon as
+// every follower was handed the last change.
+type Push struct {
+	hub  *notifier.Hub
+	sent atomic.Int64 // events handed to sockets
+	more chan struct{}
+}
+
+// NewPush returns a state without followers.
+func NewPush() *Push {
+	return &Push{hub: notifier.NewHub(notifier.Options{}), more: make(chan struct{}, 1)}
+}
+
+// Watch follows the state for one socket.
+func (p *Push) Watch(ctx context.Context, taskID string) (<-chan *model.OrderTaskEvent, error) {
+	states, err := notifier.Follow(ctx, p.hub, pushKey, func(context.Context) (notifier.State[*order.Task], error) {
+		return notifier.State[*order.Task]{Value: &order.Task{Status: order.Submitted}, Revision: 1}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return storefront.Events(ctx, states, func(t *order.Task, _ bool) *model.OrderTaskEvent {
+		p.sent.Add(1)
+		select {
+		case p.more <- struct{}{}:
+		default:
+		}
+		return &model.OrderTaskEvent{
+			Kind: model.StreamEventKindUpdate, ServerTime: time.Now().UTC(),
+			OrderTask: &model.OrderTask{ID: taskID, Status: model.OrderTaskStatusSubmitted, Revision: int(t.Revision), Source: t},
+		}
+	}), nil
+}
+
+// Run changes the state until ctx ends.
+func (p *Push) Run(ctx context.Context) {
+	task := uuid.New()
+	var due int64
+	for revision := int64(2); ; revision++ {
+		for p.hub.Followers() == 0 || p.sent.Load() < due {
+			select {
+			case <-p.more:
+			case <-time.After(10 * time.Millisecond): // followers come and go
+				due = min(due, p.sent.Load()+int64(p.hub.Followers()))
+				if p.hub.Followers() == 0 {
+					due = p.sent.Load()
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+		due = p.sent.Load() + int64(p.hub.Followers())
+		p.hub.Publish(notifier.Event{Key: pushKey, Revision: revision, Value: &order.Task{
+			ID: task, Status: order.Submitted, Revision: revision,
+		}})
+	}
+}
+
+// Writes sends one frame again and again over each socket, with the library that
+// the product uses and nothing around it. What it sends is what the client sent.
+func Writes() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"graphql-transport-ws"}})
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.CloseNow() }() // the client is gone
+		for range 2 {                          // init, subscribe
+			if _, _, err := conn.Read(r.Context()); err != nil {
+				return
+			}
+			if err := conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"connection_ack"}`)); err != nil {
+				return
+			}
+		}
+		_, frame, err := conn.Read(r.Context())
+		if err != nil {
+			return
+		}
+		if !json.Valid(frame) {
+			return
+		}
+		for conn.Write(r.Context(), websocket.MessageText, frame) == nil {
+			continue
+		}
+	})
+}
