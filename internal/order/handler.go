@@ -51,7 +51,7 @@ func IsPermanent(err error) bool { return stream.IsPermanent(err) }
 
 // Abandon ends the task of a message that is about to be set aside. A message that
 // names no task has nothing to end.
-func (h *Handler) Abandon(ctx context.Context, msg *message.Message, reason error) error {
+func (h *Handler) Abandon(ctx context.Context, msg *stream.Message, reason error) error {
 	request, err := Decode(msg)
 	if err != nil {
 		return nil //nolint:nilerr // nobody waits for what cannot be read
