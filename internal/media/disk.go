@@ -1,0 +1,68 @@
+package media
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Disk keeps files in a folder. Several processes may share it.
+type Disk struct{ root *os.Root }
+
+// OpenDisk returns a store in a folder, which is made if need be.
+func OpenDisk(dir string) (*Disk, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("folder for pictures: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder for pictures: %w", err)
+	}
+	return &Disk{root: root}, nil
+}
+
+// Close lets the folder go.
+func (d *Disk) Close() error { return d.root.Close() }
+
+// Put keeps a file: whole or not at all, whatever happens in between.
+func (d *Disk) Put(_ context.Context, name, _ string, body []byte) error {
+	if _, err := d.root.Stat(name); err == nil {
+		return nil
+	}
+	temporary := "." + name + "." + rand.Text()
+	f, err := d.root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return fmt.Errorf("keep %s: %w", name, err)
+	}
+	_, err = f.Write(body)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = d.root.Rename(temporary, name)
+	}
+	if err != nil {
+		_ = d.root.Remove(temporary)
+		return fmt.Errorf("keep %s: %w", name, err)
+	}
+	return nil
+}
+
+// Get returns a file.
+func (d *Disk) Get(_ context.Context, name string) ([]byte, error) {
+	f, err := d.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read %s: %w", name, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	defer f.Close()
+	body, err := io.ReadAll(io.LimitReader(f, MaxBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return body, nil
+}

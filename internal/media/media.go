@@ -1,0 +1,151 @@
+// Package media keeps the pictures of goods: it takes what an operator uploads,
+// makes a clean picture of bounded size of it, keeps that on disk or in a store
+// that speaks S3, and serves it.
+//
+// A picture is named after its content, so that the same one is kept once, nothing
+// is ever replaced, and browsers and CDNs may keep it for ever. It is decoded and
+// encoded anew: what else was in the file, places where a photograph was taken
+// included, is not kept. The package does not know goods, nor who may upload.
+package media
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/gif" // read, and kept as PNG
+	"image/jpeg"
+	"image/png"
+	"io"
+	"regexp"
+
+	"golang.org/x/image/draw"
+	_ "golang.org/x/image/webp" // read, and kept as PNG or JPEG
+
+	"seckill/internal/fault"
+)
+
+// Bounds of a picture.
+const (
+	// MaxBytes bounds what is uploaded.
+	MaxBytes = 8 << 20
+	// maxPixels bounds what is decoded: 24 million need about 100 MB for a moment.
+	maxPixels = 24_000_000
+	// maxSide is the longest side of what is kept; larger pictures are made smaller.
+	maxSide = 1600
+	// decodesAtOnce bounds how many pictures a process decodes at a time.
+	decodesAtOnce = 2
+	jpegQuality   = 85
+)
+
+// Path is where pictures are served.
+const Path = "/media/"
+
+// ErrNotFound says that there is no picture of that name.
+var ErrNotFound = errors.New("no such picture")
+
+// nameFormat is that of all names.
+var nameFormat = regexp.MustCompile(`^[0-9a-f]{40}\.(png|jpg)$`)
+
+// Store keeps files under names that follow from their content.
+type Store interface {
+	// Put keeps a file. Doing it again changes nothing.
+	Put(ctx context.Context, name, contentType string, body []byte) error
+	// Get returns a file; the error wraps ErrNotFound when there is none.
+	Get(ctx context.Context, name string) ([]byte, error)
+}
+
+// Service takes pictures in and gives them out. It is safe for concurrent use.
+type Service struct {
+	store Store
+	slots chan struct{}
+}
+
+// New returns a service on a store.
+func New(store Store) *Service {
+	return &Service{store: store, slots: make(chan struct{}, decodesAtOnce)}
+}
+
+// Save keeps the picture in a body and returns its address on this server. A body
+// that is no picture, or too large, is refused.
+func (s *Service) Save(ctx context.Context, body io.Reader) (address string, refusal fault.Refusal, err error) {
+	raw, err := io.ReadAll(io.LimitReader(body, MaxBytes+1))
+	if err != nil {
+		return "", nil, fault.Wrap(fault.BadInput, "The picture did not arrive whole.", err)
+	}
+	if len(raw) > MaxBytes {
+		return "", bad(fmt.Sprintf("at most %d bytes", MaxBytes)), nil
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return "", nil, fmt.Errorf("save picture: %w", ctx.Err())
+	}
+	clean, kind, refusal, err := cleaned(raw)
+	if refusal != nil || err != nil {
+		return "", refusal, err
+	}
+	sum := sha256.Sum256(clean)
+	name := hex.EncodeToString(sum[:20]) + "." + kind
+	if err := s.store.Put(ctx, name, contentType(name), clean); err != nil {
+		return "", nil, fault.Wrap(fault.Unavailable, "The picture could not be kept; try again.", err)
+	}
+	return Path + name, nil, nil
+}
+
+func bad(rule string) fault.Refusal {
+	return fault.BadField{At: []string{"picture"}, Rule: rule}
+}
+
+// cleaned decodes a picture and encodes it anew, smaller if need be.
+func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err error) {
+	head, _, err := image.DecodeConfig(bytes.NewReader(raw))
+	if err != nil {
+		return nil, "", bad("a PNG, JPEG, GIF or WebP picture"), nil
+	}
+	if head.Width < 1 || head.Height < 1 || head.Width > maxPixels/head.Height {
+		return nil, "", bad(fmt.Sprintf("at most %d pixels", maxPixels)), nil
+	}
+	picture, _, err := image.Decode(bytes.NewReader(raw))
+	if err != nil {
+		return nil, "", bad("a whole PNG, JPEG, GIF or WebP picture"), nil
+	}
+	picture = shrunk(picture)
+	var out bytes.Buffer
+	if opaque(picture) {
+		kind, err = "jpg", jpeg.Encode(&out, picture, &jpeg.Options{Quality: jpegQuality})
+	} else {
+		kind, err = "png", png.Encode(&out, picture)
+	}
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("encode picture: %w", err)
+	}
+	return out.Bytes(), kind, nil, nil
+}
+
+func shrunk(picture image.Image) image.Image {
+	size := picture.Bounds().Size()
+	longest := max(size.X, size.Y)
+	if longest <= maxSide {
+		return picture
+	}
+	small := image.NewNRGBA(image.Rect(0, 0, max(1, size.X*maxSide/longest), max(1, size.Y*maxSide/longest)))
+	draw.CatmullRom.Scale(small, small.Bounds(), picture, picture.Bounds(), draw.Src, nil)
+	return small
+}
+
+func opaque(picture image.Image) bool {
+	o, ok := picture.(interface{ Opaque() bool })
+	return ok && o.Opaque()
+}
+
+func contentType(name string) string {
+	if name[len(name)-3:] == "png" {
+		return "image/png"
+	}
+	return "image/jpeg"
+}
