@@ -10,6 +10,8 @@ import (
 	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/fault"
+
+	"github.com/99designs/gqlgen/graphql"
 )
 
 func (r *queryResolver) Node(ctx context.Context, id string) (model.Node, error) {
@@ -34,6 +36,10 @@ func (r *queryResolver) ServerInfo(ctx context.Context) (*model.ServerInfo, erro
 	return &model.ServerInfo{
 		Version: r.Server.Version, Commit: r.Server.Commit, Ready: r.Server.Ready(), ServerTime: r.Store.Now(),
 	}, nil
+}
+
+func (r *queryResolver) RateLimit(ctx context.Context) (*model.RateLimit, error) {
+	return toRateLimit(r.Cost(graphql.GetOperationContext(ctx)), r.Store.Now()), nil
 }
 
 func (r *Resolver) Query() generated.QueryResolver { return &queryResolver{r} }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"seckill/graph/guard"
 	"seckill/graph/model"
 	"seckill/internal/id"
 	"seckill/internal/money"
@@ -113,4 +114,18 @@ func kindOf(snapshot bool) model.StreamEventKind {
 		return model.StreamEventKindSnapshot
 	}
 	return model.StreamEventKindUpdate
+}
+
+// toRateLimit tells what an operation cost and what its caller has left; nil where
+// there is no budget.
+func toRateLimit(c guard.Cost, now time.Time) *model.RateLimit {
+	b := c.Budget
+	if b == nil {
+		return nil
+	}
+	missing := float64(b.Burst - b.Remaining)
+	return &model.RateLimit{
+		Burst: int(b.Burst), Cost: int(c.Requested), Remaining: int(b.Remaining), RestoreRate: b.RestoreRate,
+		ResetAt: now.Add(time.Duration(missing / b.RestoreRate * float64(time.Second))),
+	}
 }

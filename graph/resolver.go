@@ -8,6 +8,9 @@ import (
 	"context"
 	"net/netip"
 
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph/guard"
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/checkout"
@@ -27,6 +30,7 @@ type Resolver struct {
 	Payments *payment.Service
 	Limits   *ratelimit.Limiter
 	Addr     func(context.Context) netip.Addr // of the caller
+	Cost     func(*graphql.OperationContext) guard.Cost
 	Server   ServerInfo
 }
 

@@ -448,6 +448,23 @@ type Money {
 }
 
 """
+What the caller has left of its request budget. Ask for it in any query; the
+same figures come in ` + "`" + `extensions.cost` + "`" + ` of every response.
+"""
+type RateLimit {
+  """Most points that the bucket holds."""
+  burst: Int!
+  """Points that this query cost."""
+  cost: Int!
+  """Points left after this query."""
+  remaining: Int!
+  """When the bucket is full again."""
+  resetAt: DateTime!
+  """Points given back each second."""
+  restoreRate: Float!
+}
+
+"""
 What this server is and what time it says.
 """
 type ServerInfo {
@@ -509,6 +526,9 @@ type Query {
 
   """What this server is and what time it says. Never cached."""
   serverInfo: ServerInfo
+
+  """What the caller has left of its budget."""
+  rateLimit: RateLimit
 }
 `, BuiltIn: false},
 	{Name: "../schema/captcha.graphqls", Input: `"""
@@ -1927,6 +1947,22 @@ func (ec *executionContext) childFields_PlaceOrderPayload(ctx context.Context, f
 		return ec.fieldContext_PlaceOrderPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlaceOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RateLimit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "burst":
+		return ec.fieldContext_RateLimit_burst(ctx, field)
+	case "cost":
+		return ec.fieldContext_RateLimit_cost(ctx, field)
+	case "remaining":
+		return ec.fieldContext_RateLimit_remaining(ctx, field)
+	case "resetAt":
+		return ec.fieldContext_RateLimit_resetAt(ctx, field)
+	case "restoreRate":
+		return ec.fieldContext_RateLimit_restoreRate(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RateLimit", field.Name)
 }
 
 func (ec *executionContext) childFields_RefreshSessionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

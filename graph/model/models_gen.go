@@ -488,6 +488,21 @@ func (PurchaseLimitError) IsUserError() {}
 type Query struct {
 }
 
+// What the caller has left of its request budget. Ask for it in any query; the
+// same figures come in `extensions.cost` of every response.
+type RateLimit struct {
+	// Most points that the bucket holds.
+	Burst int `json:"burst"`
+	// Points that this query cost.
+	Cost int `json:"cost"`
+	// Points left after this query.
+	Remaining int `json:"remaining"`
+	// When the bucket is full again.
+	ResetAt time.Time `json:"resetAt"`
+	// Points given back each second.
+	RestoreRate float64 `json:"restoreRate"`
+}
+
 // The caller must wait before trying again.
 type RateLimitedError struct {
 	// Machine-readable reason.

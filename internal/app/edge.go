@@ -88,11 +88,12 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 	}
 	g, err := guard.New(guard.Options{
 		Schema: schema.Schema(), Trusted: guard.Manifest(documents),
-		TrustedOnly: a.cfg.Production(), Introspection: !a.cfg.Production(),
+		TrustedOnly: a.cfg.Production(), Introspection: !a.cfg.Production(), Spend: a.spend(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("document guard: %w", err)
 	}
+	resolver.Cost = g.Cost
 	errs := graph.Errors{Log: a.log}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: e.sockets, Development: !a.cfg.Production(),

@@ -57,6 +57,14 @@ func (l *Local[K]) Allow(p Policy, subject K) Decision {
 	return l.take(p, subject, l.now(), 1)
 }
 
+// AllowN takes several tokens at once, or none when they are not all there.
+func (l *Local[K]) AllowN(p Policy, subject K, tokens int) Decision {
+	if l.off || p.unlimited() {
+		return free()
+	}
+	return l.take(p, subject, l.now(), int64(tokens))
+}
+
 func (l *Local[K]) now() int64 { return l.clock.Now().UnixMicro() }
 
 func (l *Local[K]) take(p Policy, subject K, now, cost int64) Decision {
