@@ -1,0 +1,110 @@
+package payment_test
+
+import (
+	"sync"
+	"testing"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+)
+
+// at runs functions at the same time.
+func at(run ...func()) {
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for _, f := range run {
+		wg.Go(func() { <-start; f() })
+	}
+	close(start)
+	wg.Wait()
+}
+
+// A payment that is begun while its order is cancelled: either it is closed with
+// it, or not begun.
+func TestACancelledOrderHasNoOpenPayment(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, s *shop) {
+		for range 50 {
+			o := s.buy()
+			at(func() {
+				_, _, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"})
+				if err != nil && fault.CodeOf(err) != fault.Unavailable {
+					t.Error(err)
+				}
+			}, func() {
+				if _, _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil && fault.CodeOf(err) != fault.Unavailable {
+					t.Error(err)
+				}
+			})
+			payments, err := s.pay.PaymentsOf(t.Context(), o.ID)
+			s.must(err)
+			if s.order(o).Status != order.Cancelled {
+				continue
+			}
+			for _, p := range payments {
+				if p.Status.IsOpen() {
+					t.Fatalf("payment %+v of a cancelled order", p)
+				}
+			}
+		}
+	})
+}
+
+// What a provider says comes in any sequence, and at once: money that came in
+// wins over everything else.
+func TestMoneyWinsOverAClosureAtTheSameMoment(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, s *shop) {
+		for i := range 50 {
+			o := s.buy()
+			p := s.begin(o, "key-1")
+			kinds := []payment.EventKind{payment.EventClosed, payment.EventSucceeded, payment.EventDeclined}
+			var settle []func()
+			for _, kind := range kinds {
+				event := s.say(p, kind)
+				settle = append(settle, func() {
+					if err := s.pay.Settle(t.Context(), event); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			if i%2 == 0 {
+				at(settle...)
+			} else { // one after the other, the money last
+				settle[0]()
+				settle[2]()
+				settle[1]()
+			}
+			s.settleDown()
+			s.wantOrder(o, order.Paid)
+			s.wantPayment(p, payment.Succeeded)
+		}
+		s.sound()
+	})
+}
+
+// Whatever operators decide at once about one refund: it is decided once.
+func TestDecisionsAtOnceAreOneDecision(t *testing.T) {
+	onBoth(t, 100, func(t *testing.T, s *shop) {
+		for range 10 {
+			o := s.buy()
+			s.payNow(o)
+			r := s.askRefund(o)
+			decide := func(approve bool) func() {
+				return func() {
+					_, refusal, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: approve})
+					if err != nil || (refusal != nil && refusal.Reason() != fault.Conflict) {
+						t.Error(refusal, err)
+					}
+				}
+			}
+			at(decide(true), decide(false), decide(true), decide(false))
+			s.settleDown()
+			s.sound()
+			if now := s.order(o).Status; now != order.Paid && now != order.Refunded {
+				t.Errorf("order is %s", now)
+			}
+		}
+	})
+}
