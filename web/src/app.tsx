@@ -19,10 +19,18 @@ const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
+const Operator = lazy(() =>
+  import('./operator').then(async (module) => {
+    await module.prepare();
+    return module.Operator;
+  }),
+);
+
 /** Fetches the code of the page at an address. */
 export function preloadPage(path: string): Promise<void> {
   if (path.startsWith('/s/')) return SalePage.preload();
   if (path.startsWith('/orders')) return Orders.preload();
+  if (__HAS_OPERATOR__ && path.startsWith('/operate')) return Operator.preload();
   if (path === '/sign-in' || path === '/register') return Sign.preload();
   return Sales.preload();
 }
@@ -70,6 +78,9 @@ export function App() {
           <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
           <Route path="/register">{() => <Sign isNew />}</Route>
           <Route path="/orders">{() => <Orders />}</Route>
+          {__HAS_OPERATOR__ && (
+            <Route path="/operate/*?">{() => <Operator />}</Route>
+          )}
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
           <Route component={Missing} />
         </Switch>
@@ -100,6 +111,10 @@ function Header({ where }: { where: string }) {
         <nav aria-label={t('nav.main')} class="flex max-sm:order-last max-sm:w-full max-sm:border-t max-sm:border-line sm:grow">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
+          {__HAS_OPERATOR__ &&
+            person.value &&
+            person.value.role !== 'CUSTOMER' &&
+            tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
         </nav>
         <div class="ml-auto flex items-center">
           <Pill />

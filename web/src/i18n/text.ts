@@ -34,7 +34,8 @@ export async function speak(next: Lang): Promise<void> {
 /** Fetches the texts of the language in use; with a source, also its texts from now on. */
 export async function loadTexts(source?: (of: Lang) => Promise<Texts>): Promise<void> {
   if (source) sources.push(source);
-  texts.value = await read(lang.peek());
+  const found = await read(lang.peek());
+  texts.value = { ...texts.peek(), ...found };
 }
 
 /** Fills {name} places of a text. */

@@ -1,0 +1,363 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+import { HeadParts, ItemParts, MoneyParts } from './buyer';
+import { OrderParts } from './orders';
+
+export const DeskParts = graphql(
+  `
+  fragment DeskParts on Sale {
+    ...HeadParts
+    status
+    purchaseLimit
+    paymentWindowSeconds
+    rules
+    items {
+      ...ItemParts
+    }
+  }
+`,
+  [HeadParts, ItemParts],
+);
+
+export const LogParts = graphql(`
+  fragment LogParts on SaleLogEntry {
+    at
+    status
+    note
+    actor {
+      id
+      displayName
+    }
+  }
+`);
+
+export const FigureParts = graphql(
+  `
+  fragment FigureParts on SaleStats {
+    at
+    totalUnits
+    remainingUnits
+    pendingUnits
+    paidUnits
+    queueDepth
+    requestsPerSecond
+    ordersPerSecond
+    gmv {
+      ...MoneyParts
+    }
+    rejections {
+      code
+      count
+    }
+  }
+`,
+  [MoneyParts],
+);
+
+export const DeskSales = graphql(
+  `
+  query DeskSales($after: String, $search: String) {
+    sales(first: 20, after: $after, filter: { search: $search }, orderBy: { field: CREATED_AT, direction: DESC }) {
+      edges {
+        node {
+          ...DeskParts
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`,
+  [DeskParts],
+);
+
+export const DeskSale = graphql(
+  `
+  query DeskSale($id: ID!) {
+    sale(by: { id: $id }) {
+      ...DeskParts
+      timeline {
+        ...LogParts
+      }
+    }
+  }
+`,
+  [DeskParts, LogParts],
+);
+
+export const Figures = graphql(
+  `
+  query Figures($id: ID!) {
+    sale(by: { id: $id }) {
+      id
+      saleStats {
+        ...FigureParts
+        series {
+          at
+          requests
+          orders
+          remainingUnits
+        }
+      }
+    }
+  }
+`,
+  [FigureParts],
+);
+
+export const FiguresLive = graphql(
+  `
+  subscription FiguresLive($id: ID!) {
+    saleStats(saleId: $id) {
+      kind
+      serverTime
+      saleStats {
+        ...FigureParts
+      }
+    }
+  }
+`,
+  [FigureParts],
+);
+
+export const Feed = graphql(`
+  subscription Feed($id: ID!, $after: String) {
+    saleFeed(saleId: $id, after: $after) {
+      kind
+      serverTime
+      cursor
+      message
+      order {
+        id
+        number
+      }
+    }
+  }
+`);
+
+export const GoodsList = graphql(
+  `
+  query GoodsList($after: String, $search: String) {
+    goods(first: 20, after: $after, search: $search) {
+      edges {
+        node {
+          id
+          name
+          description
+          imageUrl
+          listPrice {
+            ...MoneyParts
+          }
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`,
+  [MoneyParts],
+);
+
+export const CreateGoods = graphql(
+  `
+  mutation CreateGoods($input: CreateGoodsInput!) {
+    createGoods(input: $input) {
+      goods {
+        id
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const CreateSale = graphql(
+  `
+  mutation CreateSale($input: CreateSaleInput!) {
+    createSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const SubmitSale = graphql(
+  `
+  mutation SubmitSale($input: SubmitSaleInput!) {
+    act: submitSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const ApproveSale = graphql(
+  `
+  mutation ApproveSale($input: ApproveSaleInput!) {
+    act: approveSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const RejectSale = graphql(
+  `
+  mutation RejectSale($input: RejectSaleInput!) {
+    act: rejectSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const ScheduleSale = graphql(
+  `
+  mutation ScheduleSale($input: ScheduleSaleInput!) {
+    act: scheduleSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const PreheatSale = graphql(
+  `
+  mutation PreheatSale($input: PreheatSaleInput!) {
+    act: preheatSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const PauseSale = graphql(
+  `
+  mutation PauseSale($input: PauseSaleInput!) {
+    act: pauseSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const ResumeSale = graphql(
+  `
+  mutation ResumeSale($input: ResumeSaleInput!) {
+    act: resumeSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const EndSale = graphql(
+  `
+  mutation EndSale($input: EndSaleInput!) {
+    act: endSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const DeskOrders = graphql(
+  `
+  query DeskOrders($after: String, $filter: OrderFilter) {
+    orders(first: 20, after: $after, filter: $filter) {
+      edges {
+        node {
+          ...OrderParts
+          buyer {
+            id
+            displayName
+            account
+          }
+        }
+      }
+      pageInfo {
+        hasNextPage
+        endCursor
+      }
+    }
+  }
+`,
+  [OrderParts],
+);
+
+export const DecideRefund = graphql(
+  `
+  mutation DecideRefund($input: DecideRefundInput!) {
+    decideRefund(input: $input) {
+      order {
+        ...OrderParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [OrderParts, FailureParts],
+);

@@ -1,0 +1,85 @@
+/** What can be done to a sale, by its status. The server has the last word; this decides which buttons are shown. */
+import type { Person } from '../api/session';
+import { request } from '../api/request';
+import type { Failure } from '../api/types';
+import type { ResultOf } from '../api/tada';
+import {
+  ApproveSale,
+  EndSale,
+  PauseSale,
+  PreheatSale,
+  RejectSale,
+  ResumeSale,
+  ScheduleSale,
+  SubmitSale,
+  type DeskParts,
+} from '../documents/operator';
+
+/** A sale as operators see it. */
+export type DeskSale = ResultOf<typeof DeskParts>;
+/** Where a sale stands in its making. */
+export type SaleStatus = DeskSale['status'];
+
+/** A step. */
+export type Act = 'submit' | 'approve' | 'reject' | 'schedule' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
+
+/** What a step needs: a remark, and an administrator. */
+export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
+  submit: { note: 'none', admin: false },
+  approve: { note: 'optional', admin: true },
+  reject: { note: 'required', admin: true },
+  schedule: { note: 'none', admin: false },
+  preheat: { note: 'none', admin: false },
+  pause: { note: 'required', admin: false },
+  resume: { note: 'none', admin: false },
+  end: { note: 'required', admin: true },
+  cancel: { note: 'required', admin: true },
+};
+
+const byStatus: Record<SaleStatus, Act[]> = {
+  DRAFT: ['submit', 'cancel'],
+  PENDING_APPROVAL: ['approve', 'reject', 'cancel'],
+  REJECTED: ['cancel'],
+  APPROVED: ['schedule', 'cancel'],
+  SCHEDULED: ['preheat', 'cancel'],
+  PREHEATED: ['pause', 'cancel'],
+  LIVE: ['pause', 'end'],
+  PAUSED: ['resume', 'end'],
+  ENDED: [],
+  CANCELLED: [],
+};
+
+/** The steps that a person may take now. */
+export function actsOf(status: SaleStatus, who: Person): Act[] {
+  return (byStatus[status] ?? []).filter((act) => !needs[act].admin || who.role === 'ADMIN');
+}
+
+/** What a step answers. */
+export interface Told {
+  sale: DeskSale | null;
+  userErrors: Failure[];
+}
+
+/** Takes a step. */
+export async function take(act: Act, saleId: string, note: string): Promise<Told | null> {
+  const input = { saleId };
+  switch (act) {
+    case 'submit':
+      return (await request(SubmitSale, { input })).act;
+    case 'approve':
+      return (await request(ApproveSale, { input: { saleId, note: note || null } })).act;
+    case 'reject':
+      return (await request(RejectSale, { input: { saleId, note } })).act;
+    case 'schedule':
+      return (await request(ScheduleSale, { input })).act;
+    case 'preheat':
+      return (await request(PreheatSale, { input })).act;
+    case 'pause':
+      return (await request(PauseSale, { input: { saleId, note } })).act;
+    case 'resume':
+      return (await request(ResumeSale, { input })).act;
+    case 'end':
+    case 'cancel':
+      return (await request(EndSale, { input: { saleId, note } })).act;
+  }
+}

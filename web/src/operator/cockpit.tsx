@@ -1,0 +1,185 @@
+/** The figures of a running sale, once a second. */
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
+import { follow } from '../api/live';
+import { request } from '../api/request';
+import { Feed as FeedDoc, Figures as FiguresDoc, FiguresLive } from '../documents/operator';
+import { count, maybe, money } from '../i18n/text';
+import { When } from '../ui/bits';
+import { extend, sumHolds, type Figures, type Point } from './figures';
+import { Plot } from './plot';
+import { ot } from './texts';
+
+const POLL_MS = 2_000;
+/** Lines of the feed that are kept. */
+const FEED_LINES = 50;
+
+const requests = (point: Point): number => point.requests;
+const orders = (point: Point): number => point.orders;
+const left = (point: Point): number => point.left;
+
+/** The figures, the plots and the feed of a sale. */
+export function Cockpit({ id, live }: { id: string; live: boolean }) {
+  const figures = useSignal<Figures | null>(null);
+  const series = useSignal<Point[]>([]);
+
+  useEffect(() => {
+    const take = (next: Figures): void => {
+      figures.value = next;
+      series.value = extend(series.peek(), next);
+    };
+    const ask = async (): Promise<void> => {
+      const { sale } = await request(FiguresDoc, { id });
+      const stats = sale?.saleStats;
+      if (!stats) return;
+      series.value = stats.series.map(({ at, requests, orders, remainingUnits }) => ({
+        at: Math.floor(Date.parse(at) / 1000),
+        requests,
+        orders,
+        left: remainingUnits,
+      }));
+      figures.value = stats;
+    };
+    void ask().catch(() => {});
+    if (!live) return undefined;
+    return follow(FiguresLive, { id }, {
+      next: ({ saleStats }) => (take(saleStats.saleStats), false),
+      failed: () => {},
+      poll: async () => {
+        await ask();
+        return POLL_MS;
+      },
+    });
+  }, [id, live]);
+
+  const now = figures.value;
+  if (!now) return null;
+  return (
+    <section class="card grid gap-5 p-5" aria-labelledby="figures">
+      <h2 id="figures" class="head">
+        {ot('op.figures')}
+      </h2>
+      <dl class="grid grid-cols-2 gap-4 sm:grid-cols-4">
+        <Figure name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
+        <Figure name={ot('op.pending')}>{count(now.pendingUnits)}</Figure>
+        <Figure name={ot('op.paid')}>{count(now.paidUnits)}</Figure>
+        <Figure name={ot('op.gmv')}>{money(now.gmv)}</Figure>
+        <Figure name={ot('op.requests')}>{count(Math.round(now.requestsPerSecond))}</Figure>
+        <Figure name={ot('op.perSecond')}>{count(Math.round(now.ordersPerSecond))}</Figure>
+        <Figure name={ot('op.queue')}>{count(now.queueDepth)}</Figure>
+        <Figure name={ot('op.total')}>{count(now.totalUnits)}</Figure>
+      </dl>
+      <Sum figures={now} />
+      <div class="grid gap-5 lg:grid-cols-3">
+        <Plot name={ot('op.requests')} series={series.value} of={requests} colour="warn" />
+        <Plot name={ot('op.perSecond')} series={series.value} of={orders} colour="good" />
+        <Plot name={ot('op.remaining')} series={series.value} of={left} colour="brand" />
+      </div>
+      <div class="grid items-start gap-6 lg:grid-cols-2">
+        <Refused figures={now} />
+        {live && <Feed id={id} />}
+      </div>
+    </section>
+  );
+}
+
+function Figure({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div class="flex min-w-0 flex-col-reverse justify-end">
+      <dt class="text-sm text-soft">{name}</dt>
+      <dd class="text-lg font-bold tabular-nums sm:text-2xl">{children}</dd>
+    </div>
+  );
+}
+
+/** The sum that must hold at every moment. */
+function Sum({ figures }: { figures: Figures }) {
+  const holds = sumHolds(figures);
+  return (
+    <p class={`note flex flex-wrap justify-between gap-2 font-medium tabular-nums ${holds ? 'text-good' : 'text-brand'}`} role={holds ? undefined : 'alert'}>
+      <span>{ot(holds ? 'op.sumHolds' : 'op.sumBroken')}</span>
+      <span>
+        {ot('op.sum', {
+          left: count(figures.remainingUnits),
+          pending: count(figures.pendingUnits),
+          paid: count(figures.paidUnits),
+          total: count(figures.totalUnits),
+        })}
+      </span>
+    </p>
+  );
+}
+
+/** Refusals by reason, the most frequent first. */
+function Refused({ figures }: { figures: Figures }) {
+  const rows = figures.rejections.filter((row) => row.count > 0).sort((a, b) => b.count - a.count);
+  if (!rows.length) return null;
+  const most = rows[0]!.count;
+  return (
+    <div>
+      <h3 class="mb-2 font-semibold">{ot('op.refused')}</h3>
+      <ul class="grid gap-2 text-sm">
+        {rows.map((row) => (
+          <li key={row.code}>
+            <span class="flex justify-between gap-3 tabular-nums">
+              <span>{maybe(`op.why.${row.code}`, row.code)}</span>
+              <span>{count(row.count)}</span>
+            </span>
+            <span class="mt-1 block h-1.5 rounded-full bg-sunk">
+              <span class="block h-full rounded-full bg-warn" style={{ width: `${(row.count / most) * 100}%` }} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface FeedLine {
+  cursor: string;
+  at: string;
+  message: string | null;
+  order: { id: string; number: string } | null;
+}
+
+/** What happens in the sale, newest first. */
+function Feed({ id }: { id: string }) {
+  const lines = useSignal<FeedLine[]>([]);
+  useEffect(
+    () =>
+      follow(FeedDoc, { id, after: null }, {
+        next: ({ saleFeed: { cursor, serverTime, message, order } }) => {
+          if (message || order) lines.value = [{ cursor, at: serverTime, message, order }, ...lines.peek()].slice(0, FEED_LINES);
+          return false;
+        },
+        failed: () => {},
+        poll: () => Promise.resolve(60_000), // the log is told by subscription alone
+      }),
+    [id],
+  );
+  return (
+    <div>
+      <h3 class="mb-2 font-semibold">{ot('op.feed')}</h3>
+      {!lines.value.length && <p class="text-sm text-soft">{ot('op.feedEmpty')}</p>}
+      <ol class="grid max-h-64 gap-1 overflow-y-auto text-sm" tabIndex={0} aria-label={ot('op.feed')}>
+        {lines.value.map((line) => (
+          <li key={line.cursor} class="flex gap-3">
+            <span class="text-soft">
+              <When at={line.at} />
+            </span>
+            <span>
+              {line.message}{' '}
+              {line.order && (
+                <Link class="link" href={`/orders/${line.order.id}`}>
+                  {line.order.number}
+                </Link>
+              )}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+/** The operators' part, fetched when an operator opens it. */
+import type { ComponentChildren } from 'preact';
+import { Link, Route, Switch, useLocation } from 'wouter-preact';
+import { person } from '../api/session';
+import { loadTexts } from '../i18n/text';
+import { Title } from '../ui/bits';
+import { useTitle } from '../ui/title';
+import { Desk } from './desk';
+import { SaleEditor } from './editor';
+import { Goods } from './goods';
+import { Orders } from './orders';
+import { Sales } from './sales';
+import { ot, texts } from './texts';
+
+/** Adds the texts of this part. */
+export const prepare = (): Promise<void> => loadTexts((of) => Promise.resolve(texts[of]));
+
+/** The pages under /operate. */
+export function Operator() {
+  useTitle(ot('op.title'));
+  if (!person.value || person.value.role === 'CUSTOMER') {
+    return (
+      <div class="page">
+        <Title>{ot('op.denied')}</Title>
+      </div>
+    );
+  }
+  return (
+    <div class="page max-w-6xl">
+      <Tabs />
+      <Switch>
+        <Route path="/operate">{() => <Sales />}</Route>
+        <Route path="/operate/new">{() => <SaleEditor />}</Route>
+        <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
+        <Route path="/operate/goods">{() => <Goods />}</Route>
+        <Route path="/operate/orders">{() => <Orders />}</Route>
+      </Switch>
+    </div>
+  );
+}
+
+function Tabs() {
+  const [where] = useLocation();
+  const tab = (href: string, here: boolean, text: ComponentChildren) => (
+    <Link
+      href={href}
+      aria-current={here ? 'page' : undefined}
+      class="inline-flex min-h-11 items-center border-b-2 border-transparent px-3 font-medium hover:border-edge aria-[current]:border-brand aria-[current]:text-brand"
+    >
+      {text}
+    </Link>
+  );
+  const other = where.startsWith('/operate/goods') || where.startsWith('/operate/orders');
+  return (
+    <nav aria-label={ot('op.tabs')} class="mb-6 flex gap-1 border-b border-line">
+      {tab('/operate', !other, ot('op.sales'))}
+      {tab('/operate/goods', where.startsWith('/operate/goods'), ot('op.goods'))}
+      {tab('/operate/orders', where.startsWith('/operate/orders'), ot('op.orders'))}
+    </nav>
+  );
+}

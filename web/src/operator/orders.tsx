@@ -1,0 +1,110 @@
+/** All orders: search, look, decide on refunds. */
+import { useSignal } from '@preact/signals';
+import { Link } from 'wouter-preact';
+import { toFault } from '../api/fault';
+import { request } from '../api/request';
+import type { ResultOf } from '../api/tada';
+import type { OrderStatus } from '../api/types';
+import { DecideRefund, DeskOrders } from '../documents/operator';
+import { apologise, explain, money, t } from '../i18n/text';
+import { StatusChip } from '../pages/status';
+import { Title, When } from '../ui/bits';
+import { Field } from './form';
+import { Paged } from './paged';
+import { ot } from './texts';
+
+type Found = NonNullable<ResultOf<typeof DeskOrders>['orders']>['edges'][number]['node'];
+
+const statuses: OrderStatus[] = ['PENDING_PAYMENT', 'PAID', 'REFUNDING', 'REFUNDED', 'CANCELLED', 'EXPIRED'];
+
+/** The page. */
+export function Orders() {
+  const status = useSignal<OrderStatus | ''>('');
+  return (
+    <>
+      <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
+        <Title>{ot('op.orders')}</Title>
+        <Field label={ot('op.status')}>
+          <select class="field font-normal" onChange={(event) => (status.value = event.currentTarget.value as OrderStatus | '')}>
+            <option value="">{ot('op.all')}</option>
+            {statuses.map((each) => (
+              <option key={each} value={each}>
+                {t(`status.${each}`)}
+              </option>
+            ))}
+          </select>
+        </Field>
+      </div>
+      <Paged
+        name={`desk-orders ${status.value}`}
+        ask={async (after, signal) =>
+          (await request(DeskOrders, { after, filter: status.value ? { statuses: [status.value] } : null }, signal)).orders
+        }
+      >
+        {(orders, reload) => (
+          <ul class="grid gap-2">
+            {orders.map((order) => (
+              <Row key={order.id} order={order} reload={reload} />
+            ))}
+          </ul>
+        )}
+      </Paged>
+    </>
+  );
+}
+
+function Row({ order, reload }: { order: Found; reload: () => void }) {
+  const asked = order.refunds?.find(({ status }) => status === 'REQUESTED');
+  return (
+    <li class="card grid gap-3 px-4 py-3">
+      <div class="flex flex-wrap items-center gap-x-4 gap-y-1">
+        <Link href={`/orders/${order.id}`} class="link font-semibold tabular-nums">
+          {order.number}
+        </Link>
+        <span class="grow">{order.item.goods.name}</span>
+        <span class="text-sm text-soft">{order.buyer.account ?? order.buyer.displayName}</span>
+        <span class="text-sm text-soft">
+          <When at={order.createdAt} />
+        </span>
+        <strong class="tabular-nums">{money(order.total)}</strong>
+        <StatusChip status={order.status} />
+      </div>
+      {asked && <Decide refund={asked} reload={reload} />}
+    </li>
+  );
+}
+
+function Decide({ refund, reload }: { refund: NonNullable<Found['refunds']>[number]; reload: () => void }) {
+  const why = useSignal<string | null>(null);
+  const restock = useSignal(true);
+  const decide = async (approve: boolean): Promise<void> => {
+    try {
+      const { decideRefund } = await request(DecideRefund, { input: { refundId: refund.id, approve, restock: restock.value } });
+      const failure = decideRefund?.userErrors[0];
+      why.value = failure ? explain(failure) : null;
+      reload();
+    } catch (thrown) {
+      why.value = apologise(toFault(thrown));
+    }
+  };
+  return (
+    <div class="note flex flex-wrap items-center gap-3">
+      <span class="grow">{ot('op.refund', { amount: money(refund.amount), reason: refund.reason })}</span>
+      <label class="flex items-center gap-2 text-sm">
+        <input type="checkbox" class="size-4 accent-fill" checked={restock.value} onChange={() => (restock.value = !restock.value)} />
+        {ot('op.restock')}
+      </label>
+      <button class="btn btn-main" onClick={() => void decide(true)}>
+        {ot('op.refundYes')}
+      </button>
+      <button class="btn" onClick={() => void decide(false)}>
+        {ot('op.refundNo')}
+      </button>
+      {why.value && (
+        <p class="font-medium text-warn" role="alert">
+          {why.value}
+        </p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+/** All sales, newest first. */
+import { useSignal } from '@preact/signals';
+import { Link } from 'wouter-preact';
+import { request } from '../api/request';
+import { DeskSales } from '../documents/operator';
+import { count } from '../i18n/text';
+import { Title, When } from '../ui/bits';
+import type { SaleStatus } from './acts';
+import { Paged } from './paged';
+import { Search } from './search';
+import { ot } from './texts';
+
+const tones: Partial<Record<SaleStatus, string>> = { LIVE: 'text-good', PAUSED: 'text-warn', PENDING_APPROVAL: 'text-warn' };
+
+/** Where a sale stands. */
+export function StatusChip({ status }: { status: SaleStatus }) {
+  return <span class={`chip ${tones[status] ?? 'text-soft'}`}>{ot(`op.status.${status}`)}</span>;
+}
+
+/** The page. */
+export function Sales() {
+  const search = useSignal('');
+  return (
+    <>
+      <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
+        <Title>{ot('op.sales')}</Title>
+        <div class="flex flex-wrap gap-3 max-sm:w-full">
+          <Search found={(text) => (search.value = text)} />
+          <Link href="/operate/new" class="btn btn-main">
+            {ot('op.newSale')}
+          </Link>
+        </div>
+      </div>
+      <Paged
+        name={`desk-sales ${search.value}`}
+        ask={async (after, signal) => (await request(DeskSales, { after, search: search.value || null }, signal)).sales}
+      >
+        {(sales) => (
+          <ul class="grid gap-2">
+            {sales.map((sale) => (
+              <li key={sale.id} class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
+                <Link href={`/operate/sales/${sale.id}`} class="grow basis-56 font-semibold after:absolute after:inset-0">
+                  {sale.title}
+                </Link>
+                <span class="text-sm text-soft">
+                  <When at={sale.startsAt} />
+                </span>
+                <span class="text-sm text-soft tabular-nums">
+                  {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
+                </span>
+                <StatusChip status={sale.status} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Paged>
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from 'vitest';
+import { actsOf } from '../src/operator/acts';
+import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
+import { decimal } from '../src/operator/form';
+import { localInput } from '../src/operator/editor';
+import { texts } from '../src/operator/texts';
+import { ahead } from '../src/purchase/room';
+import { T0 } from './shop';
+
+const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
+  at: new Date(at).toISOString(),
+  totalUnits: 42,
+  remainingUnits: 10,
+  pendingUnits: 12,
+  paidUnits: 20,
+  queueDepth: 0,
+  requestsPerSecond: 5,
+  ordersPerSecond: 1,
+  gmv: { amount: '1.00', currencyCode: 'CNY' },
+  rejections: [],
+  ...fields,
+});
+
+describe('the steps of a sale', () => {
+  const operator = { id: 'usr_1', displayName: 'O', account: null, role: 'OPERATOR' } as const;
+  const admin = { ...operator, role: 'ADMIN' } as const;
+  test('depend on where it stands and who asks', () => {
+    expect(actsOf('PENDING_APPROVAL', operator)).toEqual([]);
+    expect(actsOf('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'cancel']);
+    expect(actsOf('LIVE', operator)).toEqual(['pause']);
+    expect(actsOf('ENDED', admin)).toEqual([]);
+  });
+  test('of a status that is not known yet are none', () => expect(actsOf('NEW' as never, admin)).toEqual([]));
+});
+
+describe('the figures', () => {
+  test('must add up', () => {
+    expect(sumHolds(figures(T0))).toBe(true);
+    expect(sumHolds(figures(T0, { paidUnits: 21 }))).toBe(false);
+  });
+  test('make one point a second, in order, and reach back five minutes', () => {
+    let series: Point[] = [];
+    for (let s = 0; s < 400; s++) series = extend(series, figures(T0 + s * 1000));
+    series = extend(series, figures(T0 + 399_500, { remainingUnits: 7 }));
+    series = extend(series, figures(T0));
+    expect(series).toHaveLength(REACH_S);
+    expect(series.at(-1)).toMatchObject({ at: T0 / 1000 + 399, left: 7 });
+  });
+});
+
+describe('the forms', () => {
+  test('send amounts with two decimals, without arithmetic', () => {
+    expect(['19.9', '19', '.5', '0.129', '9007199254740993'].map(decimal)).toEqual(['19.90', '19.00', '0.50', '0.12', '9007199254740993.00']);
+  });
+  test('show instants in the zone of the person', () => {
+    expect(new Date(localInput(T0)).getTime()).toBe(T0);
+  });
+});
+
+test('the operators’ catalogues have the same keys', () => expect(Object.keys(texts.zh).sort()).toEqual(Object.keys(texts.en).sort()));
+
+test('a place in the waiting room never moves back', () => {
+  expect(ahead(null, 88)).toBe(88);
+  expect(ahead(88, 161)).toBe(88);
+  expect(ahead(88, 12)).toBe(12);
+});
