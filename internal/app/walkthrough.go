@@ -50,9 +50,17 @@ func walkThrough(saleID, itemID string) string {
 	return b.String()
 }
 
-// playgroundTabs are the documents that the playground opens with.
+// playgroundTabs are the documents that the playground opens with: what is on sale,
+// then the walk-through, whose capitals are to be filled in.
 func playgroundTabs() []server.Tab {
-	return []server.Tab{{Title: "What is on sale", Query: `query Sales {
+	tabs := []server.Tab{{Title: "What is on sale", Query: salesDocument}}
+	for _, s := range walkSteps("SALE_ID", "ITEM_ID") {
+		tabs = append(tabs, server.Tab{Title: s.title, Query: "# " + strings.TrimSpace(s.title+". "+s.note) + "\n" + s.document + "\n"})
+	}
+	return tabs
+}
+
+const salesDocument = `query Sales {
   serverInfo { version serverTime }
   sales(first: 5) {
     edges {
@@ -66,5 +74,4 @@ func playgroundTabs() []server.Tab {
     }
   }
 }
-`}}
-}
+`

@@ -23,10 +23,10 @@ var layers = []layer{
 	{"money", []string{"internal/payment"}},
 	{"gate", []string{"internal/admission"}},
 	{"people", []string{"internal/account"}},
-	{"figures", []string{"internal/salestats"}},
+	{"figures", []string{"internal/salestats", "internal/audit"}},
 	{"use cases", []string{
 		"internal/checkout", "internal/storefront", "internal/operator",
-		"internal/preload", "internal/expiry", "internal/reconcile", "internal/audit", "internal/seed", "internal/report",
+		"internal/preload", "internal/expiry", "internal/reconcile", "internal/seed", "internal/report",
 	}},
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor"}},
