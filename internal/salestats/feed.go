@@ -37,11 +37,10 @@ type LineKind string
 
 // Kinds of lines.
 const (
-	LineAct     LineKind = "ACT"     // an operator, or the clock, did something with the sale
-	LineOrders  LineKind = "ORDERS"  // orders were written
-	LineFailed  LineKind = "FAILED"  // tasks ended without an order
-	LineOrder   LineKind = "ORDER"   // an order moved: paid, lapsed, cancelled, refunded
-	LineSoldOut LineKind = "SOLDOUT" // nothing is left
+	LineAct    LineKind = "ACT"    // an operator, or the clock, did something with the sale
+	LineOrders LineKind = "ORDERS" // orders were written
+	LineFailed LineKind = "FAILED" // tasks ended without an order
+	LineMoved  LineKind = "MOVED"  // orders moved: paid, lapsed, cancelled, refunded
 )
 
 // Line is one line of a sale's log. Lines are for people: orders that were written
@@ -54,9 +53,9 @@ type Line struct {
 	To     sale.Status  `json:"to,omitempty"`
 	Actor  *uuid.UUID   `json:"actor,omitempty"` // nil = the clock, or nobody in person
 	Note   string       `json:"note,omitempty"`
-	Count  int          `json:"count,omitempty"`  // of ORDERS and FAILED
+	Count  int          `json:"count,omitempty"`  // of ORDERS, FAILED and MOVED
 	Order  *uuid.UUID   `json:"order,omitempty"`  // when the line is about one
-	Status order.Status `json:"status,omitempty"` // of ORDER
+	Status order.Status `json:"status,omitempty"` // of MOVED: where to
 	Reason string       `json:"reason,omitempty"` // of FAILED, the last one
 }
 
@@ -73,12 +72,19 @@ type Feed struct {
 	cfg FeedConfig
 
 	mu      sync.Mutex
-	waiting map[uuid.UUID]map[LineKind]*Line // guarded by mu; written together by Flush
+	waiting map[joined]*Line // guarded by mu; written by Flush
+}
+
+// joined is what lines are joined by.
+type joined struct {
+	sale   uuid.UUID
+	kind   LineKind
+	status order.Status
 }
 
 // NewFeed returns a feed.
 func NewFeed(cfg FeedConfig) *Feed {
-	return &Feed{cfg: cfg, waiting: map[uuid.UUID]map[LineKind]*Line{}}
+	return &Feed{cfg: cfg, waiting: map[joined]*Line{}}
 }
 
 // Act writes an act into the log of its sale.
@@ -88,11 +94,15 @@ func (f *Feed) Act(ctx context.Context, line sale.LogLine) {
 	})
 }
 
-// Moved writes into the logs that orders moved.
-func (f *Feed) Moved(ctx context.Context, orders ...*order.Order) {
+// Moved notes that orders moved. The lines are written by Run, one for all orders
+// of a sale that moved alike within a second.
+func (f *Feed) Moved(orders ...*order.Order) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, o := range orders {
-		orderID := o.ID
-		f.write(ctx, o.Sale, Line{Kind: LineOrder, At: o.UpdatedAt, Order: &orderID, Status: o.Status})
+		line := f.line(joined{o.Sale, LineMoved, o.Status})
+		line.Status = o.Status
+		line.add(o.UpdatedAt, o.ID)
 	}
 }
 
@@ -103,26 +113,32 @@ func (f *Feed) Ended(tasks []order.Task) {
 	defer f.mu.Unlock()
 	for i := range tasks {
 		t := &tasks[i]
-		kind := LineOrders
-		if t.Status != order.Succeeded {
-			kind = LineFailed
+		if t.Status == order.Succeeded {
+			f.line(joined{sale: t.Sale, kind: LineOrders}).add(t.UpdatedAt, t.ID)
+			continue
 		}
-		lines := f.waiting[t.Sale]
-		if lines == nil {
-			lines = map[LineKind]*Line{}
-			f.waiting[t.Sale] = lines
-		}
-		line := lines[kind]
-		if line == nil {
-			line = &Line{Kind: kind}
-			lines[kind] = line
-		}
-		line.Count++
-		task := t.ID
-		line.At, line.Order, line.Reason = t.UpdatedAt, &task, string(t.Failure)
-		if line.Count > 1 || kind == LineFailed {
-			line.Order = nil
-		}
+		line := f.line(joined{sale: t.Sale, kind: LineFailed})
+		line.add(t.UpdatedAt, t.ID)
+		line.Order, line.Reason = nil, string(t.Failure)
+	}
+}
+
+// line returns the line that waits, a fresh one if need be. Called with mu held.
+func (f *Feed) line(key joined) *Line {
+	line := f.waiting[key]
+	if line == nil {
+		line = &Line{Kind: key.kind}
+		f.waiting[key] = line
+	}
+	return line
+}
+
+// add joins one more order; a line about one names it.
+func (l *Line) add(at time.Time, orderID uuid.UUID) {
+	l.Count++
+	l.At, l.Order = at, &orderID
+	if l.Count > 1 {
+		l.Order = nil
 	}
 }
 
@@ -145,12 +161,10 @@ func (f *Feed) Run(ctx context.Context) error {
 func (f *Feed) Flush(ctx context.Context) {
 	f.mu.Lock()
 	waiting := f.waiting
-	f.waiting = map[uuid.UUID]map[LineKind]*Line{}
+	f.waiting = map[joined]*Line{}
 	f.mu.Unlock()
-	for saleID, lines := range waiting {
-		for _, line := range lines {
-			f.write(ctx, saleID, *line)
-		}
+	for key, line := range waiting {
+		f.write(ctx, key.sale, *line)
 	}
 }
 

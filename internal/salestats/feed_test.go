@@ -166,7 +166,14 @@ func TestManyOrdersAreOneLine(t *testing.T) {
 	f.Ended([]order.Task{task(order.Failed, "SOLD_OUT"), task(order.Failed, "SOLD_OUT")})
 	f.Flush(t.Context())
 	paid := &order.Order{ID: id.New(), Sale: e.sale, Status: order.Paid, UpdatedAt: e.clock.Now()}
-	f.Moved(t.Context(), paid)
+	f.Moved(paid)
+	f.Flush(t.Context())
+	lapsed := make([]*order.Order, 300)
+	for i := range lapsed {
+		lapsed[i] = &order.Order{ID: id.New(), Sale: e.sale, Status: order.Expired, UpdatedAt: e.clock.Now()}
+	}
+	f.Moved(lapsed...)
+	f.Flush(t.Context())
 	next := e.follow(f, new("0-0"))
 	next()
 	if l := next().Line; l.Kind != salestats.LineOrders || l.Count != 1 || *l.Order != single.ID {
@@ -178,8 +185,11 @@ func TestManyOrdersAreOneLine(t *testing.T) {
 	if l := next().Line; l.Kind != salestats.LineFailed || l.Count != 2 || l.Reason != "SOLD_OUT" {
 		t.Errorf("failures: %+v", l)
 	}
-	if l := next().Line; l.Kind != salestats.LineOrder || *l.Order != paid.ID || l.Status != order.Paid {
+	if l := next().Line; l.Kind != salestats.LineMoved || *l.Order != paid.ID || l.Status != order.Paid {
 		t.Errorf("an order that moved: %+v", l)
+	}
+	if l := next().Line; l.Count != 300 || l.Order != nil || l.Status != order.Expired {
+		t.Errorf("many orders that moved: %+v", l)
 	}
 }
 
