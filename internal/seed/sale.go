@@ -22,7 +22,7 @@ type goodsDraft struct {
 	id          uuid.UUID // zero until made
 	name        string
 	description string
-	emoji, tint string // of the picture
+	shape, tint string // of the picture
 	priceMinor  int64  // everyday price, in fen
 }
 
@@ -83,7 +83,7 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 func createGoods(ctx context.Context, tx *ent.Tx, now time.Time, fresh []*goodsDraft) error {
 	for _, g := range fresh {
 		err := tx.Goods.Create().SetID(g.id).SetName(g.name).SetDescription(g.description).
-			SetImageURL(picture(g.emoji, g.tint)).SetListPriceMinor(g.priceMinor).SetCurrency(currency).
+			SetImageURL(picture(g.shape, g.tint)).SetListPriceMinor(g.priceMinor).SetCurrency(currency).
 			SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write goods: %w", err)
