@@ -174,7 +174,7 @@ function Body({ state, again }: { state: State; again: () => void }) {
     case 'work':
       return (
         <div>
-          <progress class="h-2 w-full accent-fill" value={state.share} max={1} aria-label={t('check.title')} />
+          <progress class="bar" value={state.share} max={1} aria-label={t('check.title')} />
           <p class="text-sm text-soft">{t('check.working', { n: Math.round(state.share * 100) })}</p>
         </div>
       );

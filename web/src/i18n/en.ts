@@ -104,7 +104,7 @@ export const en = {
   'waitlist.ahead': 'Ahead of you on the waitlist: {n}',
   'waitlist.leave': 'Leave the waitlist',
   'waitlist.offer': 'A unit is held for you',
-  'waitlist.offerUntil': 'Buy it within {time}',
+  'waitlist.offerUntil': 'Time left to buy it',
   'done.title': 'You got one',
   'check.title': 'A quick check',
   'check.close': 'Close',

@@ -106,7 +106,7 @@ export const zh: Record<Key, string> = {
   'waitlist.ahead': '候补前方 {n} 人',
   'waitlist.leave': '退出候补',
   'waitlist.offer': '已为您保留一件',
-  'waitlist.offerUntil': '请在{time}内购买',
+  'waitlist.offerUntil': '剩余购买时间',
   'done.title': '抢到了',
   'check.title': '安全验证',
   'check.close': '关闭',

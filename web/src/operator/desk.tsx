@@ -155,7 +155,7 @@ function Items({ sale }: { sale: DeskSale }) {
             <tr key={item.id} class="border-t border-line tabular-nums">
               <td class="py-2">{item.goods.name}</td>
               <td class="py-2 text-right">{money(item.price)}</td>
-              <td class="py-2 text-right">
+              <td class="py-2 pl-3 text-right whitespace-nowrap">
                 {item.stock.remaining === null ? t(`stock.${item.stock.level}`) : count(item.stock.remaining)}
                 {item.stock.total !== null && ` / ${count(item.stock.total)}`}
               </td>

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { clockTime } from '../i18n/text';
-import { theme } from '../ui/theme';
+import { dark } from '../ui/theme';
 import type { Point } from './figures';
 import { ot } from './texts';
 
@@ -16,12 +16,13 @@ interface Props {
 
 const HEIGHT = 160;
 
-/** A colour as the canvas wants it: resolved for the theme in use. */
-function resolve(element: HTMLElement, name: string): string {
-  element.style.color = `var(--color-${name})`;
-  const colour = getComputedStyle(element).color;
-  element.style.color = '';
-  return colour;
+/** A colour as the canvas wants it: resolved for the theme in use, by an element too new to be in transition. */
+function resolve(parent: HTMLElement, name: string): string {
+  const probe = parent.appendChild(document.createElement('span'));
+  probe.style.color = `var(--color-${name})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
 /** Time of day of an epoch in seconds, without the seconds. */
@@ -56,7 +57,7 @@ export function Plot({ name, series, of, colour }: Props) {
       sized.disconnect();
       made.destroy();
     };
-  }, [theme.value]);
+  }, [dark.value]);
   useEffect(() => plot.current?.setData(data), [series]);
 
   return (

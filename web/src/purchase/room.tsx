@@ -50,7 +50,7 @@ export function Room({ purchase, ticketId }: { purchase: Purchase; ticketId: str
     <div class="note grid gap-2">
       <p class="font-medium">{t('room.title')}</p>
       <p class="text-sm text-soft">{t('room.lead')}</p>
-      <progress class="h-2 w-full accent-fill" value={share} max={1} aria-label={t('room.title')} />
+      <progress class="bar" value={share} max={1} aria-label={t('room.title')} />
       <p class="flex flex-wrap gap-x-4 tabular-nums">
         {least.value !== null && <span>{t('queue.ahead', { n: count(least.value) })}</span>}
         <span>{position?.etaSeconds == null ? t('queue.counting') : t('queue.eta', { time: span(position.etaSeconds) })}</span>

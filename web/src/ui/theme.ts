@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 
 /** Colours: as the system has them, or the person's choice. */
 export type Theme = 'system' | 'light' | 'dark';
@@ -7,6 +7,13 @@ const order: Theme[] = ['system', 'light', 'dark'];
 
 /** The theme in use. */
 export const theme = signal<Theme>((localStorage.getItem('theme') as Theme | null) ?? 'system');
+
+const system = matchMedia('(prefers-color-scheme: dark)');
+const systemDark = signal(system.matches);
+system.addEventListener('change', () => (systemDark.value = system.matches));
+
+/** Whether the colours are dark now. */
+export const dark = computed(() => (theme.value === 'system' ? systemDark.value : theme.value === 'dark'));
 
 /** Goes on to the next theme and remembers it. */
 export function nextTheme(): void {
