@@ -62,6 +62,8 @@ var payloads = map[string]reflect.Type{
 	"logout":           reflect.TypeFor[model.LogoutPayload](),
 	"createCaptcha":    reflect.TypeFor[model.CreateCaptchaPayload](),
 	"issueSeckillPath": reflect.TypeFor[model.IssueSeckillPathPayload](),
+	"enterQueue":       reflect.TypeFor[model.EnterQueuePayload](),
+	"leaveQueue":       reflect.TypeFor[model.LeaveQueuePayload](),
 	"placeOrder":       reflect.TypeFor[model.PlaceOrderPayload](),
 	"payOrder":         reflect.TypeFor[model.PayOrderPayload](),
 	"cancelOrder":      reflect.TypeFor[model.CancelOrderPayload](),

@@ -38,6 +38,9 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	case id.Task:
 		t, err := r.ownTask(ctx, nodeID)
 		return orNil(toTask(ctx, t)), err
+	case id.Ticket:
+		t, err := r.ownTicket(ctx, u)
+		return orNil(toTicket(t)), err
 	case id.Payment, id.Refund:
 		return r.moneyNode(ctx, kind, u)
 	}

@@ -28,7 +28,7 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 	if err != nil {
 		return nil, err
 	}
-	return &model.IssueSeckillPathPayload{Path: toPath(issued), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.IssueSeckillPathPayload{Path: toPath(issued.Path), Ticket: toTicket(issued.Ticket), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {

@@ -13,6 +13,7 @@ import (
 	"seckill/graph/guard"
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/queue"
 	"seckill/internal/checkout"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -26,6 +27,7 @@ type Resolver struct {
 	Captchas *captcha.Service
 	Store    *storefront.Storefront
 	Checkout *checkout.Checkout
+	Queue    *queue.Service
 	Orders   *order.Store
 	Payments *payment.Service
 	Limits   *ratelimit.Limiter

@@ -1271,6 +1271,13 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 			return graphql.Null
 		}
 		return ec._Refund(ctx, sel, obj)
+	case model.QueueTicket:
+		return ec._QueueTicket(ctx, sel, &obj)
+	case *model.QueueTicket:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._QueueTicket(ctx, sel, obj)
 	case model.Payment:
 		return ec._Payment(ctx, sel, &obj)
 	case *model.Payment:
@@ -1326,6 +1333,13 @@ func (ec *executionContext) _StreamEvent(ctx context.Context, sel ast.SelectionS
 			return graphql.Null
 		}
 		return ec._SaleEvent(ctx, sel, obj)
+	case model.QueuePositionEvent:
+		return ec._QueuePositionEvent(ctx, sel, &obj)
+	case *model.QueuePositionEvent:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._QueuePositionEvent(ctx, sel, obj)
 	case model.OrderTaskEvent:
 		return ec._OrderTaskEvent(ctx, sel, &obj)
 	case *model.OrderTaskEvent:

@@ -62,6 +62,38 @@ func (ec *executionContext) fieldContext_IssueSeckillPathPayload_path(_ context.
 	return fc, nil
 }
 
+func (ec *executionContext) _IssueSeckillPathPayload_ticket(ctx context.Context, field graphql.CollectedField, obj *model.IssueSeckillPathPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_IssueSeckillPathPayload_ticket(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ticket, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueTicket) graphql.Marshaler {
+			return ec.marshalOQueueTicket2ᚖseckillᚋgraphᚋmodelᚐQueueTicket(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_IssueSeckillPathPayload_ticket(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "IssueSeckillPathPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueTicket(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _IssueSeckillPathPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.IssueSeckillPathPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -680,6 +712,11 @@ func (ec *executionContext) _IssueSeckillPathPayload(ctx context.Context, sel as
 			out.Values[i] = graphql.MarshalString("IssueSeckillPathPayload")
 		case "path":
 			out.Values[i] = ec._IssueSeckillPathPayload_path(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "ticket":
+			out.Values[i] = ec._IssueSeckillPathPayload_ticket(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}

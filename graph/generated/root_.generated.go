@@ -27,6 +27,7 @@ type ResolverRoot interface {
 	OrderTask() OrderTaskResolver
 	PurchaseLimitError() PurchaseLimitErrorResolver
 	Query() QueryResolver
+	QueueTicket() QueueTicketResolver
 	Sale() SaleResolver
 	SaleItem() SaleItemResolver
 	SoldOutError() SoldOutErrorResolver
@@ -64,7 +65,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCaptchaAnswerInput,
 		ec.unmarshalInputCreateCaptchaInput,
 		ec.unmarshalInputDecideRefundInput,
+		ec.unmarshalInputEnterQueueInput,
 		ec.unmarshalInputIssueSeckillPathInput,
+		ec.unmarshalInputLeaveQueueInput,
 		ec.unmarshalInputLoginInput,
 		ec.unmarshalInputLogoutInput,
 		ec.unmarshalInputOrderFilter,
@@ -1210,6 +1213,8 @@ Outcome of ` + "`" + `issueSeckillPath` + "`" + `: a path, or a place in the wai
 type IssueSeckillPathPayload {
   """The right to try; null while the caller has to wait."""
   path: SeckillPath
+  """The place in the waiting room when all permits are out; watch it with ` + "`" + `queuePosition` + "`" + `."""
+  ticket: QueueTicket
   """Why it was refused; empty on success."""
   userErrors: [UserError!]!
 }
@@ -1319,6 +1324,123 @@ extend type Subscription {
     """Global id."""
     orderTaskId: ID!
   ): OrderTaskEvent! @auth
+}
+`, BuiltIn: false},
+	{Name: "../schema/queue.graphqls", Input: `"""
+How a place in the waiting room stands.
+"""
+enum QueueTicketStatus {
+  """The caller's turn: ` + "`" + `path` + "`" + ` can be used until it expires."""
+  ADMITTED
+  """Nothing is left for good, or the sale ended."""
+  CLOSED
+  """Left by the person, or not heard of for too long."""
+  LEFT
+  """Waits. Those who came before the opening are drawn at random at the opening; later ones follow in order."""
+  WAITING
+}
+
+"""
+A place in the waiting room of an item.
+"""
+type QueueTicket implements Node {
+  """Opaque global id."""
+  id: ID!
+  """What the person waits for."""
+  item: SaleItem!
+  """The right to try, once ADMITTED."""
+  path: SeckillPath
+  """Where it stands; null until the draw at the opening, and once no longer waiting."""
+  position: QueuePosition
+  """How it stands."""
+  status: QueueTicketStatus!
+}
+
+"""
+A place in the line. An estimate: it never grows while the person waits.
+"""
+type QueuePosition {
+  """How many are ahead."""
+  ahead: Int!
+  """Chance in percent that stock lasts until the place is reached; null when not known yet."""
+  chancePercent: Int
+  """About how long it will take; null when not known yet."""
+  etaSeconds: Int
+  """When this was true."""
+  updatedAt: DateTime!
+}
+
+"""
+Input of ` + "`" + `enterQueue` + "`" + `.
+"""
+input EnterQueueInput {
+  """Answer to a captcha made for SECKILL and this sale."""
+  captcha: CaptchaAnswerInput!
+  """What the person wants."""
+  itemId: ID!
+}
+
+"""
+Outcome of ` + "`" + `enterQueue` + "`" + `. Entering twice gives the same place.
+"""
+type EnterQueuePayload {
+  """The place."""
+  ticket: QueueTicket
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `leaveQueue` + "`" + `.
+"""
+input LeaveQueueInput {
+  """The place to give up."""
+  ticketId: ID!
+}
+
+"""
+Outcome of ` + "`" + `leaveQueue` + "`" + `.
+"""
+type LeaveQueuePayload {
+  """The place that was given up."""
+  ticket: QueueTicket
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+A place in the waiting room changed. Sent at most once a second; completes once
+the place is no longer WAITING.
+"""
+type QueuePositionEvent implements StreamEvent {
+  """What it is."""
+  kind: StreamEventKind!
+  """The server's clock when it was sent."""
+  serverTime: DateTime!
+  """The place as it stands now; carries the path once ADMITTED."""
+  ticket: QueueTicket!
+}
+
+extend type Mutation {
+  """Takes a place in the waiting room, also before the sale opens."""
+  enterQueue(
+    """What is needed."""
+    input: EnterQueueInput!
+  ): EnterQueuePayload @auth @rateLimit(burst: 5, perSecond: 1)
+
+  """Gives a place in the waiting room up."""
+  leaveQueue(
+    """What is needed."""
+    input: LeaveQueueInput!
+  ): LeaveQueuePayload @auth
+}
+
+extend type Subscription {
+  """A place in the waiting room. Being subscribed is the heartbeat that keeps it."""
+  queuePosition(
+    """Global id."""
+    ticketId: ID!
+  ): QueuePositionEvent! @auth
 }
 `, BuiltIn: false},
 	{Name: "../schema/sale.graphqls", Input: `"""
@@ -1683,6 +1805,16 @@ func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_EnterQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ticket":
+		return ec.fieldContext_EnterQueuePayload_ticket(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_EnterQueuePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EnterQueuePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "createdAt":
@@ -1727,10 +1859,22 @@ func (ec *executionContext) childFields_IssueSeckillPathPayload(ctx context.Cont
 	switch field.Name {
 	case "path":
 		return ec.fieldContext_IssueSeckillPathPayload_path(ctx, field)
+	case "ticket":
+		return ec.fieldContext_IssueSeckillPathPayload_ticket(ctx, field)
 	case "userErrors":
 		return ec.fieldContext_IssueSeckillPathPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type IssueSeckillPathPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_LeaveQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ticket":
+		return ec.fieldContext_LeaveQueuePayload_ticket(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_LeaveQueuePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LeaveQueuePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_LoginPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1947,6 +2091,48 @@ func (ec *executionContext) childFields_PlaceOrderPayload(ctx context.Context, f
 		return ec.fieldContext_PlaceOrderPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlaceOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_QueuePosition(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ahead":
+		return ec.fieldContext_QueuePosition_ahead(ctx, field)
+	case "chancePercent":
+		return ec.fieldContext_QueuePosition_chancePercent(ctx, field)
+	case "etaSeconds":
+		return ec.fieldContext_QueuePosition_etaSeconds(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_QueuePosition_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueuePosition", field.Name)
+}
+
+func (ec *executionContext) childFields_QueuePositionEvent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_QueuePositionEvent_kind(ctx, field)
+	case "serverTime":
+		return ec.fieldContext_QueuePositionEvent_serverTime(ctx, field)
+	case "ticket":
+		return ec.fieldContext_QueuePositionEvent_ticket(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueuePositionEvent", field.Name)
+}
+
+func (ec *executionContext) childFields_QueueTicket(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_QueueTicket_id(ctx, field)
+	case "item":
+		return ec.fieldContext_QueueTicket_item(ctx, field)
+	case "path":
+		return ec.fieldContext_QueueTicket_path(ctx, field)
+	case "position":
+		return ec.fieldContext_QueueTicket_position(ctx, field)
+	case "status":
+		return ec.fieldContext_QueueTicket_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueueTicket", field.Name)
 }
 
 func (ec *executionContext) childFields_RateLimit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

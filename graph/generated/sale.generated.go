@@ -32,6 +32,7 @@ type SubscriptionResolver interface {
 	MyOrderUpdates(ctx context.Context) (<-chan *model.OrderEvent, error)
 	OrderStatus(ctx context.Context, orderID string) (<-chan *model.OrderEvent, error)
 	OrderTaskStatus(ctx context.Context, orderTaskID string) (<-chan *model.OrderTaskEvent, error)
+	QueuePosition(ctx context.Context, ticketID string) (<-chan *model.QueuePositionEvent, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -63,6 +64,20 @@ func (ec *executionContext) field_Subscription_orderTaskStatus_args(ctx context.
 		return nil, err
 	}
 	args["orderTaskId"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_queuePosition_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "ticketId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["ticketId"] = arg0
 	return args, nil
 }
 
@@ -1406,6 +1421,68 @@ func (ec *executionContext) fieldContext_Subscription_orderTaskStatus(ctx contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_queuePosition(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_queuePosition(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().QueuePosition(ctx, fc.Args["ticketId"].(string))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				if err != nil {
+					var zeroVal *model.QueuePositionEvent
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.QueuePositionEvent
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueuePositionEvent) graphql.Marshaler {
+			return ec.marshalNQueuePositionEvent2ᚖseckillᚋgraphᚋmodelᚐQueuePositionEvent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_queuePosition(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueuePositionEvent(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_queuePosition_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -2162,6 +2239,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_orderStatus(ctx, fields[0])
 	case "orderTaskStatus":
 		return ec._Subscription_orderTaskStatus(ctx, fields[0])
+	case "queuePosition":
+		return ec._Subscription_queuePosition(ctx, fields[0])
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}

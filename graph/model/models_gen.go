@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"seckill/internal/admission/queue"
 	"seckill/internal/order"
 	"seckill/internal/sale"
 	"strconv"
@@ -150,6 +151,22 @@ type DecideRefundPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `enterQueue`.
+type EnterQueueInput struct {
+	// Answer to a captcha made for SECKILL and this sale.
+	Captcha *CaptchaAnswerInput `json:"captcha"`
+	// What the person wants.
+	ItemID string `json:"itemId"`
+}
+
+// Outcome of `enterQueue`. Entering twice gives the same place.
+type EnterQueuePayload struct {
+	// The place.
+	Ticket *QueueTicket `json:"ticket,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Something that can be put on sale.
 type Goods struct {
 	// When it was made.
@@ -212,6 +229,22 @@ type IssueSeckillPathInput struct {
 type IssueSeckillPathPayload struct {
 	// The right to try; null while the caller has to wait.
 	Path *SeckillPath `json:"path,omitempty"`
+	// The place in the waiting room when all permits are out; watch it with `queuePosition`.
+	Ticket *QueueTicket `json:"ticket,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `leaveQueue`.
+type LeaveQueueInput struct {
+	// The place to give up.
+	TicketID string `json:"ticketId"`
+}
+
+// Outcome of `leaveQueue`.
+type LeaveQueuePayload struct {
+	// The place that was given up.
+	Ticket *QueueTicket `json:"ticket,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -487,6 +520,48 @@ func (PurchaseLimitError) IsUserError() {}
 // Reads. None has a side effect; all can be sent by GET.
 type Query struct {
 }
+
+// A place in the line. An estimate: it never grows while the person waits.
+type QueuePosition struct {
+	// How many are ahead.
+	Ahead int `json:"ahead"`
+	// Chance in percent that stock lasts until the place is reached; null when not known yet.
+	ChancePercent *int `json:"chancePercent,omitempty"`
+	// About how long it will take; null when not known yet.
+	EtaSeconds *int `json:"etaSeconds,omitempty"`
+	// When this was true.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// A place in the waiting room changed. Sent at most once a second; completes once
+// the place is no longer WAITING.
+type QueuePositionEvent struct {
+	// What it is.
+	Kind StreamEventKind `json:"kind"`
+	// The server's clock when it was sent.
+	ServerTime time.Time `json:"serverTime"`
+	// The place as it stands now; carries the path once ADMITTED.
+	Ticket *QueueTicket `json:"ticket"`
+}
+
+func (QueuePositionEvent) IsStreamEvent() {}
+
+// A place in the waiting room of an item.
+type QueueTicket struct {
+	// Opaque global id.
+	ID string `json:"id"`
+	// What the person waits for.
+	Item *SaleItem `json:"item"`
+	// The right to try, once ADMITTED.
+	Path *SeckillPath `json:"path,omitempty"`
+	// Where it stands; null until the draw at the opening, and once no longer waiting.
+	Position *QueuePosition `json:"position,omitempty"`
+	// How it stands.
+	Status QueueTicketStatus `json:"status"`
+	Source *queue.Ticket     `json:"-"`
+}
+
+func (QueueTicket) IsNode() {}
 
 // What the caller has left of its request budget. Ask for it in any query; the
 // same figures come in `extensions.cost` of every response.
@@ -1483,6 +1558,70 @@ func (e *PurchaseAction) UnmarshalJSON(b []byte) error {
 }
 
 func (e PurchaseAction) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a place in the waiting room stands.
+type QueueTicketStatus string
+
+const (
+	// The caller's turn: `path` can be used until it expires.
+	QueueTicketStatusAdmitted QueueTicketStatus = "ADMITTED"
+	// Nothing is left for good, or the sale ended.
+	QueueTicketStatusClosed QueueTicketStatus = "CLOSED"
+	// Left by the person, or not heard of for too long.
+	QueueTicketStatusLeft QueueTicketStatus = "LEFT"
+	// Waits. Those who came before the opening are drawn at random at the opening; later ones follow in order.
+	QueueTicketStatusWaiting QueueTicketStatus = "WAITING"
+)
+
+var AllQueueTicketStatus = []QueueTicketStatus{
+	QueueTicketStatusAdmitted,
+	QueueTicketStatusClosed,
+	QueueTicketStatusLeft,
+	QueueTicketStatusWaiting,
+}
+
+func (e QueueTicketStatus) IsValid() bool {
+	switch e {
+	case QueueTicketStatusAdmitted, QueueTicketStatusClosed, QueueTicketStatusLeft, QueueTicketStatusWaiting:
+		return true
+	}
+	return false
+}
+
+func (e QueueTicketStatus) String() string {
+	return string(e)
+}
+
+func (e *QueueTicketStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = QueueTicketStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid QueueTicketStatus", str)
+	}
+	return nil
+}
+
+func (e QueueTicketStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *QueueTicketStatus) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e QueueTicketStatus) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

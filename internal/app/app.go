@@ -14,6 +14,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
+	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/checkout"
 	"seckill/internal/clock"
@@ -93,6 +94,7 @@ type App struct {
 	accounts    *account.Service
 	captchas    *captcha.Service
 	paths       *path.Service
+	queue       *queue.Service
 	cashier     *cashier
 	listener    net.Listener // the public one; nil without the API role
 	worker      *worker      // nil without the role

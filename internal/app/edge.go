@@ -67,7 +67,7 @@ func (a *App) public(e *edge) (http.Handler, error) {
 // graphql assembles the executor with everything that an operation passes.
 func (a *App) graphql(e *edge) (http.Handler, error) {
 	resolver := &graph.Resolver{
-		Accounts: a.accounts, Captchas: a.captchas, Store: a.store, Checkout: a.checkout, Orders: a.orders, Limits: a.limits,
+		Accounts: a.accounts, Captchas: a.captchas, Store: a.store, Checkout: a.checkout, Queue: a.queue, Orders: a.orders, Limits: a.limits,
 		Payments: a.cashier.payments,
 		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{

@@ -18,6 +18,13 @@ const stopTimeout = 15 * time.Second
 // purgeEvery is how often sessions that ended long ago are deleted.
 const purgeEvery = time.Hour
 
+// admitEvery is how often waiting rooms are tended: how long a free permit waits
+// for the first in line, at most. A step over a full house takes longer.
+const (
+	admitEvery   = 200 * time.Millisecond
+	admitTimeout = 10 * time.Second
+)
+
 // group runs things until they are told to stop, and remembers what failed.
 type group struct {
 	cancel context.CancelFunc
@@ -68,6 +75,9 @@ func (a *App) Run(ctx context.Context) error {
 	if a.roles.Scheduler {
 		writing.start("reconcile", a.reconciler().Run)
 		writing.start("purge sessions", periodic.Loop{Name: "purge sessions", Every: purgeEvery, Step: a.people.Purge, Log: a.log}.Run)
+	}
+	if a.roles.Scheduler {
+		taking.start("waiting rooms", periodic.Loop{Name: "waiting rooms", Every: admitEvery, Timeout: admitTimeout, Step: a.queue.Step, Log: a.log}.Run)
 	}
 	taking.start("board", a.board.Run)
 	if a.roles.API {

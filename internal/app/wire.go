@@ -13,6 +13,7 @@ import (
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
+	"seckill/internal/admission/queue"
 	"seckill/internal/auth"
 	"seckill/internal/checkout"
 	"seckill/internal/clock"
@@ -215,6 +216,10 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 	a.paths = path.New(path.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Captchas: a.captchas, Life: a.cfg.PathTTL, Ratio: a.cfg.PermitRatio,
 	})
+	a.queue = queue.New(queue.Config{
+		Client: a.svc.redis.Script, Keys: a.keys, Captchas: a.captchas, Life: a.cfg.PathTTL,
+		Rules: checkout.QueueRules(a.catalog, int(a.cfg.PermitRatio*1000+0.5)),
+	})
 	return nil
 }
 
@@ -226,7 +231,7 @@ func (a *App) wireBuying() {
 		Orders: a.orders, Hub: a.hub,
 	})
 	a.checkout = checkout.New(checkout.Config{
-		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths,
+		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue,
 	})
 }
 

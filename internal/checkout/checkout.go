@@ -15,11 +15,13 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/admission/path"
+	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/salestats"
 	"seckill/internal/stream"
 )
 
@@ -30,6 +32,8 @@ type Checkout struct {
 	reserver *reservation.Reserver
 	orders   *order.Store
 	paths    *path.Service
+	queue    *queue.Service
+	placed   func(salestats.Placement)
 }
 
 // Config says what a checkout needs.
@@ -39,11 +43,20 @@ type Config struct {
 	Reserver *reservation.Reserver
 	Orders   *order.Store
 	Paths    *path.Service
+	Queue    *queue.Service
+	// Placed counts a call of Place on an item that is there; nil = nobody counts.
+	Placed func(salestats.Placement)
 }
 
 // New returns a checkout.
 func New(cfg Config) *Checkout {
-	return &Checkout{catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths}
+	if cfg.Placed == nil {
+		cfg.Placed = func(salestats.Placement) {}
+	}
+	return &Checkout{
+		catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths,
+		queue: cfg.Queue, placed: cfg.Placed,
+	}
 }
 
 // PlaceInput is a press of the button.
@@ -69,6 +82,23 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refu
 	if refusal != nil || err != nil {
 		return Placed{}, refusal, err
 	}
+	began := time.Now()
+	placed, refusal, err := c.take(ctx, parent, item, in)
+	c.placed(salestats.Placement{
+		Sale: parent.ID, Took: time.Since(began), Replayed: placed.Replayed, Refusal: refusal, Err: err,
+	})
+	return placed, refusal, err
+}
+
+// Throttled counts a call of Place that was refused before it came here.
+func (c *Checkout) Throttled(ctx context.Context, itemID uuid.UUID, refusal fault.Refusal) {
+	if _, parent, unknown, err := c.find(ctx, itemID); unknown == nil && err == nil {
+		c.placed(salestats.Placement{Sale: parent.ID, Refusal: refusal})
+	}
+}
+
+// take asks the gate in memory, then the gate in Redis.
+func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
 	if o, refused := c.board.Refuse(item.ID); refused {
 		return c.refuse(ctx, parent, in, o)
 	}

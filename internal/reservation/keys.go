@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -14,7 +15,11 @@ type Keys struct {
 }
 
 func (k Keys) shard(shard int, rest string) string {
-	return fmt.Sprintf("%s{s%02d}:%s", k.Prefix, shard, rest)
+	tens := "0"
+	if shard >= 10 {
+		tens = ""
+	}
+	return k.Prefix + "{s" + tens + strconv.Itoa(shard) + "}:" + rest // six of them per order: no fmt
 }
 
 // Item is the hash of an item's gate: sale, gate, epoch, opens and closes (Unix
@@ -38,6 +43,38 @@ func (k Keys) Path(shard int, item, user uuid.UUID) string {
 func (k Keys) Permits(shard int, item uuid.UUID) string {
 	return k.shard(shard, "permits:"+item.String())
 }
+
+// Queue is the sorted set of who waits for an item: ticket → score. What belongs to
+// a waiting room lapses two days after somebody last entered it.
+func (k Keys) Queue(shard int, item uuid.UUID) string {
+	return k.shard(shard, "queue:"+item.String())
+}
+
+// QueuePlaces is the hash of places in an item's waiting room: user → ticket.
+func (k Keys) QueuePlaces(shard int, item uuid.UUID) string {
+	return k.shard(shard, "places:"+item.String())
+}
+
+// QueueBeats is the sorted set of when each one who waits was last heard of: ticket → Unix ms.
+func (k Keys) QueueBeats(shard int, item uuid.UUID) string {
+	return k.shard(shard, "beats:"+item.String())
+}
+
+// QueueRoom is the hash of a waiting room's figures: how many came, how many were let in.
+func (k Keys) QueueRoom(shard int, item uuid.UUID) string {
+	return k.shard(shard, "room:"+item.String())
+}
+
+// QueueRooms is the set of a shard's waiting rooms with people in them: "sale|item".
+func (k Keys) QueueRooms(shard int) string { return k.shard(shard, "rooms") }
+
+// Ticket is the hash of one place: sale, item, user, status and what it led to.
+func (k Keys) Ticket(shard int, ticket uuid.UUID) string {
+	return k.TicketPrefix(shard) + ticket.String()
+}
+
+// TicketPrefix is what stands before the id in Ticket.
+func (k Keys) TicketPrefix(shard int) string { return k.shard(shard, "ticket:") }
 
 // Captcha is the hash of a user's current SECKILL challenge in a sale; lapses by TTL.
 func (k Keys) Captcha(shard int, sale, user uuid.UUID) string {

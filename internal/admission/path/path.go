@@ -47,7 +47,8 @@ type Path struct {
 	ExpiresAt time.Time
 }
 
-// NoPermit refuses because as many people as the stock allows are trying already.
+// NoPermit refuses because as many people as the stock allows are trying already,
+// or because others wait: the waiting room gives a place.
 type NoPermit struct {
 	Item       uuid.UUID
 	RetryAfter time.Duration
@@ -97,6 +98,12 @@ type IssueInput struct {
 	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
 	// Waived says that the sale needs no captcha now.
 	Waived bool
+	// PerMille is how many unused paths the item may have per thousand units left, 0
+	// = any number; nil = the ratio of the service.
+	PerMille *int
+	// Queued says that everybody passes through the waiting room now: only who has
+	// an unused path gets another.
+	Queued bool
 	// Opens is the opening by the catalogue. It only words the refusal of a sale
 	// whose gate is not loaded yet; the gate decides by its own.
 	Opens time.Time
@@ -173,14 +180,14 @@ func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, 
 	shard := id.ShardOf(in.Sale)
 	scope := in.scope()
 	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
-	needed := "1"
-	if in.Waived {
-		needed = "0"
+	perMille := s.perMille
+	if in.PerMille != nil {
+		perMille = int64(*in.PerMille)
 	}
 	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
 		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Holders(shard, in.Item), s.cfg.Keys.Path(shard, in.Item, in.User),
-		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge),
-	}, in.User.String(), token, s.cfg.Life.Milliseconds(), s.perMille, challenge.String(), mac, needed).StringSlice()
+		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.Queue(shard, in.Item),
+	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued).StringSlice()
 	if err != nil {
 		return reply{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,6 +107,8 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn, prefix, 1.5)
+	_, life, _ := strings.Cut(conn.Cmd.Info(t.Context(), "server").Val(), "run_id:")
+	f.gate("gate", "open", "run", life[:40])
 	ctx, stop := context.WithCancel(t.Context())
 	reserver := reservation.NewReserver(conn.Script, f.keys, noMeter{}, slog.New(slog.DiscardHandler))
 	var running sync.WaitGroup

@@ -8,6 +8,7 @@
 -- KEYS[5]  captcha: open challenges of the user in the sale, and the path that
 --          the last one was traded for. That path and its permits may be of
 --          another item; they lie in the same slot.
+-- KEYS[6]  queue: who waits for the item
 -- ARGV[1]  user
 -- ARGV[2]  token
 -- ARGV[3]  life of the path, milliseconds
@@ -15,6 +16,7 @@
 -- ARGV[5]  challenge that was answered
 -- ARGV[6]  MAC of the answer
 -- ARGV[7]  "1" = a right answer is needed, "0" = it is not
+-- ARGV[8]  "1" = everybody passes through the waiting room now
 --
 -- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
 --   issued       detail = when the path lapses, Unix ms
@@ -25,11 +27,12 @@
 --   holding      the user holds units of the item; detail = task
 --   captcha      detail = "verdict|kind": see answer.lua
 --   sold_out     nothing left now; the answer was not used up
---   no_permit    all permits are out; the answer was not used up
+--   no_permit    all permits are out, or others wait; the answer was not used up
 --
 -- Keeps true: a path comes only after the opening, for a right answer that is
 -- used up in the same step; a person has at most one unused path in a sale; the
--- unused paths of an item are never more than the ratio of its stock allows.
+-- unused paths of an item are never more than the ratio of its stock allows;
+-- nobody overtakes those who wait.
 -- Running it again with the same token changes nothing: a lost reply may be asked
 -- for again. All checks come before all writes, but for the count of a wrong answer.
 local item, holders, path, permits, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -62,9 +65,10 @@ if ARGV[7] == '1' then
 end
 
 if stock <= 0 then return reply('sold_out') end
+local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
+if own <= now and (ARGV[8] == '1' or redis.call('ZCARD', KEYS[6]) > 0) then return reply('no_permit') end
 if ratio > 0 then
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
-  local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
   if own > now then unused = unused - 1 end
   if unused >= math.floor((stock * ratio + 999) / 1000) then return reply('no_permit') end
 end

@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+)
+
+const (
+	// admitBatch is how many people one script lets in: it holds Redis for about 2 ms.
+	admitBatch = 100
+	// clearBatch is how many places one script frees or closes.
+	clearBatch = 100
+	// maxPasses bounds the scripts of one step on one room: 50,000 people are told
+	// in one step that all is over; the rest in the next.
+	maxPasses = 500
+	// tokenBytes makes a path 128 random bits, as package path does.
+	tokenBytes = 16
+)
+
+// Step lets the first in line of every room in, as permits and inflow allow,
+// frees the places of those who are silent, and closes the rooms of sales that
+// are over. It is a periodic.Step; any number of processes may run it at once.
+func (s *Service) Step(ctx context.Context) (map[string]int, error) {
+	sets := make([]*redis.StringSliceCmd, id.Shards)
+	pipe := s.cfg.Client.Pipeline()
+	for shard := range sets {
+		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.QueueRooms(shard))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("list waiting rooms: %w", err)
+	}
+	counts := map[string]int{}
+	var errs []error
+	for _, set := range sets {
+		for _, room := range set.Val() {
+			errs = append(errs, s.tend(ctx, room, counts))
+		}
+	}
+	return counts, errors.Join(errs...)
+}
+
+// tend makes passes over one room until there is nothing more to do now.
+func (s *Service) tend(ctx context.Context, room string, counts map[string]int) error {
+	saleText, itemText, _ := strings.Cut(room, "|")
+	saleID, err1 := uuid.Parse(saleText)
+	itemID, err2 := uuid.Parse(itemText)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("waiting room %q: %w", room, err)
+	}
+	rules, err := s.cfg.Rules(ctx, saleID, itemID)
+	if err != nil {
+		return err
+	}
+	for range maxPasses {
+		admitted, freed, closed, err := s.pass(ctx, saleID, itemID, rules)
+		if err != nil {
+			return fmt.Errorf("tend waiting room of %s: %w", itemID, err)
+		}
+		counts["admitted"] += admitted
+		counts["freed"] += freed
+		counts["closed"] += closed
+		if admitted+freed < admitBatch && freed < clearBatch && closed < clearBatch {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules) (admitted, freed, closed int, err error) {
+	shard, k := id.ShardOf(saleID), s.cfg.Keys
+	over := "0"
+	if rules.Over {
+		over = "1"
+	}
+	args := []any{
+		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.Patience.Milliseconds(),
+		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch,
+	}
+	random := make([]byte, admitBatch*tokenBytes)
+	if _, err := rand.Read(random); err != nil {
+		return 0, 0, 0, fmt.Errorf("path tokens: %w", err)
+	}
+	for ; len(random) > 0; random = random[tokenBytes:] {
+		args = append(args, base64.RawURLEncoding.EncodeToString(random[:tokenBytes]))
+	}
+	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
+		k.Item(shard, itemID), k.Holders(shard, itemID), k.Queue(shard, itemID), k.QueuePlaces(shard, itemID),
+		k.QueueBeats(shard, itemID), k.QueueRoom(shard, itemID), k.QueueRooms(shard), k.Permits(shard, itemID),
+	}, args...).Int64Slice()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if len(reply) != 4 {
+		return 0, 0, 0, fmt.Errorf("admit replied %d values", len(reply))
+	}
+	return int(reply[0]), int(reply[1]), int(reply[2]), nil
+}

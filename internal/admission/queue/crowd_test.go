@@ -1,0 +1,165 @@
+package queue_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/admission/queue"
+	"seckill/internal/id"
+)
+
+func TestACrowdIsServedInOrderUntilAllIsSold(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		people, stock := 10_000, 2000
+		if f.keys.Prefix == "t:" { // in memory: the same rules, a smaller crowd
+			people, stock = 600, 120
+		}
+		newCrowd(f, people, stock).run()
+	})
+}
+
+// crowd is many people who want few units: a fifth came before the opening.
+type crowd struct {
+	*fixture
+	stock   int
+	early   []*queue.Ticket
+	late    []*queue.Ticket
+	tickets map[string]*queue.Ticket
+	told    map[string]int // what samples were told last
+}
+
+func newCrowd(f *fixture, people, stock int) *crowd {
+	f.t.Helper()
+	c := &crowd{fixture: f, stock: stock, tickets: map[string]*queue.Ticket{}, told: map[string]int{}}
+	f.rules.Store(&queue.Rules{PerMille: 200})
+	f.set("stock", stock, "total", stock, "opens", time.Now().Add(time.Hour).UnixMilli())
+	c.early = make([]*queue.Ticket, people/5)
+	var wg sync.WaitGroup
+	for w := range 16 {
+		wg.Go(func() {
+			for i := w; i < len(c.early); i += 16 {
+				t, refusal, err := f.queue.Enter(f.t.Context(), f.input(id.New()))
+				if err != nil || refusal != nil || t.Position != nil {
+					f.t.Errorf("enter early: %+v, %#v, %v", t, refusal, err)
+				}
+				c.early[i] = t
+			}
+		})
+	}
+	wg.Wait()
+	if n := f.step()["admitted"]; n != 0 {
+		f.t.Errorf("%d admitted before the opening", n)
+	}
+	f.set("opens", time.Now().Add(-time.Second).UnixMilli())
+	for range people - len(c.early) {
+		c.late = append(c.late, f.enter(id.New()))
+	}
+	for _, t := range append(append([]*queue.Ticket{}, c.early...), c.late...) {
+		c.tickets[t.ID.String()] = t
+	}
+	return c
+}
+
+// run lets the crowd through: of those admitted some buy and some give up, and
+// some of those who wait leave.
+func (c *crowd) run() {
+	line := c.line()
+	c.checkDraw(line)
+	sold, rounds := 0, 0
+	for ; sold < c.stock; rounds++ {
+		if rounds > 2000 {
+			c.t.Fatalf("sold %d of %d after %d rounds", sold, c.stock, rounds)
+		}
+		admitted := c.step()["admitted"]
+		if admitted == 0 {
+			c.t.Fatalf("nobody is admitted though %d units are left and %d wait", c.stock-sold, len(line))
+		}
+		left := c.line()
+		for i, ticket := range left { // who was admitted stood before everybody who was not
+			if line[admitted+i] != ticket {
+				c.t.Fatalf("round %d: place %d was overtaken", rounds, i)
+			}
+		}
+		for _, ticket := range line[:admitted] {
+			sold += c.act(ticket)
+		}
+		if len(left) > 1 && rounds%3 == 0 {
+			c.leave(left[len(left)/2])
+		}
+		line = c.line()
+		c.look(line)
+	}
+	c.t.Logf("%d people, %d units sold in %d rounds, %d still wait", len(c.tickets), sold, rounds, len(line))
+	if left := c.redis.HGet(c.t.Context(), c.keys.Item(c.shard, c.item), "stock").Val(); left != "0" {
+		c.t.Errorf("%s units are left", left)
+	}
+}
+
+// checkDraw wants the early before the late, the early in random order and the
+// late in the order of their coming.
+func (c *crowd) checkDraw(line []string) {
+	came := map[string]int{}
+	for i, t := range c.early {
+		came[t.ID.String()] = i
+	}
+	inverted, pairs := 0, 0
+	for i := range c.early {
+		for j := i + 1; j < min(i+50, len(c.early)); j++ {
+			pairs++
+			a, first := came[line[i]]
+			b, second := came[line[j]]
+			if !first || !second {
+				c.t.Fatal("somebody who came late stands among the early")
+			}
+			if a > b {
+				inverted++
+			}
+		}
+	}
+	if share := float64(inverted) / float64(pairs); share < 0.4 || share > 0.6 {
+		c.t.Errorf("%.2f of the pairs of the draw are inverted: that is no random order", share)
+	}
+	for i, t := range c.late {
+		if line[len(c.early)+i] != t.ID.String() {
+			c.t.Fatalf("late comer %d is not at its place", i)
+		}
+	}
+}
+
+// act lets somebody who was admitted buy, or give up; it returns the units sold.
+func (c *crowd) act(ticket string) int {
+	t := c.ticket(c.tickets[ticket])
+	if t.Status != queue.Admitted || t.Path == nil {
+		c.t.Fatalf("out of the line, but %+v", t)
+	}
+	if rand.IntN(10) > 0 && c.buy(t) { //nolint:gosec // a simulated choice
+		return 1
+	}
+	c.leave(ticket)
+	return 0
+}
+
+func (c *crowd) leave(ticket string) {
+	t := c.tickets[ticket]
+	if _, err := c.queue.Leave(c.t.Context(), t.ID, t.User); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// look reads what a sample of those who wait is told: the truth, and never more
+// people ahead than before.
+func (c *crowd) look(line []string) {
+	for i := 0; i < len(line); i += max(1, len(line)/20) {
+		p := c.ticket(c.tickets[line[i]]).Position
+		if p == nil || p.Ahead != i {
+			c.t.Fatalf("place %d is told %+v", i, p)
+		}
+		if before, ok := c.told[line[i]]; ok && p.Ahead > before {
+			c.t.Fatalf("the place of %s grew from %d to %d", line[i], before, p.Ahead)
+		}
+		c.told[line[i]] = p.Ahead
+	}
+}

@@ -1,0 +1,144 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+)
+
+// EnterInput says who wants a place, and for what.
+type EnterInput struct {
+	Sale    uuid.UUID
+	Item    uuid.UUID
+	User    uuid.UUID
+	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
+	Waived  bool           // the sale needs no captcha now
+	Opens   time.Time      // by the catalogue; words the refusal of a gate that is not loaded
+}
+
+// Enter gives a place, or the one that the person has already: that costs no
+// captcha. Refusals, in the order of the checks: sale.NotOpen (the gate is not
+// there yet, held or over), reservation.LimitReached, captcha.Required or
+// captcha.Invalid, reservation.NoneLeft. An answer is used up only by a place.
+func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, fault.Refusal, error) {
+	draw, err := newDraw()
+	if err != nil {
+		return nil, nil, err
+	}
+	ticket := id.NewTask(id.ShardOf(in.Sale)) // of a task's form: found from its id alone
+	r, err := s.enter(ctx, in, ticket, draw)
+	if lost(ctx, err) {
+		r, err = s.enter(ctx, in, ticket, draw) // finds the place that the first one made
+	}
+	if err != nil {
+		return nil, nil, unavailable("enter", err)
+	}
+	if r.outcome != "placed" {
+		refusal, err := s.refusal(ctx, in, r)
+		return nil, refusal, err
+	}
+	if ticket, err = uuid.Parse(r.detail); err != nil {
+		return nil, nil, fmt.Errorf("enter: ticket: %w", err)
+	}
+	t, err := s.look(ctx, Ticket{ID: ticket, Sale: in.Sale, Item: in.Item, User: in.User}, false)
+	return t, nil, err
+}
+
+// newDraw returns a number from 1 to 2^52, each equally likely, that nobody can foresee.
+func newDraw() (uint64, error) {
+	var raw [8]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return 0, fmt.Errorf("draw: %w", err)
+	}
+	return binary.BigEndian.Uint64(raw[:])>>(64-drawBits) + 1, nil
+}
+
+// lost says whether the script may have run although its answer did not come.
+func lost(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	_, answered := errors.AsType[redis.Error](err)
+	return !answered
+}
+
+// entered is the reply of lua/enter.lua.
+type entered struct {
+	outcome string
+	now     time.Time
+	opens   time.Time // zero = the gate does not say
+	detail  string
+}
+
+func (in EnterInput) scope() captcha.Scope {
+	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User}
+}
+
+func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, draw uint64) (entered, error) {
+	shard, scope, k := id.ShardOf(in.Sale), in.scope(), s.cfg.Keys
+	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
+	values, err := enterScript.Run(ctx, s.cfg.Client, []string{
+		k.Item(shard, in.Item), k.Holders(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
+		k.Queue(shard, in.Item), k.QueuePlaces(shard, in.Item), k.QueueBeats(shard, in.Item),
+		k.QueueRoom(shard, in.Item), k.QueueRooms(shard), k.Ticket(shard, ticket),
+	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
+		in.Sale.String(), in.Item.String(), recordLife.Milliseconds()).StringSlice()
+	if err != nil {
+		return entered{}, err
+	}
+	if len(values) != 4 {
+		return entered{}, fmt.Errorf("enter replied %d values", len(values))
+	}
+	now, err1 := millis(values[1])
+	opens, err2 := millis(values[2])
+	if opens.UnixMilli() == 0 {
+		opens = time.Time{}
+	}
+	return entered{outcome: values[0], now: now, opens: opens, detail: values[3]}, errors.Join(err1, err2)
+}
+
+// refusal words an outcome other than placed.
+func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) (fault.Refusal, error) {
+	switch r.outcome {
+	case "not_loaded":
+		if r.now.Before(in.Opens) {
+			return sale.NotOpen{Phase: sale.PhaseUpcoming, StartsAt: &in.Opens, ServerTime: r.now}, nil
+		}
+		return sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}, nil
+	case "paused":
+		n := sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}
+		if !r.opens.IsZero() {
+			n.StartsAt = &r.opens
+		}
+		return n, nil
+	case "ended":
+		return sale.NotOpen{Phase: sale.PhaseEnded, ServerTime: r.now}, nil
+	case "holding":
+		task, err := uuid.Parse(r.detail)
+		if err != nil {
+			return nil, fmt.Errorf("enter: holder of %s: %w", in.Item, err)
+		}
+		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}, nil
+	case "captcha":
+		verdict, kind, _ := strings.Cut(r.detail, "|")
+		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{
+			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
+		})
+	case "sold_out":
+		return reservation.NoneLeft{Item: in.Item}, nil
+	}
+	return nil, fmt.Errorf("enter: unexpected outcome %q", r.outcome)
+}

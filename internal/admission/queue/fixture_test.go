@@ -1,0 +1,168 @@
+package queue_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/admission/queue"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/redis/go-redis/v9/maintnotifications.(*CircuitBreakerManager).cleanupLoop"))
+}
+
+// fixture is one sale with one item of ten units, open, and its waiting room.
+type fixture struct {
+	t        testing.TB
+	redis    redis.UniversalClient
+	keys     reservation.Keys
+	captchas *captcha.Service
+	paths    *path.Service
+	queue    *queue.Service
+	rules    atomic.Pointer[queue.Rules]
+	sale     uuid.UUID
+	item     uuid.UUID
+	shard    int
+}
+
+func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
+	t.Helper()
+	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New(), item: id.New()}
+	f.shard = id.ShardOf(f.sale)
+	f.rules.Store(&queue.Rules{PerMille: 1000})
+	var err error
+	f.captchas, err = captcha.New(captcha.Config{
+		Client: conn.Script, Keys: f.keys, Clock: clock.System{}, Secret: []byte(strings.Repeat("captcha!", 4)), PowMax: 20,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: 1})
+	f.queue = queue.New(queue.Config{
+		Client: conn.Script, Keys: f.keys, Captchas: f.captchas,
+		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
+	})
+	f.gate("gate", "open")
+	return f
+}
+
+// gate writes the hash of the item as the loader does, with some fields changed.
+func (f *fixture) gate(changes ...any) {
+	f.t.Helper()
+	now := time.Now()
+	fields := append([]any{
+		"sale", f.sale.String(), "epoch", 7, "limit", 1, "total", 10, "stock", 10, "reserved", 0, "rev", 1,
+		"opens", now.Add(-time.Minute).UnixMilli(), "closes", now.Add(time.Hour).UnixMilli(),
+	}, changes...)
+	f.must(f.redis.HSet(f.t.Context(), f.keys.Item(f.shard, f.item), fields...).Err())
+}
+
+// set changes fields of the gate.
+func (f *fixture) set(fields ...any) {
+	f.t.Helper()
+	f.must(f.redis.HSet(f.t.Context(), f.keys.Item(f.shard, f.item), fields...).Err())
+}
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
+	t.Helper()
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		conn, prefix := testenv.Redis(t)
+		test(t, newFixture(t, conn, prefix))
+	})
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		mini := miniredis.RunT(t)
+		mini.ClockTTL(true)
+		conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		test(t, newFixture(t, conn, "t:"))
+	})
+}
+
+func (f *fixture) input(user uuid.UUID) queue.EnterInput {
+	return queue.EnterInput{Sale: f.sale, Item: f.item, User: user, Waived: true}
+}
+
+// enter wants a place.
+func (f *fixture) enter(user uuid.UUID) *queue.Ticket {
+	f.t.Helper()
+	t, refusal, err := f.queue.Enter(f.t.Context(), f.input(user))
+	if err != nil || refusal != nil || t == nil {
+		f.t.Fatalf("enter: %+v, %#v, %v", t, refusal, err)
+	}
+	return t
+}
+
+// step runs one pass of the loop and returns what it did.
+func (f *fixture) step() map[string]int {
+	f.t.Helper()
+	counts, err := f.queue.Step(f.t.Context())
+	f.must(err)
+	return counts
+}
+
+// ticket reads a place that must be there.
+func (f *fixture) ticket(t *queue.Ticket) *queue.Ticket {
+	f.t.Helper()
+	now, err := f.queue.Ticket(f.t.Context(), t.ID)
+	if err != nil || now == nil {
+		f.t.Fatalf("ticket: %v, %v", now, err)
+	}
+	return now
+}
+
+// buy takes a unit and uses the path up, as the reserve script does; false when
+// there is no unit or the path is not good.
+func (f *fixture) buy(t *queue.Ticket) bool {
+	f.t.Helper()
+	ctx := f.t.Context()
+	item, way := f.keys.Item(f.shard, f.item), f.keys.Path(f.shard, f.item, t.User)
+	stock, err := f.redis.HGet(ctx, item, "stock").Int()
+	f.must(err)
+	if stock == 0 || t.Path == nil || f.redis.Get(ctx, way).Val() != "7|"+t.Path.Token {
+		return false
+	}
+	_, err = f.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.HIncrBy(ctx, item, "stock", -1)
+		p.HSet(ctx, f.keys.Holders(f.shard, f.item), t.User.String(), uuid.NewString()+"|1|0|k")
+		p.Del(ctx, way)
+		p.ZRem(ctx, f.keys.Permits(f.shard, f.item), t.User.String())
+		return nil
+	})
+	f.must(err)
+	return true
+}
+
+// line returns the tickets in the order in which they will be admitted.
+func (f *fixture) line() []string {
+	f.t.Helper()
+	line, err := f.redis.ZRange(f.t.Context(), f.keys.Queue(f.shard, f.item), 0, -1).Result()
+	f.must(err)
+	return line
+}

@@ -1,0 +1,120 @@
+-- Put behind reservation/lua/run.lua. One pass over the waiting room of an item: frees the places of those not heard
+-- of, closes the room when all is over, admits the first in line.
+--
+-- KEYS  [1] item   [2] holders  [3] queue  [4] places  [5] beats
+--       [6] room   [7] rooms    [8] permits
+--       Tickets, and the paths and captchas that they name, lie in the same slot.
+-- ARGV  [1] "1" = the sale is over for good
+--       [2] unused paths at a time per thousand units left; 0 = any number
+--       [3] people admitted in one second; 0 = any number
+--       [4] life of a path, ms   [5] how long a place is kept unheard of, ms
+--       [6] what stands before a ticket's id in its key
+--       [7] "sale|item"          [8] most places to free or close in this pass
+--       then a token for each one who may be admitted in this pass
+--
+-- Replies {admitted, freed, closed, waiting}.
+--
+-- Keeps true: the first in line is admitted first; the unused paths of an item
+-- are never more than the ratio of its stock allows; no second admits more than
+-- the inflow; a path is written in the step that admits. Any number of processes
+-- may run it at once.
+local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
+local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
+local most, tokens = tonumber(ARGV[8]), 8
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+
+local function ms(n) return string.format('%.0f', n) end
+
+local admitted, freed, closed = 0, 0, 0
+local function done()
+  local waiting = redis.call('ZCARD', queue)
+  if waiting == 0 then redis.call('SREM', rooms, ARGV[7]) end
+  return {admitted, freed, closed, waiting}
+end
+
+local function out(ticket, status)
+  redis.call('ZREM', queue, ticket)
+  redis.call('ZREM', beats, ticket)
+  local user = redis.call('HGET', prefix .. ticket, 'user')
+  if user then
+    redis.call('HSET', prefix .. ticket, 'status', status)
+    if redis.call('HGET', places, user) == ticket then redis.call('HDEL', places, user) end
+  end
+end
+
+local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'run')
+local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
+if ARGV[1] == '1' or gate[1] == 'ended' or (closes and now >= closes) then
+  for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
+    out(ticket, 'CLOSED')
+    closed = closed + 1
+  end
+  return done()
+end
+
+-- Nobody could be heard while Redis, or every process, was away: then silence counts from now.
+local awake = redis.call('HMGET', room, 'pass', 'resumed')
+if awake[1] and now - tonumber(awake[1]) > 5000 then
+  redis.call('HSET', room, 'resumed', ms(now))
+  awake[2] = now
+end
+if redis.call('EXISTS', room) == 1 then redis.call('HSET', room, 'pass', ms(now)) end
+if now - tonumber(awake[2] or '0') < patience then patience = now end
+for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', beats, '-inf', ms(now - patience), 'LIMIT', 0, most)) do
+  out(ticket, 'LEFT')
+  freed = freed + 1
+end
+local stale = gate[6] and gate[6] ~= run() -- built in another life of the server: its paths would not be good
+if stale or gate[1] ~= 'open' or not (gate[2] and opens and closes and stock) or now < opens or stock <= 0 then return done() end
+
+local free = #ARGV - tokens
+if ratio > 0 then
+  local lapsed = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: others come by
+  if #lapsed > 0 then redis.call('ZREM', permits, unpack(lapsed)) end
+  local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
+  free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
+end
+local figures = redis.call('HMGET', room, 'second', 'let', 'window', 'now', 'last')
+local second, let = math.floor(now / 1000), 0
+if tonumber(figures[1]) == second then let = tonumber(figures[2]) end
+if inflow > 0 then free = math.min(free, inflow - let) end
+
+local heads = {}
+if free > 0 then heads = redis.call('ZRANGE', queue, 0, free - 1) end
+for _, ticket in ipairs(heads) do
+  local t = redis.call('HMGET', prefix .. ticket, 'user', 'path', 'captcha')
+  local user, path, captcha = t[1], t[2], t[3]
+  if not user or redis.call('HEXISTS', holders, user) == 1 then
+    out(ticket, 'LEFT')
+    freed = freed + 1
+  else
+    admitted = admitted + 1
+    local token = ARGV[tokens + admitted]
+    local before = redis.call('HMGET', captcha, 'path', 'permits', 'user')
+    if before[1] and before[1] ~= path then
+      redis.call('DEL', before[1])
+      redis.call('ZREM', before[2], before[3])
+    end
+    redis.call('HSET', captcha, 'path', path, 'permits', permits, 'user', user)
+    redis.call('PEXPIRE', captcha, life)
+    redis.call('SET', path, gate[2] .. '|' .. token, 'PX', life)
+    redis.call('ZADD', permits, ms(now + life), user)
+    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'value', gate[2] .. '|' .. token,
+      'token', token, 'expires', ms(now + life))
+    redis.call('ZREM', queue, ticket)
+    redis.call('ZREM', beats, ticket)
+  end
+end
+if admitted > 0 then
+  redis.call('PEXPIRE', permits, life)
+  local window, n, last = math.floor(now / 10000), 0, 0 -- ten seconds: see look.lua
+  if tonumber(figures[3]) == window then
+    n, last = tonumber(figures[4]), tonumber(figures[5])
+  elseif tonumber(figures[3]) == window - 1 then
+    last = tonumber(figures[4])
+  end
+  redis.call('HSET', room, 'second', ms(second), 'let', let + admitted, 'window', ms(window), 'now', n + admitted, 'last', last)
+end
+return done()

@@ -1,0 +1,69 @@
+-- Gives a person a place in the waiting room of an item. Put behind
+-- captcha/lua/answer.lua.
+--
+-- KEYS  [1] item        [2] holders   [3] path of the user   [4] captcha
+--       [5] queue: ticket → score     [6] places: user → ticket
+--       [7] beats: ticket → last heard of (Unix ms)
+--       [8] room: seq and the figures of admit.lua
+--       [9] rooms of the shard that have people: "sale|item"
+--       [10] the new ticket
+-- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
+--       [4] challenge [5] MAC          [6] "1" = a right answer is needed
+--       [7] what stands before a ticket's id in its key
+--       [8] sale      [9] item         [10] life of the records, ms
+--
+-- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
+--   placed  detail = ticket, new or the one that the person had
+--   not_loaded, paused, ended, holding (detail = task),
+--   captcha (detail = "verdict|kind"), sold_out: no place, nothing used up
+--
+-- Keeps true: a person has one place in a room, however often it enters. Scores
+-- of those who came before the opening are -draw, all below zero; later ones
+-- count up from 1. So the early are in random order, before all later ones, who
+-- are in the order of their coming; and nobody new ever gets in before somebody
+-- once the room is open. All checks come before all writes, but for the count of
+-- a wrong answer and the heartbeat of a place that is there.
+local item, holders, path, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local queue, places, beats, room, rooms, ticket = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local user, id, life = ARGV[1], ARGV[2], ARGV[10]
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+
+local function ms(n) return string.format('%.0f', n) end
+
+local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock')
+local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
+local function reply(outcome, detail) return {outcome, ms(now), ms(opens or 0), detail or ''} end
+
+local before = redis.call('HGET', places, user)
+if before then
+  local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'value')
+  if t[1] == 'WAITING' then
+    redis.call('ZADD', beats, 'XX', ms(now), before)
+    return reply('placed', before)
+  end
+  if t[1] == 'ADMITTED' and redis.call('GET', path) == t[2] then return reply('placed', before) end
+end
+
+if not gate[1] then return reply('not_loaded') end
+if gate[1] == 'ended' or (closes and now >= closes) then return reply('ended') end
+if gate[1] ~= 'open' or not (gate[2] and opens and closes and stock) then return reply('paused') end
+local held = redis.call('HGET', holders, user)
+if held then return reply('holding', string.match(held, '^[^|]*')) end
+if ARGV[6] == '1' then
+  local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now)
+  if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
+end
+if now >= opens and stock <= 0 then return reply('sold_out') end
+
+use_up(captcha)
+local score = '-' .. ARGV[3]
+redis.call('HSETNX', room, 'seq', 0)
+if now >= opens then score = ms(redis.call('HINCRBY', room, 'seq', 1)) end
+redis.call('ZADD', queue, score, id)
+redis.call('ZADD', beats, ms(now), id)
+redis.call('HSET', places, user, id)
+redis.call('HSET', ticket, 'sale', ARGV[8], 'item', ARGV[9], 'user', user, 'status', 'WAITING', 'path', path, 'captcha', captcha)
+redis.call('SADD', rooms, ARGV[8] .. '|' .. ARGV[9])
+for _, key in ipairs({queue, places, beats, room, ticket}) do redis.call('PEXPIRE', key, life) end
+return reply('placed', id)

@@ -1,0 +1,51 @@
+-- Reads how a place stands and, for its owner, keeps it.
+--
+-- KEYS  [1] item  [2] queue  [3] beats  [4] room  [5] permits  [6] ticket
+-- ARGV  [1] ticket   [2] "1" = this is the heartbeat   [3] inflow per second, 0 = any
+--
+-- Replies {status ("" = no such ticket), now (Unix ms), ahead, seconds to wait,
+-- chance in percent (each -1 = not known), token, token's expiry (Unix ms)}.
+--
+-- The wait is the people ahead over those admitted per second in this window of
+-- ten seconds and the last. The chance is units left over the people who come
+-- first (ahead, and with an unused path) and this one; 100 only when everybody
+-- ahead may buy up to the limit and a unit still remains.
+--
+-- Keeps true: the number ahead never grows; it is told only after the draw, at
+-- the opening, so that nobody leaves and enters again for a better one.
+local item, queue, beats, room, permits, ticket = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+
+local function ms(n) return string.format('%.0f', n) end
+
+local t = redis.call('HMGET', ticket, 'status', 'ahead', 'token', 'expires', 'value', 'path')
+if not t[1] then return {'', ms(now), -1, -1, -1, '', '0'} end
+if t[1] == 'ADMITTED' and redis.call('GET', t[6]) == t[5] then
+  return {t[1], ms(now), -1, -1, -1, t[3], t[4]}
+end
+if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '', '0'} end
+
+if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
+local gate = redis.call('HMGET', item, 'opens', 'stock', 'limit')
+local opens, stock, limit = tonumber(gate[1]), tonumber(gate[2]), tonumber(gate[3] or '1')
+local told = tonumber(t[2])
+if not (opens and stock) or now < opens then return {t[1], ms(now), told or -1, -1, -1, '', '0'} end
+
+local ahead = redis.call('ZRANK', queue, ARGV[1]) or 0
+if told and told < ahead then ahead = told end
+if told ~= ahead then redis.call('HSET', ticket, 'ahead', ahead) end
+
+local inflow, wait = tonumber(ARGV[3]), -1
+local figures = redis.call('HMGET', room, 'window', 'now', 'last')
+local window, let = math.floor(now / 10000), 0
+if tonumber(figures[1]) == window then let = tonumber(figures[2]) + tonumber(figures[3]) end
+if tonumber(figures[1]) == window - 1 then let = tonumber(figures[2]) end
+local rate = let / (10 + (now % 10000) / 1000)
+if inflow > 0 and (rate == 0 or rate > inflow) then rate = inflow end
+if rate > 0 then wait = math.ceil((ahead + 1) / rate) end
+
+local first = ahead + redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
+local chance = math.min(99, math.floor(100 * stock / (first + 1)))
+if stock > first * limit then chance = 100 end
+return {t[1], ms(now), ahead, wait, chance, '', '0'}

@@ -1,0 +1,259 @@
+package queue_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/admission/queue"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/testenv"
+)
+
+func TestEnteringTwiceGivesTheSamePlace(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 1)
+		a, b := f.enter(id.New()), f.enter(id.New())
+		if again := f.enter(b.User); again.ID != b.ID || again.Position.Ahead != 1 {
+			t.Errorf("waiting: %+v", again)
+		}
+		f.step()
+		if again := f.enter(a.User); again.ID != a.ID || again.Status != queue.Admitted || again.Path == nil {
+			t.Errorf("admitted: %+v", again)
+		}
+		if b = f.ticket(b); b.Status != queue.Waiting || b.Position.Ahead != 0 {
+			t.Errorf("the second: %+v", b)
+		}
+		if !f.buy(f.ticket(a)) {
+			t.Error("the path of the admitted is not good")
+		}
+		_, refusal, err := f.queue.Enter(t.Context(), f.input(a.User))
+		if _, ok := refusal.(reservation.LimitReached); !ok || err != nil {
+			t.Errorf("who holds a unit enters: %#v, %v", refusal, err)
+		}
+	})
+}
+
+func TestAPlaceCostsACaptchaAndIsRefusedForAReason(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		refusal := func(in queue.EnterInput) fault.Refusal {
+			_, refusal, err := f.queue.Enter(t.Context(), in)
+			f.must(err)
+			return refusal
+		}
+		in := f.input(id.New())
+		in.Waived = false
+		if _, ok := refusal(in).(captcha.Required); !ok {
+			t.Error("no captcha was asked for")
+		}
+		f.set("stock", 0)
+		if _, ok := refusal(f.input(id.New())).(reservation.NoneLeft); !ok {
+			t.Error("a sold-out item has a waiting room")
+		}
+		for gate, phase := range map[string]sale.Phase{"paused": sale.PhasePaused, "ended": sale.PhaseEnded} {
+			f.set("gate", gate)
+			if n, ok := refusal(f.input(id.New())).(sale.NotOpen); !ok || n.Phase != phase {
+				t.Errorf("%s: %+v", gate, n)
+			}
+		}
+		f.must(f.redis.Del(t.Context(), f.keys.Item(f.shard, f.item)).Err())
+		in = f.input(id.New())
+		in.Opens = time.Now().Add(time.Hour)
+		if n, ok := refusal(in).(sale.NotOpen); !ok || n.Phase != sale.PhaseUpcoming {
+			t.Errorf("not loaded: %+v", n)
+		}
+	})
+}
+
+func TestNobodyOvertakesThoseWhoWait(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		issue := func(user uuid.UUID, queued bool) fault.Refusal {
+			_, refusal, err := f.paths.Issue(t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true, Queued: queued})
+			f.must(err)
+			return refusal
+		}
+		first := id.New()
+		if r := issue(first, false); r != nil {
+			t.Fatalf("an empty room: %#v", r)
+		}
+		if _, ok := issue(id.New(), true).(path.NoPermit); !ok {
+			t.Error("a sale that limits its inflow gave a path at the door")
+		}
+		f.enter(id.New())
+		if _, ok := issue(id.New(), false).(path.NoPermit); !ok {
+			t.Error("a path was given past somebody who waits")
+		}
+		if r := issue(first, true); r != nil {
+			t.Errorf("who has a path does not get another: %#v", r)
+		}
+	})
+}
+
+func TestPermitsAndInflowBoundWhoIsAdmitted(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 3)
+		f.rules.Store(&queue.Rules{PerMille: 1500})
+		var all []*queue.Ticket
+		for range 20 {
+			all = append(all, f.enter(id.New()))
+		}
+		if n := f.step()["admitted"]; n != 5 {
+			t.Errorf("%d admitted for three units at a ratio of 1.5, want 5", n)
+		}
+		if n := f.step()["admitted"]; n != 0 {
+			t.Errorf("%d more admitted though all permits are out", n)
+		}
+		if _, err := f.queue.Leave(t.Context(), all[0].ID, all[0].User); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.step()["admitted"]; n != 1 || f.ticket(all[5]).Status != queue.Admitted {
+			t.Errorf("a permit that came back admitted %d", n)
+		}
+		f.set("stock", 10)
+		f.rules.Store(&queue.Rules{Inflow: 2})
+		began, admitted := time.Now(), 0
+		testenv.Eventually(t, 20*time.Second, func() bool {
+			n := f.step()["admitted"]
+			if n > 2 {
+				t.Errorf("an inflow of 2 admitted %d at once", n)
+			}
+			admitted += n
+			return admitted >= 6
+		}, "six people are let in")
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("an inflow of 2 a second admitted %d in %s", admitted, took)
+		}
+	})
+}
+
+func TestLeavingOrSilenceFreesThePlace(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 1)
+		holder := f.enter(id.New())
+		f.step()
+		a, b, c := f.enter(id.New()), f.enter(id.New()), f.enter(id.New())
+		if left, err := f.queue.Leave(t.Context(), a.ID, b.User); left != nil || err != nil {
+			t.Errorf("somebody else left for the person: %+v, %v", left, err)
+		}
+		if left, err := f.queue.Leave(t.Context(), a.ID, a.User); err != nil || left.Status != queue.Left || left.Position != nil {
+			t.Errorf("left: %+v, %v", left, err)
+		}
+		if got := f.ticket(c).Position.Ahead; got != 1 {
+			t.Errorf("after one left: %d ahead", got)
+		}
+		silent := float64(time.Now().Add(-queue.Patience - time.Second).UnixMilli())
+		f.must(f.redis.ZAdd(t.Context(), f.keys.QueueBeats(f.shard, f.item), redis.Z{Score: silent, Member: b.ID.String()}).Err())
+		if n := f.step()["freed"]; n != 1 || f.ticket(b).Status != queue.Left || f.ticket(c).Position.Ahead != 0 {
+			t.Errorf("freed %d, %+v", n, f.ticket(b))
+		}
+		if !f.buy(f.ticket(holder)) {
+			t.Error("the admitted could not buy")
+		}
+		again := f.enter(c.User)
+		if again.ID != c.ID || *again.Position.Chance != 0 {
+			t.Errorf("who waited when all was sold lost the place, or was promised something: %+v", again)
+		}
+	})
+}
+
+func TestNobodyLosesThePlaceWhileTheLoopWasAway(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 0)
+		f.set("opens", time.Now().Add(time.Hour).UnixMilli())
+		a := f.enter(id.New())
+		f.step()
+		long := time.Now().Add(-time.Hour).UnixMilli()
+		f.must(f.redis.ZAdd(t.Context(), f.keys.QueueBeats(f.shard, f.item), redis.Z{Score: float64(long), Member: a.ID.String()}).Err())
+		f.must(f.redis.HSet(t.Context(), f.keys.QueueRoom(f.shard, f.item), "pass", long).Err())
+		if n := f.step()["freed"] + f.step()["freed"]; n != 0 || f.ticket(a).Status != queue.Waiting {
+			t.Errorf("after an outage: %d freed, %+v", n, f.ticket(a))
+		}
+	})
+}
+
+func TestTheEndIsToldToEverybody(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 0)
+		f.set("opens", time.Now().Add(time.Hour).UnixMilli())
+		var all []*queue.Ticket
+		for range 300 {
+			all = append(all, f.enter(id.New()))
+		}
+		f.rules.Store(&queue.Rules{Over: true})
+		if n := f.step()["closed"]; n != len(all) {
+			t.Errorf("%d were told", n)
+		}
+		for _, ticket := range all {
+			if got := f.ticket(ticket); got.Status != queue.Closed || got.Position != nil {
+				t.Fatalf("%+v", got)
+			}
+		}
+		if rooms := f.redis.SMembers(t.Context(), f.keys.QueueRooms(f.shard)).Val(); len(rooms) != 0 {
+			t.Errorf("rooms left: %v", rooms)
+		}
+	})
+}
+
+func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 1)
+		first, second := f.enter(id.New()), f.enter(id.New())
+		if _, err := f.queue.Watch(t.Context(), second.ID, first.User); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("somebody else's place: %v", err)
+		}
+		beats, long := f.keys.QueueBeats(f.shard, f.item), float64(time.Now().Add(-time.Hour).UnixMilli())
+		f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: second.ID.String()}).Err())
+		events, err := f.queue.Watch(t.Context(), second.ID, second.User)
+		f.must(err)
+		e := <-events
+		if !e.Snapshot || e.Value.Position == nil || e.Value.Position.Ahead != 1 {
+			t.Fatalf("first event %+v %+v", e, e.Value)
+		}
+		f.step()
+		if n := f.step()["freed"]; n != 0 {
+			t.Errorf("%d places of people who watch were freed", n)
+		}
+		if _, err := f.queue.Leave(t.Context(), first.ID, first.User); err != nil {
+			t.Fatal(err)
+		}
+		f.step()
+		var last *queue.Ticket
+		for e := range events {
+			last = e.Value
+		}
+		if last == nil || last.Status != queue.Admitted || !f.buy(last) {
+			t.Errorf("at the end: %+v", last)
+		}
+	})
+}
+
+func TestATicketThatIsNoneIsNotFound(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		for _, ticket := range []uuid.UUID{uuid.Nil, uuid.Max, id.New(), id.NewTask(3)} {
+			got, err := f.queue.Ticket(t.Context(), ticket)
+			if got != nil || err != nil {
+				t.Errorf("%s: %+v, %v", ticket, got, err)
+			}
+			if _, err := f.queue.Watch(t.Context(), ticket, id.New()); fault.CodeOf(err) != fault.NotFound || errors.Is(err, redis.Nil) {
+				t.Errorf("%s: %v", ticket, err)
+			}
+		}
+	})
+}
