@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,6 +17,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/sale"
 )
@@ -129,4 +134,45 @@ func (e *env) manyOrders(v *sale.Sale, n int) {
 		}
 		return tx.Order.CreateBulk(rows...).Exec(ctx)
 	}))
+}
+
+func TestExportsAreDownloadedByStaff(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	e.manyOrders(v, 3)
+	server := httptest.NewServer(e.ops.Downloads(func(r *http.Request) (sale.Actor, error) {
+		switch r.Header.Get("Authorization") {
+		case "ann":
+			return ann, nil
+		case "buyer":
+			return buyer, nil
+		}
+		return sale.Actor{}, fault.New(fault.Unauthenticated, "no")
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	for who, want := range map[string]int{"ann": 200, "buyer": 403, "": 401} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+operator.ExportPath+"?sale="+id.Format(id.Sale, v.ID), nil)
+		e.must(err)
+		r.Header.Set("Authorization", who)
+		answer, err := http.DefaultClient.Do(r)
+		e.must(err)
+		body, err := io.ReadAll(answer.Body)
+		e.must(errors.Join(err, answer.Body.Close()))
+		if answer.StatusCode != want || (want == 200) != strings.Contains(string(body), "N-2,CANCELLED") {
+			t.Errorf("%q: %d %s", who, answer.StatusCode, body)
+		}
+	}
+	for _, saleID := range []string{"", "sal_x", id.Format(id.Sale, uuid.New())} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+operator.ExportPath+"?sale="+saleID, nil)
+		e.must(err)
+		r.Header.Set("Authorization", "ann")
+		answer, err := http.DefaultClient.Do(r)
+		e.must(err)
+		e.must(answer.Body.Close())
+		if answer.StatusCode != 404 {
+			t.Errorf("sale %q: %d", saleID, answer.StatusCode)
+		}
+	}
 }

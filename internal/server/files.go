@@ -211,7 +211,7 @@ func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // reserved are first parts of addresses that are never pages of the shop.
-var reserved = []string{"assets", "graphql", "playground", "webhooks", "healthz", "readyz", "metrics", "debug", ".well-known"}
+var reserved = []string{"assets", "graphql", "playground", "webhooks", "media", "exports", "healthz", "readyz", "metrics", "debug", ".well-known"}
 
 // isPage reports whether an address may be a page: it names no file and lies in
 // no other room.

@@ -22,6 +22,12 @@ type PublicOptions struct {
 	// Sandbox answers everything below /sandbox/: pages of the built-in bank; nil
 	// = nothing there.
 	Sandbox http.Handler
+	// Media answers everything below /media/, with bodies of up to MediaBody bytes;
+	// nil = nothing there.
+	Media     http.Handler
+	MediaBody int64
+	// Exports answers everything below /exports/; nil = nothing there.
+	Exports http.Handler
 	// Site holds the shop's files with index.html; nil = a page that says where
 	// the API is.
 	Site fs.FS
@@ -57,6 +63,9 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	if opts.Sandbox != nil {
 		mux.Handle("/sandbox/", opts.Sandbox)
 	}
+	if opts.Exports != nil {
+		mux.Handle("/exports/", opts.Exports)
+	}
 	if opts.Playground {
 		p, err := newPlayground(opts.Tabs)
 		if err != nil {
@@ -76,7 +85,21 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 		http.Error(w, "This origin is not allowed.", http.StatusForbidden)
 	}))
 	bounded := http.MaxBytesHandler(protection.Handler(mux), maxBody)
+	if opts.Media != nil {
+		bounded = besides(bounded, "/media/", http.MaxBytesHandler(protection.Handler(opts.Media), opts.MediaBody))
+	}
 	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, bounded))}, nil
+}
+
+// besides sends what lies below a path to a handler of its own.
+func besides(rest http.Handler, below string, handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, below) {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		rest.ServeHTTP(w, r)
+	})
 }
 
 // normalised returns origins as browsers write them.
@@ -111,6 +134,10 @@ func (o PublicOptions) route(r *http.Request) string {
 		return "/webhooks/"
 	case strings.HasPrefix(path, "/sandbox/"):
 		return "/sandbox/"
+	case strings.HasPrefix(path, "/media/"):
+		return "/media/"
+	case strings.HasPrefix(path, "/exports/"):
+		return "/exports/"
 	case path == "/playground" || strings.HasPrefix(path, "/playground/"):
 		return "/playground"
 	default:

@@ -1,0 +1,81 @@
+package operator
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/sale"
+)
+
+// ExportPath is where the orders of a sale are downloaded: ?sale=<public id>.
+const ExportPath = "/exports/orders.csv"
+
+// writeDeadline bounds how long a download may stand still.
+const writeDeadline = 30 * time.Second
+
+// Downloads serves exports to operators. authenticate tells who asks; its error is
+// a fault.
+func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+ExportPath, func(w http.ResponseWriter, r *http.Request) {
+		by, err := authenticate(r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		saleID, err := id.Parse(id.Sale, r.URL.Query().Get("sale"))
+		if err != nil {
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
+			return
+		}
+		export, refusal, err := s.ExportOrders(r.Context(), by, saleID)
+		switch {
+		case err != nil:
+			s.refuse(w, r, err)
+		case refusal != nil:
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
+		default:
+			s.send(w, r, export)
+		}
+	})
+	return mux
+}
+
+// send streams an export. One that breaks off is cut, so that nobody takes a part
+// for the whole.
+func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+export.Name()+`"`)
+	w.Header().Set("Cache-Control", "no-store")
+	if _, err := export.CSV(r.Context(), patient{w}); err != nil {
+		s.cfg.Log.WarnContext(r.Context(), "export broke off", slog.Any("error", err))
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// patient gives each write a deadline of its own, however long the whole takes.
+type patient struct{ w http.ResponseWriter }
+
+func (p patient) Write(b []byte) (int, error) {
+	err := http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(writeDeadline))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return p.w.Write(b)
+}
+
+func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch fault.CodeOf(err) {
+	case fault.Unauthenticated:
+		http.Error(w, "Please sign in first.", http.StatusUnauthorized)
+	case fault.Forbidden:
+		http.Error(w, "This is not for your role.", http.StatusForbidden)
+	default:
+		s.cfg.Log.ErrorContext(r.Context(), "export", slog.Any("error", err))
+		http.Error(w, "The orders cannot be read now.", http.StatusServiceUnavailable)
+	}
+}
