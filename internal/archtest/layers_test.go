@@ -20,7 +20,7 @@ var layers = []layer{
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
-	{"money", []string{"internal/payment"}},
+	{"after the order", []string{"internal/payment", "internal/waitlist"}},
 	{"gate", []string{"internal/admission"}},
 	{"people", []string{"internal/account"}},
 	{"figures", []string{"internal/salestats", "internal/audit"}},

@@ -42,12 +42,13 @@ end
 local function load(key)
   local it = items[key]
   if it == nil then
-    local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev', 'run')
+    local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev', 'run', 'line')
     it = false
     if (f[9] or '') == life and f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] then
       it = {
         gate = f[1], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
-        limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8])
+        limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8]),
+        line = tonumber(f[10] or 0) -- until when (ms) units are kept for those who wait in line
       }
     end
     items[key] = it
@@ -95,7 +96,7 @@ for i = 1, n do
       answer(9, held, it)
     elseif quantity > it.limit then
       answer(10, '', it)
-    elseif it.stock == 0 then
+    elseif it.stock == 0 or now < it.line then
       answer(11, '', it)
     elseif it.stock < quantity then
       answer(12, '', it)

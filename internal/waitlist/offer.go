@@ -1,0 +1,238 @@
+package waitlist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/fault"
+	"seckill/internal/periodic"
+	"seckill/internal/reservation"
+)
+
+const (
+	// every is the pause between steps: a unit that comes back is offered about
+	// this long after.
+	every = 250 * time.Millisecond
+	// stepTimeout bounds one step.
+	stepTimeout = 10 * time.Second
+	// maxItems and maxPlaces bound one step: items with a line, and places looked
+	// at of one item.
+	maxItems  = 100
+	maxPlaces = 200
+)
+
+// Loop returns what makes offers, ends them, and gives units back.
+func (s *Service) Loop() periodic.Loop {
+	return periodic.Loop{Name: "waitlist", Every: every, Timeout: stepTimeout, Step: s.Step, Log: s.log}
+}
+
+// item is an item with a line.
+type item struct{ sale, id uuid.UUID }
+
+// Step does what is due for every item with a line: offers that lapsed end, units
+// of ended places go back, units that are there are offered to the next.
+func (s *Service) Step(ctx context.Context) (map[string]int, error) {
+	var rows []struct {
+		SaleID uuid.UUID `json:"sale_id"`
+		ItemID uuid.UUID `json:"item_id"`
+	}
+	err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), waitlistentry.ReturnDue(true))).
+		Limit(maxItems).GroupBy(waitlistentry.FieldSaleID, waitlistentry.FieldItemID).Scan(ctx, &rows)
+	if err != nil {
+		return nil, fmt.Errorf("find items with a line: %w", err)
+	}
+	counts := map[string]int{}
+	var failed []error
+	for _, row := range rows {
+		it := item{row.SaleID, row.ItemID}
+		for _, step := range []func(context.Context, item, map[string]int) error{s.expire, s.giveBack, s.offer} {
+			if err := step(ctx, it, counts); err != nil {
+				failed = append(failed, fmt.Errorf("waitlist of item %s: %w", it.id, err))
+				break
+			}
+		}
+	}
+	return counts, errors.Join(failed...)
+}
+
+// expire ends offers that were not taken in time.
+func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
+	rows, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now())).
+		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		moved, err := s.change(ctx, fromRow(row), func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusEXPIRED).SetReturnDue(true)
+		})
+		if err != nil {
+			return err
+		}
+		if moved != nil {
+			counts["lapsed"]++
+		}
+	}
+	return nil
+}
+
+// giveBack returns the units of ended places, and then marks the rows. A place
+// that was redeemed in the last moment holds nothing under its own name.
+func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) error {
+	rows, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.ItemID(it.id), waitlistentry.ReturnDue(true)).Limit(maxPlaces).All(ctx)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	done := make([]uuid.UUID, 0, len(rows))
+	for _, row := range rows {
+		r, err := s.releaser.Release(ctx, fromRow(row).hold())
+		if err != nil {
+			return err
+		}
+		if r.Done {
+			counts["returned"]++
+		}
+		done = append(done, row.ID)
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(done...), waitlistentry.ReturnDue(true)).SetReturnDue(false).Exec(ctx)
+	})
+}
+
+// offer tells the gate whether anybody waits, and offers what is there to those
+// who do, first come first served. A place that wants more than there is lets the
+// next one pass, so that no unit lies about.
+func (s *Service) offer(ctx context.Context, it item, counts map[string]int) error {
+	rows, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.ItemID(it.id), waitlistentry.StatusIn(openStatuses...)).
+		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
+	if err != nil {
+		return err
+	}
+	waiting := false
+	for _, row := range rows {
+		waiting = waiting || row.Status == waitlistentry.StatusWAITING
+	}
+	sight, err := s.line.Look(ctx, it.sale, it.id, waiting, uuid.Nil)
+	if err != nil || !sight.Loaded || !sight.Open {
+		return err
+	}
+	stock := sight.Stock
+	for _, row := range rows {
+		e := fromRow(row)
+		if e.Status == Waiting && e.Quantity > stock {
+			continue
+		}
+		if stock, err = s.offerTo(ctx, e, stock, counts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offerTo holds units for a place and notes the offer. For a place that has an
+// offer it makes sure that the units are held: the gate may have been built anew.
+func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[string]int) (int, error) {
+	r, err := s.releaser.Retake(ctx, reservation.Retake{Hold: e.hold(), Quantity: e.Quantity})
+	if err != nil {
+		return stock, err
+	}
+	var set func(*ent.WaitlistEntryUpdate)
+	var what string
+	switch r.Code {
+	case reservation.RetakeDone, reservation.RetakeDoneBefore:
+		stock = r.Remaining
+		if e.Status == Offered {
+			return stock, s.holdsRightly(ctx, e, r.Code)
+		}
+		what, set = "offered", func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(s.offerFor))
+		}
+	case reservation.RetakeTooFew:
+		if e.Status == Waiting {
+			return r.Remaining, nil
+		}
+		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
+		}
+	case reservation.RetakeOther: // the person got units another way, or redeems this moment
+		if e.Status == Offered {
+			return stock, nil
+		}
+		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
+	case reservation.RetakeNotLoaded, reservation.RetakeNotYet:
+		return stock, nil
+	}
+	moved, err := s.change(ctx, e, set)
+	if err != nil {
+		return stock, err
+	}
+	if moved == nil {
+		return stock, s.holdsRightly(ctx, e, r.Code)
+	}
+	counts[what]++
+	return stock, nil
+}
+
+// holdsRightly looks again at a place that units were just held for: it may have
+// ended, and its units been given back, before they were held.
+func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.RetakeCode) error {
+	if code != reservation.RetakeDone {
+		return nil
+	}
+	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Update().
+			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).SetReturnDue(true).Exec(ctx)
+	})
+}
+
+// Redeem turns an offer into an order task: no captcha, no path, no queue. The
+// attempt is made like any other; its path token does not matter. The refusal
+// says that the offer is not the user's, or not there any more.
+func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, fault.Refusal, error) {
+	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
+	e, err := s.Entry(ctx, entry)
+	if err != nil {
+		return reservation.Outcome{}, nil, err
+	}
+	if e == nil || e.User != a.User || e.Item != a.Item {
+		return reservation.Outcome{}, invalid, nil
+	}
+	if e.Status != Offered && e.Status != Redeemed { // a repeat finds its own answer in the gate
+		return reservation.Outcome{}, invalid, nil
+	}
+	o, err := s.line.Redeem(ctx, a, e.ID)
+	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
+		return o, nil, err
+	}
+	return o, nil, s.redeemed(ctx, e, o.Task)
+}
+
+// redeemed notes that a place became an order task. If that is lost, the place
+// looks lapsed in the end; the order does not care.
+func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
+	for range maxRaces {
+		if e == nil || e.Status == Redeemed {
+			return nil
+		}
+		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
+		})
+		if err != nil || moved != nil {
+			return err
+		}
+		if e, err = s.Entry(ctx, e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+// Package waitlist owns the line for an item that is sold out for now: places in
+// it, and the offers that are made of units that come back.
+//
+// It does not own the units. An offer holds them in the gate (internal/reservation)
+// under the place's id, as an order would under its own; redeeming turns that hold
+// into an order task in one step. What comes of the task is internal/order's.
+//
+//	WAITING ──► OFFERED ──► REDEEMED
+//	   │           │  └───► EXPIRED       not taken in time
+//	   └──► LEFT ◄─┘
+//
+// First come, first served: while somebody waits, the gate keeps units that come
+// back for the line, and offers go out in the order of the places' ids, several
+// times a second, by any process. A place that ends with units held says so in its
+// row, and a loop gives them back: to the next in line, or to the open sale when
+// nobody waits any more. Every step may be done twice: units are held once per
+// place, and each change of a row is a compare-and-set.
+package waitlist
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/reservation"
+)
+
+// OfferFor is how long an offer is held unless configured otherwise.
+const OfferFor = time.Minute
+
+// Status is how a place stands.
+type Status string
+
+// States of a place.
+const (
+	Waiting  Status = "WAITING"
+	Offered  Status = "OFFERED"  // units are held until OfferExpiresAt
+	Redeemed Status = "REDEEMED" // became an order task
+	Expired  Status = "EXPIRED"  // the offer lapsed
+	Left     Status = "LEFT"     // left by the person
+)
+
+// IsOpen tells whether something may still come of the place.
+func (s Status) IsOpen() bool { return s == Waiting || s == Offered }
+
+// Entry is a place in line.
+type Entry struct {
+	ID             uuid.UUID // UUIDv7: its order is the line's
+	Sale           uuid.UUID
+	Item           uuid.UUID
+	User           uuid.UUID
+	Quantity       int
+	Status         Status
+	Version        int64      // grows by one with every change
+	OfferExpiresAt *time.Time // once OFFERED
+	Task           *uuid.UUID // the order task, once REDEEMED
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+func fromRow(row *ent.WaitlistEntry) *Entry {
+	return &Entry{
+		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity, Status: Status(row.Status),
+		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID,
+		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
+	}
+}
+
+// hold names the units that are held for the place in the gate.
+func (e *Entry) hold() reservation.Hold {
+	return reservation.Hold{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
+}
+
+// Announce tells the world how places stand, after the commit. It may lose what
+// it was given.
+type Announce func(ctx context.Context, entries []*Entry) error
+
+// Config is what a Service is made of.
+type Config struct {
+	DB       *postgres.DB
+	Releaser *reservation.Releaser
+	Line     *reservation.Line
+	Announce Announce      // nil = tell nobody
+	OfferFor time.Duration // 0 = OfferFor
+	Clock    clock.Clock   // nil = clock.System
+	Log      *slog.Logger
+}
+
+// Service is the use cases of the waitlist. It is safe for concurrent use, on any
+// number of processes.
+type Service struct {
+	db       *postgres.DB
+	releaser *reservation.Releaser
+	line     *reservation.Line
+	announce Announce
+	offerFor time.Duration
+	clock    clock.Clock
+	log      *slog.Logger
+}
+
+// New returns a service.
+func New(cfg Config) *Service {
+	s := &Service{
+		db: cfg.DB, releaser: cfg.Releaser, line: cfg.Line, announce: cfg.Announce, offerFor: cfg.OfferFor,
+		clock: cfg.Clock, log: cfg.Log,
+	}
+	if s.offerFor == 0 {
+		s.offerFor = OfferFor
+	}
+	if s.clock == nil {
+		s.clock = clock.System{}
+	}
+	return s
+}
+
+func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
+
+// JoinInput asks for a place in line.
+type JoinInput struct {
+	Sale     uuid.UUID
+	Item     uuid.UUID
+	User     uuid.UUID
+	Quantity int // 1 to the sale's purchase limit; the caller checks
+}
+
+// Join gives a person a place in line. Joining again gives the same place. It is
+// refused while units are on open sale, when no more can come back, and when the
+// person has an order already.
+func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
+	at := []string{"input", "itemId"}
+	if e, err := s.Open(ctx, in.User, in.Item); e != nil || err != nil {
+		return e, nil, err
+	}
+	outlook, err := s.Outlook(ctx, in.Item)
+	if err != nil {
+		return nil, nil, err
+	}
+	held, err := s.db.Ent.Order.Query().
+		Where(entorder.ItemID(in.Item), entorder.UserID(in.User), entorder.StatusIn(liveStatuses()...)).Exist(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("look for live orders: %w", err)
+	case held:
+		return nil, fault.Refused{Why: fault.PurchaseLimitReached, At: at}, nil
+	}
+	sight, err := s.line.Look(ctx, in.Sale, in.Item, outlook.Waiting > 0, in.User)
+	switch {
+	case err != nil:
+		return nil, nil, fault.Wrap(fault.Unavailable, "the gate cannot be reached", err)
+	case !sight.Loaded:
+		return nil, nil, fault.New(fault.Unavailable, "the sale is being prepared; try again")
+	case !sight.Open:
+		return nil, fault.Refused{Why: fault.SaleClosed, At: at}, nil
+	case sight.Holder != uuid.Nil:
+		return nil, fault.Refused{Why: fault.PurchaseLimitReached, At: at}, nil
+	case sight.Stock >= in.Quantity && outlook.Waiting == 0:
+		return nil, fault.Refused{Why: fault.Conflict, At: at}, nil // buy it
+	case outlook.Gone():
+		return nil, fault.Refused{Why: fault.SoldOut, At: at}, nil
+	}
+	return s.join(ctx, in)
+}
+
+func (s *Service) join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
+	entry := id.New()
+	now := s.now()
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Create().SetID(entry).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
+			SetQuantity(in.Quantity).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+	})
+	if postgres.IsUnique(err) { // by the same person, at the same moment
+		e, err := s.Open(ctx, in.User, in.Item)
+		return e, nil, err
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("join waitlist of item %s: %w", in.Item, err)
+	}
+	if _, err := s.line.Look(ctx, in.Sale, in.Item, true, uuid.Nil); err != nil {
+		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
+	}
+	e, err := s.Entry(ctx, entry)
+	return e, nil, err
+}
+
+// Leave gives a place up. Leaving again changes nothing.
+func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fault.Refusal, error) {
+	at := []string{"input", "waitlistEntryId"}
+	for range maxRaces {
+		e, err := s.Entry(ctx, entry)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case e == nil || e.User != user:
+			return nil, fault.Refused{Why: fault.Unknown, At: at}, nil
+		case e.Status == Left:
+			return e, nil, nil
+		case !e.Status.IsOpen():
+			return e, fault.Refused{Why: fault.Conflict, At: at}, nil
+		}
+		// Units may be held for a place that still says WAITING.
+		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(true)
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		if moved != nil {
+			return moved, nil, nil
+		}
+	}
+	return nil, nil, fault.New(fault.Unavailable, "the place is being changed; try again")
+}
+
+// maxRaces bounds how often a use case starts again.
+const maxRaces = 5
+
+// change is the one way a place is written after it was made: guarded by its
+// version. It returns nil when somebody else was faster.
+func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEntryUpdate)) (*Entry, error) {
+	changed := 0
+	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		u := tx.WaitlistEntry.Update().Where(waitlistentry.ID(e.ID), waitlistentry.Version(e.Version)).
+			AddVersion(1).SetUpdatedAt(s.now())
+		set(u)
+		var err error
+		changed, err = u.Save(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("change place %s: %w", e.ID, err)
+	}
+	if changed == 0 {
+		return nil, nil //nolint:nilnil // somebody else was faster
+	}
+	moved, err := s.Entry(ctx, e.ID)
+	if err == nil && s.announce != nil {
+		if err := s.announce(ctx, []*Entry{moved}); err != nil {
+			s.log.WarnContext(ctx, "announce place in line", slog.Any("error", err))
+		}
+	}
+	return moved, err
+}
+
+func liveStatuses() []entorder.Status {
+	var live []entorder.Status
+	for _, status := range order.Live() {
+		live = append(live, entorder.Status(status))
+	}
+	return live
+}
