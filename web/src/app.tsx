@@ -4,6 +4,7 @@ import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { person, signOut } from './api/session';
 import { lang } from './i18n/lang';
 import { speak, t } from './i18n/text';
+import { Sales } from './pages/sales';
 import { Announcer } from './ui/announce';
 import { Title } from './ui/bits';
 import { Bolt, Icon } from './ui/icons';
@@ -13,26 +14,26 @@ import { nextTheme, theme } from './ui/theme';
 import { useTitle } from './ui/title';
 import { Toasts } from './ui/toast';
 
-const Sales = lazy(() => import('./pages/sales').then((module) => module.Sales));
 const SalePage = lazy(() => import('./pages/sale').then((module) => module.SalePage));
 const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
-const Operator = lazy(() =>
-  import('./operator').then(async (module) => {
-    await module.prepare();
-    return module.Operator;
-  }),
-);
+const Operator = __HAS_OPERATOR__
+  ? lazy(() =>
+      import('./operator').then(async (module) => {
+        await module.prepare();
+        return module.Operator;
+      }),
+    )
+  : null;
 
 /** Fetches the code of the page at an address. */
-export function preloadPage(path: string): Promise<void> {
+export function preloadPage(path: string): Promise<void> | void {
   if (path.startsWith('/s/')) return SalePage.preload();
   if (path.startsWith('/orders')) return Orders.preload();
-  if (__HAS_OPERATOR__ && path.startsWith('/operate')) return Operator.preload();
+  if (Operator && path.startsWith('/operate')) return Operator.preload();
   if (path === '/sign-in' || path === '/register') return Sign.preload();
-  return Sales.preload();
 }
 
 const themeIcon = { system: 'half', light: 'sun', dark: 'moon' } as const;
@@ -78,7 +79,7 @@ export function App() {
           <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
           <Route path="/register">{() => <Sign isNew />}</Route>
           <Route path="/orders">{() => <Orders />}</Route>
-          {__HAS_OPERATOR__ && (
+          {Operator && (
             <Route path="/operate/*?">{() => <Operator />}</Route>
           )}
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
@@ -111,7 +112,7 @@ function Header({ where }: { where: string }) {
         <nav aria-label={t('nav.main')} class="flex max-sm:order-last max-sm:w-full max-sm:border-t max-sm:border-line sm:grow">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
-          {__HAS_OPERATOR__ &&
+          {Operator &&
             person.value &&
             person.value.role !== 'CUSTOMER' &&
             tab('/operate', where.startsWith('/operate'), t('nav.operator'))}

@@ -1,7 +1,7 @@
 import { batch, signal } from '@preact/signals';
 import type { Fault } from '../api/fault';
 import type { Failure, Money } from '../api/types';
-import type { Key } from './en';
+import { en, type Key } from './en';
 import { lang, tag, type Lang } from './lang';
 
 /** Texts by key. */
@@ -11,9 +11,7 @@ export type Texts = Record<string, string>;
 export type Values = Record<string, string | number>;
 
 /** Ways to fetch texts; each part of the shop that is loaded later adds its own. */
-const sources: ((of: Lang) => Promise<Texts>)[] = [
-  async (of) => (of === 'zh' ? (await import('./zh')).zh : (await import('./en')).en),
-];
+const sources: ((of: Lang) => Promise<Texts>)[] = [async (of) => (of === 'zh' ? (await import('./zh')).zh : en)];
 
 const texts = signal<Texts>({});
 
@@ -65,38 +63,38 @@ export function apologise(fault: Fault): string {
   return maybe(`fault.${fault.code}`, t('fault.INTERNAL'));
 }
 
+const formats = new Map<string, unknown>();
+
+/** Makes a formatter once for each language and name: making one costs far more than using it. */
+function format<T>(name: string, make: (tag: string) => T): T {
+  const key = `${tag()} ${name}`;
+  if (!formats.has(key)) formats.set(key, make(tag()));
+  return formats.get(key) as T;
+}
+
 /** An amount in its currency. The API's decimals are exact, so they stay text. */
-export function money({ amount, currencyCode }: Money): string {
-  const format = new Intl.NumberFormat(tag(), {
-    style: 'currency',
-    currency: currencyCode,
-    currencyDisplay: 'narrowSymbol',
-    trailingZeroDisplay: 'stripIfInteger',
-  });
-  return format.format(amount as Intl.StringNumericLiteral);
+export function money({ amount, currencyCode: currency }: Money): string {
+  const options = { style: 'currency', currency, currencyDisplay: 'narrowSymbol', trailingZeroDisplay: 'stripIfInteger' } as const;
+  return format(currency, (of) => new Intl.NumberFormat(of, options)).format(amount as Intl.StringNumericLiteral);
 }
 
 /** A whole number. */
-export const count = (n: number): string => new Intl.NumberFormat(tag()).format(n);
+export const count = (n: number): string => format('count', (of) => new Intl.NumberFormat(of)).format(n);
 
-/** Date and time in the zone of the person, or in the one given. */
-export function moment(iso: string, zone?: string): string {
-  return new Intl.DateTimeFormat(tag(), {
-    month: 'short',
-    day: 'numeric',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: new Date(iso).getSeconds() ? '2-digit' : undefined,
-    hourCycle: 'h23',
-    ...(zone && { timeZone: zone }),
-  } as Intl.DateTimeFormatOptions).format(new Date(iso));
+const day = { month: 'short', day: 'numeric' } as const;
+const minute: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
+const second: Intl.DateTimeFormatOptions = { ...minute, second: '2-digit' };
+
+/** Date and time in the zone of the person, or in the one given. Whole minutes show no seconds. */
+export function moment(iso: string, timeZone?: string): string {
+  const at = new Date(iso);
+  const time = at.getSeconds() ? second : minute;
+  const options: Intl.DateTimeFormatOptions = { ...day, ...time, ...(timeZone && { timeZone }) };
+  return format(`moment ${time.second} ${timeZone}`, (of) => new Intl.DateTimeFormat(of, options)).format(at);
 }
 
 /** Time of day with seconds. */
-export function clockTime(ms: number): string {
-  const options = { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' } as const;
-  return new Intl.DateTimeFormat(tag(), options).format(ms);
-}
+export const clockTime = (ms: number): string => format('clock', (of) => new Intl.DateTimeFormat(of, second)).format(ms);
 
 /** Days, hours, minutes and seconds of a time span in ms, rounded up to whole seconds. */
 export function parts(ms: number): { days: number; hours: number; minutes: number; seconds: number } {
@@ -121,5 +119,5 @@ export function digits(ms: number): string {
 export function span(seconds: number): string {
   const unit = seconds >= 3600 ? 'hour' : seconds >= 60 ? 'minute' : 'second';
   const n = Math.round(seconds / { hour: 3600, minute: 60, second: 1 }[unit]);
-  return new Intl.NumberFormat(tag(), { style: 'unit', unit, unitDisplay: 'long' }).format(n);
+  return format(unit, (of) => new Intl.NumberFormat(of, { style: 'unit', unit, unitDisplay: 'long' })).format(n);
 }

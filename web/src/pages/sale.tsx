@@ -12,11 +12,11 @@ import type { Item, Sale } from '../api/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '../documents/buyer';
 import { clockTime, span, t } from '../i18n/text';
 import { BuyBox } from '../purchase/buybox';
-import { phaseAt } from '../purchase/button';
+import { usePhase } from '../purchase/button';
 import { Broken, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Markdown } from '../ui/markdown';
-import { useTitle } from '../ui/title';
+import { useCountedTitle } from '../ui/title';
 
 const POLL_MS = 3_000;
 
@@ -93,9 +93,8 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   const mine = sale.viewer?.order?.item.id;
   const chosen = useSignal(mine ?? sale.items[0]?.id ?? '');
   const item = sale.items.find(({ id }) => id === chosen.value) ?? sale.items[0];
-  void second.value;
-  const phase = phaseAt(sale, now());
-  useTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
+  const phase = usePhase(sale);
+  useCountedTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
   if (!item) return <Title>{sale.title}</Title>;
   const stock = stocks.of(item.id).value ?? item.stock;
   return (
@@ -142,8 +141,7 @@ function Clock() {
 
 /** When it opens and ends, with the countdown to what comes next. */
 function Window({ sale }: { sale: Sale }) {
-  void second.value;
-  const phase = phaseAt(sale, now());
+  const phase = usePhase(sale);
   const until = phase === 'UPCOMING' ? sale.startsAt : ['ENDED', 'CANCELLED'].includes(phase) ? null : sale.endsAt;
   return (
     <div class="grid gap-2">

@@ -1,6 +1,6 @@
 /** The list of sales: what is on now, then each opening time, then what is over. */
-import { useSignal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { computed, useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
 import { stocks } from '../api/boards';
 import { now, second } from '../api/clock';
@@ -10,13 +10,14 @@ import { post } from '../api/post';
 import type { Card, Phase } from '../api/types';
 import { Sales as SalesDoc, SaleStock } from '../documents/buyer';
 import { t } from '../i18n/text';
-import { phaseAt } from '../purchase/button';
+import { phaseAt, usePhase } from '../purchase/button';
 import { Broken, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
 import { slotsOf } from './slots';
 
+const NONE: Card[] = [];
 /** Live lists at most; the rest is as old as the page. */
 const FOLLOWED = 6;
 /** Spread of the reload after an opening, in ms, so that browsers do not ask all at once. */
@@ -37,9 +38,15 @@ function useStock(id: string | null): void {
   }, [id]);
 }
 
+/** Renders again when a sale of the list goes from one phase to the next. */
+function usePhases(sales: Card[]): void {
+  const phases = useMemo(() => computed(() => (second.value, sales.map((sale) => phaseAt(sale, now())).join())), [sales]);
+  void phases.value;
+}
+
 /** One sale in the list; its stock is live when it is followed. */
 function SaleCard({ sale, followed }: { sale: Card; followed: boolean }) {
-  const phase = phaseAt(sale, now());
+  const phase = usePhase(sale);
   useStock(followed ? sale.id : null);
   const item = sale.items[0];
   if (!item) return null;
@@ -114,12 +121,12 @@ export function Sales() {
   });
 
   const ready = page.value.state === 'ready' ? page.value : null;
-  const sales = ready?.data.sales ?? [];
+  const sales = ready?.data.sales ?? NONE;
+  usePhases(sales);
   const open = sales.filter((sale) => ['LIVE', 'SOLD_OUT'].includes(phaseAt(sale, now())));
   const followed = new Set(open.slice(0, FOLLOWED));
 
   // Phases move by the clock; the server is asked for the figures behind them.
-  void second.value;
   const next = Math.min(...sales.map((sale) => Date.parse(sale.nextTransitionAt ?? '') || Infinity).filter((at) => at > now()));
   useEffect(() => {
     if (next === Infinity) return;

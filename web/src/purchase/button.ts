@@ -1,4 +1,7 @@
 /** What the big button shows and does: the server's word, the clock and the attempt under way, in one place. */
+import { computed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import { now, second } from '../api/clock';
 import type { Action, Phase, Sale, Stock, Viewer } from '../api/types';
 import type { Attempt } from './attempt';
 
@@ -33,6 +36,11 @@ export function phaseAt(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>, now: 
   if (now >= Date.parse(sale.endsAt)) return 'ENDED';
   if (sale.phase === 'UPCOMING' && now >= Date.parse(sale.startsAt)) return 'LIVE';
   return sale.phase;
+}
+
+/** The phase by the clock, for a component: it renders again when the phase changes, not every second. */
+export function usePhase(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>): Phase {
+  return useMemo(() => computed(() => (second.value, phaseAt(sale, now()))), [sale]).value;
 }
 
 /** What the person may do: the server's word, corrected by the clock, else derived. */

@@ -7,11 +7,11 @@ import { now, second } from '../api/clock';
 import type { Failure, Item, Sale, Stock } from '../api/types';
 import { apologise, count, digits, explain, span, t } from '../i18n/text';
 import { Good } from '../ui/bits';
-import { OPENING, useThresholds } from '../ui/countdown';
+import { OPENING, useLeft, useThresholds } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { purchaseOf, type Purchase } from './attempt';
-import { buttonOf, type Button } from './button';
+import { buttonOf, usePhase, type Button } from './button';
 import { usePurchase } from './follow';
 import { Remind } from './remind';
 import { Room } from './room';
@@ -30,9 +30,13 @@ interface Props {
   reload: () => void;
 }
 
-/** The button's words. */
-function label(button: Button): string {
-  void second.value;
+/** The button's words; those with a countdown tick. */
+function Label({ button }: { button: Button }) {
+  if (button.kind === 'wait' || button.kind === 'pay') void second.value;
+  return <>{words(button)}</>;
+}
+
+function words(button: Button): string {
   switch (button.kind) {
     case 'sign-in':
       return t('button.signIn');
@@ -71,7 +75,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
   usePurchase(purchase, sale, signedIn, reload);
   const quantity = useSignal(1);
   const unjoined = useSignal<string | null>(null);
-  void second.value;
+  usePhase(sale);
   const attempt = purchase.attempt.value;
   const button = buttonOf({ sale, stock, signedIn, attempt, now: now() });
   const most = Math.min(sale.viewer?.remainingLimit ?? sale.purchaseLimit, 10);
@@ -120,7 +124,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
           onPointerEnter={() => void Check.preload()}
         >
           {busy && <span class="spin" />}
-          {label(button)}
+          <Label button={button} />
         </button>
       </div>
       <div aria-live="polite" class="grid gap-3 empty:hidden">
@@ -215,8 +219,9 @@ function Queue({ taskId }: { taskId: string }) {
 
 /** What can be done before the opening. */
 function Ahead({ purchase, sale, until }: { purchase: Purchase; sale: Sale; until: number }) {
-  useThresholds(until - now(), OPENING);
-  const soon = until - now() < PREPARE_MS;
+  const left = useLeft(until);
+  useThresholds(left, OPENING);
+  const soon = left < PREPARE_MS;
   const ready = purchase.ready.value;
   return (
     <div class="grid gap-3">

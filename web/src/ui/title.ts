@@ -1,3 +1,4 @@
+import { useComputed, useSignalEffect } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import { digits, t } from '../i18n/text';
@@ -5,12 +6,19 @@ import { digits, t } from '../i18n/text';
 /** Longest span that is counted down in the title, in ms. */
 const COUNTED_MS = 3_600_000;
 
-/** Sets the title of the window; counts down in it to an instant of server time. */
-export function useTitle(title: string, until: number | null = null): void {
-  void second.value;
-  const left = until === null ? 0 : until - now();
-  const text = `${left > 0 && left < COUNTED_MS ? `${digits(left)} ` : ''}${title} · ${t('app.name')}`;
+/** Sets the title of the window. */
+export function useTitle(title: string): void {
+  const text = `${title} · ${t('app.name')}`;
   useEffect(() => {
     document.title = text;
   }, [text]);
+}
+
+/** Sets the title of the window and counts down in it to an instant of server time; null = no countdown. */
+export function useCountedTitle(title: string, until: number | null): void {
+  const left = useComputed(() => (second.value && until ? until - now() : 0));
+  useSignalEffect(() => {
+    const ahead = left.value > 0 && left.value < COUNTED_MS ? `${digits(left.value)} ` : '';
+    document.title = `${ahead}${title} · ${t('app.name')}`;
+  });
 }

@@ -1,1 +1,0 @@
-import{K as e,at as t}from"./core.js?v=6489d1465768";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};
