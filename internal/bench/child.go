@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"runtime/pprof"
 	"strconv"
 	"time"
 
@@ -36,6 +38,9 @@ const (
 	childWrites = "writes" // bare websocket writes
 )
 
+// envProfile names a directory that the child leaves a CPU profile in.
+const envProfile = "BENCH_PROFILE"
+
 // Environment of a naive child, beside the settings of the product.
 const (
 	envSale  = "BENCH_SALE"
@@ -47,6 +52,13 @@ const (
 func child(ctx context.Context, kind string) error {
 	if kind != childFloor {
 		debug.SetGCPercent(heapGrowth)
+	}
+	if dir := os.Getenv(envProfile); dir != "" {
+		stop, err := profile(filepath.Join(dir, kind+".prof"))
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	quiet := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -68,6 +80,21 @@ func child(ctx context.Context, kind string) error {
 		return err
 	}
 	return nil
+}
+
+// profile writes a CPU profile until stop is called.
+func profile(path string) (stop func(), err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, nil
 }
 
 func childHandler(ctx context.Context, kind string, log *slog.Logger) (http.Handler, error) {

@@ -30,6 +30,7 @@ type options struct {
 	sockets     int
 	seckill     string // path of the product's binary
 	out         string
+	profile     string // directory for CPU profiles; "" = none
 }
 
 func main() {
@@ -52,6 +53,7 @@ func parse() options {
 	flag.BoolVar(&o.quick, "quick", false, "about a minute instead of about five")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
+	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
 	flag.Parse()
 	if o.quick {
@@ -88,6 +90,7 @@ func measure(ctx context.Context, o options) (err error) {
 	}
 	defer redis.Close()
 
+	s.traces, apart.traces = o.profile, o.profile
 	say("seeding and starting")
 	w := &ways{opts: o, site: s, apart: apart, db: db, theirs: theirs, redis: redis}
 	defer w.close()

@@ -39,7 +39,7 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	defer tick.Stop()
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); <-tick.C {
 		if status, err := get(ctx, "http://"+admin+"/readyz"); err == nil && status == http.StatusOK {
-			return shop, nil
+			return shop, shop.quiet(ctx)
 		}
 		if ctx.Err() != nil {
 			break
@@ -47,6 +47,27 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	}
 	shop.stop()
 	return nil, errors.New("seckill serve is not ready")
+}
+
+// quiet waits until the process has done what it does once, for example drawn its
+// stock of captcha pictures.
+func (s *server) quiet(ctx context.Context) error {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	last, err := s.cpu()
+	for deadline := time.Now().Add(startTimeout); err == nil && time.Now().Before(deadline); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var now time.Duration
+		if now, err = s.cpu(); now-last <= 2*clockTick {
+			return err
+		}
+		last = now
+	}
+	return err
 }
 
 func get(ctx context.Context, url string) (status int, err error) {

@@ -20,6 +20,12 @@ import (
 	"time"
 )
 
+// warmUp passes between the first push and the measurement.
+const warmUp = 300 * time.Millisecond
+
+// watch follows an order task.
+const watch = `{"id":"1","type":"subscribe","payload":{"query":"subscription($t:ID!){orderTaskStatus(orderTaskId:$t){kind serverTime orderTask{id status revision}}}","variables":{"t":"tsk_01jd3v6g2pe0c8m2v1k4h5n6p7"}}}`
+
 // pushers is how many sockets are written to at once.
 const pushers = 100
 
@@ -78,15 +84,6 @@ func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration)
 			return sample{}, nil, err
 		}
 		conns = append(conns, c)
-		next := [][]byte{[]byte(`{"id":"1","type":"subscribe","payload":{"query":"subscription($t:ID!){orderTaskStatus(orderTaskId:$t){kind serverTime orderTask{id status revision}}}","variables":{"t":"task_01jd3v6g2pe0c8m2v1k4h5n6p7"}}}`)}
-		if echo != nil {
-			next = append(next, echo)
-		}
-		for _, text := range next {
-			if err := c.send(text); err != nil {
-				return sample{}, nil, err
-			}
-		}
 	}
 	var frames atomic.Int64
 	var last atomic.Pointer[[]byte]
@@ -104,6 +101,21 @@ func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration)
 				}
 			}
 		})
+	}
+	start := [][]byte{[]byte(watch)}
+	if echo != nil {
+		start = append(start, echo)
+	}
+	for _, c := range conns { // all read by now, so that nothing gathers in buffers
+		for _, text := range start {
+			if err := c.send(text); err != nil {
+				return sample{}, nil, err
+			}
+		}
+	}
+	select {
+	case <-time.After(warmUp):
+	case <-ctx.Done():
 	}
 	before, err := s.cpu()
 	if err != nil {

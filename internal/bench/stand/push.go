@@ -19,6 +19,9 @@ import (
 // pushKey is the one state that all followers follow.
 const pushKey = "bench"
 
+// pushPatience is how long a change waits for the slowest follower.
+const pushPatience = 2 * time.Millisecond
+
 // Push follows one state through the product's hub. It changes again as soon as
 // every follower was handed the last change.
 type Push struct {
@@ -55,25 +58,24 @@ func (p *Push) Watch(ctx context.Context, taskID string) (<-chan *model.OrderTas
 
 // Run changes the state until ctx ends.
 func (p *Push) Run(ctx context.Context) {
+	late := time.NewTicker(pushPatience)
+	defer late.Stop()
 	task := uuid.New()
-	var due int64
 	for revision := int64(2); ; revision++ {
-		for p.hub.Followers() == 0 || p.sent.Load() < due {
+		due := p.sent.Load() + int64(p.hub.Followers())
+		p.hub.Publish(notifier.Event{Key: pushKey, Revision: revision, Value: &order.Task{
+			ID: task, Status: order.Submitted, Revision: revision,
+		}})
+		for waiting := true; waiting; {
 			select {
 			case <-p.more:
-			case <-time.After(10 * time.Millisecond): // followers come and go
-				due = min(due, p.sent.Load()+int64(p.hub.Followers()))
-				if p.hub.Followers() == 0 {
-					due = p.sent.Load()
-				}
+				waiting = p.sent.Load() < due
+			case <-late.C:
+				waiting = false // a follower had not taken the change before: two became one
 			case <-ctx.Done():
 				return
 			}
 		}
-		due = p.sent.Load() + int64(p.hub.Followers())
-		p.hub.Publish(notifier.Event{Key: pushKey, Revision: revision, Value: &order.Task{
-			ID: task, Status: order.Submitted, Revision: revision,
-		}})
 	}
 }
 

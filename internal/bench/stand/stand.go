@@ -102,7 +102,7 @@ func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http
 	errs := graph.Errors{Log: log}
 	h := transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Development: true, Log: log,
-		Sockets:      transport.NewSockets(transport.SocketOptions{}),
+		Sockets:      transport.NewSockets(transport.SocketOptions{MaxPerUser: 1000}),
 		Authenticate: authenticate(tokens), ErrorPresenter: errs.Present, Recover: errs.Recover,
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver())},
 	})
