@@ -25,7 +25,7 @@ var owners = []owner{
 		[]string{
 			"internal/redisconn", "internal/testenv", "internal/sale", "internal/reservation", "internal/admission", "internal/ratelimit",
 			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/app",
-			"internal/sale", "internal/salestats", "internal/bench",
+			"internal/salestats", "internal/bench",
 		},
 		"only packages that own keys talk to Redis",
 	},
