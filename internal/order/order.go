@@ -84,7 +84,7 @@ func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity)
 
 // Claim is what Redis holds for an order.
 func (o *Order) Claim() Claim {
-	c := Claim{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity}
+	c := Claim{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Lapsed: o.Status == Expired}
 	if o.ClaimID != nil {
 		c.Name = *o.ClaimID
 	}
@@ -96,6 +96,7 @@ type Claim struct {
 	Name                    uuid.UUID // the task that the holder's record names
 	Order, Sale, Item, User uuid.UUID
 	Quantity                int
+	Lapsed                  bool // nobody paid in time
 }
 
 // Task is how the attempt behind the order ended.

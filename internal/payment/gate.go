@@ -76,5 +76,5 @@ func (g *RedisGate) GiveBackAll(ctx context.Context, claims []order.Claim) error
 }
 
 func hold(c order.Claim) reservation.Hold {
-	return reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}
+	return reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Lapsed: c.Lapsed}
 }

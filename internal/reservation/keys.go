@@ -76,6 +76,12 @@ func (k Keys) Ticket(shard int, ticket uuid.UUID) string {
 // TicketPrefix is what stands before the id in Ticket.
 func (k Keys) TicketPrefix(shard int) string { return k.shard(shard, "ticket:") }
 
+// Lapses counts the holds of a user in a sale that nobody paid for in time; the
+// count lapses LapseWait after the last.
+func (k Keys) Lapses(shard int, sale, user uuid.UUID) string {
+	return k.shard(shard, "lapses:"+sale.String()+":"+user.String())
+}
+
 // Captcha is the hash of a user's current SECKILL challenge in a sale; lapses by TTL.
 func (k Keys) Captcha(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())

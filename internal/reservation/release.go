@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -13,7 +14,17 @@ import (
 // Hold names units that somebody holds.
 type Hold struct {
 	Sale, Item, User, Task uuid.UUID
+	// Lapsed says that nobody paid in time: it counts against the person.
+	Lapsed bool
 }
+
+const (
+	// MaxLapses is how many holds of one person may lapse in a sale before a wait:
+	// whoever never pays keeps units from those who would.
+	MaxLapses = 2
+	// LapseWait is that wait, from the last lapse.
+	LapseWait = 30 * time.Minute
+)
 
 // Released is the answer to a release.
 type Released struct {
@@ -39,8 +50,12 @@ func NewReleaser(client redis.UniversalClient, keys Keys) *Releaser {
 // units come back once per task, however often it is called.
 func (r *Releaser) Release(ctx context.Context, h Hold) (Released, error) {
 	shard := id.ShardOf(h.Sale)
-	keys := []string{r.keys.Item(shard, h.Item), r.keys.Holders(shard, h.Item)}
-	reply, err := releaseScript.Run(ctx, r.client, keys, h.User.String(), h.Task.String()).Int64Slice()
+	keys := []string{r.keys.Item(shard, h.Item), r.keys.Holders(shard, h.Item), r.keys.Lapses(shard, h.Sale, h.User)}
+	var wait time.Duration
+	if h.Lapsed {
+		wait = LapseWait
+	}
+	reply, err := releaseScript.Run(ctx, r.client, keys, h.User.String(), h.Task.String(), wait.Milliseconds()).Int64Slice()
 	if err != nil {
 		return Released{}, fmt.Errorf("release %s: %w", h.Task, err)
 	}

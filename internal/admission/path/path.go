@@ -164,6 +164,7 @@ const (
 	outcomeNotStarted outcome = "not_started"
 	outcomeEnded      outcome = "ended"
 	outcomeHolding    outcome = "holding"
+	outcomeLapses     outcome = "lapses"
 	outcomeCaptcha    outcome = "captcha"
 	outcomeSoldOut    outcome = "sold_out"
 	outcomeNoPermit   outcome = "no_permit"
@@ -187,7 +188,8 @@ func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, 
 	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
 		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Holders(shard, in.Item), s.cfg.Keys.Path(shard, in.Item, in.User),
 		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.Queue(shard, in.Item),
-	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued).StringSlice()
+		s.cfg.Keys.Lapses(shard, in.Sale, in.User),
+	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxLapses).StringSlice()
 	if err != nil {
 		return reply{}, err
 	}
@@ -234,6 +236,9 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) (fault.Re
 			return nil, fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
 		}
 		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}, nil
+	case outcomeLapses:
+		wait, err := strconv.ParseInt(r.detail, 10, 64)
+		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}, err
 	case outcomeCaptcha:
 		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{

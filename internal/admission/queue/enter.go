@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,8 +95,9 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 		k.Item(shard, in.Item), k.Holders(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
 		k.Queue(shard, in.Item), k.QueuePlaces(shard, in.Item), k.QueueBeats(shard, in.Item),
 		k.QueueRoom(shard, in.Item), k.QueueRooms(shard), k.Ticket(shard, ticket),
+		k.Lapses(shard, in.Sale, in.User),
 	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
-		in.Sale.String(), in.Item.String(), recordLife.Milliseconds()).StringSlice()
+		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxLapses).StringSlice()
 	if err != nil {
 		return entered{}, err
 	}
@@ -132,6 +134,9 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) (fault.
 			return nil, fmt.Errorf("enter: holder of %s: %w", in.Item, err)
 		}
 		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}, nil
+	case "lapses":
+		wait, err := strconv.ParseInt(r.detail, 10, 64)
+		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}, err
 	case "captcha":
 		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{

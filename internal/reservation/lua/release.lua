@@ -1,11 +1,12 @@
 -- release: gives the units of one holder back. Doing it again does nothing.
 --
--- KEYS  [1] item   [2] holders
--- ARGV  [1] user   [2] task
+-- KEYS  [1] item   [2] holders   [3] lapses of the user in the sale
+-- ARGV  [1] user   [2] task      [3] life of that count, ms; 0 = this is no lapse
 -- Reply { 1 released | 0 nothing held under that task | -1 not loaded,
 --         stock, revision, epoch }
 --
--- Keeps true: stock + reserved = loaded stock; units come back once per task.
+-- Keeps true: stock + reserved = loaded stock; units come back once per task,
+-- and a lapse counts with them.
 
 local f = redis.call('HMGET', KEYS[1], 'stock', 'reserved', 'rev', 'epoch')
 if not (f[1] and f[2] and f[3] and f[4]) then
@@ -23,5 +24,9 @@ end
 quantity = tonumber(quantity)
 stock, reserved, rev = stock + quantity, reserved - quantity, rev + 1
 redis.call('HDEL', KEYS[2], ARGV[1])
+if ARGV[3] ~= '0' then
+  redis.call('INCR', KEYS[3])
+  redis.call('PEXPIRE', KEYS[3], ARGV[3])
+end
 redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'rev', rev)
 return { 1, stock, rev, epoch }

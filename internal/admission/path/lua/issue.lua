@@ -9,6 +9,7 @@
 --          the last one was traded for. That path and its permits may be of
 --          another item; they lie in the same slot.
 -- KEYS[6]  queue: who waits for the item
+-- KEYS[7]  lapses: how many holds of the user in the sale lapsed unpaid
 -- ARGV[1]  user
 -- ARGV[2]  token
 -- ARGV[3]  life of the path, milliseconds
@@ -17,6 +18,7 @@
 -- ARGV[6]  MAC of the answer
 -- ARGV[7]  "1" = a right answer is needed, "0" = it is not
 -- ARGV[8]  "1" = everybody passes through the waiting room now
+-- ARGV[9]  lapses that call for a wait
 --
 -- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
 --   issued       detail = when the path lapses, Unix ms
@@ -25,6 +27,7 @@
 --   not_started  by Redis TIME; nothing was used up
 --   ended
 --   holding      the user holds units of the item; detail = task
+--   lapses       too many holds lapsed; detail = wait, milliseconds
 --   captcha      detail = "verdict|kind": see answer.lua
 --   sold_out     nothing left now; the answer was not used up
 --   no_permit    all permits are out, or others wait; the answer was not used up
@@ -53,6 +56,10 @@ if now < opens then return reply('not_started') end
 
 local held = redis.call('HGET', holders, user)
 if held then return reply('holding', string.match(held, '^[^|]*')) end
+
+if tonumber(redis.call('GET', KEYS[7]) or '0') >= tonumber(ARGV[9]) then
+  return reply('lapses', ms(redis.call('PTTL', KEYS[7])))
+end
 
 local value = gate[2] .. '|' .. token
 if redis.call('GET', path) == value then

@@ -6,16 +6,17 @@
 --       [7] beats: ticket → last heard of (Unix ms)
 --       [8] room: seq and the figures of admit.lua
 --       [9] rooms of the shard that have people: "sale|item"
---       [10] the new ticket
+--       [10] the new ticket           [11] lapses of the user in the sale
 -- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
 --       [4] challenge [5] MAC          [6] "1" = a right answer is needed
 --       [7] what stands before a ticket's id in its key
 --       [8] sale      [9] item         [10] life of the records, ms
+--       [11] lapses that call for a wait
 --
 -- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
 --   placed  detail = ticket, new or the one that the person had
 --   not_loaded, paused, ended, holding (detail = task),
---   captcha (detail = "verdict|kind"), sold_out: no place, nothing used up
+--   lapses (detail = wait, ms), captcha (detail = "verdict|kind"), sold_out: no place, nothing used up
 --
 -- Keeps true: a person has one place in a room, however often it enters. Scores
 -- of those who came before the opening are -draw, all below zero; later ones
@@ -50,6 +51,9 @@ if gate[1] == 'ended' or (closes and now >= closes) then return reply('ended') e
 if gate[1] ~= 'open' or not (gate[2] and opens and closes and stock) then return reply('paused') end
 local held = redis.call('HGET', holders, user)
 if held then return reply('holding', string.match(held, '^[^|]*')) end
+if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
+  return reply('lapses', ms(redis.call('PTTL', KEYS[11])))
+end
 if ARGV[6] == '1' then
   local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now)
   if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end

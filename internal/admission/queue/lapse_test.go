@@ -1,0 +1,51 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/admission/path"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+)
+
+func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		user, releaser := id.New(), reservation.NewReleaser(f.redis, f.keys)
+		release := func(lapsed bool) {
+			task := uuid.New()
+			f.must(f.redis.HSet(t.Context(), f.keys.Holders(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())
+			hold := reservation.Hold{Sale: f.sale, Item: f.item, User: user, Task: task, Lapsed: lapsed}
+			for range 2 { // the second release of a hold counts nothing
+				_, err := releaser.Release(t.Context(), hold)
+				f.must(err)
+			}
+		}
+		issue := func() fault.Refusal {
+			_, refusal, err := f.paths.Issue(t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true})
+			f.must(err)
+			return refusal
+		}
+		release(true)
+		release(false) // cancelled in time
+		if r := issue(); r != nil {
+			t.Fatalf("after one lapse: %#v", r)
+		}
+		release(true)
+		if r, ok := issue().(fault.Throttled); !ok || r.RetryAfter <= 0 || r.RetryAfter > reservation.LapseWait {
+			t.Errorf("a path after two lapses: %#v", r)
+		}
+		_, refusal, err := f.queue.Enter(t.Context(), f.input(user))
+		if r, ok := refusal.(fault.Throttled); !ok || err != nil || r.RetryAfter < time.Minute {
+			t.Errorf("a place after two lapses: %#v, %v", refusal, err)
+		}
+		f.must(f.redis.Del(t.Context(), f.keys.Lapses(f.shard, f.sale, user)).Err()) // the wait is over
+		if r := issue(); r != nil {
+			t.Errorf("after the wait: %#v", r)
+		}
+	})
+}
