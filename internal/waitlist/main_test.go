@@ -1,0 +1,240 @@
+package waitlist_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	"seckill/ent/sale"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/stream"
+	"seckill/internal/testenv"
+	"seckill/internal/waitlist"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// hall is a sale of one item, sold out unless a test says otherwise.
+type hall struct {
+	t        testing.TB
+	db       *postgres.DB
+	conn     *redisconn.Conn
+	keys     reservation.Keys
+	clock    *clock.Fake
+	sale     uuid.UUID
+	item     uuid.UUID
+	releaser *reservation.Releaser
+	reserver *reservation.Reserver
+	writer   *order.Writer
+	line     *waitlist.Service
+	mu       sync.Mutex
+	told     map[uuid.UUID]waitlist.Status // guarded by mu
+}
+
+func newHall(t testing.TB, units int) *hall {
+	t.Helper()
+	conn, prefix := testenv.Redis(t)
+	h := &hall{
+		t: t, db: testenv.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
+		sale: id.New(), item: id.New(), told: map[uuid.UUID]waitlist.Status{},
+	}
+	h.releaser = reservation.NewReleaser(conn.Script, h.keys)
+	h.reserver = reservation.NewReserver(conn.Script, h.keys, meter{}, quiet)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = h.reserver.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Clock: h.clock, Log: quiet})
+	h.line = waitlist.New(waitlist.Config{
+		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet,
+		Announce: func(_ context.Context, entries []*waitlist.Entry) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			for _, e := range entries {
+				h.told[e.ID] = e.Status
+			}
+			return nil
+		},
+	})
+	h.must(h.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		err := tx.Sale.Create().SetID(h.sale).SetSlug(h.sale.String()).SetTitle("Test").SetStatus(sale.StatusLIVE).
+			SetStartsAt(opening).SetEndsAt(opening.Add(time.Hour)).SetPreheatAt(opening).SetPaymentWindowSeconds(900).
+			SetPurchaseLimit(2).SetEpoch(1).SetCreatedAt(opening).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(h.item).SetSaleID(h.sale).SetGoodsID(id.New()).SetPosition(0).SetPriceMinor(1).
+			SetCurrency("EUR").SetTotal(units).SetAvailable(units).Exec(ctx)
+	}))
+	h.openGate(1, units)
+	return h
+}
+
+type meter struct{}
+
+func (meter) Batch(int, time.Duration, error) {}
+func (meter) Outcome(reservation.Code)        {}
+
+// openGate builds the gate with a stock and nobody who holds anything.
+func (h *hall) openGate(epoch int64, stock int) {
+	h.t.Helper()
+	loader := reservation.NewLoader(h.conn.Script, h.keys)
+	_, err := loader.Begin(h.t.Context(), h.sale, h.item, epoch)
+	h.must(err)
+	_, err = loader.Open(h.t.Context(), reservation.Gate{
+		Sale: h.sale, Item: h.item, State: reservation.GateOpen, Epoch: epoch, Opens: time.Now().Add(-time.Hour),
+		Closes: time.Now().Add(time.Hour), Limit: 2, Total: stock, Stock: stock, Revision: 1,
+	})
+	h.must(err)
+}
+
+func (h *hall) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
+	h.t.Helper()
+	task := id.NewTask(id.ShardOf(h.sale))
+	r := order.Requested{
+		V: 1, Task: task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
+		PaymentWindowSeconds: 900, IdempotencyKey: task.String(),
+	}
+	msg, err := r.Message()
+	h.must(err)
+	entry, err := stream.Entry(msg)
+	h.must(err)
+	return reservation.Attempt{
+		Task: task, Sale: h.sale, Item: h.item, User: user, Quantity: 1, PathToken: "token", IdempotencyKey: task.String(),
+		Record: fmt.Sprintf(`{"id":%q,"status":"SUBMITTED","revision":1`, task), Entry: entry,
+	}
+}
+
+// reserve tries to buy on open sale.
+func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
+	h.t.Helper()
+	h.must(h.conn.Cmd.Set(h.t.Context(), h.keys.Path(id.ShardOf(h.sale), h.item, user), "1|token", time.Minute).Err())
+	o, err := h.reserver.Reserve(h.t.Context(), h.attempt(user))
+	h.must(err)
+	return o
+}
+
+// buy lets a fresh user have an order.
+func (h *hall) buy() *order.Order {
+	h.t.Helper()
+	user := id.New()
+	o := h.reserve(user)
+	if o.Code != reservation.Accepted {
+		h.t.Fatalf("reserve: %+v", o)
+	}
+	out, err := h.writer.Write(h.t.Context(), order.Requested{
+		V: 1, Task: o.Task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
+		PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: h.clock.Now().UnixMilli(),
+	})
+	h.must(err)
+	return out.Order
+}
+
+// cancel ends an order and gives its unit back.
+func (h *hall) cancel(o *order.Order) {
+	h.t.Helper()
+	h.must(h.db.WithTx(h.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		_, err := order.Apply(ctx, tx, order.Move{
+			Order: o, To: order.Cancelled, At: h.clock.Now(), Entry: order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeCancelled},
+		})
+		return err
+	}))
+	_, err := h.releaser.Release(h.t.Context(), reservation.Hold{Sale: h.sale, Item: h.item, User: o.User, Task: o.ID})
+	h.must(err)
+}
+
+func (h *hall) join(user uuid.UUID) (*waitlist.Entry, fault.Refusal) {
+	h.t.Helper()
+	e, refusal, err := h.line.Join(h.t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
+	h.must(err)
+	return e, refusal
+}
+
+// joined lets so many people join.
+func (h *hall) joined(n int) []*waitlist.Entry {
+	h.t.Helper()
+	entries := make([]*waitlist.Entry, n)
+	for i := range entries {
+		var refusal fault.Refusal
+		if entries[i], refusal = h.join(id.New()); refusal != nil {
+			h.t.Fatal(refusal)
+		}
+	}
+	return entries
+}
+
+func (h *hall) step() {
+	h.t.Helper()
+	_, err := h.line.Step(h.t.Context())
+	h.must(err)
+}
+
+func (h *hall) want(e *waitlist.Entry, want waitlist.Status) *waitlist.Entry {
+	h.t.Helper()
+	now, err := h.line.Entry(h.t.Context(), e.ID)
+	h.must(err)
+	if now.Status != want {
+		h.t.Errorf("place is %s, want %s", now.Status, want)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if told := h.told[e.ID]; now.Version > 1 && told != now.Status {
+		h.t.Errorf("place is %s, announced %q", now.Status, told)
+	}
+	return now
+}
+
+type figures struct{ stock, reserved, holders, messages int }
+
+func (h *hall) figures() figures {
+	h.t.Helper()
+	shard := id.ShardOf(h.sale)
+	hash, err := h.conn.Cmd.HGetAll(h.t.Context(), h.keys.Item(shard, h.item)).Result()
+	h.must(err)
+	var f figures
+	f.stock, _ = strconv.Atoi(hash["stock"])
+	f.reserved, _ = strconv.Atoi(hash["reserved"])
+	f.holders = int(h.conn.Cmd.HLen(h.t.Context(), h.keys.Holders(shard, h.item)).Val())
+	f.messages = int(h.conn.Cmd.XLen(h.t.Context(), h.keys.Orders(shard)).Val())
+	return f
+}
+
+func (h *hall) wantFigures(want figures) {
+	h.t.Helper()
+	if got := h.figures(); got != want {
+		h.t.Errorf("the gate has %+v, want %+v", got, want)
+	}
+}
+
+func refused(t *testing.T, refusal fault.Refusal, want fault.Reason) {
+	t.Helper()
+	if refusal == nil || refusal.Reason() != want {
+		t.Errorf("refusal %v, want %s", refusal, want)
+	}
+}
+
