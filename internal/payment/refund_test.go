@@ -133,4 +133,3 @@ func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
 		})
 	}
 }
-

@@ -237,4 +237,3 @@ func refused(t *testing.T, refusal fault.Refusal, want fault.Reason) {
 		t.Errorf("refusal %v, want %s", refusal, want)
 	}
 }
-
