@@ -44,7 +44,11 @@ func sockets(ctx context.Context, w *ways, r *report) error {
 			if err != nil {
 				return err
 			}
-			s, got, err := pushRound(ctx, child, frame, w.opts.lasts)
+			var echo []byte
+			if kind == childWrites {
+				echo = frame
+			}
+			s, got, err := pushRound(ctx, child, echo, w.opts.lasts)
 			child.stop()
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
