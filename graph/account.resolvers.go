@@ -11,6 +11,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/account"
 	"seckill/internal/auth"
+	"seckill/internal/fault"
 )
 
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {
@@ -20,7 +21,7 @@ func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*
 	if err != nil {
 		return nil, err
 	}
-	return &model.LoginPayload{User: toUser(person(signed)), Tokens: toTokens(signed), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.LoginPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) (*model.LogoutPayload, error) {
@@ -28,15 +29,23 @@ func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) 
 	if err != nil {
 		return nil, err
 	}
+	auth.CookieFrom(ctx).Clear()
 	return &model.LogoutPayload{EndedSessions: ended, UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) RefreshSession(ctx context.Context, input model.RefreshSessionInput) (*model.RefreshSessionPayload, error) {
-	signed, refusal, err := r.Accounts.Refresh(ctx, deref(input.RefreshToken))
+	token, cookie := deref(input.RefreshToken), auth.CookieFrom(ctx)
+	if token == "" {
+		token = cookie.Sent()
+	}
+	signed, refusal, err := r.Accounts.Refresh(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	return &model.RefreshSessionPayload{Tokens: toTokens(signed), UserErrors: r.userErrors(ctx, refusal)}, nil
+	if refusal != nil && refusal.Reason() == fault.SessionInvalid {
+		cookie.Clear()
+	}
+	return &model.RefreshSessionPayload{Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error) {
@@ -47,7 +56,7 @@ func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInp
 	if err != nil {
 		return nil, err
 	}
-	return &model.RegisterPayload{User: toUser(person(signed)), Tokens: toTokens(signed), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.RegisterPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }
 
 func (r *queryResolver) Viewer(ctx context.Context) (*model.User, error) {

@@ -41,12 +41,19 @@ func toUser(u *account.User) *model.User {
 	}
 }
 
-func toTokens(s *account.SignedIn) *model.AuthTokens {
+// toTokens hands the tokens over; the refresh token goes into the cookie of a
+// client that asked for one.
+func toTokens(ctx context.Context, s *account.SignedIn) *model.AuthTokens {
 	if s == nil {
 		return nil
 	}
-	return &model.AuthTokens{
+	out := &model.AuthTokens{
 		AccessToken: s.Tokens.Access, AccessTokenExpiresAt: s.Tokens.AccessExpiresAt,
 		RefreshToken: &s.Tokens.Refresh, RefreshTokenExpiresAt: s.Tokens.RefreshExpiresAt,
 	}
+	if cookie := auth.CookieFrom(ctx); cookie != nil {
+		cookie.Set(s.Tokens.Refresh, s.Tokens.RefreshExpiresAt)
+		out.RefreshToken = nil
+	}
+	return out
 }

@@ -56,13 +56,16 @@ func (a *App) public(e *edge) (http.Handler, error) {
 		return nil, err
 	}
 	return server.NewPublic(server.PublicOptions{
-		GraphQL: handler, Site: web.Dist(), SiteVersion: web.Version(),
+		GraphQL: auth.WithCookies(handler, a.secure), Site: web.Dist(), SiteVersion: web.Version(),
 		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
 		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Observe: a.observe, Log: a.log,
 	})
 }
+
+// secure says whether a client's connection is encrypted.
+func (a *App) secure(r *http.Request) bool { return server.Secure(r, a.cfg.TrustedProxies) }
 
 // graphql assembles the executor with everything that an operation passes.
 func (a *App) graphql(e *edge) (http.Handler, error) {

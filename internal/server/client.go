@@ -53,6 +53,10 @@ func trusted(addr netip.Addr, proxies []netip.Prefix) bool {
 	return false
 }
 
+// Secure reports whether the client's connection is encrypted, as far as our own
+// listener or one of the proxies knows.
+func Secure(r *http.Request, proxies []netip.Prefix) bool { return secure(r, proxies) }
+
 // secure reports whether the client's connection is encrypted, as far as our
 // own listener or a trusted proxy knows.
 func secure(r *http.Request, proxies []netip.Prefix) bool {

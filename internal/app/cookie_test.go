@@ -1,0 +1,81 @@
+package app_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"seckill/internal/seed"
+)
+
+// browse posts a document as the shop's page does: the refresh token in a cookie.
+func (s *site) browse(document string, token string, cookie *http.Cookie) (answer, *http.Cookie) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"query": document})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Seckill-Session", "cookie")
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if cookie != nil {
+		req.AddCookie(cookie)
+	}
+	res, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var out answer
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, c := range res.Cookies() {
+		return out, c
+	}
+	return out, nil
+}
+
+func TestABrowserKeepsItsRefreshTokenInACookie(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "scheduler")
+	u := s.seed(seed.Input{Users: 1, Stock: 1}).Users[0]
+	type tokens struct {
+		AccessToken  string
+		RefreshToken *string
+	}
+	var in struct{ Login struct{ Tokens *tokens } }
+	out, cookie := s.browse(`mutation { login(input: {account: "`+u.Account+`", password: "`+u.Password+`"}) { tokens { accessToken refreshToken } } }`, "", nil)
+	out.into(t, &in)
+	if in.Login.Tokens == nil || in.Login.Tokens.RefreshToken != nil || cookie == nil || cookie.Value == "" {
+		t.Fatalf("login: %s, cookie %v", out.Data, cookie)
+	}
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/graphql" || cookie.Secure || cookie.Expires.IsZero() {
+		t.Errorf("cookie %v", cookie)
+	}
+	var re struct{ RefreshSession struct{ Tokens *tokens } }
+	const refresh = `mutation { refreshSession(input: {}) { tokens { accessToken refreshToken } userErrors { code } } }`
+	out, next := s.browse(refresh, "", cookie)
+	out.into(t, &re)
+	if re.RefreshSession.Tokens == nil || re.RefreshSession.Tokens.RefreshToken != nil || next == nil || next.Value == cookie.Value {
+		t.Fatalf("refresh: %s, cookie %v", out.Data, next)
+	}
+	out, gone := s.browse(`mutation { logout(input: {everywhere: false}) { endedSessions } }`, re.RefreshSession.Tokens.AccessToken, next)
+	if gone == nil || gone.Value != "" || gone.MaxAge >= 0 {
+		t.Errorf("logout: %s, cookie %v", out.Data, gone)
+	}
+	if out, gone = s.browse(refresh, "", next); gone == nil || gone.MaxAge >= 0 {
+		t.Errorf("a refresh after signing out: %s, cookie %v", out.Data, gone)
+	}
+	if out, c := s.browse(`{ viewer { id } }`, "", nil); c != nil || out.code() != "" {
+		t.Errorf("a query: %s, cookie %v", out.Data, c)
+	}
+}
