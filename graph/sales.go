@@ -3,14 +3,14 @@ package graph
 import (
 	"context"
 
+	"github.com/google/uuid"
+
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
-
-	"github.com/google/uuid"
 )
 
 func deref[T any](p *T) T {

@@ -11,7 +11,9 @@ func TestACallerIsToldWhatItsQueriesCost(t *testing.T) {
 	s := newSite(t, func(c *config.Config) { c.Limits = config.SwitchOn })
 	s.start("api")
 	ask := func() (cost, remaining, burst int) {
-		var data struct{ RateLimit struct{ Cost, Remaining, Burst int } }
+		var data struct {
+			RateLimit struct{ Cost, Remaining, Burst int }
+		}
 		s.ask("", `{ rateLimit { cost remaining burst restoreRate resetAt } sales(first: 10) { edges { node { id } } } }`, nil).into(t, &data)
 		return data.RateLimit.Cost, data.RateLimit.Remaining, data.RateLimit.Burst
 	}

@@ -276,7 +276,7 @@ func TestPicturesAreUploadedByStaffAndServedToAll(t *testing.T) {
 	}
 	made := ask("POST", "/media/", "operator", "image/png", raw)
 	var address struct{ URL string }
-	if err := json.NewDecoder(made.Body).Decode(&address); err != nil || made.StatusCode != 201 || made.Header.Get("Location") != address.URL {
+	if err := json.NewDecoder(made.Body).Decode(&address); err != nil || made.StatusCode != http.StatusCreated || made.Header.Get("Location") != address.URL {
 		t.Fatalf("%d %+v %v", made.StatusCode, address, err)
 	}
 	served := ask("GET", address.URL, "", "", nil)
@@ -285,7 +285,7 @@ func TestPicturesAreUploadedByStaffAndServedToAll(t *testing.T) {
 		served.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(served.Header.Get("Cache-Control"), "immutable") {
 		t.Errorf("%v %v", served.Header, err)
 	}
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+address.URL, nil)
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+address.URL, nil)
 	r.Header.Set("If-None-Match", served.Header.Get("ETag"))
 	if again, err := http.DefaultClient.Do(r); err != nil || again.StatusCode != 304 {
 		t.Errorf("%v %v", again, err)
@@ -294,7 +294,7 @@ func TestPicturesAreUploadedByStaffAndServedToAll(t *testing.T) {
 	}
 	for _, path := range []string{"/media/../../etc/passwd", "/media/..%2f..%2fetc%2fpasswd", "/media/x.png", "/media/" + strings.Repeat("a", 40) + ".svg", "/media/" + strings.Repeat("a", 40) + ".png"} {
 		gone := ask("GET", path, "", "", nil)
-		if gone.StatusCode != 404 || strings.Contains(gone.Header.Get("Cache-Control"), "immutable") {
+		if gone.StatusCode != http.StatusNotFound || strings.Contains(gone.Header.Get("Cache-Control"), "immutable") {
 			t.Errorf("%s: %d %v", path, gone.StatusCode, gone.Header)
 		}
 	}

@@ -1,10 +1,11 @@
 package notifier
 
 import (
-	"pgregory.net/rapid"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // Events are lost, doubled, delayed and out of order; the receiver is slow now

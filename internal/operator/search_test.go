@@ -153,7 +153,7 @@ func TestExportsAreDownloadedByStaff(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	for who, want := range map[string]int{"ann": 200, "buyer": 403, "": 401} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+operator.ExportPath+"?sale="+id.Format(id.Sale, v.ID), nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+operator.ExportPath+"?sale="+id.Format(id.Sale, v.ID), nil)
 		e.must(err)
 		r.Header.Set("Authorization", who)
 		answer, err := http.DefaultClient.Do(r)
@@ -165,13 +165,13 @@ func TestExportsAreDownloadedByStaff(t *testing.T) {
 		}
 	}
 	for _, saleID := range []string{"", "sal_x", id.Format(id.Sale, uuid.New())} {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+operator.ExportPath+"?sale="+saleID, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+operator.ExportPath+"?sale="+saleID, nil)
 		e.must(err)
 		r.Header.Set("Authorization", "ann")
 		answer, err := http.DefaultClient.Do(r)
 		e.must(err)
 		e.must(answer.Body.Close())
-		if answer.StatusCode != 404 {
+		if answer.StatusCode != http.StatusNotFound {
 			t.Errorf("sale %q: %d", saleID, answer.StatusCode)
 		}
 	}

@@ -35,7 +35,8 @@ const (
 	Every = 5 * time.Second
 	// DefaultSlot and DefaultSlots say how far ahead sales are loaded: until the
 	// end of the fifth slot of two hours from now.
-	DefaultSlot  = 2 * time.Hour
+	DefaultSlot = 2 * time.Hour
+	// DefaultSlots is how many slots that are.
 	DefaultSlots = 5
 	// revisionsPerEpoch keeps the stock revisions of a new epoch above all that the
 	// last one can have shown beyond what Postgres and the stream tell.

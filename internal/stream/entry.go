@@ -161,7 +161,7 @@ func AppendedAt(msg *Message) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(ms)).UTC()
+	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // a time, far below the border
 }
 
 // Malformed returns why an entry could not be decoded, and whether that is so.

@@ -99,12 +99,12 @@ func (p *Proxy) hold(needle string, reply bool) <-chan struct{} {
 }
 
 // keepRequest waits as long as a request is held.
-func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) bool {
+func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.holds, func(h *hold) bool { return bytes.Contains(chunk, h.needle) })
 	if i < 0 || p.closed {
 		p.mu.Unlock()
-		return true
+		return
 	}
 	h := p.holds[i]
 	p.holds = slices.Delete(p.holds, i, i+1)
@@ -112,11 +112,10 @@ func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) bool {
 	p.mu.Unlock()
 	if h.reply {
 		due.Store(h)
-		return true
+		return
 	}
 	close(h.caught)
 	<-h.let
-	return true
 }
 
 // keepReply waits as long as the reply on its connection is held.
@@ -178,7 +177,13 @@ func (p *Proxy) accept() {
 		}
 		var due atomic.Pointer[hold] // the reply on this connection is to be kept
 		p.running.Go(func() {
-			p.pass(client, server, func(chunk []byte) bool { return p.request(chunk) && p.keepRequest(chunk, &due) })
+			p.pass(client, server, func(chunk []byte) bool {
+				if !p.request(chunk) {
+					return false
+				}
+				p.keepRequest(chunk, &due)
+				return true
+			})
 		})
 		p.running.Go(func() {
 			p.pass(server, client, func(chunk []byte) bool { p.keepReply(&due); return p.reply(chunk) })
