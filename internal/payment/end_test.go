@@ -134,6 +134,24 @@ func TestLateMoneyGoesBackWhenTheBuyerHasAnotherOrder(t *testing.T) {
 	})
 }
 
+// The gate promises a unit that the record does not have: the record decides, and
+// what the gate held for the order is given back.
+func TestLateMoneyGoesBackWhenTheRecordHasNoUnit(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Late)
+		s.lapse()
+		s.payNow(s.buy())
+		key := s.keys.Item(id.ShardOf(s.sale), s.item)
+		s.must(s.conn.Cmd.HIncrBy(t.Context(), key, "stock", 1).Err())
+		s.settleDown()
+		s.wantOrder(o, order.Expired)
+		s.wantPayment(p, payment.Refunded)
+		s.wantFigures(figures{sold: 1, stock: 1, reserved: 1, holders: 1})
+	})
+}
+
 func TestMoneyForACancelledOrderGoesBack(t *testing.T) {
 	onBoth(t, 3, func(t *testing.T, s *shop) {
 		o := s.buy()
