@@ -147,17 +147,26 @@ var (
 		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
 )
 
-// securityHeaders are the same for every answer; the playground loosens its own
-// content policy.
+// apiCSP is for answers that are data: nothing in them is to be shown or framed.
+var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
+
+// securityHeaders are the same for every page; the playground loosens its own
+// content policy. Answers of the API are data, not pages: they carry what keeps a
+// browser from showing them, and no more, because on the hot path every header
+// counts (more than eight grow the map, about 2 µs).
 func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["X-Content-Type-Options"] = nosniff
-		h["Referrer-Policy"] = noReferrer
-		h["X-Frame-Options"] = denyFrames
-		h["Content-Security-Policy"] = csp
-		h["Cross-Origin-Opener-Policy"] = sameOrigin
-		h["Permissions-Policy"] = noPermissions
+		if r.URL.Path == "/graphql" {
+			h["Content-Security-Policy"] = apiCSP
+		} else {
+			h["Content-Security-Policy"] = csp
+			h["Referrer-Policy"] = noReferrer
+			h["X-Frame-Options"] = denyFrames
+			h["Cross-Origin-Opener-Policy"] = sameOrigin
+			h["Permissions-Policy"] = noPermissions
+		}
 		if secure(r, o.TrustedProxies) {
 			h["Strict-Transport-Security"] = hsts
 		}
