@@ -40,7 +40,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
 		Phase: model.SalePhase(r.Store.Phase(v, now)), Status: model.SaleStatus(v.Status),
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit,
-		Revision: int(v.Revision), Source: v,
+		Revision: int(v.Revision), Notice: unlessEmpty(v.Notice), PreheatAt: &v.PreheatAt, Switches: toSwitches(v.Switches), Source: v,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/ratelimit"
 )
 
@@ -34,10 +35,22 @@ func (r *Resolver) Directives(local *ratelimit.Local[ratelimit.Subject]) generat
 				return nil, err
 			}
 			if refusal := d.Refusal(); refusal != nil {
+				r.throttled(ctx, refusal)
 				return refusedPayload(ctx, r.userErrors(ctx, refusal))
 			}
 			return next(ctx)
 		},
+	}
+}
+
+// throttled counts a call of placeOrder that came too soon among those of its sale.
+func (r *Resolver) throttled(ctx context.Context, refusal fault.Refusal) {
+	input, ok := graphql.GetFieldContext(ctx).Args["input"].(model.PlaceOrderInput)
+	if !ok {
+		return
+	}
+	if item, err := id.Parse(id.Item, input.ItemID); err == nil {
+		r.Checkout.Throttled(ctx, item, refusal)
 	}
 }
 
@@ -56,19 +69,35 @@ func authorise(ctx context.Context, _ any, next graphql.Resolver, role model.Rol
 // payloads are the outcome types of mutations, by field, for refusals that
 // happen before the resolver runs.
 var payloads = map[string]reflect.Type{
-	"register":         reflect.TypeFor[model.RegisterPayload](),
-	"login":            reflect.TypeFor[model.LoginPayload](),
-	"refreshSession":   reflect.TypeFor[model.RefreshSessionPayload](),
-	"logout":           reflect.TypeFor[model.LogoutPayload](),
-	"createCaptcha":    reflect.TypeFor[model.CreateCaptchaPayload](),
-	"issueSeckillPath": reflect.TypeFor[model.IssueSeckillPathPayload](),
-	"enterQueue":       reflect.TypeFor[model.EnterQueuePayload](),
-	"leaveQueue":       reflect.TypeFor[model.LeaveQueuePayload](),
-	"placeOrder":       reflect.TypeFor[model.PlaceOrderPayload](),
-	"payOrder":         reflect.TypeFor[model.PayOrderPayload](),
-	"cancelOrder":      reflect.TypeFor[model.CancelOrderPayload](),
-	"requestRefund":    reflect.TypeFor[model.RequestRefundPayload](),
-	"decideRefund":     reflect.TypeFor[model.DecideRefundPayload](),
+	"register":           reflect.TypeFor[model.RegisterPayload](),
+	"login":              reflect.TypeFor[model.LoginPayload](),
+	"refreshSession":     reflect.TypeFor[model.RefreshSessionPayload](),
+	"logout":             reflect.TypeFor[model.LogoutPayload](),
+	"createCaptcha":      reflect.TypeFor[model.CreateCaptchaPayload](),
+	"issueSeckillPath":   reflect.TypeFor[model.IssueSeckillPathPayload](),
+	"enterQueue":         reflect.TypeFor[model.EnterQueuePayload](),
+	"leaveQueue":         reflect.TypeFor[model.LeaveQueuePayload](),
+	"placeOrder":         reflect.TypeFor[model.PlaceOrderPayload](),
+	"payOrder":           reflect.TypeFor[model.PayOrderPayload](),
+	"cancelOrder":        reflect.TypeFor[model.CancelOrderPayload](),
+	"requestRefund":      reflect.TypeFor[model.RequestRefundPayload](),
+	"decideRefund":       reflect.TypeFor[model.DecideRefundPayload](),
+	"createGoods":        reflect.TypeFor[model.CreateGoodsPayload](),
+	"updateGoods":        reflect.TypeFor[model.UpdateGoodsPayload](),
+	"createSale":         reflect.TypeFor[model.CreateSalePayload](),
+	"updateSale":         reflect.TypeFor[model.UpdateSalePayload](),
+	"submitSale":         reflect.TypeFor[model.SubmitSalePayload](),
+	"approveSale":        reflect.TypeFor[model.ApproveSalePayload](),
+	"rejectSale":         reflect.TypeFor[model.RejectSalePayload](),
+	"scheduleSale":       reflect.TypeFor[model.ScheduleSalePayload](),
+	"preheatSale":        reflect.TypeFor[model.PreheatSalePayload](),
+	"pauseSale":          reflect.TypeFor[model.PauseSalePayload](),
+	"resumeSale":         reflect.TypeFor[model.ResumeSalePayload](),
+	"endSale":            reflect.TypeFor[model.EndSalePayload](),
+	"adjustStock":        reflect.TypeFor[model.AdjustStockPayload](),
+	"voidOrder":          reflect.TypeFor[model.VoidOrderPayload](),
+	"decideIntervention": reflect.TypeFor[model.DecideInterventionPayload](),
+	"setSaleSwitches":    reflect.TypeFor[model.SetSaleSwitchesPayload](),
 }
 
 // refusedPayload is the payload of the current mutation with nothing in it but

@@ -41,6 +41,8 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	case id.Ticket:
 		t, err := r.ownTicket(ctx, u)
 		return orNil(toTicket(t)), err
+	case id.Act:
+		return r.interventionNode(ctx, u)
 	case id.Payment, id.Refund:
 		return r.moneyNode(ctx, kind, u)
 	}

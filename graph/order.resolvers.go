@@ -65,7 +65,7 @@ func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, err
 	if err != nil {
 		return nil, nil
 	}
-	o, err := r.Orders.OrderFor(ctx, orderID, p.UserID, isOperator(ctx))
+	o, err := r.Resolver.Orders.OrderFor(ctx, orderID, p.UserID, isOperator(ctx))
 	return r.toOrder(o), err
 }
 

@@ -15,9 +15,12 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
 	"seckill/internal/checkout"
+	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/ratelimit"
+	"seckill/internal/report"
+	"seckill/internal/salestats"
 	"seckill/internal/storefront"
 )
 
@@ -30,6 +33,10 @@ type Resolver struct {
 	Queue    *queue.Service
 	Orders   *order.Store
 	Payments *payment.Service
+	Operator *operator.Service
+	Figures  *salestats.Reader
+	Feed     *salestats.Feed
+	Reports  report.Source
 	Limits   *ratelimit.Limiter
 	Addr     func(context.Context) netip.Addr // of the caller
 	Cost     func(*graphql.OperationContext) guard.Cost

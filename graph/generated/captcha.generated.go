@@ -473,6 +473,36 @@ func (ec *executionContext) marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptch
 	return v
 }
 
+func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, v any) ([]model.CaptchaKind, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.CaptchaKind, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, sel ast.SelectionSet, v []model.CaptchaKind) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) unmarshalNCaptchaPurpose2seckillᚋgraphᚋmodelᚐCaptchaPurpose(ctx context.Context, v any) (model.CaptchaPurpose, error) {
 	var res model.CaptchaPurpose
 	err := res.UnmarshalGQL(v)
@@ -501,6 +531,42 @@ func (ec *executionContext) marshalOCaptchaChallenge2ᚖseckillᚋgraphᚋmodel�
 		return graphql.Null
 	}
 	return ec._CaptchaChallenge(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, v any) ([]model.CaptchaKind, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]model.CaptchaKind, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, sel ast.SelectionSet, v []model.CaptchaKind) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalOCaptchaKind2ᚖseckillᚋgraphᚋmodelᚐCaptchaKind(ctx context.Context, v any) (*model.CaptchaKind, error) {

@@ -520,6 +520,13 @@ func (ec *executionContext) marshalNGoodsEdge2ᚖseckillᚋgraphᚋmodelᚐGoods
 	return ec._GoodsEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOGoods2ᚖseckillᚋgraphᚋmodelᚐGoods(ctx context.Context, sel ast.SelectionSet, v *model.Goods) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._Goods(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOGoodsConnection2ᚖseckillᚋgraphᚋmodelᚐGoodsConnection(ctx context.Context, sel ast.SelectionSet, v *model.GoodsConnection) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null

@@ -22,6 +22,7 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	Intervention() InterventionResolver
 	Mutation() MutationResolver
 	Order() OrderResolver
 	OrderTask() OrderTaskResolver
@@ -29,7 +30,10 @@ type ResolverRoot interface {
 	Query() QueryResolver
 	QueueTicket() QueueTicketResolver
 	Sale() SaleResolver
+	SaleFeedEvent() SaleFeedEventResolver
 	SaleItem() SaleItemResolver
+	SaleLogEntry() SaleLogEntryResolver
+	SaleReport() SaleReportResolver
 	SoldOutError() SoldOutErrorResolver
 	Subscription() SubscriptionResolver
 }
@@ -61,24 +65,42 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputAdjustStockInput,
+		ec.unmarshalInputApproveSaleInput,
 		ec.unmarshalInputCancelOrderInput,
 		ec.unmarshalInputCaptchaAnswerInput,
 		ec.unmarshalInputCreateCaptchaInput,
+		ec.unmarshalInputCreateGoodsInput,
+		ec.unmarshalInputCreateSaleInput,
+		ec.unmarshalInputDecideInterventionInput,
 		ec.unmarshalInputDecideRefundInput,
+		ec.unmarshalInputEndSaleInput,
 		ec.unmarshalInputEnterQueueInput,
 		ec.unmarshalInputIssueSeckillPathInput,
 		ec.unmarshalInputLeaveQueueInput,
 		ec.unmarshalInputLoginInput,
 		ec.unmarshalInputLogoutInput,
+		ec.unmarshalInputMoneyInput,
 		ec.unmarshalInputOrderFilter,
+		ec.unmarshalInputPauseSaleInput,
 		ec.unmarshalInputPayOrderInput,
 		ec.unmarshalInputPlaceOrderInput,
+		ec.unmarshalInputPreheatSaleInput,
 		ec.unmarshalInputRefreshSessionInput,
 		ec.unmarshalInputRegisterInput,
+		ec.unmarshalInputRejectSaleInput,
 		ec.unmarshalInputRequestRefundInput,
+		ec.unmarshalInputResumeSaleInput,
 		ec.unmarshalInputSaleFilter,
+		ec.unmarshalInputSaleItemInput,
 		ec.unmarshalInputSaleLookup,
 		ec.unmarshalInputSaleSort,
+		ec.unmarshalInputScheduleSaleInput,
+		ec.unmarshalInputSetSaleSwitchesInput,
+		ec.unmarshalInputSubmitSaleInput,
+		ec.unmarshalInputUpdateGoodsInput,
+		ec.unmarshalInputUpdateSaleInput,
+		ec.unmarshalInputVoidOrderInput,
 	)
 	first := true
 
@@ -485,6 +507,8 @@ type ServerInfo {
 What an event is.
 """
 enum StreamEventKind {
+  """History was trimmed before your cursor: refetch, then go on."""
+  GAP
   """Full state at the moment of subscribing; always first."""
   SNAPSHOT
   """Full state after a change. Changes may be merged: the last one always comes."""
@@ -779,6 +803,163 @@ type PurchaseLimitError implements UserError {
   path: [String!]
 }
 `, BuiltIn: false},
+	{Name: "../schema/figures.graphqls", Input: `extend type Sale {
+  """Live figures."""
+  saleStats: SaleStats @auth(role: OPERATOR) @cost(weight: "10")
+}
+
+"""
+Live figures of a sale.
+"""
+type SaleStats @auth(role: OPERATOR) {
+  """` + "`" + `placeOrder` + "`" + ` calls that took units so far."""
+  accepted: Int!
+  """When these were true."""
+  at: DateTime!
+  """Orders that were called off so far."""
+  cancelledOrders: Int!
+  """Whether each store adds up in itself and they agree on the total."""
+  conserved: Boolean!
+  """Attempts that ended without an order so far."""
+  failedTasks: Int!
+  """` + "`" + `placeOrder` + "`" + ` calls that ended in a fault so far."""
+  faults: Int!
+  """What paid orders come to."""
+  gmv: Money!
+  """Units taken at the gate that are not in an order yet, or no longer."""
+  inFlightUnits: Int!
+  """Orders that lapsed so far."""
+  lapsedOrders: Int!
+  """Orders written so far."""
+  orders: Int!
+  """Orders written in the last second."""
+  ordersPerSecond: Float!
+  """Milliseconds in which half of all ` + "`" + `placeOrder` + "`" + ` calls were answered."""
+  p50Ms: Float!
+  """Milliseconds in which 99 of 100 ` + "`" + `placeOrder` + "`" + ` calls were answered."""
+  p99Ms: Float!
+  """Orders that are paid."""
+  paidOrders: Int!
+  """Units in paid orders."""
+  paidUnits: Int!
+  """Units in orders that wait for payment."""
+  pendingUnits: Int!
+  """Age in seconds of the oldest attempt that waits for a worker."""
+  queueAgeSeconds: Float!
+  """Attempts that wait for a worker, in the stream that the sale shares with others."""
+  queueDepth: Int!
+  """Attempts refused so far, by reason."""
+  rejections: [RejectionCount!]! @listSize(assumedSize: 20)
+  """Orders whose money went back, or is on its way."""
+  refundedOrders: Int!
+  """Units left to take."""
+  remainingUnits: Int!
+  """` + "`" + `placeOrder` + "`" + ` calls that repeated an earlier one so far."""
+  replayed: Int!
+  """` + "`" + `placeOrder` + "`" + ` calls so far."""
+  requests: Int!
+  """` + "`" + `placeOrder` + "`" + ` calls in the last second."""
+  requestsPerSecond: Float!
+  """Last five minutes, one point each second, oldest first."""
+  series: [SaleStatsPoint!]! @listSize(assumedSize: 300)
+  """Units put on sale. Always ` + "`" + `remaining + pending + paid` + "`" + `: the oversell check."""
+  totalUnits: Int!
+}
+
+"""
+How often a reason came up.
+"""
+type RejectionCount @auth(role: OPERATOR) {
+  """The reason."""
+  code: ErrorCode!
+  """How often."""
+  count: Int!
+}
+
+"""
+One second of a sale.
+"""
+type SaleStatsPoint @auth(role: OPERATOR) {
+  """` + "`" + `placeOrder` + "`" + ` calls that took units."""
+  accepted: Int!
+  """Which second."""
+  at: DateTime!
+  """Orders written."""
+  orders: Int!
+  """Units left at its end."""
+  remainingUnits: Int!
+  """` + "`" + `placeOrder` + "`" + ` calls."""
+  requests: Int!
+}
+
+"""
+Figures of a sale. Sent once a second.
+"""
+type SaleStatsEvent implements StreamEvent {
+  """What it is."""
+  kind: StreamEventKind!
+  """The figures as they stand now."""
+  saleStats: SaleStats!
+  """The server's clock when it was sent."""
+  serverTime: DateTime!
+}
+
+"""
+Something happened in a sale; a log for operators that can be resumed.
+"""
+type SaleFeedEvent implements StreamEvent {
+  """Pass as ` + "`" + `after` + "`" + ` to go on from here."""
+  cursor: String!
+  """What it is."""
+  kind: StreamEventKind!
+  """Line for people; null on GAP."""
+  message: String
+  """The order, when the event is about one."""
+  order: Order
+  """The server's clock when it was sent."""
+  serverTime: DateTime!
+}
+
+"""
+How a sale went.
+"""
+type SaleReport {
+  """Whether everything adds up."""
+  conserved: Boolean!
+  """Whether nothing will change any more."""
+  final: Boolean!
+  """What does not add up, one sentence each."""
+  findings: [String!]! @listSize(assumedSize: 5)
+  """The report as one page that needs nothing beside itself."""
+  html: String! @cost(weight: "20")
+  """The report for programs, as JSON."""
+  json: String! @cost(weight: "20")
+}
+
+extend type Query {
+  """How a sale went: sell-out curve, refusals, queue lag, lapsed units, acts."""
+  saleReport(
+    """Global id."""
+    saleId: ID!
+  ): SaleReport @auth(role: OPERATOR) @cost(weight: "50")
+}
+
+extend type Subscription {
+  """What happens in a sale, as a log."""
+  saleFeed(
+    """Global id."""
+    saleId: ID!
+    """Go on after this cursor; only what is new when left out."""
+    after: String
+  ): SaleFeedEvent! @auth(role: OPERATOR)
+
+  """Live figures of a sale."""
+  saleStats(
+    """Global id."""
+    saleId: ID!
+  ): SaleStatsEvent! @auth(role: OPERATOR)
+}
+`, BuiltIn: false},
 	{Name: "../schema/goods.graphqls", Input: `"""
 Something that can be put on sale.
 """
@@ -833,6 +1014,651 @@ extend type Query {
     """Only those whose name has this text."""
     search: String @constraint(maxLength: 64)
   ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+}
+`, BuiltIn: false},
+	{Name: "../schema/operator.graphqls", Input: `"""
+How far an act that moves units has got.
+"""
+enum InterventionState {
+  """Turned down by a second person, or taken back."""
+  DECLINED
+  """Done everywhere."""
+  DONE
+  """Written; Redis follows within seconds."""
+  FINISHING
+  """The money is about to go back."""
+  REFUNDING
+  """Could not be done: fewer units were left, or the order had moved on."""
+  REFUSED
+  """Waits for a second person."""
+  REQUESTED
+  """Units that could not be taken off sale go back to it."""
+  RETURNING
+  """Units are about to be taken off sale."""
+  TAKING
+}
+
+"""
+What an act that moves units does.
+"""
+enum InterventionKind {
+  """Changes the stock of an item."""
+  ADJUST_STOCK
+  """Calls an order off in the name of the house."""
+  VOID_ORDER
+}
+
+"""
+An act of an operator that moves units. A large increase of stock and the void
+of a paid order wait for a second person.
+"""
+type Intervention implements Node {
+  """When it was asked for."""
+  createdAt: DateTime!
+  """Who confirmed or declined it; null when nobody had to, or nobody has."""
+  decidedBy: User
+  """Remark of the second person; null when there is none."""
+  decision: String
+  """Opaque global id."""
+  id: ID!
+  """The item whose units move."""
+  item: SaleItem
+  """What it does."""
+  kind: InterventionKind!
+  """Why."""
+  note: String!
+  """The order that is voided; null for a change of stock."""
+  order: Order
+  """Who asked for it."""
+  requestedBy: User
+  """The sale."""
+  sale: Sale
+  """How far it has got."""
+  state: InterventionState!
+  """Units; below zero when they are taken off sale."""
+  units: Int!
+  """When it last changed."""
+  updatedAt: DateTime!
+}
+
+"""
+Rules of a sale at the gate, that operators change while it runs. Every server
+follows within a second.
+"""
+type SaleSwitches {
+  """Kinds of captcha that are offered; empty = every kind."""
+  captchaKinds: [CaptchaKind!]!
+  """Whether a path needs an answered captcha."""
+  captchaRequired: Boolean!
+  """Buyers let past the waiting room each second; 0 = no bound."""
+  inflowPerSecond: Int!
+  """Tries of one person at once; 0 = the server's default."""
+  limitBurst: Int!
+  """Tries given back each second."""
+  limitPerSecond: Float!
+  """Unused paths at a time per unit left; 0 = any number."""
+  permitRatio: Float!
+}
+
+extend type Sale {
+  """Why the sale is held or over; null when nobody said."""
+  notice: String
+  """When it is loaded into Redis."""
+  preheatAt: DateTime @auth(role: OPERATOR)
+  """Rules at the gate."""
+  switches: SaleSwitches @auth(role: OPERATOR)
+  """Steps taken by operators, newest first. At most 50."""
+  timeline: [SaleLogEntry!]! @auth(role: OPERATOR) @listSize(assumedSize: 50)
+}
+
+"""
+A step that an operator, or the clock, took with a sale.
+"""
+type SaleLogEntry {
+  """What was done: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on."""
+  act: String!
+  """Who; null when the clock did it."""
+  actor: User
+  """When."""
+  at: DateTime!
+  """Remark; null when there is none."""
+  note: String
+  """How the sale stood afterwards."""
+  status: SaleStatus!
+}
+
+"""
+An exact amount in one currency.
+"""
+input MoneyInput {
+  """The amount in major units, exact: ` + "`" + `"1299.00"` + "`" + `."""
+  amount: Decimal!
+  """Its currency."""
+  currencyCode: CurrencyCode!
+}
+
+"""
+Input of ` + "`" + `createGoods` + "`" + `.
+"""
+input CreateGoodsInput {
+  """Longer text, in Markdown."""
+  description: String! = "" @constraint(maxLength: 10000)
+  """Picture."""
+  imageUrl: URL
+  """Everyday price."""
+  listPrice: MoneyInput!
+  """Name to show."""
+  name: String! @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `createGoods` + "`" + `.
+"""
+type CreateGoodsPayload {
+  """The new goods."""
+  goods: Goods
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+An item to put on sale.
+"""
+input SaleItemInput {
+  """Price during the sale."""
+  price: MoneyInput!
+  """What."""
+  goodsId: ID!
+  """How many."""
+  stock: Int! @constraint(min: 1, max: 10000000)
+}
+
+"""
+Input of ` + "`" + `createSale` + "`" + `.
+"""
+input CreateSaleInput {
+  """When it ends; after ` + "`" + `startsAt` + "`" + `."""
+  endsAt: DateTime!
+  """Whether buyers see words instead of numbers for stock."""
+  hideExactStock: Boolean! = false
+  """What is on sale; 1 to 20 items."""
+  items: [SaleItemInput!]!
+  """How long a buyer has to pay."""
+  paymentWindowSeconds: Int! = 900 @constraint(min: 30, max: 86400)
+  """Most units that one person may buy."""
+  purchaseLimit: Int! = 1 @constraint(min: 1, max: 100)
+  """Rules, in Markdown."""
+  rules: String! = "" @constraint(maxLength: 10000)
+  """Name in addresses; made from the title when left out."""
+  slug: String @constraint(maxLength: 64, format: "slug")
+  """When it begins."""
+  startsAt: DateTime!
+  """Name to show."""
+  title: String! @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `createSale` + "`" + `.
+"""
+type CreateSalePayload {
+  """The new sale, a draft."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `submitSale` + "`" + `.
+"""
+input SubmitSaleInput {
+  """Draft to hand in for approval."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `submitSale` + "`" + `.
+"""
+type SubmitSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `approveSale` + "`" + `.
+"""
+input ApproveSaleInput {
+  """Sale to approve. Its maker cannot approve it."""
+  saleId: ID!
+  """Remark."""
+  note: String @constraint(maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `approveSale` + "`" + `.
+"""
+type ApproveSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `rejectSale` + "`" + `.
+"""
+input RejectSaleInput {
+  """Sale to send back."""
+  saleId: ID!
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `rejectSale` + "`" + `.
+"""
+type RejectSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `scheduleSale` + "`" + `.
+"""
+input ScheduleSaleInput {
+  """Approved sale."""
+  saleId: ID!
+  """New end; unchanged when left out."""
+  endsAt: DateTime
+  """When to preheat; ten minutes before the start when left out."""
+  preheatAt: DateTime
+  """New start; unchanged when left out."""
+  startsAt: DateTime
+}
+
+"""
+Outcome of ` + "`" + `scheduleSale` + "`" + `.
+"""
+type ScheduleSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `preheatSale` + "`" + `.
+"""
+input PreheatSaleInput {
+  """Scheduled sale to load into Redis now."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `preheatSale` + "`" + `. Preheating again changes nothing.
+"""
+type PreheatSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `pauseSale` + "`" + `.
+"""
+input PauseSaleInput {
+  """Live sale to hold."""
+  saleId: ID!
+  """Why; buyers see it."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `pauseSale` + "`" + `.
+"""
+type PauseSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `resumeSale` + "`" + `.
+"""
+input ResumeSaleInput {
+  """Held sale to go on with."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `resumeSale` + "`" + `.
+"""
+type ResumeSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `endSale` + "`" + `.
+"""
+input EndSaleInput {
+  """Sale to end, or to call off when it has not begun."""
+  saleId: ID!
+  """Why; buyers see it."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `endSale` + "`" + `.
+"""
+type EndSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `updateGoods` + "`" + `. What is left out stays as it is.
+"""
+input UpdateGoodsInput {
+  """Longer text, in Markdown."""
+  description: String @constraint(maxLength: 10000)
+  """Goods to change."""
+  goodsId: ID!
+  """Picture; an empty text takes it away."""
+  imageUrl: URL
+  """Everyday price; its currency stays."""
+  listPrice: MoneyInput
+  """Name to show."""
+  name: String @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `updateGoods` + "`" + `.
+"""
+type UpdateGoodsPayload {
+  """The goods as it stands now."""
+  goods: Goods
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `updateSale` + "`" + `. What is left out stays as it is.
+"""
+input UpdateSaleInput {
+  """When it ends; after ` + "`" + `startsAt` + "`" + `."""
+  endsAt: DateTime
+  """Whether buyers see words instead of numbers for stock."""
+  hideExactStock: Boolean
+  """What is on sale, in place of what was; 1 to 20 items."""
+  items: [SaleItemInput!]
+  """How long a buyer has to pay."""
+  paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
+  """Most units that one person may buy."""
+  purchaseLimit: Int @constraint(min: 1, max: 100)
+  """Rules, in Markdown."""
+  rules: String @constraint(maxLength: 10000)
+  """Draft to change, or a sale that was sent back: it becomes a draft again."""
+  saleId: ID!
+  """Name in addresses."""
+  slug: String @constraint(maxLength: 64, format: "slug")
+  """When it begins."""
+  startsAt: DateTime
+  """Name to show."""
+  title: String @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `updateSale` + "`" + `.
+"""
+type UpdateSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `adjustStock` + "`" + `.
+"""
+input AdjustStockInput {
+  """Made by the client once per press of the button and kept for retries."""
+  idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
+  """Item whose stock changes."""
+  itemId: ID!
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Units to put on sale; below zero to take off sale what nobody has."""
+  units: Int! @constraint(min: -10000000, max: 10000000)
+}
+
+"""
+Outcome of ` + "`" + `adjustStock` + "`" + `.
+"""
+type AdjustStockPayload {
+  """How far it has got; REQUESTED when it waits for a second person."""
+  intervention: Intervention
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `voidOrder` + "`" + `.
+"""
+input VoidOrderInput {
+  """Why; the buyer sees it."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Order to call off."""
+  orderId: ID!
+}
+
+"""
+Outcome of ` + "`" + `voidOrder` + "`" + `.
+"""
+type VoidOrderPayload {
+  """How far it has got; REQUESTED when it waits for a second person."""
+  intervention: Intervention
+  """The order as it stands now."""
+  order: Order
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `decideIntervention` + "`" + `.
+"""
+input DecideInterventionInput {
+  """Whether it is to be done. Only another person than the one who asked may say so."""
+  confirm: Boolean!
+  """What was asked for."""
+  interventionId: ID!
+  """Remark."""
+  note: String @constraint(maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `decideIntervention` + "`" + `.
+"""
+type DecideInterventionPayload {
+  """How far it has got."""
+  intervention: Intervention
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `setSaleSwitches` + "`" + `. What is left out stays as it is.
+"""
+input SetSaleSwitchesInput {
+  """Kinds of captcha to offer; empty = every kind."""
+  captchaKinds: [CaptchaKind!]
+  """Whether a path needs an answered captcha."""
+  captchaRequired: Boolean
+  """Buyers to let past the waiting room each second; 0 = no bound."""
+  inflowPerSecond: Int @constraint(min: 0, max: 1000000)
+  """Tries of one person at once; 0 = the server's default."""
+  limitBurst: Int @constraint(min: 0, max: 10000)
+  """Tries to give back each second."""
+  limitPerSecond: Float
+  """Why."""
+  note: String @constraint(maxLength: 200)
+  """Unused paths at a time per unit left; 0 = any number."""
+  permitRatio: Float
+  """Sale to switch."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `setSaleSwitches` + "`" + `.
+"""
+type SetSaleSwitchesPayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """All orders, newest first."""
+  orders(
+    """How many from the front, 1 to 100; 20 when neither is given."""
+    first: Int @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """How many from the back, 1 to 100."""
+    last: Int @constraint(min: 1, max: 100)
+    """Before this cursor."""
+    before: String
+    """Which."""
+    filter: OrderFilter
+  ): OrderConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+
+  """Orders by their number, id, or buyer, newest first; at most 50."""
+  searchOrders(
+    """A number or its beginning, an id, an account or its beginning, a part of a name."""
+    text: String! @constraint(minLength: 2, maxLength: 254)
+  ): [Order!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+
+  """People by their account, id, or name, newest first; at most 50."""
+  searchUsers(
+    """An account or its beginning, an id, a part of a name."""
+    text: String! @constraint(minLength: 2, maxLength: 254)
+  ): [User!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+
+  """Acts that move units, newest first; at most 200."""
+  interventions(
+    """Only those of this sale."""
+    saleId: ID
+    """Only those in one of these states."""
+    states: [InterventionState!]
+  ): [Intervention!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+}
+
+extend type Mutation {
+  """Makes a goods."""
+  createGoods(
+    """What is needed."""
+    input: CreateGoodsInput!
+  ): CreateGoodsPayload @auth(role: OPERATOR)
+
+  """Makes a sale, as a draft."""
+  createSale(
+    """What is needed."""
+    input: CreateSaleInput!
+  ): CreateSalePayload @auth(role: OPERATOR)
+
+  """Hands a draft in for approval."""
+  submitSale(
+    """What is needed."""
+    input: SubmitSaleInput!
+  ): SubmitSalePayload @auth(role: OPERATOR)
+
+  """Approves a sale; never by its maker."""
+  approveSale(
+    """What is needed."""
+    input: ApproveSaleInput!
+  ): ApproveSalePayload @auth(role: ADMIN)
+
+  """Sends a sale back."""
+  rejectSale(
+    """What is needed."""
+    input: RejectSaleInput!
+  ): RejectSalePayload @auth(role: ADMIN)
+
+  """Sets the times of an approved sale."""
+  scheduleSale(
+    """What is needed."""
+    input: ScheduleSaleInput!
+  ): ScheduleSalePayload @auth(role: OPERATOR)
+
+  """Loads a scheduled sale into Redis now."""
+  preheatSale(
+    """What is needed."""
+    input: PreheatSaleInput!
+  ): PreheatSalePayload @auth(role: OPERATOR)
+
+  """Holds a live sale."""
+  pauseSale(
+    """What is needed."""
+    input: PauseSaleInput!
+  ): PauseSalePayload @auth(role: OPERATOR)
+
+  """Goes on with a held sale."""
+  resumeSale(
+    """What is needed."""
+    input: ResumeSaleInput!
+  ): ResumeSalePayload @auth(role: OPERATOR)
+
+  """Ends a sale early, or calls it off."""
+  endSale(
+    """What is needed."""
+    input: EndSaleInput!
+  ): EndSalePayload @auth(role: ADMIN)
+
+  """Changes a goods."""
+  updateGoods(
+    """What is needed."""
+    input: UpdateGoodsInput!
+  ): UpdateGoodsPayload @auth(role: OPERATOR)
+
+  """Changes a draft."""
+  updateSale(
+    """What is needed."""
+    input: UpdateSaleInput!
+  ): UpdateSalePayload @auth(role: OPERATOR)
+
+  """Puts units on sale, or takes units nobody has off it."""
+  adjustStock(
+    """What is needed."""
+    input: AdjustStockInput!
+  ): AdjustStockPayload @auth(role: OPERATOR)
+
+  """Calls an order off: an unpaid one at once, a paid one once a second person has agreed."""
+  voidOrder(
+    """What is needed."""
+    input: VoidOrderInput!
+  ): VoidOrderPayload @auth(role: OPERATOR)
+
+  """Confirms or declines what another person has asked for."""
+  decideIntervention(
+    """What is needed."""
+    input: DecideInterventionInput!
+  ): DecideInterventionPayload @auth(role: OPERATOR)
+
+  """Changes the rules at the gate, also while the sale runs."""
+  setSaleSwitches(
+    """What is needed."""
+    input: SetSaleSwitchesInput!
+  ): SetSaleSwitchesPayload @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/order.graphqls", Input: `"""
@@ -1741,6 +2567,26 @@ var parsedSchema = gqlparser.MustLoadSchema(sources...)
 // Each function is generated once per unique object type, deduplicating the
 // switch statements that were previously inlined in every fieldContext_* function.
 
+func (ec *executionContext) childFields_AdjustStockPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_AdjustStockPayload_intervention(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_AdjustStockPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AdjustStockPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ApproveSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_ApproveSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ApproveSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ApproveSalePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_AuthTokens(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "accessToken":
@@ -1795,6 +2641,36 @@ func (ec *executionContext) childFields_CreateCaptchaPayload(ctx context.Context
 	return nil, fmt.Errorf("no field named %q was found under type CreateCaptchaPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateGoodsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "goods":
+		return ec.fieldContext_CreateGoodsPayload_goods(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateGoodsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateGoodsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_CreateSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DecideInterventionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_DecideInterventionPayload_intervention(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DecideInterventionPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DecideInterventionPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -1803,6 +2679,16 @@ func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context,
 		return ec.fieldContext_DecideRefundPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EndSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_EndSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_EndSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EndSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EnterQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1853,6 +2739,38 @@ func (ec *executionContext) childFields_GoodsEdge(ctx context.Context, field gra
 		return ec.fieldContext_GoodsEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type GoodsEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Intervention(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "createdAt":
+		return ec.fieldContext_Intervention_createdAt(ctx, field)
+	case "decidedBy":
+		return ec.fieldContext_Intervention_decidedBy(ctx, field)
+	case "decision":
+		return ec.fieldContext_Intervention_decision(ctx, field)
+	case "id":
+		return ec.fieldContext_Intervention_id(ctx, field)
+	case "item":
+		return ec.fieldContext_Intervention_item(ctx, field)
+	case "kind":
+		return ec.fieldContext_Intervention_kind(ctx, field)
+	case "note":
+		return ec.fieldContext_Intervention_note(ctx, field)
+	case "order":
+		return ec.fieldContext_Intervention_order(ctx, field)
+	case "requestedBy":
+		return ec.fieldContext_Intervention_requestedBy(ctx, field)
+	case "sale":
+		return ec.fieldContext_Intervention_sale(ctx, field)
+	case "state":
+		return ec.fieldContext_Intervention_state(ctx, field)
+	case "units":
+		return ec.fieldContext_Intervention_units(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Intervention_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Intervention", field.Name)
 }
 
 func (ec *executionContext) childFields_IssueSeckillPathPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2047,6 +2965,16 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_PauseSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_PauseSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PauseSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PauseSalePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_PayOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -2091,6 +3019,16 @@ func (ec *executionContext) childFields_PlaceOrderPayload(ctx context.Context, f
 		return ec.fieldContext_PlaceOrderPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlaceOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_PreheatSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_PreheatSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_PreheatSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PreheatSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_QueuePosition(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2189,6 +3127,26 @@ func (ec *executionContext) childFields_RegisterPayload(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type RegisterPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_RejectSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_RejectSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RejectSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RejectSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RejectionCount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_RejectionCount_code(ctx, field)
+	case "count":
+		return ec.fieldContext_RejectionCount_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RejectionCount", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -2201,6 +3159,16 @@ func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context
 		return ec.fieldContext_RequestRefundPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RequestRefundPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ResumeSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_ResumeSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ResumeSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ResumeSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2235,6 +3203,16 @@ func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.
 		return ec.fieldContext_Sale_title(ctx, field)
 	case "viewer":
 		return ec.fieldContext_Sale_viewer(ctx, field)
+	case "saleStats":
+		return ec.fieldContext_Sale_saleStats(ctx, field)
+	case "notice":
+		return ec.fieldContext_Sale_notice(ctx, field)
+	case "preheatAt":
+		return ec.fieldContext_Sale_preheatAt(ctx, field)
+	case "switches":
+		return ec.fieldContext_Sale_switches(ctx, field)
+	case "timeline":
+		return ec.fieldContext_Sale_timeline(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Sale", field.Name)
 }
@@ -2273,6 +3251,22 @@ func (ec *executionContext) childFields_SaleEvent(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type SaleEvent", field.Name)
 }
 
+func (ec *executionContext) childFields_SaleFeedEvent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_SaleFeedEvent_cursor(ctx, field)
+	case "kind":
+		return ec.fieldContext_SaleFeedEvent_kind(ctx, field)
+	case "message":
+		return ec.fieldContext_SaleFeedEvent_message(ctx, field)
+	case "order":
+		return ec.fieldContext_SaleFeedEvent_order(ctx, field)
+	case "serverTime":
+		return ec.fieldContext_SaleFeedEvent_serverTime(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleFeedEvent", field.Name)
+}
+
 func (ec *executionContext) childFields_SaleItem(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -2285,6 +3279,142 @@ func (ec *executionContext) childFields_SaleItem(ctx context.Context, field grap
 		return ec.fieldContext_SaleItem_stock(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleItem", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "act":
+		return ec.fieldContext_SaleLogEntry_act(ctx, field)
+	case "actor":
+		return ec.fieldContext_SaleLogEntry_actor(ctx, field)
+	case "at":
+		return ec.fieldContext_SaleLogEntry_at(ctx, field)
+	case "note":
+		return ec.fieldContext_SaleLogEntry_note(ctx, field)
+	case "status":
+		return ec.fieldContext_SaleLogEntry_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleLogEntry", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleReport(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "conserved":
+		return ec.fieldContext_SaleReport_conserved(ctx, field)
+	case "final":
+		return ec.fieldContext_SaleReport_final(ctx, field)
+	case "findings":
+		return ec.fieldContext_SaleReport_findings(ctx, field)
+	case "html":
+		return ec.fieldContext_SaleReport_html(ctx, field)
+	case "json":
+		return ec.fieldContext_SaleReport_json(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleReport", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleStats(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accepted":
+		return ec.fieldContext_SaleStats_accepted(ctx, field)
+	case "at":
+		return ec.fieldContext_SaleStats_at(ctx, field)
+	case "cancelledOrders":
+		return ec.fieldContext_SaleStats_cancelledOrders(ctx, field)
+	case "conserved":
+		return ec.fieldContext_SaleStats_conserved(ctx, field)
+	case "failedTasks":
+		return ec.fieldContext_SaleStats_failedTasks(ctx, field)
+	case "faults":
+		return ec.fieldContext_SaleStats_faults(ctx, field)
+	case "gmv":
+		return ec.fieldContext_SaleStats_gmv(ctx, field)
+	case "inFlightUnits":
+		return ec.fieldContext_SaleStats_inFlightUnits(ctx, field)
+	case "lapsedOrders":
+		return ec.fieldContext_SaleStats_lapsedOrders(ctx, field)
+	case "orders":
+		return ec.fieldContext_SaleStats_orders(ctx, field)
+	case "ordersPerSecond":
+		return ec.fieldContext_SaleStats_ordersPerSecond(ctx, field)
+	case "p50Ms":
+		return ec.fieldContext_SaleStats_p50Ms(ctx, field)
+	case "p99Ms":
+		return ec.fieldContext_SaleStats_p99Ms(ctx, field)
+	case "paidOrders":
+		return ec.fieldContext_SaleStats_paidOrders(ctx, field)
+	case "paidUnits":
+		return ec.fieldContext_SaleStats_paidUnits(ctx, field)
+	case "pendingUnits":
+		return ec.fieldContext_SaleStats_pendingUnits(ctx, field)
+	case "queueAgeSeconds":
+		return ec.fieldContext_SaleStats_queueAgeSeconds(ctx, field)
+	case "queueDepth":
+		return ec.fieldContext_SaleStats_queueDepth(ctx, field)
+	case "rejections":
+		return ec.fieldContext_SaleStats_rejections(ctx, field)
+	case "refundedOrders":
+		return ec.fieldContext_SaleStats_refundedOrders(ctx, field)
+	case "remainingUnits":
+		return ec.fieldContext_SaleStats_remainingUnits(ctx, field)
+	case "replayed":
+		return ec.fieldContext_SaleStats_replayed(ctx, field)
+	case "requests":
+		return ec.fieldContext_SaleStats_requests(ctx, field)
+	case "requestsPerSecond":
+		return ec.fieldContext_SaleStats_requestsPerSecond(ctx, field)
+	case "series":
+		return ec.fieldContext_SaleStats_series(ctx, field)
+	case "totalUnits":
+		return ec.fieldContext_SaleStats_totalUnits(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleStats", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleStatsEvent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_SaleStatsEvent_kind(ctx, field)
+	case "saleStats":
+		return ec.fieldContext_SaleStatsEvent_saleStats(ctx, field)
+	case "serverTime":
+		return ec.fieldContext_SaleStatsEvent_serverTime(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleStatsEvent", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleStatsPoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "accepted":
+		return ec.fieldContext_SaleStatsPoint_accepted(ctx, field)
+	case "at":
+		return ec.fieldContext_SaleStatsPoint_at(ctx, field)
+	case "orders":
+		return ec.fieldContext_SaleStatsPoint_orders(ctx, field)
+	case "remainingUnits":
+		return ec.fieldContext_SaleStatsPoint_remainingUnits(ctx, field)
+	case "requests":
+		return ec.fieldContext_SaleStatsPoint_requests(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleStatsPoint", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleSwitches(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "captchaKinds":
+		return ec.fieldContext_SaleSwitches_captchaKinds(ctx, field)
+	case "captchaRequired":
+		return ec.fieldContext_SaleSwitches_captchaRequired(ctx, field)
+	case "inflowPerSecond":
+		return ec.fieldContext_SaleSwitches_inflowPerSecond(ctx, field)
+	case "limitBurst":
+		return ec.fieldContext_SaleSwitches_limitBurst(ctx, field)
+	case "limitPerSecond":
+		return ec.fieldContext_SaleSwitches_limitPerSecond(ctx, field)
+	case "permitRatio":
+		return ec.fieldContext_SaleSwitches_permitRatio(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleSwitches", field.Name)
 }
 
 func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2301,6 +3431,16 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_remainingLimit(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleViewer", field.Name)
+}
+
+func (ec *executionContext) childFields_ScheduleSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_ScheduleSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ScheduleSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ScheduleSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_SeckillPath(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2325,6 +3465,16 @@ func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field gr
 		return ec.fieldContext_ServerInfo_version(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ServerInfo", field.Name)
+}
+
+func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_SetSaleSwitchesPayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetSaleSwitchesPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetSaleSwitchesPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Stock(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2355,6 +3505,36 @@ func (ec *executionContext) childFields_StockEvent(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type StockEvent", field.Name)
 }
 
+func (ec *executionContext) childFields_SubmitSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_SubmitSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SubmitSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SubmitSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateGoodsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "goods":
+		return ec.fieldContext_UpdateGoodsPayload_goods(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateGoodsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateGoodsPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_UpdateSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_UpdateSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateSalePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_User(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "createdAt":
@@ -2369,6 +3549,18 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_role(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type User", field.Name)
+}
+
+func (ec *executionContext) childFields_VoidOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "intervention":
+		return ec.fieldContext_VoidOrderPayload_intervention(ctx, field)
+	case "order":
+		return ec.fieldContext_VoidOrderPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_VoidOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type VoidOrderPayload", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

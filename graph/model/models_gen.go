@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"seckill/internal/admission/queue"
+	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/report"
 	"seckill/internal/sale"
 	"strconv"
 	"time"
@@ -30,6 +32,42 @@ type StreamEvent interface {
 // implementations may be added without breaking you.
 type UserError interface {
 	IsUserError()
+}
+
+// Input of `adjustStock`.
+type AdjustStockInput struct {
+	// Made by the client once per press of the button and kept for retries.
+	IdempotencyKey string `json:"idempotencyKey"`
+	// Item whose stock changes.
+	ItemID string `json:"itemId"`
+	// Why.
+	Note string `json:"note"`
+	// Units to put on sale; below zero to take off sale what nobody has.
+	Units int `json:"units"`
+}
+
+// Outcome of `adjustStock`.
+type AdjustStockPayload struct {
+	// How far it has got; REQUESTED when it waits for a second person.
+	Intervention *Intervention `json:"intervention,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `approveSale`.
+type ApproveSaleInput struct {
+	// Sale to approve. Its maker cannot approve it.
+	SaleID string `json:"saleId"`
+	// Remark.
+	Note *string `json:"note,omitempty"`
+}
+
+// Outcome of `approveSale`.
+type ApproveSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // A pair of tokens. Send the access token as `Authorization: Bearer <token>`, and
@@ -131,6 +169,74 @@ type CreateCaptchaPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `createGoods`.
+type CreateGoodsInput struct {
+	// Longer text, in Markdown.
+	Description string `json:"description"`
+	// Picture.
+	ImageURL *string `json:"imageUrl,omitempty"`
+	// Everyday price.
+	ListPrice *MoneyInput `json:"listPrice"`
+	// Name to show.
+	Name string `json:"name"`
+}
+
+// Outcome of `createGoods`.
+type CreateGoodsPayload struct {
+	// The new goods.
+	Goods *Goods `json:"goods,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `createSale`.
+type CreateSaleInput struct {
+	// When it ends; after `startsAt`.
+	EndsAt time.Time `json:"endsAt"`
+	// Whether buyers see words instead of numbers for stock.
+	HideExactStock bool `json:"hideExactStock"`
+	// What is on sale; 1 to 20 items.
+	Items []*SaleItemInput `json:"items"`
+	// How long a buyer has to pay.
+	PaymentWindowSeconds int `json:"paymentWindowSeconds"`
+	// Most units that one person may buy.
+	PurchaseLimit int `json:"purchaseLimit"`
+	// Rules, in Markdown.
+	Rules string `json:"rules"`
+	// Name in addresses; made from the title when left out.
+	Slug *string `json:"slug,omitempty"`
+	// When it begins.
+	StartsAt time.Time `json:"startsAt"`
+	// Name to show.
+	Title string `json:"title"`
+}
+
+// Outcome of `createSale`.
+type CreateSalePayload struct {
+	// The new sale, a draft.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `decideIntervention`.
+type DecideInterventionInput struct {
+	// Whether it is to be done. Only another person than the one who asked may say so.
+	Confirm bool `json:"confirm"`
+	// What was asked for.
+	InterventionID string `json:"interventionId"`
+	// Remark.
+	Note *string `json:"note,omitempty"`
+}
+
+// Outcome of `decideIntervention`.
+type DecideInterventionPayload struct {
+	// How far it has got.
+	Intervention *Intervention `json:"intervention,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `decideRefund`.
 type DecideRefundInput struct {
 	// Whether the money goes back.
@@ -147,6 +253,22 @@ type DecideRefundInput struct {
 type DecideRefundPayload struct {
 	// The order as it stands now.
 	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `endSale`.
+type EndSaleInput struct {
+	// Sale to end, or to call off when it has not begun.
+	SaleID string `json:"saleId"`
+	// Why; buyers see it.
+	Note string `json:"note"`
+}
+
+// Outcome of `endSale`.
+type EndSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -217,6 +339,40 @@ type InputError struct {
 
 func (InputError) IsUserError() {}
 
+// An act of an operator that moves units. A large increase of stock and the void
+// of a paid order wait for a second person.
+type Intervention struct {
+	// When it was asked for.
+	CreatedAt time.Time `json:"createdAt"`
+	// Who confirmed or declined it; null when nobody had to, or nobody has.
+	DecidedBy *User `json:"decidedBy,omitempty"`
+	// Remark of the second person; null when there is none.
+	Decision *string `json:"decision,omitempty"`
+	// Opaque global id.
+	ID string `json:"id"`
+	// The item whose units move.
+	Item *SaleItem `json:"item,omitempty"`
+	// What it does.
+	Kind InterventionKind `json:"kind"`
+	// Why.
+	Note string `json:"note"`
+	// The order that is voided; null for a change of stock.
+	Order *Order `json:"order,omitempty"`
+	// Who asked for it.
+	RequestedBy *User `json:"requestedBy,omitempty"`
+	// The sale.
+	Sale *Sale `json:"sale,omitempty"`
+	// How far it has got.
+	State InterventionState `json:"state"`
+	// Units; below zero when they are taken off sale.
+	Units int `json:"units"`
+	// When it last changed.
+	UpdatedAt time.Time              `json:"updatedAt"`
+	Source    *operator.Intervention `json:"-"`
+}
+
+func (Intervention) IsNode() {}
+
 // Input of `issueSeckillPath`.
 type IssueSeckillPathInput struct {
 	// Answer to a captcha made for SECKILL and this sale.
@@ -285,6 +441,14 @@ type LogoutPayload struct {
 
 // An exact amount in one currency.
 type Money struct {
+	// The amount in major units, exact: `"1299.00"`.
+	Amount string `json:"amount"`
+	// Its currency.
+	CurrencyCode string `json:"currencyCode"`
+}
+
+// An exact amount in one currency.
+type MoneyInput struct {
 	// The amount in major units, exact: `"1299.00"`.
 	Amount string `json:"amount"`
 	// Its currency.
@@ -435,6 +599,22 @@ type PageInfo struct {
 	StartCursor *string `json:"startCursor,omitempty"`
 }
 
+// Input of `pauseSale`.
+type PauseSaleInput struct {
+	// Live sale to hold.
+	SaleID string `json:"saleId"`
+	// Why; buyers see it.
+	Note string `json:"note"`
+}
+
+// Outcome of `pauseSale`.
+type PauseSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `payOrder`.
 type PayOrderInput struct {
 	// Made by the client once per press of the button and kept for retries.
@@ -496,6 +676,20 @@ type PlaceOrderPayload struct {
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Whether this answers an earlier call with the same key.
 	Replayed bool `json:"replayed"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `preheatSale`.
+type PreheatSaleInput struct {
+	// Scheduled sale to load into Redis now.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `preheatSale`. Preheating again changes nothing.
+type PreheatSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -644,6 +838,30 @@ type RegisterPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `rejectSale`.
+type RejectSaleInput struct {
+	// Sale to send back.
+	SaleID string `json:"saleId"`
+	// Why.
+	Note string `json:"note"`
+}
+
+// Outcome of `rejectSale`.
+type RejectSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// How often a reason came up.
+type RejectionCount struct {
+	// The reason.
+	Code ErrorCode `json:"code"`
+	// How often.
+	Count int `json:"count"`
+}
+
 // Input of `requestRefund`.
 type RequestRefundInput struct {
 	// Made by the client once per press of the button and kept for retries.
@@ -662,6 +880,20 @@ type RequestRefundPayload struct {
 	Refund *Refund `json:"refund,omitempty"`
 	// Whether this answers an earlier call with the same key.
 	Replayed bool `json:"replayed"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `resumeSale`.
+type ResumeSaleInput struct {
+	// Held sale to go on with.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `resumeSale`.
+type ResumeSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -698,7 +930,17 @@ type Sale struct {
 	Title string `json:"title"`
 	// What the caller can do here; null when nobody is signed in.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
-	Source *sale.Sale  `json:"-"`
+	// Live figures.
+	SaleStats *SaleStats `json:"saleStats,omitempty"`
+	// Why the sale is held or over; null when nobody said.
+	Notice *string `json:"notice,omitempty"`
+	// When it is loaded into Redis.
+	PreheatAt *time.Time `json:"preheatAt,omitempty"`
+	// Rules at the gate.
+	Switches *SaleSwitches `json:"switches,omitempty"`
+	// Steps taken by operators, newest first. At most 50.
+	Timeline []*SaleLogEntry `json:"timeline"`
+	Source   *sale.Sale      `json:"-"`
 }
 
 func (Sale) IsNode() {}
@@ -733,6 +975,23 @@ type SaleEvent struct {
 
 func (SaleEvent) IsStreamEvent() {}
 
+// Something happened in a sale; a log for operators that can be resumed.
+type SaleFeedEvent struct {
+	// Pass as `after` to go on from here.
+	Cursor string `json:"cursor"`
+	// What it is.
+	Kind StreamEventKind `json:"kind"`
+	// Line for people; null on GAP.
+	Message *string `json:"message,omitempty"`
+	// The order, when the event is about one.
+	Order *Order `json:"order,omitempty"`
+	// The server's clock when it was sent.
+	ServerTime time.Time  `json:"serverTime"`
+	Source     *uuid.UUID `json:"-"`
+}
+
+func (SaleFeedEvent) IsStreamEvent() {}
+
 // Which sales to list. Fields are joined by AND, values in a list by OR.
 type SaleFilter struct {
 	// Only sales in one of these phases.
@@ -757,6 +1016,31 @@ type SaleItem struct {
 }
 
 func (SaleItem) IsNode() {}
+
+// An item to put on sale.
+type SaleItemInput struct {
+	// Price during the sale.
+	Price *MoneyInput `json:"price"`
+	// What.
+	GoodsID string `json:"goodsId"`
+	// How many.
+	Stock int `json:"stock"`
+}
+
+// A step that an operator, or the clock, took with a sale.
+type SaleLogEntry struct {
+	// What was done: CREATE, SUBMIT, PAUSE, ADJUST_STOCK and so on.
+	Act string `json:"act"`
+	// Who; null when the clock did it.
+	Actor *User `json:"actor,omitempty"`
+	// When.
+	At time.Time `json:"at"`
+	// Remark; null when there is none.
+	Note *string `json:"note,omitempty"`
+	// How the sale stood afterwards.
+	Status SaleStatus   `json:"status"`
+	Source sale.LogLine `json:"-"`
+}
 
 // How to find one sale.
 type SaleLookup struct {
@@ -784,12 +1068,126 @@ type SaleNotOpenError struct {
 
 func (SaleNotOpenError) IsUserError() {}
 
+// How a sale went.
+type SaleReport struct {
+	// Whether everything adds up.
+	Conserved bool `json:"conserved"`
+	// Whether nothing will change any more.
+	Final bool `json:"final"`
+	// What does not add up, one sentence each.
+	Findings []string `json:"findings"`
+	// The report as one page that needs nothing beside itself.
+	HTML string `json:"html"`
+	// The report for programs, as JSON.
+	JSON   string         `json:"json"`
+	Source *report.Report `json:"-"`
+}
+
 // How to sort sales.
 type SaleSort struct {
 	// Which way.
 	Direction OrderDirection `json:"direction"`
 	// By what.
 	Field SaleSortField `json:"field"`
+}
+
+// Live figures of a sale.
+type SaleStats struct {
+	// `placeOrder` calls that took units so far.
+	Accepted int `json:"accepted"`
+	// When these were true.
+	At time.Time `json:"at"`
+	// Orders that were called off so far.
+	CancelledOrders int `json:"cancelledOrders"`
+	// Whether each store adds up in itself and they agree on the total.
+	Conserved bool `json:"conserved"`
+	// Attempts that ended without an order so far.
+	FailedTasks int `json:"failedTasks"`
+	// `placeOrder` calls that ended in a fault so far.
+	Faults int `json:"faults"`
+	// What paid orders come to.
+	Gmv *Money `json:"gmv"`
+	// Units taken at the gate that are not in an order yet, or no longer.
+	InFlightUnits int `json:"inFlightUnits"`
+	// Orders that lapsed so far.
+	LapsedOrders int `json:"lapsedOrders"`
+	// Orders written so far.
+	Orders int `json:"orders"`
+	// Orders written in the last second.
+	OrdersPerSecond float64 `json:"ordersPerSecond"`
+	// Milliseconds in which half of all `placeOrder` calls were answered.
+	P50Ms float64 `json:"p50Ms"`
+	// Milliseconds in which 99 of 100 `placeOrder` calls were answered.
+	P99Ms float64 `json:"p99Ms"`
+	// Orders that are paid.
+	PaidOrders int `json:"paidOrders"`
+	// Units in paid orders.
+	PaidUnits int `json:"paidUnits"`
+	// Units in orders that wait for payment.
+	PendingUnits int `json:"pendingUnits"`
+	// Age in seconds of the oldest attempt that waits for a worker.
+	QueueAgeSeconds float64 `json:"queueAgeSeconds"`
+	// Attempts that wait for a worker, in the stream that the sale shares with others.
+	QueueDepth int `json:"queueDepth"`
+	// Attempts refused so far, by reason.
+	Rejections []*RejectionCount `json:"rejections"`
+	// Orders whose money went back, or is on its way.
+	RefundedOrders int `json:"refundedOrders"`
+	// Units left to take.
+	RemainingUnits int `json:"remainingUnits"`
+	// `placeOrder` calls that repeated an earlier one so far.
+	Replayed int `json:"replayed"`
+	// `placeOrder` calls so far.
+	Requests int `json:"requests"`
+	// `placeOrder` calls in the last second.
+	RequestsPerSecond float64 `json:"requestsPerSecond"`
+	// Last five minutes, one point each second, oldest first.
+	Series []*SaleStatsPoint `json:"series"`
+	// Units put on sale. Always `remaining + pending + paid`: the oversell check.
+	TotalUnits int `json:"totalUnits"`
+}
+
+// Figures of a sale. Sent once a second.
+type SaleStatsEvent struct {
+	// What it is.
+	Kind StreamEventKind `json:"kind"`
+	// The figures as they stand now.
+	SaleStats *SaleStats `json:"saleStats"`
+	// The server's clock when it was sent.
+	ServerTime time.Time `json:"serverTime"`
+}
+
+func (SaleStatsEvent) IsStreamEvent() {}
+
+// One second of a sale.
+type SaleStatsPoint struct {
+	// `placeOrder` calls that took units.
+	Accepted int `json:"accepted"`
+	// Which second.
+	At time.Time `json:"at"`
+	// Orders written.
+	Orders int `json:"orders"`
+	// Units left at its end.
+	RemainingUnits int `json:"remainingUnits"`
+	// `placeOrder` calls.
+	Requests int `json:"requests"`
+}
+
+// Rules of a sale at the gate, that operators change while it runs. Every server
+// follows within a second.
+type SaleSwitches struct {
+	// Kinds of captcha that are offered; empty = every kind.
+	CaptchaKinds []CaptchaKind `json:"captchaKinds"`
+	// Whether a path needs an answered captcha.
+	CaptchaRequired bool `json:"captchaRequired"`
+	// Buyers let past the waiting room each second; 0 = no bound.
+	InflowPerSecond int `json:"inflowPerSecond"`
+	// Tries of one person at once; 0 = the server's default.
+	LimitBurst int `json:"limitBurst"`
+	// Tries given back each second.
+	LimitPerSecond float64 `json:"limitPerSecond"`
+	// Unused paths at a time per unit left; 0 = any number.
+	PermitRatio float64 `json:"permitRatio"`
 }
 
 // A sale as the caller stands to it.
@@ -804,6 +1202,26 @@ type SaleViewer struct {
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Units that the caller may still buy.
 	RemainingLimit int `json:"remainingLimit"`
+}
+
+// Input of `scheduleSale`.
+type ScheduleSaleInput struct {
+	// Approved sale.
+	SaleID string `json:"saleId"`
+	// New end; unchanged when left out.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+	// When to preheat; ten minutes before the start when left out.
+	PreheatAt *time.Time `json:"preheatAt,omitempty"`
+	// New start; unchanged when left out.
+	StartsAt *time.Time `json:"startsAt,omitempty"`
+}
+
+// Outcome of `scheduleSale`.
+type ScheduleSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // A short-lived right to try to buy: bound to one person and item, good once. It
@@ -825,6 +1243,34 @@ type ServerInfo struct {
 	ServerTime time.Time `json:"serverTime"`
 	// Release of the binary.
 	Version string `json:"version"`
+}
+
+// Input of `setSaleSwitches`. What is left out stays as it is.
+type SetSaleSwitchesInput struct {
+	// Kinds of captcha to offer; empty = every kind.
+	CaptchaKinds []CaptchaKind `json:"captchaKinds,omitempty"`
+	// Whether a path needs an answered captcha.
+	CaptchaRequired *bool `json:"captchaRequired,omitempty"`
+	// Buyers to let past the waiting room each second; 0 = no bound.
+	InflowPerSecond *int `json:"inflowPerSecond,omitempty"`
+	// Tries of one person at once; 0 = the server's default.
+	LimitBurst *int `json:"limitBurst,omitempty"`
+	// Tries to give back each second.
+	LimitPerSecond *float64 `json:"limitPerSecond,omitempty"`
+	// Why.
+	Note *string `json:"note,omitempty"`
+	// Unused paths at a time per unit left; 0 = any number.
+	PermitRatio *float64 `json:"permitRatio,omitempty"`
+	// Sale to switch.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `setSaleSwitches`.
+type SetSaleSwitchesPayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Nothing was left to buy.
@@ -871,9 +1317,77 @@ type StockEvent struct {
 
 func (StockEvent) IsStreamEvent() {}
 
+// Input of `submitSale`.
+type SubmitSaleInput struct {
+	// Draft to hand in for approval.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `submitSale`.
+type SubmitSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Live updates over WebSocket (`graphql-transport-ws`) or SSE (`graphql-sse`,
 // distinct connections). The first event is always a SNAPSHOT.
 type Subscription struct {
+}
+
+// Input of `updateGoods`. What is left out stays as it is.
+type UpdateGoodsInput struct {
+	// Longer text, in Markdown.
+	Description *string `json:"description,omitempty"`
+	// Goods to change.
+	GoodsID string `json:"goodsId"`
+	// Picture; an empty text takes it away.
+	ImageURL *string `json:"imageUrl,omitempty"`
+	// Everyday price; its currency stays.
+	ListPrice *MoneyInput `json:"listPrice,omitempty"`
+	// Name to show.
+	Name *string `json:"name,omitempty"`
+}
+
+// Outcome of `updateGoods`.
+type UpdateGoodsPayload struct {
+	// The goods as it stands now.
+	Goods *Goods `json:"goods,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `updateSale`. What is left out stays as it is.
+type UpdateSaleInput struct {
+	// When it ends; after `startsAt`.
+	EndsAt *time.Time `json:"endsAt,omitempty"`
+	// Whether buyers see words instead of numbers for stock.
+	HideExactStock *bool `json:"hideExactStock,omitempty"`
+	// What is on sale, in place of what was; 1 to 20 items.
+	Items []*SaleItemInput `json:"items,omitempty"`
+	// How long a buyer has to pay.
+	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
+	// Most units that one person may buy.
+	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
+	// Rules, in Markdown.
+	Rules *string `json:"rules,omitempty"`
+	// Draft to change, or a sale that was sent back: it becomes a draft again.
+	SaleID string `json:"saleId"`
+	// Name in addresses.
+	Slug *string `json:"slug,omitempty"`
+	// When it begins.
+	StartsAt *time.Time `json:"startsAt,omitempty"`
+	// Name to show.
+	Title *string `json:"title,omitempty"`
+}
+
+// Outcome of `updateSale`.
+type UpdateSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // A person with an account.
@@ -891,6 +1405,24 @@ type User struct {
 }
 
 func (User) IsNode() {}
+
+// Input of `voidOrder`.
+type VoidOrderInput struct {
+	// Why; the buyer sees it.
+	Note string `json:"note"`
+	// Order to call off.
+	OrderID string `json:"orderId"`
+}
+
+// Outcome of `voidOrder`.
+type VoidOrderPayload struct {
+	// How far it has got; REQUESTED when it waits for a second person.
+	Intervention *Intervention `json:"intervention,omitempty"`
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
 
 // How a captcha is answered.
 type CaptchaKind string
@@ -1116,6 +1648,140 @@ func (e *ErrorCode) UnmarshalJSON(b []byte) error {
 }
 
 func (e ErrorCode) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What an act that moves units does.
+type InterventionKind string
+
+const (
+	// Changes the stock of an item.
+	InterventionKindAdjustStock InterventionKind = "ADJUST_STOCK"
+	// Calls an order off in the name of the house.
+	InterventionKindVoidOrder InterventionKind = "VOID_ORDER"
+)
+
+var AllInterventionKind = []InterventionKind{
+	InterventionKindAdjustStock,
+	InterventionKindVoidOrder,
+}
+
+func (e InterventionKind) IsValid() bool {
+	switch e {
+	case InterventionKindAdjustStock, InterventionKindVoidOrder:
+		return true
+	}
+	return false
+}
+
+func (e InterventionKind) String() string {
+	return string(e)
+}
+
+func (e *InterventionKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = InterventionKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid InterventionKind", str)
+	}
+	return nil
+}
+
+func (e InterventionKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *InterventionKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e InterventionKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How far an act that moves units has got.
+type InterventionState string
+
+const (
+	// Turned down by a second person, or taken back.
+	InterventionStateDeclined InterventionState = "DECLINED"
+	// Done everywhere.
+	InterventionStateDone InterventionState = "DONE"
+	// Written; Redis follows within seconds.
+	InterventionStateFinishing InterventionState = "FINISHING"
+	// The money is about to go back.
+	InterventionStateRefunding InterventionState = "REFUNDING"
+	// Could not be done: fewer units were left, or the order had moved on.
+	InterventionStateRefused InterventionState = "REFUSED"
+	// Waits for a second person.
+	InterventionStateRequested InterventionState = "REQUESTED"
+	// Units that could not be taken off sale go back to it.
+	InterventionStateReturning InterventionState = "RETURNING"
+	// Units are about to be taken off sale.
+	InterventionStateTaking InterventionState = "TAKING"
+)
+
+var AllInterventionState = []InterventionState{
+	InterventionStateDeclined,
+	InterventionStateDone,
+	InterventionStateFinishing,
+	InterventionStateRefunding,
+	InterventionStateRefused,
+	InterventionStateRequested,
+	InterventionStateReturning,
+	InterventionStateTaking,
+}
+
+func (e InterventionState) IsValid() bool {
+	switch e {
+	case InterventionStateDeclined, InterventionStateDone, InterventionStateFinishing, InterventionStateRefunding, InterventionStateRefused, InterventionStateRequested, InterventionStateReturning, InterventionStateTaking:
+		return true
+	}
+	return false
+}
+
+func (e InterventionState) String() string {
+	return string(e)
+}
+
+func (e *InterventionState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = InterventionState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid InterventionState", str)
+	}
+	return nil
+}
+
+func (e InterventionState) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *InterventionState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e InterventionState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -2027,6 +2693,8 @@ func (e StockLevel) MarshalJSON() ([]byte, error) {
 type StreamEventKind string
 
 const (
+	// History was trimmed before your cursor: refetch, then go on.
+	StreamEventKindGap StreamEventKind = "GAP"
 	// Full state at the moment of subscribing; always first.
 	StreamEventKindSnapshot StreamEventKind = "SNAPSHOT"
 	// Full state after a change. Changes may be merged: the last one always comes.
@@ -2034,13 +2702,14 @@ const (
 )
 
 var AllStreamEventKind = []StreamEventKind{
+	StreamEventKindGap,
 	StreamEventKindSnapshot,
 	StreamEventKindUpdate,
 }
 
 func (e StreamEventKind) IsValid() bool {
 	switch e {
-	case StreamEventKindSnapshot, StreamEventKindUpdate:
+	case StreamEventKindGap, StreamEventKindSnapshot, StreamEventKindUpdate:
 		return true
 	}
 	return false

@@ -96,6 +96,7 @@ type App struct {
 	paths       *path.Service
 	queue       *queue.Service
 	cashier     *cashier
+	office      *office
 	listener    net.Listener // the public one; nil without the API role
 	worker      *worker      // nil without the role
 	edge        *edge        // nil when the process only runs a command

@@ -14,6 +14,7 @@ import (
 	"seckill/graph/guard"
 	"seckill/graph/transport"
 	"seckill/internal/auth"
+	"seckill/internal/media"
 	"seckill/internal/ratelimit"
 	"seckill/internal/server"
 	"seckill/web"
@@ -60,6 +61,7 @@ func (a *App) public(e *edge) (http.Handler, error) {
 		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
 		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
+		Media: a.office.pictures, MediaBody: media.MaxBytes + 1, Exports: a.office.desk.Downloads(a.operatorOf),
 		Observe: a.observe, Log: a.log,
 	})
 }
@@ -78,6 +80,7 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 			Ready: func() bool { return !e.ready.Draining() },
 		},
 	}
+	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = a.office.desk, a.office.figures, a.office.feed, a.office.reports
 	placing := ratelimit.NewLocal[ratelimit.Subject](a.clock, 0)
 	if !a.cfg.LimitsOn() {
 		placing = ratelimit.NewLocalOff[ratelimit.Subject]()

@@ -36,7 +36,7 @@ type cashier struct {
 // wireCashier joins the life of an order after it was written: payment, lapse,
 // return of units, refund.
 func (a *App) wireCashier(keys auth.Keys) error {
-	teller := order.NewTeller(a.cache, a.announceOrders, orderMeter{a.orderMetrics}, a.log)
+	teller := order.NewTeller(a.cache, a.office.watchOrders(a.announceOrders), orderMeter{a.orderMetrics}, a.log)
 	gate := payment.NewRedisGate(a.releaser, func(c order.Claim, epoch, revision int64, remaining int) {
 		a.board.Note(c.Item, epoch, revision, remaining)
 	})

@@ -65,6 +65,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	writing.start("status bus", a.bus.Run)
 	writing.start("revocations", a.revocations.Run)
+	a.office.start(writing)
 	if a.roles.Worker {
 		a.worker.start(writing)
 		a.cashier.start(writing)
@@ -74,6 +75,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if a.roles.Scheduler {
 		writing.start("reconcile", a.reconciler().Run)
+		writing.start("interventions", a.office.desk.Loop().Run)
 		writing.start("purge sessions", periodic.Loop{Name: "purge sessions", Every: purgeEvery, Step: a.people.Purge, Log: a.log}.Run)
 	}
 	if a.roles.Scheduler {

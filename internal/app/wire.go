@@ -44,8 +44,9 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 	a.streamMetrics = telemetry.NewStreamMetrics(a.registry)
 	a.serverMetrics = telemetry.NewServerMetrics(a.registry)
 
-	a.wireSale()
 	a.wireOrders()
+	a.office = a.newOffice()
+	a.wireSale()
 	if err := a.wireNotifier(); err != nil {
 		return nil, err
 	}
@@ -64,6 +65,9 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 		return nil, err
 	}
 	if err := a.wireCashier(keys); err != nil {
+		return nil, err
+	}
+	if err := a.wireDesk(); err != nil {
 		return nil, err
 	}
 	if err := reservation.LoadScripts(ctx, svc.redis.Script); err != nil {
@@ -102,7 +106,7 @@ func (a *App) listen(ctx context.Context) error {
 
 // wireSale joins the catalogue, the gates in Redis and the view of them in memory.
 func (a *App) wireSale() {
-	a.catalog = sale.NewCatalog(sale.NewStore(a.svc.db.Ent), a.clock, a.log)
+	a.catalog = sale.NewCatalog(a.office.sales, a.clock, a.log).Following(a.office.versions)
 	a.board = reservation.NewBoard(reservation.BoardConfig{
 		Client: a.svc.redis.Cmd, Keys: a.keys, Clock: a.clock, Log: a.log, Loaded: a.loadedItems,
 	})
@@ -110,7 +114,8 @@ func (a *App) wireSale() {
 	a.preloader = preload.New(preload.Config{
 		DB: a.svc.db, Gates: reservation.NewLoader(a.svc.redis.Script, a.keys),
 		States:  reservation.NewStates(a.svc.redis.Cmd, a.keys),
-		Pending: a.pendingOrders, Forget: a.catalog.Forget, Clock: a.clock, Log: a.log,
+		Pending: a.pendingOrders, Versions: a.office.versions, Finish: a.office.figures.Keep, Note: a.office.feed.Act,
+		Forget: a.catalog.Forget, Clock: gateClock{a.board}, Log: a.log,
 	})
 }
 
@@ -231,7 +236,7 @@ func (a *App) wireBuying() {
 		Orders: a.orders, Hub: a.hub,
 	})
 	a.checkout = checkout.New(checkout.Config{
-		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue,
+		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue, Placed: a.office.counts.Placed,
 	})
 }
 

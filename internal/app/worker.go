@@ -35,7 +35,7 @@ type worker struct {
 func (a *App) newWorker() (*worker, error) {
 	topics := orderStreams(a.keys)
 	writer := order.NewWriter(order.WriterConfig{
-		DB: a.svc.db, Cache: a.cache, Announce: a.announce, Clock: a.clock, Meter: orderMeter{a.orderMetrics}, Log: a.log,
+		DB: a.svc.db, Cache: a.cache, Announce: a.office.watchTasks(a.announce), Clock: a.clock, Meter: orderMeter{a.orderMetrics}, Log: a.log,
 	})
 	handler := order.NewHandler(writer)
 	router, err := stream.NewRouter(stream.RouterConfig{

@@ -39,6 +39,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
 	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
 	MaxSockets     int            `default:"20000" group:"server" help:"Most open subscription connections of one process."`
+	Media          Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
 	DrainDelay     time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
 	DrainTimeout   time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
 
@@ -47,13 +48,14 @@ type Config struct {
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh begins it anew."`
 
-	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
-	Sandbox       Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
-	CaptchaTTL    time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
-	PathTTL       time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
-	PermitRatio   float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
-	PowMax        int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work: the number to find is at most this."`
-	Limits        Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
+	PaymentWindow  time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
+	Sandbox        Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
+	CaptchaTTL     time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
+	PathTTL        time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
+	PermitRatio    float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
+	PowMax         int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work: the number to find is at most this."`
+	TwoPersonUnits int           `default:"100" group:"gate" help:"To put more units than this on sale in an approved sale, a second person has to agree."`
+	Limits         Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 
 	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
 	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`

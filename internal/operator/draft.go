@@ -85,7 +85,9 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		public := id.Format(id.Sale, saleID)
 		d.Slug = slugOf(d.Title + "-" + public[len(public)-slugTag:])
 	}
-	c := sale.Change{ID: s.cfg.NewID(), Sale: saleID, By: by, At: s.cfg.Clock.Now()}
+	c := sale.Change{
+		ID: s.cfg.NewID(), Sale: saleID, Act: sale.ActCreate, From: sale.Draft, To: sale.Draft, By: by, At: s.cfg.Clock.Now(),
+	}
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
@@ -103,6 +105,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		return nil, refusal, err
 	}
 	s.cfg.Forget()
+	s.cfg.Note(ctx, c.Line())
 	made, err := s.cfg.Sales.ByID(ctx, saleID)
 	return made, nil, err
 }

@@ -220,3 +220,11 @@ func refused(why fault.Reason, path []string) fault.Refusal {
 func bad(rule string, path ...string) fault.Refusal {
 	return fault.BadField{At: append([]string{"input"}, path...), Rule: rule}
 }
+
+// maxTimeline is how many lines of a sale's log are shown.
+const maxTimeline = 50
+
+// Timeline returns the newest acts on a sale, newest first.
+func (s *Service) Timeline(ctx context.Context, saleID uuid.UUID) ([]sale.LogLine, error) {
+	return s.cfg.Sales.Log(ctx, saleID, maxTimeline)
+}

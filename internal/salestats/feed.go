@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -208,8 +209,8 @@ var ErrCursor = errors.New("malformed cursor")
 // Follow sends the lines of a sale's log: after a cursor, or only new ones when it
 // is nil. The first event is a SNAPSHOT. It ends, and the channel is closed, with
 // ctx. The error is ErrCursor, or that Redis cannot be read.
-func (f *Feed) Follow(ctx context.Context, saleID uuid.UUID, after *string) (<-chan FeedEvent, error) {
-	c := follower{feed: f, key: f.cfg.Keys.Feed(shardOf(saleID), saleID), out: make(chan FeedEvent)}
+func (f *Feed) Follow(ctx context.Context, saleID uuid.UUID, after *string) (<-chan notifier.State[FeedEvent], error) {
+	c := follower{feed: f, key: f.cfg.Keys.Feed(shardOf(saleID), saleID), out: make(chan notifier.State[FeedEvent])}
 	if after != nil {
 		if !cursorFormat.MatchString(*after) {
 			return nil, ErrCursor

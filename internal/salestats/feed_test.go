@@ -36,7 +36,7 @@ func (e *env) follow(f *salestats.Feed, after *string) func() salestats.FeedEven
 		e.t.Helper()
 		select {
 		case ev := <-ch:
-			return ev
+			return ev.Value
 		case <-time.After(10 * time.Second):
 			e.t.Fatal("no event")
 		}

@@ -20,6 +20,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/notifier"
 	"seckill/internal/redisconn"
 	"seckill/internal/salestats"
 	"seckill/internal/testenv"
@@ -328,20 +329,20 @@ func TestManyWatchersShareOneReadingPerSecond(t *testing.T) {
 	e := setup(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var first *salestats.Stats
-	channels := make([]<-chan *salestats.Stats, 20)
+	channels := make([]<-chan notifier.State[*salestats.Stats], 20)
 	for i := range channels {
 		ch, err := e.reader.Watch(ctx, e.sale)
 		e.must(err)
 		channels[i] = ch
 		got := <-ch
 		if first == nil {
-			first = got
+			first = got.Value
 		}
-		if got != first { // the clock stands still
+		if got.Value != first || !got.Snapshot { // the clock stands still
 			t.Error("two watchers read for themselves")
 		}
 	}
-	if again := <-channels[0]; again == nil {
+	if again := <-channels[0]; again.Value == nil || again.Snapshot {
 		t.Error("no second event")
 	}
 	cancel()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/notifier"
 )
 
 // cursorFormat is that of the ids of stream entries.
@@ -17,7 +19,7 @@ type follower struct {
 	feed   *Feed
 	key    string
 	cursor string // the last line that was sent
-	out    chan FeedEvent
+	out    chan notifier.State[FeedEvent]
 }
 
 func (c *follower) run(ctx context.Context) {
@@ -99,7 +101,7 @@ func lineOf(entry redis.XMessage) (*Line, bool) {
 
 func (c *follower) send(ctx context.Context, e FeedEvent) bool {
 	select {
-	case c.out <- e:
+	case c.out <- notifier.State[FeedEvent]{Value: e, Snapshot: e.Kind == Snapshot}:
 		return true
 	case <-ctx.Done():
 		return false

@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/clock"
 	"seckill/internal/money"
+	"seckill/internal/notifier"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 )
@@ -160,20 +161,22 @@ func (s *Stats) fillRemaining() {
 // Watch sends the figures of a sale once a second, at once first, until ctx ends;
 // then the channel is closed. A reading that fails is left out. Nil when there is
 // no such sale.
-func (r *Reader) Watch(ctx context.Context, sale uuid.UUID) (<-chan *Stats, error) {
+func (r *Reader) Watch(ctx context.Context, sale uuid.UUID) (<-chan notifier.State[*Stats], error) {
 	first, err := r.Stats(ctx, sale)
 	if first == nil || err != nil {
 		return nil, err
 	}
-	out := make(chan *Stats)
+	out := make(chan notifier.State[*Stats])
 	go func() {
 		defer close(out)
 		ticker := time.NewTicker(watchEvery)
 		defer ticker.Stop()
+		snapshot := true
 		for next := first; ; {
 			if next != nil {
 				select {
-				case out <- next:
+				case out <- notifier.State[*Stats]{Value: next, Revision: next.At.UnixMilli(), Snapshot: snapshot}:
+					snapshot = false
 				case <-ctx.Done():
 					return
 				}

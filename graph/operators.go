@@ -1,0 +1,231 @@
+package graph
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/operator"
+	"seckill/internal/sale"
+)
+
+// actor is who acts: the caller.
+func actor(ctx context.Context) sale.Actor {
+	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return sale.Actor{}
+	}
+	return sale.Actor{ID: p.UserID, Role: p.Role}
+}
+
+// onSale is an act on a sale that needs nothing but a reason.
+type onSale func(context.Context, operator.ActInput) (*sale.Sale, fault.Refusal, error)
+
+// act takes an act on the sale with that public id and returns it as it stands.
+func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*model.Sale, []model.UserError, error) {
+	u, err := id.Parse(id.Sale, saleID)
+	if err != nil {
+		return nil, r.userErrors(ctx, unknown("saleId")), nil
+	}
+	return r.acted(ctx)(do(ctx, operator.ActInput{By: actor(ctx), Sale: u, Note: note}))
+}
+
+// acted translates what came of an act on a sale.
+func (r *Resolver) acted(ctx context.Context) func(*sale.Sale, fault.Refusal, error) (*model.Sale, []model.UserError, error) {
+	return func(v *sale.Sale, refusal fault.Refusal, err error) (*model.Sale, []model.UserError, error) {
+		if err != nil {
+			return nil, nil, err
+		}
+		return r.toSale(v), r.userErrors(ctx, refusal), nil
+	}
+}
+
+// amount reads an amount of the input; a refusal says what is wrong with it.
+func amount(in *model.MoneyInput, path ...string) (money.Amount, fault.Refusal) {
+	a, err := money.Parse(in.Amount, in.CurrencyCode)
+	if err != nil {
+		return money.Amount{}, fault.BadField{At: append([]string{"input"}, path...), Rule: "an amount of a known currency"}
+	}
+	return a, nil
+}
+
+// goodsDraft reads the input of createGoods.
+func goodsDraft(in model.CreateGoodsInput) (operator.GoodsDraft, fault.Refusal) {
+	price, refusal := amount(in.ListPrice, "listPrice")
+	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: price}, refusal
+}
+
+// goodsPatch reads the input of updateGoods.
+func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) {
+	p := operator.GoodsPatch{Name: in.Name, Description: in.Description}
+	if in.ImageURL != nil {
+		picture := in.ImageURL
+		if *picture == "" {
+			picture = nil
+		}
+		p.ImageURL = &picture
+	}
+	if in.ListPrice != nil {
+		price, refusal := amount(in.ListPrice, "listPrice")
+		if refusal != nil {
+			return p, refusal
+		}
+		p.ListPrice = &price
+	}
+	return p, nil
+}
+
+// itemDrafts reads the items of a sale's input.
+func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, fault.Refusal) {
+	items := make([]operator.ItemDraft, len(in))
+	for i, item := range in {
+		n := itoa(i)
+		goods, err := id.Parse(id.Goods, item.GoodsID)
+		if err != nil {
+			return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "items", n, "goodsId"}}
+		}
+		price, refusal := amount(item.Price, "items", n, "price")
+		if refusal != nil {
+			return nil, refusal
+		}
+		items[i] = operator.ItemDraft{Goods: goods, Price: price, Stock: item.Stock}
+	}
+	return items, nil
+}
+
+// saleDraft reads the input of createSale.
+func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, fault.Refusal) {
+	items, refusal := itemDrafts(in.Items)
+	return operator.SaleDraft{
+		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
+		PaymentWindow: time.Duration(in.PaymentWindowSeconds) * time.Second, PurchaseLimit: in.PurchaseLimit,
+		HideExactStock: in.HideExactStock, Items: items,
+	}, refusal
+}
+
+// salePatch reads the input of updateSale.
+func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
+	p := operator.SalePatch{
+		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
+		PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock,
+	}
+	if in.PaymentWindowSeconds != nil {
+		window := time.Duration(*in.PaymentWindowSeconds) * time.Second
+		p.PaymentWindow = &window
+	}
+	if in.Items == nil {
+		return p, nil
+	}
+	var refusal fault.Refusal
+	p.Items, refusal = itemDrafts(in.Items)
+	return p, refusal
+}
+
+// switchesPatch reads the input of setSaleSwitches.
+func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
+	p := operator.SwitchesPatch{
+		CaptchaRequired: in.CaptchaRequired, PermitRatio: in.PermitRatio, InflowPerSecond: in.InflowPerSecond,
+		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond,
+	}
+	if in.CaptchaKinds != nil {
+		p.CaptchaKinds = []string{}
+	}
+	for _, kind := range in.CaptchaKinds {
+		p.CaptchaKinds = append(p.CaptchaKinds, string(kind))
+	}
+	return p
+}
+
+func toSwitches(s sale.Switches) *model.SaleSwitches {
+	out := &model.SaleSwitches{
+		CaptchaRequired: s.CaptchaRequired, CaptchaKinds: []model.CaptchaKind{}, PermitRatio: float64(s.PermitPerMille) / 1000,
+		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond,
+	}
+	for _, kind := range s.CaptchaKinds {
+		out.CaptchaKinds = append(out.CaptchaKinds, model.CaptchaKind(kind))
+	}
+	return out
+}
+
+func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
+	out := make([]*model.SaleLogEntry, len(lines))
+	for i, l := range lines {
+		out[i] = &model.SaleLogEntry{At: l.At, Act: string(l.Act), Status: model.SaleStatus(l.To), Note: unlessEmpty(l.Note), Source: l}
+	}
+	return out
+}
+
+func unlessEmpty(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func toIntervention(in *operator.Intervention) *model.Intervention {
+	if in == nil {
+		return nil
+	}
+	return &model.Intervention{
+		ID: id.Format(id.Act, in.ID), Kind: model.InterventionKind(in.Kind), State: model.InterventionState(in.State), Units: in.Units,
+		Note: in.Note, Decision: unlessEmpty(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
+	}
+}
+
+// interventions lists acts that move units.
+func (r *Resolver) interventions(ctx context.Context, saleID *string, states []model.InterventionState) ([]*model.Intervention, error) {
+	var of *uuid.UUID
+	if saleID != nil {
+		u, err := id.Parse(id.Sale, *saleID)
+		if err != nil {
+			return []*model.Intervention{}, nil
+		}
+		of = &u
+	}
+	wanted := make([]operator.State, len(states))
+	for i, s := range states {
+		wanted[i] = operator.State(s)
+	}
+	list, err := r.Operator.Interventions(ctx, of, wanted...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*model.Intervention, len(list))
+	for i, in := range list {
+		out[i] = toIntervention(in)
+	}
+	return out, nil
+}
+
+// interventionNode finds an intervention for operators.
+func (r *Resolver) interventionNode(ctx context.Context, u uuid.UUID) (model.Node, error) {
+	if !isOperator(ctx) {
+		return nil, nil
+	}
+	in, err := r.Operator.Intervention(ctx, u)
+	return orNil(toIntervention(in)), err
+}
+
+func toPeople(people []operator.Person) []*model.User {
+	out := make([]*model.User, len(people))
+	for i, p := range people {
+		out[i] = &model.User{
+			ID: id.Format(id.User, p.ID), Account: &p.Account, DisplayName: p.DisplayName, Role: model.Role(p.Role), CreatedAt: p.CreatedAt,
+		}
+	}
+	return out
+}
+
+// searched turns a refused search into a fault: no userErrors list can carry it.
+func searched(refusal fault.Refusal, err error) error {
+	if err == nil && refusal != nil {
+		return fault.New(fault.BadInput, "Search for at least two characters.")
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package app_test
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// figures are what saleStats says.
+type figures struct {
+	Requests, Accepted, Replayed, Faults, Orders, TotalUnits, RemainingUnits, PendingUnits, PaidUnits, InFlightUnits, QueueDepth int
+	Conserved                                                                                                                    bool
+	Rejections                                                                                                                   []struct {
+		Code  string
+		Count int
+	}
+	Series []struct{ Requests, Orders int }
+}
+
+const figureParts = `requests accepted replayed faults orders totalUnits remainingUnits pendingUnits paidUnits inFlightUnits queueDepth
+  conserved rejections { code count } series { requests orders }`
+
+func (s *site) figures(token, saleID string) figures {
+	s.t.Helper()
+	var data struct{ Sale struct{ SaleStats figures } }
+	out := s.ask(token, `query($id: ID!) { sale(by: {id: $id}) { saleStats { `+figureParts+` } } }`, map[string]any{"id": saleID})
+	if out.code() != "" {
+		s.t.Fatalf("figures: %+v", out.Errors)
+	}
+	out.into(s.t, &data)
+	return data.Sale.SaleStats
+}
+
+// Two API processes, a crowd at both: the figures are the sum of what the clients saw.
+func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("worker", "scheduler")
+	s.start("api")
+	first := s.url
+	s.start("api")
+	admin := s.staff("carla@example.com", "ADMIN")
+	const stock, buyers = 40, 120
+	made := s.seed(seed.Input{Users: buyers, Stock: stock, PathTTL: 10 * time.Minute})
+	second := *s
+	second.url = first
+	var mu sync.Mutex
+	seen := map[string]int{}
+	requests := 0
+	press := func(at *site, u seed.LoadUser, in map[string]any) {
+		p, err := at.place(u.AccessToken, in)
+		mu.Lock()
+		defer mu.Unlock()
+		requests++
+		switch {
+		case err != nil:
+			t.Error(err)
+		case p.why() != "":
+			seen[p.why()]++
+		case p.Replayed:
+			seen["replayed"]++
+		default:
+			seen["accepted"]++
+		}
+	}
+	var wg sync.WaitGroup
+	for i, u := range made.Users {
+		at := s
+		if i%2 == 0 {
+			at = &second
+		}
+		wg.Go(func() {
+			in := order(made.ItemID, u.Path)
+			press(at, u, in)
+			press(at, u, in)                                  // a double click
+			press(at, u, order(made.ItemID, "a wrong token")) // another try
+		})
+	}
+	wg.Wait()
+	s.drained(made.SaleID, stock)
+	testenv.Eventually(t, 20*time.Second, func() bool { return s.figures(admin, made.SaleID).Requests == requests }, "all figures arrive")
+	got := s.figures(admin, made.SaleID)
+	counted := map[string]int{"accepted": got.Accepted}
+	if got.Replayed > 0 {
+		counted["replayed"] = got.Replayed
+	}
+	for _, r := range got.Rejections {
+		counted[r.Code] = r.Count
+	}
+	for code, n := range seen {
+		if counted[code] != n {
+			t.Errorf("%s: %d counted, %d seen", code, counted[code], n)
+		}
+	}
+	if got.Accepted != stock || got.Orders != stock || got.TotalUnits != stock || got.RemainingUnits+got.PendingUnits+got.PaidUnits != stock ||
+		got.InFlightUnits != 0 || !got.Conserved || len(got.Series) != 300 || got.QueueDepth != 0 {
+		t.Errorf("figures %+v", got)
+	}
+	asked, written := 0, 0
+	for _, p := range got.Series {
+		asked, written = asked+p.Requests, written+p.Orders
+	}
+	if asked != requests || written != stock {
+		t.Errorf("the series has %d requests and %d orders; %d and %d were seen", asked, written, requests, stock)
+	}
+	s.report(admin, made.SaleID, stock)
+}
+
+// report checks the report and the export of a sale that is sold out.
+func (s *site) report(token, saleID string, orders int) {
+	s.t.Helper()
+	var data struct {
+		SaleReport struct {
+			Conserved  bool
+			Findings   []string
+			HTML, JSON string
+		}
+	}
+	s.ask(token, `query($id: ID!) { saleReport(saleId: $id) { conserved findings html json } }`, map[string]any{"id": saleID}).into(s.t, &data)
+	r := data.SaleReport
+	if !r.Conserved || !strings.Contains(r.HTML, "<svg") || !json.Valid([]byte(r.JSON)) {
+		s.t.Errorf("report: %v %q, %d bytes of HTML", r.Conserved, r.Findings, len(r.HTML))
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/exports/orders.csv?sale="+url.QueryEscape(saleID), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	res, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	rows, err := csv.NewReader(res.Body).ReadAll()
+	if err != nil || res.StatusCode != http.StatusOK || len(rows) != orders+1 {
+		s.t.Errorf("export: %d, %d rows, error %v", res.StatusCode, len(rows), err)
+	}
+}
+
+// lastQuery is when anybody last asked the site's database anything.
+func lastQuery(t *testing.T, db *sql.DB, name string) (last sql.NullTime) {
+	t.Helper()
+	err := db.QueryRowContext(t.Context(), `SELECT max(query_start) FROM pg_stat_activity WHERE datname = $1`, name).Scan(&last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
+
+func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	stop := s.start("worker", "scheduler")
+	s.start("api")
+	made := s.seed(seed.Input{Users: 1, Stock: 10})
+	stop() // its loops ask the database all the time
+	address, err := url.Parse(s.cfg.DatabaseURL.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(address.Path, "/")
+	address.Path = "/postgres"
+	watcher, err := sql.Open("postgres", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = watcher.Close() })
+	const browse = `query($id: ID!) { sales(first: 20) { edges { node { id title phase items { stock { remaining } goods { name } } } } }
+	  goods(first: 20) { edges { node { name } } } sale(by: {id: $id}) { title } gone: sale(by: {id: "sal_01jd0000000000000000000000"}) { id } }`
+	in := map[string]any{"id": made.SaleID}
+	s.ask("", browse, in)
+	before := lastQuery(t, watcher, name)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 500 {
+				if out, err := s.try("", browse, in); err != nil || out.code() != "" || !bytes.Contains(out.Data, []byte("Kettle")) && !bytes.Contains(out.Data, []byte(`"title"`)) {
+					t.Errorf("%s %+v %v", out.Data, out.Errors, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if after := lastQuery(t, watcher, name); after != before {
+		t.Errorf("the database was asked at %v, last before at %v", after.Time, before.Time)
+	}
+}
