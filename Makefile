@@ -48,7 +48,7 @@ check: ## check what is committed: generated code, formatting, lints, layers
 .PHONY: generate
 generate: ## write generated code anew: ent, GraphQL
 	go generate ./ent
-	@if [ -f gqlgen.yml ]; then echo go tool gqlgen generate; go tool gqlgen generate; fi
+	scripts/generate-graph
 
 .PHONY: migration
 migration: services ## write the next SQL file from the change of ent's schema: make migration NAME=add_waiting_room

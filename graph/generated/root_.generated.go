@@ -64,44 +64,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
-	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
-		ec.unmarshalInputAdjustStockInput,
-		ec.unmarshalInputApproveSaleInput,
-		ec.unmarshalInputCancelOrderInput,
-		ec.unmarshalInputCaptchaAnswerInput,
-		ec.unmarshalInputCreateCaptchaInput,
-		ec.unmarshalInputCreateGoodsInput,
-		ec.unmarshalInputCreateSaleInput,
-		ec.unmarshalInputDecideInterventionInput,
-		ec.unmarshalInputDecideRefundInput,
-		ec.unmarshalInputEndSaleInput,
-		ec.unmarshalInputEnterQueueInput,
-		ec.unmarshalInputIssueSeckillPathInput,
-		ec.unmarshalInputLeaveQueueInput,
-		ec.unmarshalInputLoginInput,
-		ec.unmarshalInputLogoutInput,
-		ec.unmarshalInputMoneyInput,
-		ec.unmarshalInputOrderFilter,
-		ec.unmarshalInputPauseSaleInput,
-		ec.unmarshalInputPayOrderInput,
-		ec.unmarshalInputPlaceOrderInput,
-		ec.unmarshalInputPreheatSaleInput,
-		ec.unmarshalInputRefreshSessionInput,
-		ec.unmarshalInputRegisterInput,
-		ec.unmarshalInputRejectSaleInput,
-		ec.unmarshalInputRequestRefundInput,
-		ec.unmarshalInputResumeSaleInput,
-		ec.unmarshalInputSaleFilter,
-		ec.unmarshalInputSaleItemInput,
-		ec.unmarshalInputSaleLookup,
-		ec.unmarshalInputSaleSort,
-		ec.unmarshalInputScheduleSaleInput,
-		ec.unmarshalInputSetSaleSwitchesInput,
-		ec.unmarshalInputSubmitSaleInput,
-		ec.unmarshalInputUpdateGoodsInput,
-		ec.unmarshalInputUpdateSaleInput,
-		ec.unmarshalInputVoidOrderInput,
-	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -111,7 +73,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
-				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -141,7 +102,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
-			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
