@@ -32,7 +32,7 @@ type edge struct {
 func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	e := &edge{ready: server.NewReadiness(a.checks()...)}
 	e.sockets = transport.NewSockets(transport.SocketOptions{
-		MaxSockets: a.cfg.MaxSockets, Origins: a.cfg.AllowedOrigins, Watch: a.revocations.OnRevoked,
+		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.cfg.AllowedOrigins, Watch: a.revocations.OnRevoked,
 	})
 	opts := server.Options{
 		AdminAddr: a.cfg.AdminAddr, Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready,

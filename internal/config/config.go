@@ -40,6 +40,7 @@ type Config struct {
 	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
 	MaxSockets     int            `default:"20000" group:"server" help:"Most open subscription connections of one process."`
 	Media          Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
+	UserSockets    int            `default:"3" group:"server" help:"Most sockets that one signed-in user may have open to one process."`
 	DrainDelay     time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
 	DrainTimeout   time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
 
