@@ -65,12 +65,15 @@ type Recorder struct {
 	seq   int64                // guarded by mu
 }
 
-// batch is counts of one sale.
+// batch is counts of one sale. What every request touches is no map: placeOrder
+// pays for it.
 type batch struct {
-	seq       int64
-	counters  map[string]int64
-	seconds   map[int64]*second
-	remaining map[int64]int // by second
+	seq                                   int64
+	requests, accepted, replayed, faulted int64
+	refused                               map[fault.Reason]int64
+	took                                  [buckets]int64
+	seconds                               map[int64]*second
+	remaining                             map[int64]int // by second
 }
 
 type second struct{ requests, accepted int64 }
@@ -98,17 +101,17 @@ func (r *Recorder) Placed(p Placement) {
 		b.seconds[now] = s
 	}
 	s.requests++
-	b.counters["requests"]++
-	b.counters["l:"+strconv.Itoa(bucketOf(p.Took))]++
+	b.requests++
+	b.took[bucketOf(p.Took)]++
 	switch {
 	case p.Err != nil:
-		b.counters["faulted"]++
+		b.faulted++
 	case p.Refusal != nil:
-		b.counters["r:"+string(p.Refusal.Reason())]++
+		b.refused[p.Refusal.Reason()]++
 	case p.Replayed:
-		b.counters["replayed"]++
+		b.replayed++
 	default:
-		b.counters["accepted"]++
+		b.accepted++
 		s.accepted++
 	}
 }
@@ -120,7 +123,7 @@ func (r *Recorder) batch(sale uuid.UUID) *batch {
 		if len(r.open) >= maxSales {
 			return nil
 		}
-		b = &batch{counters: map[string]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{}}
+		b = &batch{refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{}}
 		r.open[sale] = b
 	}
 	return b
@@ -219,10 +222,8 @@ func (r *Recorder) take() map[uuid.UUID]*batch {
 func (r *Recorder) send(ctx context.Context, sale uuid.UUID, b *batch) error {
 	shard := id.ShardOf(sale)
 	keys := []string{r.cfg.Keys.Stats(shard, sale)}
-	args := []any{r.process, b.seq, int(countersLife.Seconds()), int(seriesLife.Seconds()), len(b.counters)}
-	for field, n := range b.counters {
-		args = append(args, field, n)
-	}
+	fields := b.counters()
+	args := append([]any{r.process, b.seq, int(countersLife.Seconds()), int(seriesLife.Seconds()), len(fields) / 2}, fields...)
 	for at, fields := range b.series() {
 		keys = append(keys, r.cfg.Keys.Series(shard, sale, at))
 		args = append(args, len(fields)/2)
@@ -232,6 +233,26 @@ func (r *Recorder) send(ctx context.Context, sale uuid.UUID, b *batch) error {
 		return fmt.Errorf("count for sale %s: %w", sale, err)
 	}
 	return nil
+}
+
+// counters returns the fields of the counters that grow, and by how much.
+func (b *batch) counters() (fields []any) {
+	add := func(field string, n int64) {
+		if n > 0 {
+			fields = append(fields, field, n)
+		}
+	}
+	add("requests", b.requests)
+	add("accepted", b.accepted)
+	add("replayed", b.replayed)
+	add("faulted", b.faulted)
+	for reason, n := range b.refused {
+		add("r:"+string(reason), n)
+	}
+	for bucket, n := range b.took {
+		add("l:"+strconv.Itoa(bucket), n)
+	}
+	return fields
 }
 
 // series returns the fields of each stretch that the batch has seconds in.

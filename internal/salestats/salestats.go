@@ -102,11 +102,14 @@ type Point struct {
 // those of many processes add up exactly.
 type latencies map[int]int64
 
-const perOctave = 4
+const (
+	perOctave = 4
+	buckets   = 26 * perOctave // up to about a minute
+)
 
 func bucketOf(d time.Duration) int {
 	us := max(1, float64(d)/float64(time.Microsecond))
-	return int(math.Floor(math.Log2(us) * perOctave))
+	return min(buckets-1, int(math.Log2(us)*perOctave))
 }
 
 // upper is the longest duration in a bucket.
@@ -117,16 +120,16 @@ func upper(bucket int) time.Duration {
 // quantile returns the duration that a share of all did not exceed; 0 when there
 // are none. It is at most a fifth too long.
 func (l latencies) quantile(share float64) time.Duration {
-	buckets := make([]int, 0, len(l))
+	filled := make([]int, 0, len(l))
 	var all int64
 	for b, n := range l {
-		buckets = append(buckets, b)
+		filled = append(filled, b)
 		all += n
 	}
-	sort.Ints(buckets)
+	sort.Ints(filled)
 	rank := int64(math.Ceil(share * float64(all)))
 	var seen int64
-	for _, b := range buckets {
+	for _, b := range filled {
 		if seen += l[b]; seen >= rank && seen > 0 {
 			return upper(b)
 		}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"seckill/internal/seed"
+)
+
+func TestASaleIsReportedAndExported(t *testing.T) {
+	t.Parallel()
+	environ := services(t)
+	seeded := command(t, environ, "seed", "--users", "2", "--stock", "7", "--json")
+	seeded.wants(t, exitOK)
+	var made seed.Result
+	if err := json.Unmarshal([]byte(seeded.stdout), &made); err != nil {
+		t.Fatal(err)
+	}
+	page, table := filepath.Join(t.TempDir(), "report.html"), filepath.Join(t.TempDir(), "orders.csv")
+	short := command(t, environ, "report", "--sale", made.SaleID, "--html", page)
+	short.wants(t, exitOK)
+	if !strings.Contains(short.stdout, "everything adds up") || !strings.Contains(short.stdout, "0 of 7 units") {
+		t.Errorf("report: %s", short.stdout)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "<svg") {
+		t.Errorf("page of %d bytes, error %v", len(text), err)
+	}
+	whole := command(t, environ, "report", "--sale", made.SaleID, "--json")
+	whole.wants(t, exitOK)
+	var report struct{ SaleID string }
+	if err := json.Unmarshal([]byte(whole.stdout), &report); err != nil || report.SaleID != made.SaleID {
+		t.Errorf("JSON: %v %+v", err, report)
+	}
+	command(t, environ, "export", "--sale", made.SaleID, "--out", table).wants(t, exitOK)
+	if text, err := os.ReadFile(table); err != nil || !strings.HasPrefix(string(text), "order_id,number,status") {
+		t.Errorf("table %s, error %v", text, err)
+	}
+	const gone = "sal_01jd8z3q4vftn8r2m5w6x7y8z9"
+	command(t, environ, "report", "--sale", gone).wants(t, exitUnfit, "no sale")
+	command(t, environ, "export", "--sale", gone, "--out", filepath.Join(t.TempDir(), "none.csv")).wants(t, exitUnfit, "no sale")
+	command(t, environ, "report", "--sale", "x").wants(t, exitUnfit, "sal_")
+}
