@@ -46,16 +46,14 @@ test('a new buyer makes an account by proof of work, in Chinese', async () => {
   await page.getByText('抢到了').waitFor();
 });
 
-test('a second tab of the same person shows the same order', async () => {
+test('a second tab of the same person hears of the order by itself', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   const other = await page.context().newPage();
   await other.goto(`${it.demo.url}/s/${it.demo.open.slug}`);
   await button(other, 'buy').waitFor();
   await buy(page);
-  await button(other, 'buy').click();
-  await checkByBrowser(other);
-  await button(other, 'pay').waitFor();
+  await button(other, 'pay').waitFor(); // it has heard of the order
   await page.goto(`${it.demo.url}/orders`);
   await page.locator('main li').first().waitFor();
   expect(await page.locator('main li').count()).toBe(1);

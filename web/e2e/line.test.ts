@@ -38,9 +38,9 @@ test('over a cut line the page says so, comes back by itself, and misses nothing
   expect(await page.locator('main').innerText()).toContain('Morning bargains'); // never a blank page
   await buyElsewhere('alice');
   blocked = false;
-  await pill(page, 'live').waitFor({ timeout: 30_000 });
-  await stockMoves(page, before);
   await page.getByText('The connection is back.').waitFor();
+  await pill(page, 'live').waitFor();
+  await stockMoves(page, before);
 });
 
 test('where WebSockets are blocked, events come over HTTP', async () => {

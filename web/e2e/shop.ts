@@ -1,9 +1,10 @@
 /** A demo server of the test's own, a browser, and the steps that journeys share. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, afterEach, beforeAll } from 'vitest';
 
 /** A sale as the demo prints it. */
 interface DemoSale {
@@ -74,11 +75,13 @@ export interface Stage {
 export function stage(...args: string[]): Stage {
   let browser: Browser;
   const errors: string[] = [];
+  let pages: Page[] = [];
   const it = {
     page: async (options: BrowserContextOptions = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
       const page = await context.newPage();
       page.setDefaultTimeout(30_000);
+      pages.push(page);
       page.on('pageerror', (error) => errors.push(error.message));
       page.on('console', (message) => {
         if (/Content Security Policy|Refused to/.test(message.text())) errors.push(message.text());
@@ -88,6 +91,15 @@ export function stage(...args: string[]): Stage {
   } as Stage;
   beforeAll(async () => {
     [it.demo, browser] = await Promise.all([startDemo(...args), startBrowser()]);
+  });
+  afterEach(async ({ task }) => {
+    // What a failed journey looked like at its end.
+    for (const [n, page] of pages.entries()) {
+      if (task.result?.state !== 'fail' || page.isClosed()) continue;
+      const file = `failed-${task.name.replace(/\W+/g, '-').slice(0, 60)}-${n}.png`;
+      await page.screenshot({ path: join(import.meta.dirname, '../screens', file), fullPage: true }).catch(() => {});
+    }
+    if (task.result?.state === 'fail') pages = [];
   });
   afterAll(async () => {
     await Promise.all([browser?.close(), it.demo?.stop()]);

@@ -5,6 +5,7 @@ import { Purchase } from '../src/purchase/attempt';
 import { pending } from '../src/purchase/press';
 import { server, T0, type Reply } from './shop';
 
+const now = new Date(T0).toISOString();
 const soon = new Date(T0 + 60_000).toISOString();
 const answer = { challengeId: 'cap_1', answer: '42', expires: T0 + 300_000 };
 const path: Reply = { issueSeckillPath: { path: { token: 'p1', expiresAt: soon }, userErrors: [] } };
@@ -52,11 +53,13 @@ describe('a press', () => {
   });
 
   test('is sent at once with a check done ahead', async () => {
-    server({ IssuePath: [path], PlaceOrder: [placed] });
+    const early = refuse('enterQueue', { __typename: 'SaleNotOpenError', code: 'SALE_NOT_STARTED', phase: 'UPCOMING', startsAt: soon, serverTime: now });
+    server({ EnterQueue: [early], IssuePath: [path], PlaceOrder: [placed] });
     const it = purchase();
-    it.prepare();
+    it.prepare('itm_1');
     it.answer(answer);
-    expect(it.ready.value).toEqual(answer);
+    await pass(0);
+    expect(it.ready.value).toEqual(answer); // there is no waiting room yet, and nothing was used up
     it.press('itm_1', 1);
     expect(it.attempt.value.step).toBe('sending');
     await pass(0);
@@ -174,5 +177,54 @@ describe('a refusal', () => {
     expect(it.attempt.value.step).toBe('sending');
     await pass(400);
     expect(it.attempt.value.step).toBe('queued');
+  });
+});
+
+describe('the waiting room', () => {
+  const way = { token: 'p2', expiresAt: soon };
+  const ticket: Reply = { enterQueue: { ticket: { id: 'tkt_1' }, userErrors: [] } };
+
+  test('is entered for the draw before the opening, and the turn waits for the press', async () => {
+    const asked = server({ EnterQueue: [ticket], PlaceOrder: [placed] });
+    const it = purchase();
+    it.prepare('itm_1');
+    it.answer(answer);
+    await pass(0);
+    const place = { ticketId: 'tkt_1', itemId: 'itm_1', pressed: false };
+    expect(it.attempt.value).toEqual({ step: 'room', place });
+    it.admitted(place, way);
+    expect(it.attempt.value.step).toBe('turn');
+    it.press('itm_1', 1);
+    await pass(0);
+    expect(asked[1]!.variables.input).toMatchObject({ pathToken: 'p2', itemId: 'itm_1' });
+    expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('goes on with the press when the turn comes', async () => {
+    server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_2' }, userErrors: [] } }], PlaceOrder: [placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(0);
+    expect(it.attempt.value).toEqual({ step: 'room', place: { ticketId: 'tkt_2', itemId: 'itm_1', pressed: true } });
+    it.press('itm_1', 1); // is taken already
+    it.admitted({ ticketId: 'tkt_2', itemId: 'itm_1', pressed: true }, way);
+    await pass(0);
+    expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('is found again after a reload', async () => {
+    server({ EnterQueue: [ticket] });
+    const first = purchase();
+    first.prepare('itm_1');
+    first.answer(answer);
+    await pass(0);
+    const second = purchase();
+    second.resume();
+    expect(second.attempt.value).toEqual(first.attempt.value);
+    second.left();
+    const third = purchase();
+    third.resume();
+    expect(third.attempt.value.step).toBe('idle');
   });
 });

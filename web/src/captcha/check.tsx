@@ -139,7 +139,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
               maxLength={32}
               required
             />
-            <button class="btn btn-main">{t('check.send')}</button>
+            <button class="btn btn-main shrink-0">{t('check.send')}</button>
           </div>
           <p class="flex flex-wrap gap-x-5 gap-y-2 text-sm">
             <button type="button" class="link" onClick={() => void fetchOne()}>

@@ -60,3 +60,18 @@ export const RequestRefund = graphql(
 `,
   [OrderParts, FailureParts],
 );
+
+export const MyOrderUpdates = graphql(
+  `
+  subscription MyOrderUpdates {
+    myOrderUpdates {
+      kind
+      serverTime
+      order {
+        ...OrderParts
+      }
+    }
+  }
+`,
+  [OrderParts],
+);

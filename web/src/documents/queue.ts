@@ -67,3 +67,17 @@ export const QueuePlace = graphql(
 `,
   [TicketParts],
 );
+
+export const Ticket = graphql(
+  `
+  query Ticket($id: ID!) {
+    node(id: $id) {
+      __typename
+      ... on QueueTicket {
+        ...TicketParts
+      }
+    }
+  }
+`,
+  [TicketParts],
+);

@@ -5,7 +5,9 @@
  *   idle ─press→ check ─answer→ sending ─task→ queued ─order→ bought
  *                  ↑ wrong answer, path lapsed │
  *                  └───────────────────────────┤─→ refused (the server said no)
- *                                              └─→ broken  (no answer; same key again)
+ *                                              ├─→ broken  (no answer; same key again)
+ *                                              └─→ room    (all permits are out)
+ *   room ─turn comes→ sending; without a press, for a place taken before the opening: turn ─press→ sending
  */
 import { signal, type Signal } from '@preact/signals';
 import { tasks } from '../api/boards';
@@ -16,14 +18,16 @@ import { request } from '../api/request';
 import { onSwitch } from '../api/session';
 import type { Challenge, Failure, Task } from '../api/types';
 import { IssuePath, PlaceOrder } from '../documents/buyer';
-import { keep, pending, press, settle, type Press } from './press';
+import { EnterQueue } from '../documents/queue';
+import { keep, keepPlace, pending, place, press, settle, type Place, type Press } from './press';
 
 /** How the attempt stands. */
 export type Attempt =
   | { step: 'idle' }
   | { step: 'check'; challenge: Challenge | null; failure: Failure | null }
   | { step: 'sending'; slow: boolean }
-  | { step: 'room'; ticketId: string }
+  | { step: 'room'; place: Place }
+  | { step: 'turn'; itemId: string; path: Path }
   | { step: 'queued'; taskId: string }
   | { step: 'bought' }
   | { step: 'refused'; failure: Failure }
@@ -49,8 +53,10 @@ const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(
 /** What came of one exchange with the server. */
 type Told<T> = { done: T } | { again: number } | { failure: Failure };
 
+type Path = NonNullable<Press['path']>;
+
 /** The way to the order: a path, or a place in the waiting room. */
-type Way = { path: NonNullable<Press['path']> } | { ticketId: string };
+type Way = { path: Path } | { ticketId: string };
 
 /** The attempt of one sale. */
 export class Purchase {
@@ -58,6 +64,8 @@ export class Purchase {
   /** A captcha answered ahead of the press. */
   readonly ready: Signal<Answer | null> = signal(null);
   #press: Press | null = null;
+  /** The item that a check is done for before the opening. */
+  #early: string | null = null;
 
   constructor(
     readonly saleId: string,
@@ -74,6 +82,8 @@ export class Purchase {
   press(itemId: string, quantity: number): void {
     if (this.busy) return;
     this.#press = press(this.saleId, itemId, quantity);
+    const turn = this.attempt.peek();
+    if (turn.step === 'turn' && turn.itemId === itemId) this.#press = keep(this.saleId, { ...this.#press, path: turn.path });
     if (this.#usable(this.#press.path)) return void this.#place();
     const ready = this.ready.peek();
     if (ready && ready.expires - now() > MARGIN_MS) return void this.#enter(ready);
@@ -83,16 +93,20 @@ export class Purchase {
   /** Takes the answer to the captcha; sends at once when the button was pressed. */
   answer(answer: Answer): void {
     if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
-    else {
-      this.ready.value = answer;
-      this.attempt.value = { step: 'idle' };
-    }
+    else if (__HAS_QUEUE__ && this.#early) void this.#join(this.#early, answer);
+    else this.#keepAnswer(answer);
+  }
+
+  #keepAnswer(answer: Answer): void {
+    this.ready.value = answer;
+    this.attempt.value = { step: 'idle' };
   }
 
   /** Opens the captcha before the sale does. */
-  prepare(): void {
+  prepare(itemId: string): void {
     if (this.busy) return;
     this.#press = null;
+    this.#early = itemId;
     this.attempt.value = { step: 'check', challenge: null, failure: null };
   }
 
@@ -105,9 +119,11 @@ export class Purchase {
   resume(): void {
     if (this.attempt.peek().step !== 'idle') return;
     const before = pending(this.saleId);
-    if (!before || !this.#usable(before.path)) return;
-    this.#press = before;
-    void this.#place();
+    const kept = __HAS_QUEUE__ && place(this.saleId);
+    if (before && this.#usable(before.path)) {
+      this.#press = before;
+      void this.#place();
+    } else if (kept) this.attempt.value = { step: 'room', place: kept };
   }
 
   /** The task of the person here, wherever it was started. */
@@ -120,17 +136,22 @@ export class Purchase {
     this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };
   }
 
-  /** The place in the waiting room is gone. */
+  /** The place in the waiting room, or the turn, is gone. */
   left(): void {
     settle(this.saleId);
+    keepPlace(this.saleId, null);
     this.attempt.value = { step: 'idle' };
     this.changed();
   }
 
-  /** The way in, from the waiting room. */
-  admitted(path: NonNullable<Press['path']>, itemId: string): void {
+  /** The turn has come: goes on with the press, or waits for it. */
+  admitted({ itemId, pressed }: Place, path: Path): void {
+    keepPlace(this.saleId, null);
+    if (!pressed) {
+      this.attempt.value = { step: 'turn', itemId, path };
+      return;
+    }
     this.#press = keep(this.saleId, { ...(this.#press ?? press(this.saleId, itemId, 1)), path });
-    this.attempt.value = { step: 'idle' };
     void this.#place();
   }
 
@@ -150,11 +171,29 @@ export class Purchase {
     });
     if (!told) return;
     if ('failure' in told) return this.#refuse(told.failure);
-    if ('ticketId' in told.done) this.attempt.value = { step: 'room', ticketId: told.done.ticketId };
+    if ('ticketId' in told.done) this.#wait({ ticketId: told.done.ticketId, itemId: current.itemId, pressed: true });
     else {
       this.#press = keep(this.saleId, { ...current, path: told.done.path });
       await this.#place();
     }
+  }
+
+  /** Takes a place in the waiting room before the opening, for the draw. */
+  async #join(itemId: string, answer: Answer): Promise<void> {
+    const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer } };
+    const told = await this.#exchange<string>(async () => {
+      const { enterQueue: payload } = await request(EnterQueue, { input });
+      return payload?.ticket ? { done: payload.ticket.id } : this.#weigh(payload?.userErrors[0]);
+    });
+    if (!told) return;
+    if ('done' in told) this.#wait({ ticketId: told.done, itemId, pressed: false });
+    else if (told.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // no room yet; nothing was used up
+    else this.#refuse(told.failure);
+  }
+
+  #wait(kept: Place): void {
+    keepPlace(this.saleId, kept);
+    this.attempt.value = { step: 'room', place: kept };
   }
 
   async #place(): Promise<void> {
@@ -215,7 +254,7 @@ export class Purchase {
         return;
       }
       case 'PATH_INVALID':
-        this.#press = keep(this.saleId, { ...this.#press!, path: null });
+        if (this.#press) this.#press = keep(this.saleId, { ...this.#press, path: null });
         this.attempt.value = { step: 'check', challenge: null, failure };
         return;
       default:

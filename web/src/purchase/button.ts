@@ -70,7 +70,8 @@ export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
   if (signedIn && attempt.step === 'queued') return { kind: 'queue' };
-  if (signedIn && attempt.step === 'room') return { kind: 'room' };
+  if (signedIn && attempt.step === 'room' && phaseAt(sale, at.now) !== 'UPCOMING') return { kind: 'room' };
+  if (signedIn && attempt.step === 'turn') return { kind: 'buy' };
   const action = actionOf(at);
   const order = sale.viewer?.order ?? null;
   const phase = phaseAt(sale, at.now);

@@ -14,7 +14,7 @@ import { purchaseOf, type Purchase } from './attempt';
 import { buttonOf, usePhase, type Button } from './button';
 import { usePurchase } from './follow';
 import { Remind } from './remind';
-import { Room } from './room';
+import { Room, Turn } from './room';
 import { join, Place } from './waitlist';
 
 const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
@@ -128,7 +128,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
         </button>
       </div>
       <div aria-live="polite" class="grid gap-3 empty:hidden">
-        <Outcome purchase={purchase} again={act} />
+        <Outcome purchase={purchase} has={button.kind === 'pay' || button.kind === 'order'} again={act} />
         {__HAS_WAITLIST__ && <Place sale={sale} reload={reload} />}
         {unjoined.value && (
           <p class="note" role="alert">
@@ -136,8 +136,9 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
           </p>
         )}
       </div>
-      {__HAS_QUEUE__ && attempt.step === 'room' && <Room purchase={purchase} ticketId={attempt.ticketId} />}
-      {button.kind === 'wait' && <Ahead purchase={purchase} sale={sale} until={button.until} />}
+      {__HAS_QUEUE__ && attempt.step === 'room' && <Room purchase={purchase} place={attempt.place} sale={sale} />}
+      {__HAS_QUEUE__ && attempt.step === 'turn' && <Turn purchase={purchase} until={Date.parse(attempt.path.expiresAt)} />}
+      {button.kind === 'wait' && <Ahead purchase={purchase} sale={sale} item={item} until={button.until} />}
       {attempt.step === 'check' && (
         <Dialog title={t('check.title')} close={() => purchase.dismiss()}>
           <Check
@@ -154,13 +155,13 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
 }
 
 /** What came of the press. */
-function Outcome({ purchase, again }: { purchase: Purchase; again: () => void }) {
+function Outcome({ purchase, has, again }: { purchase: Purchase; has: boolean; again: () => void }) {
   const attempt = purchase.attempt.value;
   switch (attempt.step) {
     case 'queued':
       return <Queue taskId={attempt.taskId} />;
     case 'bought':
-      return <Good>{t('done.title')}</Good>;
+      return has ? <Good>{t('done.title')}</Good> : null;
     case 'refused':
       return (
         <div class="note" role="alert">
@@ -183,6 +184,7 @@ function Outcome({ purchase, again }: { purchase: Purchase; again: () => void })
     case 'check':
     case 'sending':
     case 'room':
+    case 'turn':
       return null;
   }
 }
@@ -218,20 +220,20 @@ function Queue({ taskId }: { taskId: string }) {
 }
 
 /** What can be done before the opening. */
-function Ahead({ purchase, sale, until }: { purchase: Purchase; sale: Sale; until: number }) {
+function Ahead({ purchase, sale, item, until }: { purchase: Purchase; sale: Sale; item: Item; until: number }) {
   const left = useLeft(until);
   useThresholds(left, OPENING);
   const soon = left < PREPARE_MS;
   const ready = purchase.ready.value;
   return (
     <div class="grid gap-3">
-      {soon && !ready && (
+      {soon && !ready && purchase.attempt.value.step !== 'room' && (
         <div>
-          <button class="btn w-full" aria-describedby="prepare-why" onClick={() => purchase.prepare()}>
-            {t('wait.prepare')}
+          <button class="btn w-full" aria-describedby="prepare-why" onClick={() => purchase.prepare(item.id)}>
+            {t(__HAS_QUEUE__ ? 'wait.join' : 'wait.prepare')}
           </button>
           <p id="prepare-why" class="mt-1 text-center text-sm text-soft">
-            {t('wait.prepareWhy')}
+            {t(__HAS_QUEUE__ ? 'wait.joinWhy' : 'wait.prepareWhy')}
           </p>
         </div>
       )}

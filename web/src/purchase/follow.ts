@@ -1,9 +1,10 @@
 import { useEffect } from 'preact/hooks';
-import { tasks } from '../api/boards';
+import { orders, tasks } from '../api/boards';
 import { follow } from '../api/live';
 import { request } from '../api/request';
 import type { Sale, Task } from '../api/types';
 import { Task as TaskDoc, TaskStatus } from '../documents/buyer';
+import { MyOrderUpdates } from '../documents/payment';
 import { t } from '../i18n/text';
 import { announce } from '../ui/announce';
 import type { Purchase } from './attempt';
@@ -34,11 +35,42 @@ function useTask(id: string | null, ended: (task: Task) => void): void {
   }, [id]);
 }
 
+/** Orders in these states hold nothing any more. */
+const OVER = ['CANCELLED', 'EXPIRED', 'REFUNDED'];
+/** When to ask again after an order has ended, in ms: what it held is given back a moment later. */
+const AFTERMATH_MS = [700, 2_000, 6_000];
+
+/** Asks for the sale again when an order of the person changes here: paid, lapsed, cancelled. */
+function useOrders(sale: Sale, signedIn: boolean, reload: () => void): void {
+  useEffect(() => {
+    if (!__HAS_PAYMENT__ || !signedIn) return;
+    return follow(MyOrderUpdates, {}, {
+      next: ({ myOrderUpdates: { kind, order } }) => {
+        orders.put(order.id, order);
+        if (kind === 'UPDATE' && order.sale.id === sale.id) reload();
+        return false;
+      },
+      failed: () => {},
+      poll: () => Promise.resolve(60_000), // the sale's own poll tells of the order too
+    });
+  }, [sale.id, signedIn]);
+
+  const order = sale.viewer?.order;
+  const stale = order && OVER.includes(order.status) && sale.viewer?.action !== 'BUY';
+  useEffect(() => {
+    if (!stale) return;
+    const timers = AFTERMATH_MS.map((ms) => setTimeout(reload, ms));
+    return () => timers.forEach(clearTimeout);
+  }, [order?.id, stale]);
+}
+
 /** Joins an attempt with what the server says of the sale: goes on after a reload, follows the task, ends it. */
 export function usePurchase(purchase: Purchase, sale: Sale, signedIn: boolean, reload: () => void): void {
   useEffect(() => {
     if (signedIn) purchase.resume();
   }, [purchase, signedIn]);
+
+  useOrders(sale, signedIn, reload);
 
   const running = sale.viewer?.orderTask;
   useEffect(() => {

@@ -56,3 +56,26 @@ export function actKey(act: string, orderId: string): string {
 export function settleAct(act: string, orderId: string): void {
   sessionStorage.removeItem(`${act}:${orderId}`);
 }
+
+/** A place in the waiting room. */
+export interface Place {
+  ticketId: string;
+  itemId: string;
+  /** Whether the button was pressed: then the order is sent when the turn comes. */
+  pressed: boolean;
+}
+
+/** The place in the waiting room of a sale. */
+export function place(saleId: string): Place | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(`place:${saleId}`) ?? 'null');
+  } catch {
+    return null;
+  }
+}
+
+/** Remembers the place across reloads, or forgets it. */
+export function keepPlace(saleId: string, value: Place | null): void {
+  if (value) sessionStorage.setItem(`place:${saleId}`, JSON.stringify(value));
+  else sessionStorage.removeItem(`place:${saleId}`);
+}
