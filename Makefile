@@ -8,7 +8,10 @@ MAKEFLAGS += --no-print-directory
 
 GOLANGCI_LINT := go tool -modfile=tools/go.mod golangci-lint
 
+# Two cores compile and run all tests in minutes if nothing is done twice: vet is
+# part of `make check`, and nobody looks at a test binary with a debugger here.
 # The race detector needs a C compiler; without one the tests run without it.
+TEST_FLAGS := -vet=off -ldflags=-w -timeout 10m
 RACE := $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null && echo -race)
 
 ##@ Every day
@@ -32,7 +35,7 @@ services: ## start private Postgres and Redis on free ports (scripts/services st
 .PHONY: test
 test: services ## run all tests, Go and web, on real services
 	@[ -n "$(RACE)" ] || echo "no C compiler here: tests run without the race detector"
-	go test $(RACE) -timeout 10m ./...
+	go test $(RACE) $(TEST_FLAGS) ./...
 	@if [ -x scripts/test-web ]; then scripts/test-web; fi
 
 .PHONY: check
