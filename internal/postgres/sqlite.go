@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"entgo.io/ent/dialect"
 )
@@ -14,6 +15,10 @@ import (
 // sqliteConns bounds the connections to the file: WAL lets many read while one
 // writes.
 const sqliteConns = 8
+
+// creating keeps two files of one process from being made at the same moment:
+// ent prepares its list of tables, which all clients share, each time.
+var creating sync.Mutex
 
 // OpenSQLite opens the file at path, or a temporary one that Close removes when
 // path is empty, and creates the tables that are missing. It is the record of
@@ -34,7 +39,10 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	pool.SetMaxOpenConns(sqliteConns)
 	pool.SetMaxIdleConns(sqliteConns)
 	newDB(dialect.SQLite, pool, db)
-	if err := db.Ent.Schema.Create(ctx); err != nil {
+	creating.Lock()
+	err = db.Ent.Schema.Create(ctx)
+	creating.Unlock()
+	if err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("create the tables in %s: %w", path, err)
 	}
