@@ -143,6 +143,10 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		h.writeFault(ctx, w, kind, errTimeout())
 		return
 	}
+	if h.shareable(r, op, resp) {
+		writeShared(w, r, kind, resp)
+		return
+	}
 	cost := h.opts.Guard.Cost(op)
 	writeReply(w, kind, statusOf(kind, resp), reply{resp, &cost})
 }

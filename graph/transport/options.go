@@ -59,6 +59,9 @@ type Options struct {
 	// KeepAlive is the pause between two comments on a quiet SSE stream; 12 s
 	// by default.
 	KeepAlive time.Duration
+	// Shared are root fields whose answers, asked for by GET without a token, are
+	// the same for everybody and may be kept by any cache for a second.
+	Shared []string
 	// Log receives panics and broken invariants; discarded by default.
 	Log *slog.Logger
 }

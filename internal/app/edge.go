@@ -104,6 +104,7 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: e.sockets, Development: !a.cfg.Production(),
 		Timeout: a.cfg.RequestTimeout, Authenticate: a.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
+		Shared:     []string{"sales", "sale", "goods"},
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Log: a.log,
 	}), nil
 }
