@@ -11,7 +11,7 @@ GOLANGCI_LINT := go tool -modfile=tools/go.mod golangci-lint
 # Two cores compile and run all tests in minutes if nothing is done twice: vet is
 # part of `make check`, and nobody looks at a test binary with a debugger here.
 # The race detector needs a C compiler; without one the tests run without it.
-TEST_FLAGS := -vet=off -ldflags=-w -timeout 10m
+TEST_FLAGS := -vet=off -ldflags=-w -timeout 30m
 RACE := $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" >/dev/null && echo -race)
 
 ##@ Every day
