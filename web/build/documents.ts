@@ -157,9 +157,9 @@ export function manifest(groups: Group[]): string {
   return JSON.stringify(Object.fromEntries(entries), null, 1) + '\n';
 }
 
-/** Reads a schema file. */
-export function loadSchema(file: string): GraphQLSchema {
-  return buildSchema(readFileSync(file, 'utf8'));
+/** Reads a schema from the files that make it up. */
+export function loadSchema(...files: string[]): GraphQLSchema {
+  return buildSchema(files.map((file) => readFileSync(file, 'utf8')).join('\n'));
 }
 
 /** The Vite plugin. */
@@ -167,7 +167,8 @@ export function documents(root: string, served = join(root, 'schema/served.graph
   const dir = join(root, 'src/documents');
   let groups: Group[] = [];
   const read = (): void => {
-    groups = readGroups(dir, loadSchema(join(root, 'schema/shop.graphqls')), loadSchema(served));
+    const contract = loadSchema(join(root, 'schema/served.graphqls'), join(root, 'schema/planned.graphqls'));
+    groups = readGroups(dir, contract, loadSchema(served));
   };
   let texts = false;
   return {

@@ -19,7 +19,7 @@ const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
-const Operator = __HAS_OPERATOR__
+const Operator = __HAS_OPERATOR__ && __HAS_DESK__
   ? lazy(() =>
       import('./operator').then(async (module) => {
         await module.prepare();

@@ -5,3 +5,4 @@ declare const __HAS_PAYMENT__: boolean;
 declare const __HAS_WAITLIST__: boolean;
 declare const __HAS_QUEUE__: boolean;
 declare const __HAS_OPERATOR__: boolean;
+declare const __HAS_DESK__: boolean;

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { loadSchema, manifest, readGroups } from '../build/documents';
 
 const root = join(import.meta.dirname, '..');
-const contract = loadSchema(join(root, 'schema/shop.graphqls'));
+const contract = loadSchema(join(root, 'schema/served.graphqls'), join(root, 'schema/planned.graphqls'));
 const served = loadSchema(join(root, 'schema/served.graphqls'));
 const groups = readGroups(join(root, 'src/documents'), contract, served);
 

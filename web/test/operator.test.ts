@@ -9,6 +9,14 @@ import { T0 } from './shop';
 
 const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   at: new Date(at).toISOString(),
+  conserved: true,
+  requests: 9,
+  accepted: 8,
+  orders: 7,
+  paidOrders: 6,
+  lapsedOrders: 0,
+  p99Ms: 1.5,
+  queueAgeSeconds: 0,
   totalUnits: 42,
   remainingUnits: 10,
   pendingUnits: 12,
@@ -37,6 +45,7 @@ describe('the figures', () => {
   test('must add up', () => {
     expect(sumHolds(figures(T0))).toBe(true);
     expect(sumHolds(figures(T0, { paidUnits: 21 }))).toBe(false);
+    expect(sumHolds(figures(T0, { conserved: false }))).toBe(false);
   });
   test('make one point a second, in order, and reach back five minutes', () => {
     let series: Point[] = [];

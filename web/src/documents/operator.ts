@@ -8,11 +8,21 @@ export const DeskParts = graphql(
   fragment DeskParts on Sale {
     ...HeadParts
     status
+    notice
+    preheatAt
     purchaseLimit
     paymentWindowSeconds
     rules
     items {
       ...ItemParts
+    }
+    switches {
+      captchaRequired
+      captchaKinds
+      permitRatio
+      inflowPerSecond
+      limitBurst
+      limitPerSecond
     }
   }
 `,
@@ -22,6 +32,7 @@ export const DeskParts = graphql(
 export const LogParts = graphql(`
   fragment LogParts on SaleLogEntry {
     at
+    act
     status
     note
     actor {
@@ -35,11 +46,19 @@ export const FigureParts = graphql(
   `
   fragment FigureParts on SaleStats {
     at
+    conserved
     totalUnits
     remainingUnits
     pendingUnits
     paidUnits
+    requests
+    accepted
+    orders
+    paidOrders
+    lapsedOrders
+    p99Ms
     queueDepth
+    queueAgeSeconds
     requestsPerSecond
     ordersPerSecond
     gmv {
@@ -178,10 +197,42 @@ export const CreateGoods = graphql(
   [FailureParts],
 );
 
+export const UpdateGoods = graphql(
+  `
+  mutation UpdateGoods($input: UpdateGoodsInput!) {
+    updateGoods(input: $input) {
+      goods {
+        id
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
 export const CreateSale = graphql(
   `
   mutation CreateSale($input: CreateSaleInput!) {
     createSale(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const UpdateSale = graphql(
+  `
+  mutation UpdateSale($input: UpdateSaleInput!) {
+    updateSale(input: $input) {
       sale {
         ...DeskParts
       }

@@ -6,7 +6,7 @@ import { Link } from 'wouter-preact';
 import { follow } from '../api/live';
 import { request } from '../api/request';
 import { Feed as FeedDoc, Figures as FiguresDoc, FiguresLive } from '../documents/operator';
-import { count, maybe, money } from '../i18n/text';
+import { count, maybe, money, span } from '../i18n/text';
 import { When } from '../ui/bits';
 import { extend, sumHolds, type Figures, type Point } from './figures';
 import { Plot } from './plot';
@@ -15,6 +15,9 @@ import { ot } from './texts';
 const POLL_MS = 2_000;
 /** Lines of the feed that are kept. */
 const FEED_LINES = 50;
+
+/** Milliseconds with one decimal where it matters. */
+const decimals = (ms: number): string => (ms < 10 ? ms.toFixed(1) : count(Math.round(ms)));
 
 const requests = (point: Point): number => point.requests;
 const orders = (point: Point): number => point.orders;
@@ -68,8 +71,11 @@ export function Cockpit({ id, live }: { id: string; live: boolean }) {
         <Figure name={ot('op.gmv')}>{money(now.gmv)}</Figure>
         <Figure name={ot('op.requests')}>{count(Math.round(now.requestsPerSecond))}</Figure>
         <Figure name={ot('op.perSecond')}>{count(Math.round(now.ordersPerSecond))}</Figure>
-        <Figure name={ot('op.queue')}>{count(now.queueDepth)}</Figure>
-        <Figure name={ot('op.total')}>{count(now.totalUnits)}</Figure>
+        <Figure name={ot('op.queue')}>
+          {count(now.queueDepth)}
+          {now.queueAgeSeconds >= 1 && <small class="font-normal text-soft"> · {span(Math.round(now.queueAgeSeconds))}</small>}
+        </Figure>
+        <Figure name={ot('op.p99')}>{decimals(now.p99Ms)} ms</Figure>
       </dl>
       <Sum figures={now} />
       <div class="grid gap-5 lg:grid-cols-3">
@@ -78,7 +84,10 @@ export function Cockpit({ id, live }: { id: string; live: boolean }) {
         <Plot name={ot('op.remaining')} series={series.value} of={left} colour="brand" />
       </div>
       <div class="grid items-start gap-6 lg:grid-cols-2">
-        <Refused figures={now} />
+        <div class="grid gap-6">
+          <Funnel figures={now} />
+          <Refused figures={now} />
+        </div>
         {live && <Feed id={id} />}
       </div>
     </section>
@@ -112,27 +121,50 @@ function Sum({ figures }: { figures: Figures }) {
   );
 }
 
+/** How many got how far. */
+function Funnel({ figures }: { figures: Figures }) {
+  const steps: [string, number][] = [
+    [ot('op.funnel.asked'), figures.requests],
+    [ot('op.funnel.accepted'), figures.accepted],
+    [ot('op.funnel.ordered'), figures.orders],
+    [ot('op.funnel.paid'), figures.paidOrders],
+  ];
+  return (
+    <div>
+      <h3 class="mb-2 font-semibold">{ot('op.funnel')}</h3>
+      <Bars rows={steps} most={figures.requests} colour="bg-good" />
+      {figures.lapsedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.lapsed', { n: count(figures.lapsedOrders) })}</p>}
+    </div>
+  );
+}
+
+/** Figures as bars. */
+function Bars({ rows, most, colour }: { rows: [string, number][]; most: number; colour: string }) {
+  return (
+    <ul class="grid gap-2 text-sm">
+      {rows.map(([name, n]) => (
+        <li key={name}>
+          <span class="flex justify-between gap-3 tabular-nums">
+            <span>{name}</span>
+            <span>{count(n)}</span>
+          </span>
+          <span class="mt-1 block h-1.5 rounded-full bg-sunk">
+            <span class={`block h-full rounded-full ${colour}`} style={{ width: `${most ? (n / most) * 100 : 0}%` }} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 /** Refusals by reason, the most frequent first. */
 function Refused({ figures }: { figures: Figures }) {
   const rows = figures.rejections.filter((row) => row.count > 0).sort((a, b) => b.count - a.count);
   if (!rows.length) return null;
-  const most = rows[0]!.count;
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.refused')}</h3>
-      <ul class="grid gap-2 text-sm">
-        {rows.map((row) => (
-          <li key={row.code}>
-            <span class="flex justify-between gap-3 tabular-nums">
-              <span>{maybe(`op.why.${row.code}`, row.code)}</span>
-              <span>{count(row.count)}</span>
-            </span>
-            <span class="mt-1 block h-1.5 rounded-full bg-sunk">
-              <span class="block h-full rounded-full bg-warn" style={{ width: `${(row.count / most) * 100}%` }} />
-            </span>
-          </li>
-        ))}
-      </ul>
+      <Bars rows={rows.map((row) => [maybe(`op.why.${row.code}`, row.code), row.count])} most={rows[0]!.count} colour="bg-warn" />
     </div>
   );
 }

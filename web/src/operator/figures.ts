@@ -16,9 +16,9 @@ export interface Point {
 /** How far back the plots reach, in seconds. */
 export const REACH_S = 300;
 
-/** The units add up: none was sold twice, none is missing. */
+/** The units add up, here and in the stores: none was sold twice, none is missing. */
 export function sumHolds(figures: Figures): boolean {
-  return figures.remainingUnits + figures.pendingUnits + figures.paidUnits === figures.totalUnits;
+  return figures.conserved && figures.remainingUnits + figures.pendingUnits + figures.paidUnits === figures.totalUnits;
 }
 
 /** Adds a second to the series: one point for each second, in order, none older than the reach. */

@@ -1,18 +1,24 @@
+import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { toFault } from '../api/fault';
+import type { Failure } from '../api/types';
+import { apologise, explain } from '../i18n/text';
 
 /** A field with its label above it. */
 export function Field({ label, children }: { label: string; children: ComponentChildren }) {
   return (
-    <label class="grid gap-1.5 font-medium">
+    <label class="grid content-start gap-1.5 font-medium">
       {label}
       {children}
     </label>
   );
 }
 
-/** The values of a form, trimmed, by the names of its fields. */
-export function values(form: HTMLFormElement): Record<string, string> {
-  const found: Record<string, string> = {};
+/** The values of a form, trimmed, by the names of its fields. Boxes that are not ticked are missing. */
+export type Values = Record<string, string>;
+
+function values(form: HTMLFormElement): Values {
+  const found: Values = {};
   for (const [name, value] of new FormData(form)) if (typeof value === 'string') found[name] = value.trim();
   return found;
 }
@@ -21,4 +27,74 @@ export function values(form: HTMLFormElement): Record<string, string> {
 export function decimal(text: string): string {
   const [whole = '0', fraction = ''] = text.split('.');
   return `${whole || '0'}.${fraction.padEnd(2, '0').slice(0, 2)}`;
+}
+
+/** A refusal with the field that it is about. */
+function words(failure: Failure): string {
+  const field = failure.path?.slice(1).join(' ');
+  return field ? `${explain(failure)} (${field})` : explain(failure);
+}
+
+interface Props {
+  /** Sends the values; answers the refusal, if there was one. */
+  send: (values: Values, form: HTMLFormElement) => Promise<Failure | null | undefined>;
+  /** Called when it went well. */
+  done: () => void;
+  /** The words of the button. */
+  label: string;
+  children?: ComponentChildren;
+  /** Beside the button. */
+  beside?: ComponentChildren;
+  class?: string;
+}
+
+/** A form that cannot be sent twice and says why it was refused. */
+export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3' }: Props) {
+  const sending = useSignal(false);
+  const why = useSignal<string | null>(null);
+  const submit = async (form: HTMLFormElement): Promise<void> => {
+    if (sending.peek()) return;
+    sending.value = true;
+    try {
+      const failure = await send(values(form), form);
+      why.value = failure ? words(failure) : null;
+      if (!failure) done();
+    } catch (thrown) {
+      why.value = apologise(toFault(thrown));
+    } finally {
+      sending.value = false;
+    }
+  };
+  return (
+    <form
+      class={layout}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit(event.currentTarget);
+      }}
+    >
+      {children}
+      {why.value && (
+        <p class="font-medium text-warn" role="alert">
+          {why.value}
+        </p>
+      )}
+      <div class="flex flex-wrap gap-3">
+        <button class="btn btn-main" aria-disabled={sending.value}>
+          {sending.value && <span class="spin" />}
+          {label}
+        </button>
+        {beside}
+      </div>
+    </form>
+  );
+}
+
+/** A field for the reason or a remark. */
+export function Note({ label, required }: { label: string; required?: boolean }) {
+  return (
+    <Field label={label}>
+      <textarea name="note" class="field font-normal" rows={2} maxLength={200} required={required} />
+    </Field>
+  );
 }

@@ -1,54 +1,62 @@
 /** The catalogue: what can be put on sale. */
 import { useSignal } from '@preact/signals';
-import { toFault } from '../api/fault';
+import { Fault } from '../api/fault';
 import { request } from '../api/request';
-import { CreateGoods, GoodsList } from '../documents/operator';
-import { apologise, explain, money } from '../i18n/text';
+import { bearer } from '../api/session';
+import type { ResultOf } from '../api/tada';
+import { CreateGoods, GoodsList, UpdateGoods } from '../documents/operator';
+import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
-import { decimal, Field, values } from './form';
+import { decimal, Field, Form, type Values } from './form';
 import { Paged } from './paged';
 import { Search } from './search';
 import { ot } from './texts';
 
+type Each = NonNullable<ResultOf<typeof GoodsList>['goods']>['edges'][number]['node'];
+
 /** The page. */
 export function Goods() {
   const search = useSignal('');
-  const adding = useSignal(false);
-  const made = useSignal(0);
+  const editing = useSignal<Each | 'new' | null>(null);
+  const changes = useSignal(0);
   return (
     <>
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
         <Title>{ot('op.goods')}</Title>
         <div class="flex flex-wrap gap-3 max-sm:w-full">
-          <Search found={(text) => (search.value = text)} />
-          <button class="btn btn-main" onClick={() => (adding.value = true)}>
+          <Search label={ot('op.search')} found={(text) => (search.value = text)} />
+          <button class="btn btn-main" onClick={() => (editing.value = 'new')}>
             {ot('op.newGoods')}
           </button>
         </div>
       </div>
       <Paged
-        name={`goods ${search.value} ${made.value}`}
+        name={`goods ${search.value} ${changes.value}`}
         ask={async (after, signal) => (await request(GoodsList, { after, search: search.value || null }, signal)).goods}
       >
         {(goods) => (
           <ul class="grid gap-2 sm:grid-cols-2">
             {goods.map((each) => (
-              <li key={each.id} class="card flex items-center gap-3 p-3">
+              <li key={each.id} class="card relative flex items-center gap-3 p-3 has-[button:hover]:border-edge">
                 <Picture goods={each} class="size-14 shrink-0 rounded-lg" />
-                <span class="grow font-medium">{each.name}</span>
+                <button class="grow text-left font-medium after:absolute after:inset-0" onClick={() => (editing.value = each)}>
+                  {each.name}
+                </button>
                 <span class="tabular-nums">{money(each.listPrice)}</span>
               </li>
             ))}
           </ul>
         )}
       </Paged>
-      {adding.value && (
-        <NewGoods
-          close={() => (adding.value = false)}
+      {editing.value && (
+        <Editor
+          key={editing.value === 'new' ? 'new' : editing.value.id}
+          goods={editing.value === 'new' ? null : editing.value}
+          close={() => (editing.value = null)}
           done={() => {
-            adding.value = false;
-            made.value++;
+            editing.value = null;
+            changes.value++;
           }}
         />
       )}
@@ -56,54 +64,66 @@ export function Goods() {
   );
 }
 
-function NewGoods({ close, done }: { close: () => void; done: () => void }) {
-  const why = useSignal<string | null>(null);
-  const send = async (form: HTMLFormElement): Promise<void> => {
-    const { name = '', price = '', currency = '', description = '', picture } = values(form);
-    try {
-      const { createGoods } = await request(CreateGoods, {
-        input: { name, description, imageUrl: picture || null, listPrice: { amount: decimal(price), currencyCode: currency } },
-      });
-      const failure = createGoods?.userErrors[0];
-      if (failure) why.value = explain(failure);
-      else done();
-    } catch (thrown) {
-      why.value = apologise(toFault(thrown));
-    }
+/** Hands a picture in; answers its address. */
+async function upload(file: File): Promise<string> {
+  const token = await bearer();
+  const response = await fetch('/media/', { method: 'POST', body: file, headers: { authorization: `Bearer ${token}` } });
+  if (!response.ok) throw new Fault(response.status < 500 ? 'REFUSED_PICTURE' : 'UNAVAILABLE', '');
+  return (await response.json()).url;
+}
+
+function Editor({ goods, close, done }: { goods: Each | null; close: () => void; done: () => void }) {
+  const picture = useSignal(goods?.imageUrl ?? '');
+  const refused = useSignal(false);
+  const send = async ({ name = '', price = '', currency = '', description = '' }: Values) => {
+    const input = { name, description, listPrice: { amount: decimal(price), currencyCode: currency } };
+    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: picture.value || null } })).createGoods?.userErrors[0];
+    const change = { ...input, goodsId: goods.id, ...(picture.value !== (goods.imageUrl ?? '') && { imageUrl: picture.value }) };
+    return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors[0];
+  };
+  const take = (file: File | undefined): void => {
+    if (!file) return;
+    upload(file).then(
+      (url) => {
+        picture.value = url;
+        refused.value = false;
+      },
+      () => (refused.value = true),
+    );
   };
   return (
-    <Dialog title={ot('op.newGoods')} close={close}>
-      <form
-        class="grid gap-3"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void send(event.currentTarget);
-        }}
-      >
+    <Dialog title={goods ? goods.name : ot('op.newGoods')} close={close}>
+      <Form send={send} done={done} label={ot(goods ? 'op.change' : 'op.create')}>
         <Field label={ot('op.name')}>
-          <input name="name" class="field font-normal" required maxLength={120} />
+          <input name="name" class="field font-normal" required maxLength={120} defaultValue={goods?.name} />
         </Field>
         <div class="grid grid-cols-2 gap-3">
           <Field label={ot('op.usual')}>
-            <input name="price" class="field font-normal" type="number" min="0.01" step="0.01" required />
+            <input name="price" class="field font-normal" type="number" min="0.01" step="0.01" required defaultValue={goods?.listPrice.amount} />
           </Field>
           <Field label={ot('op.currency')}>
-            <input name="currency" class="field font-normal" defaultValue="CNY" required pattern="[A-Z]{3}" maxLength={3} />
+            <input
+              name="currency"
+              class="field font-normal"
+              defaultValue={goods?.listPrice.currencyCode ?? 'CNY'}
+              readOnly={goods !== null}
+              required
+              pattern="[A-Z]{3}"
+              maxLength={3}
+            />
           </Field>
         </div>
         <Field label={ot('op.description')}>
-          <textarea name="description" class="field font-normal" rows={4} maxLength={10000} />
+          <textarea name="description" class="field font-normal" rows={4} maxLength={10000} defaultValue={goods?.description} />
         </Field>
         <Field label={ot('op.picture')}>
-          <input name="picture" class="field font-normal" maxLength={2048} />
+          <input class="field font-normal" maxLength={2048} value={picture.value} onInput={(event) => (picture.value = event.currentTarget.value)} />
         </Field>
-        {why.value && (
-          <p class="font-medium text-warn" role="alert">
-            {why.value}
-          </p>
-        )}
-        <button class="btn btn-main">{ot('op.create')}</button>
-      </form>
+        <Field label={ot('op.upload')}>
+          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="text-sm font-normal" onChange={(event) => take(event.currentTarget.files?.[0])} />
+        </Field>
+        {refused.value && <p role="alert">{ot('op.uploadRefused')}</p>}
+      </Form>
     </Dialog>
   );
 }

@@ -31,6 +31,7 @@ export function Operator() {
       <Switch>
         <Route path="/operate">{() => <Sales />}</Route>
         <Route path="/operate/new">{() => <SaleEditor />}</Route>
+        <Route path="/operate/sales/:id/edit">{({ id }) => <SaleEditor key={id} id={id} />}</Route>
         <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
         <Route path="/operate/goods">{() => <Goods />}</Route>
         <Route path="/operate/orders">{() => <Orders />}</Route>

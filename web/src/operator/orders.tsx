@@ -1,46 +1,58 @@
-/** All orders: search, look, decide on refunds. */
+/** All orders: search, look, decide on refunds, call off. */
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { OrderStatus } from '../api/types';
+import { SearchOrders, VoidOrder } from '../documents/desk';
 import { DecideRefund, DeskOrders } from '../documents/operator';
 import { apologise, explain, money, t } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, When } from '../ui/bits';
-import { Field } from './form';
-import { Paged } from './paged';
+import { Dialog } from '../ui/dialog';
+import { toast } from '../ui/toast';
+import { Field, Form, Note } from './form';
+import { Paged, type Connection } from './paged';
+import { Search } from './search';
 import { ot } from './texts';
 
 type Found = NonNullable<ResultOf<typeof DeskOrders>['orders']>['edges'][number]['node'];
 
 const statuses: OrderStatus[] = ['PENDING_PAYMENT', 'PAID', 'REFUNDING', 'REFUNDED', 'CANCELLED', 'EXPIRED'];
+const SHORTEST_SEARCH = 2;
+
+async function ask(text: string, status: OrderStatus | '', after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
+  if (text.length >= SHORTEST_SEARCH) {
+    const { searchOrders } = await request(SearchOrders, { text }, signal);
+    return { edges: (searchOrders ?? []).map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } };
+  }
+  return (await request(DeskOrders, { after, filter: status ? { statuses: [status] } : null }, signal)).orders;
+}
 
 /** The page. */
 export function Orders() {
   const status = useSignal<OrderStatus | ''>('');
+  const text = useSignal('');
   return (
     <>
       <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
         <Title>{ot('op.orders')}</Title>
-        <Field label={ot('op.status')}>
-          <select class="field font-normal" onChange={(event) => (status.value = event.currentTarget.value as OrderStatus | '')}>
-            <option value="">{ot('op.all')}</option>
-            {statuses.map((each) => (
-              <option key={each} value={each}>
-                {t(`status.${each}`)}
-              </option>
-            ))}
-          </select>
-        </Field>
+        <div class="flex flex-wrap items-end gap-3 max-sm:w-full">
+          <Search label={ot('op.searchOrders')} found={(found) => (text.value = found)} />
+          <Field label={ot('op.status')}>
+            <select class="field font-normal" onChange={(event) => (status.value = event.currentTarget.value as OrderStatus | '')}>
+              <option value="">{ot('op.all')}</option>
+              {statuses.map((each) => (
+                <option key={each} value={each}>
+                  {t(`status.${each}`)}
+                </option>
+              ))}
+            </select>
+          </Field>
+        </div>
       </div>
-      <Paged
-        name={`desk-orders ${status.value}`}
-        ask={async (after, signal) =>
-          (await request(DeskOrders, { after, filter: status.value ? { statuses: [status.value] } : null }, signal)).orders
-        }
-      >
+      <Paged name={`desk-orders ${status.value} ${text.value}`} ask={(after, signal) => ask(text.value, status.value, after, signal)}>
         {(orders, reload) => (
           <ul class="grid gap-2">
             {orders.map((order) => (
@@ -54,6 +66,7 @@ export function Orders() {
 }
 
 function Row({ order, reload }: { order: Found; reload: () => void }) {
+  const voiding = useSignal(false);
   const asked = order.refunds?.find(({ status }) => status === 'REQUESTED');
   return (
     <li class="card grid gap-3 px-4 py-3">
@@ -68,8 +81,33 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
         </span>
         <strong class="tabular-nums">{money(order.total)}</strong>
         <StatusChip status={order.status} />
+        {['PENDING_PAYMENT', 'PAID'].includes(order.status) && (
+          <button class="link text-sm" onClick={() => (voiding.value = true)}>
+            {ot('op.void')}
+            <span class="sr-only"> {order.number}</span>
+          </button>
+        )}
       </div>
       {asked && <Decide refund={asked} reload={reload} />}
+      {voiding.value && (
+        <Dialog title={ot('op.void.of', { number: order.number })} close={() => (voiding.value = false)}>
+          <Form
+            label={ot('op.void')}
+            send={async ({ note = '' }) => {
+              const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note } });
+              if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
+              return voidOrder?.userErrors[0];
+            }}
+            done={() => {
+              voiding.value = false;
+              reload();
+            }}
+          >
+            <p>{ot('op.voidHow')}</p>
+            <Note label={ot('op.reason')} required />
+          </Form>
+        </Dialog>
+      )}
     </li>
   );
 }

@@ -25,7 +25,7 @@ export function Sales() {
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
         <Title>{ot('op.sales')}</Title>
         <div class="flex flex-wrap gap-3 max-sm:w-full">
-          <Search found={(text) => (search.value = text)} />
+          <Search label={ot('op.search')} found={(text) => (search.value = text)} />
           <Link href="/operate/new" class="btn btn-main">
             {ot('op.newSale')}
           </Link>

@@ -1,8 +1,7 @@
 import { useSignal } from '@preact/signals';
-import { ot } from './texts';
 
 /** A search field that searches when it is sent. */
-export function Search({ found }: { found: (text: string) => void }) {
+export function Search({ label, found }: { label: string; found: (text: string) => void }) {
   const text = useSignal('');
   return (
     <form
@@ -16,8 +15,8 @@ export function Search({ found }: { found: (text: string) => void }) {
       <input
         type="search"
         class="field"
-        aria-label={ot('op.search')}
-        placeholder={ot('op.search')}
+        aria-label={label}
+        placeholder={label}
         maxLength={64}
         onInput={(event) => (text.value = event.currentTarget.value)}
       />

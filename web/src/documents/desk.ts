@@ -1,0 +1,140 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+import { DeskParts } from './operator';
+import { OrderParts } from './orders';
+
+export const InterventionParts = graphql(`
+  fragment InterventionParts on Intervention {
+    id
+    kind
+    state
+    units
+    note
+    decision
+    createdAt
+    requestedBy {
+      id
+      displayName
+    }
+    decidedBy {
+      id
+      displayName
+    }
+    sale {
+      id
+      title
+    }
+    item {
+      id
+      goods {
+        name
+      }
+    }
+    order {
+      id
+      number
+    }
+  }
+`);
+
+export const Interventions = graphql(
+  `
+  query Interventions($saleId: ID, $states: [InterventionState!]) {
+    interventions(saleId: $saleId, states: $states) {
+      ...InterventionParts
+    }
+  }
+`,
+  [InterventionParts],
+);
+
+export const AdjustStock = graphql(
+  `
+  mutation AdjustStock($input: AdjustStockInput!) {
+    adjustStock(input: $input) {
+      intervention {
+        ...InterventionParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [InterventionParts, FailureParts],
+);
+
+export const VoidOrder = graphql(
+  `
+  mutation VoidOrder($input: VoidOrderInput!) {
+    voidOrder(input: $input) {
+      intervention {
+        ...InterventionParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [InterventionParts, FailureParts],
+);
+
+export const DecideIntervention = graphql(
+  `
+  mutation DecideIntervention($input: DecideInterventionInput!) {
+    decideIntervention(input: $input) {
+      intervention {
+        ...InterventionParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [InterventionParts, FailureParts],
+);
+
+export const SetSaleSwitches = graphql(
+  `
+  mutation SetSaleSwitches($input: SetSaleSwitchesInput!) {
+    setSaleSwitches(input: $input) {
+      sale {
+        ...DeskParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [DeskParts, FailureParts],
+);
+
+export const SearchOrders = graphql(
+  `
+  query SearchOrders($text: String!) {
+    searchOrders(text: $text) {
+      ...OrderParts
+      buyer {
+        id
+        displayName
+        account
+      }
+    }
+  }
+`,
+  [OrderParts],
+);
+
+export const Report = graphql(`
+  query Report($saleId: ID!) {
+    saleReport(saleId: $saleId) {
+      conserved
+      final
+      findings
+      html
+    }
+  }
+`);

@@ -1,0 +1,97 @@
+/** Acts that move units, and the word of the second person that some of them wait for. */
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import { person } from '../api/session';
+import type { ResultOf } from '../api/tada';
+import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/desk';
+import { count } from '../i18n/text';
+import { When } from '../ui/bits';
+import { Dialog } from '../ui/dialog';
+import { Form, Note } from './form';
+import { ot } from './texts';
+
+type Intervention = ResultOf<typeof InterventionParts>;
+
+/** States that move on by themselves or wait for a person. */
+const UNDER_WAY = ['REQUESTED', 'TAKING', 'FINISHING', 'RETURNING', 'REFUNDING'];
+const REFRESH_MS = 3_000;
+
+/** The acts of a sale; nothing where there are none. */
+export function Interventions({ saleId }: { saleId: string }) {
+  const { page, reload } = useLoad(`interventions ${saleId}`, async (signal) =>
+    (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions,
+  );
+  const found = page.value.state === 'ready' ? page.value.data : [];
+  const moving = found.some(({ state }) => UNDER_WAY.includes(state));
+  useEffect(() => {
+    if (!moving) return;
+    const timer = setInterval(reload, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [moving]);
+  if (!found.length) return null;
+  return (
+    <section class="card p-5">
+      <h2 class="head mb-3">{ot('op.interventions')}</h2>
+      <ul class="grid gap-2">
+        {found.map((each) => (
+          <Row key={each.id} act={each} reload={reload} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Row({ act, reload }: { act: Intervention; reload: () => void }) {
+  const deciding = useSignal<boolean | null>(null);
+  const what =
+    act.kind === 'VOID_ORDER'
+      ? ot('op.void.of', { number: act.order?.number ?? '' })
+      : ot('op.adjust.of', { units: act.units > 0 ? `+${count(act.units)}` : count(act.units), name: act.item?.goods.name ?? '' });
+  const mine = act.requestedBy?.id === person.value?.id;
+  const confirm = deciding.value;
+  return (
+    <li class="note grid gap-2">
+      <p class="flex flex-wrap items-center justify-between gap-2">
+        <span class="font-medium">{what}</span>
+        <span class="chip">{ot(`op.state.${act.state}`)}</span>
+      </p>
+      <p class="text-sm text-soft">
+        <When at={act.createdAt} /> · {act.requestedBy?.displayName ?? ot('op.byClock')} · {act.note}
+        {act.decidedBy && ` · ${act.decidedBy.displayName}${act.decision ? `: ${act.decision}` : ''}`}
+      </p>
+      {act.state === 'REQUESTED' && (
+        <div class="flex flex-wrap gap-3">
+          {!mine && (
+            <button class="btn btn-main" onClick={() => (deciding.value = true)}>
+              {ot('op.confirm')}
+            </button>
+          )}
+          <button class="btn" onClick={() => (deciding.value = false)}>
+            {ot(mine ? 'op.takeBack' : 'op.decline')}
+          </button>
+        </div>
+      )}
+      {confirm !== null && (
+        <Dialog title={what} close={() => (deciding.value = null)}>
+          <Form
+            label={ot(confirm ? 'op.confirm' : 'op.decline')}
+            send={async ({ note }) => {
+              const { decideIntervention } = await request(DecideIntervention, {
+                input: { interventionId: act.id, confirm, note: note || null },
+              });
+              return decideIntervention?.userErrors[0];
+            }}
+            done={() => {
+              deciding.value = null;
+              reload();
+            }}
+          >
+            <Note label={ot('op.note')} />
+          </Form>
+        </Dialog>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,86 @@
+/** What a sale sells, and the change of its stock. */
+import { useSignal } from '@preact/signals';
+import { request } from '../api/request';
+import { AdjustStock } from '../documents/desk';
+import { count, money, t } from '../i18n/text';
+import { actKey, settleAct } from '../purchase/press';
+import { When } from '../ui/bits';
+import { Dialog } from '../ui/dialog';
+import { toast } from '../ui/toast';
+import type { DeskSale } from './acts';
+import { Field, Form, Note } from './form';
+import { ot } from './texts';
+
+/** States in which stock can be changed. */
+const ADJUSTABLE = ['APPROVED', 'SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED'];
+
+/** The items of a sale. */
+export function Items({ sale, reload }: { sale: DeskSale; reload: () => void }) {
+  const changing = useSignal<DeskSale['items'][number] | null>(null);
+  return (
+    <section class="card p-5">
+      <h2 class="head mb-3">{ot('op.items')}</h2>
+      <p class="mb-3 text-sm text-soft">
+        <When at={sale.startsAt} zone /> – <When at={sale.endsAt} zone />
+      </p>
+      <table class="w-full text-left">
+        <thead class="text-sm text-soft">
+          <tr>
+            <th class="py-1 font-medium">{ot('op.name')}</th>
+            <th class="py-1 pl-3 text-right font-medium">{ot('op.price')}</th>
+            <th class="py-1 pl-3 text-right font-medium">{ot('op.left')}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {sale.items.map((item) => (
+            <tr key={item.id} class="border-t border-line tabular-nums">
+              <td class="py-2">
+                {item.goods.name}
+                {ADJUSTABLE.includes(sale.status) && (
+                  <button class="link block text-sm" onClick={() => (changing.value = item)}>
+                    {ot('op.adjust')}
+                    <span class="sr-only"> {item.goods.name}</span>
+                  </button>
+                )}
+              </td>
+              <td class="py-2 pl-3 text-right">{money(item.price)}</td>
+              <td class="py-2 pl-3 text-right whitespace-nowrap">
+                {item.stock.remaining === null ? t(`stock.${item.stock.level}`) : count(item.stock.remaining)}
+                {item.stock.total !== null && ` / ${count(item.stock.total)}`}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {changing.value && <Adjust item={changing.value} close={() => (changing.value = null)} done={reload} />}
+    </section>
+  );
+}
+
+function Adjust({ item, close, done }: { item: DeskSale['items'][number]; close: () => void; done: () => void }) {
+  return (
+    <Dialog title={`${ot('op.adjust')}: ${item.goods.name}`} close={close}>
+      <Form
+        label={ot('op.adjust')}
+        send={async ({ units, note = '' }) => {
+          const act = `stock ${units} ${note}`;
+          const input = { itemId: item.id, units: Number(units), note, idempotencyKey: actKey(act, item.id) };
+          const { adjustStock } = await request(AdjustStock, { input });
+          settleAct(act, item.id);
+          if (adjustStock?.intervention) toast(ot(adjustStock.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
+          return adjustStock?.userErrors[0];
+        }}
+        done={() => {
+          close();
+          done();
+        }}
+      >
+        <p>{ot('op.adjustHow')}</p>
+        <Field label={ot('op.units')}>
+          <input name="units" class="field font-normal" type="number" min="-10000000" max="10000000" required />
+        </Field>
+        <Note label={ot('op.reason')} required />
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,78 @@
+/** The rules at the gate, which can be changed while the sale runs. */
+import { request } from '../api/request';
+import type { CaptchaKind } from '../api/types';
+import { SetSaleSwitches } from '../documents/desk';
+import { toast } from '../ui/toast';
+import type { DeskSale } from './acts';
+import { Field, Form } from './form';
+import { ot } from './texts';
+
+const kinds = ['TEXT', 'MATH', 'PROOF_OF_WORK'] as const satisfies CaptchaKind[];
+
+/** States in which there is nothing to switch any more. */
+const OVER = ['ENDED', 'CANCELLED'];
+
+/** The switches of a sale. */
+export function Switches({ sale, reload }: { sale: DeskSale; reload: () => void }) {
+  const now = sale.switches;
+  if (!now || OVER.includes(sale.status)) return null;
+  const number = (name: keyof typeof now, label: string, step: string) => (
+    <Field label={label}>
+      <input name={name} class="field font-normal" type="number" min="0" step={step} required defaultValue={String(now[name])} />
+    </Field>
+  );
+  return (
+    <details class="card p-5">
+      <summary class="head">{ot('op.switches')}</summary>
+      <Form
+        key={JSON.stringify(now)}
+        class="mt-4 grid gap-4"
+        label={ot('op.change')}
+        send={async (of) => {
+          const { setSaleSwitches } = await request(SetSaleSwitches, {
+            input: {
+              saleId: sale.id,
+              captchaRequired: 'required' in of,
+              captchaKinds: kinds.filter((kind) => kind in of),
+              permitRatio: Number(of['permitRatio']),
+              inflowPerSecond: Number(of['inflowPerSecond']),
+              limitBurst: Number(of['limitBurst']),
+              limitPerSecond: Number(of['limitPerSecond']),
+              note: of['note'] || null,
+            },
+          });
+          return setSaleSwitches?.userErrors[0];
+        }}
+        done={() => {
+          toast(ot('op.saved'));
+          reload();
+        }}
+      >
+        <label class="flex items-center gap-2">
+          <input type="checkbox" name="required" class="size-4 accent-fill" defaultChecked={now.captchaRequired} />
+          {ot('op.captchaRequired')}
+        </label>
+        <fieldset>
+          <legend class="mb-1.5 font-medium">{ot('op.captchaKinds')}</legend>
+          <div class="flex flex-wrap gap-x-5 gap-y-2">
+            {kinds.map((kind) => (
+              <label key={kind} class="flex items-center gap-2">
+                <input type="checkbox" name={kind} class="size-4 accent-fill" defaultChecked={now.captchaKinds.includes(kind)} />
+                {ot(`op.kind.${kind}`)}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+        <div class="grid gap-4 sm:grid-cols-2">
+          {number('permitRatio', ot('op.permitRatio'), '0.1')}
+          {number('inflowPerSecond', ot('op.inflow'), '1')}
+          {number('limitBurst', ot('op.limitBurst'), '1')}
+          {number('limitPerSecond', ot('op.limitPerSecond'), '0.1')}
+        </div>
+        <Field label={ot('op.note')}>
+          <input name="note" class="field font-normal" maxLength={200} />
+        </Field>
+      </Form>
+    </details>
+  );
+}
