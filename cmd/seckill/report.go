@@ -107,7 +107,7 @@ func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // toFile writes a file whole, or leaves none.
 func toFile(name string, write func(io.Writer) error) (err error) {
-	f, err := os.Create(name) //nolint:gosec // named by the person at the terminal
+	f, err := os.Create(name)
 	if err != nil {
 		return err
 	}

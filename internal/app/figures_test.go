@@ -131,7 +131,7 @@ func (s *site) report(token, saleID string, orders int) {
 	if !r.Conserved || !strings.Contains(r.HTML, "<svg") || !json.Valid([]byte(r.JSON)) {
 		s.t.Errorf("report: %v %q, %d bytes of HTML", r.Conserved, r.Findings, len(r.HTML))
 	}
-	req, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/exports/orders.csv?sale="+url.QueryEscape(saleID), nil)
+	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/exports/orders.csv?sale="+url.QueryEscape(saleID), nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

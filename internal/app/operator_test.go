@@ -222,7 +222,7 @@ func TestPicturesOfGoodsAreUploadedAndServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	upload := func(token string, body []byte) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/media/", bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/media/", bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

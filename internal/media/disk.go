@@ -59,7 +59,7 @@ func (d *Disk) Get(_ context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	body, err := io.ReadAll(io.LimitReader(f, MaxBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

@@ -97,7 +97,6 @@ func onBoth(t *testing.T, test func(t *testing.T, store media.Store)) {
 		t.Parallel()
 		server := httptest.NewServer(&bucket{objects: map[string][]byte{}, types: map[string]string{}})
 		t.Cleanup(server.Close)
-		t.Cleanup(http.DefaultClient.CloseIdleConnections)
 		host := strings.TrimPrefix(server.URL, "http://")
 		store, _, err := media.Open("s3://key:secret@" + host + "/shop/goods?region=eu-1&insecure=true")
 		if err != nil {
@@ -244,7 +243,8 @@ func TestPicturesAreUploadedByStaffAndServedToAll(t *testing.T) {
 	}
 	server := httptest.NewServer(media.New(store).Handler(authorise, slog.New(slog.DiscardHandler)))
 	t.Cleanup(server.Close)
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	client := server.Client()
+	t.Cleanup(client.CloseIdleConnections)
 	ask := func(method, path, token, kind string, body []byte) *http.Response {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, bytes.NewReader(body))
@@ -255,7 +255,7 @@ func TestPicturesAreUploadedByStaffAndServedToAll(t *testing.T) {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}
 		r.Header.Set("Content-Type", kind)
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +287,7 @@ func TestPicturesAreUploadedByStaffAndServedToAll(t *testing.T) {
 	}
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+address.URL, nil)
 	r.Header.Set("If-None-Match", served.Header.Get("ETag"))
-	if again, err := http.DefaultClient.Do(r); err != nil || again.StatusCode != 304 {
+	if again, err := client.Do(r); err != nil || again.StatusCode != http.StatusNotModified {
 		t.Errorf("%v %v", again, err)
 	} else {
 		_ = again.Body.Close()

@@ -63,7 +63,7 @@ func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	defer object.Close()
+	defer func() { _ = object.Close() }()
 	body, err := io.ReadAll(io.LimitReader(object, MaxBytes))
 	if err != nil {
 		if code := minio.ToErrorResponse(err).Code; code == minio.NoSuchKey {

@@ -14,7 +14,6 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entuser "seckill/ent/user"
-	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
@@ -39,7 +38,7 @@ type Export struct {
 
 // ExportOrders prepares the export of a sale's orders.
 func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.UUID) (*Export, fault.Refusal, error) {
-	if err := atLeast(by, auth.Operator); err != nil {
+	if err := staff(by); err != nil {
 		return nil, nil, err
 	}
 	export, err := s.OrdersOf(ctx, saleID)

@@ -10,7 +10,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/intervention"
-	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/sale"
 )
@@ -169,7 +168,7 @@ type DecideInput struct {
 // Decide confirms or declines a request. Only another person than the one who
 // asked may confirm; declining one's own takes it back.
 func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fault.Refusal, error) {
-	if err := atLeast(in.By, auth.Operator); err != nil {
+	if err := staff(in.By); err != nil {
 		return nil, nil, err
 	}
 	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {

@@ -16,7 +16,6 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/ent"
-	entsale "seckill/ent/sale"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -323,11 +322,6 @@ func (e *env) returned() {
 	}
 	_, err := order.NewReturner(e.db, give, slog.New(slog.DiscardHandler)).Step(e.t.Context())
 	e.must(err)
-}
-
-func (e *env) setStatus(saleID uuid.UUID, status sale.Status) {
-	e.t.Helper()
-	e.must(e.db.Ent.Sale.UpdateOneID(saleID).SetStatus(entsale.Status(status)).AddRevision(1).Exec(e.t.Context()))
 }
 
 func errFirst(errs ...error) error {

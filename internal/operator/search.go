@@ -55,7 +55,7 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 }
 
 func query(by sale.Actor, text string) (string, fault.Refusal, error) {
-	if err := atLeast(by, auth.Operator); err != nil {
+	if err := staff(by); err != nil {
 		return "", nil, err
 	}
 	text = strings.TrimSpace(text)
