@@ -149,13 +149,27 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 	if err != nil {
 		return out, err
 	}
-	if held != nil {
-		if err := s.follow(ctx, held, &out); err != nil {
-			return out, err
-		}
+	switch {
+	case held != nil:
+		err = s.follow(ctx, held, &out)
+	case v.SettledAt != nil: // Redis has let go of it
+		out.Order, err = s.newestOrder(ctx, v.ID, user)
+	}
+	if err != nil {
+		return out, err
 	}
 	out.Action = action(phase, out, s.Now())
 	return out, nil
+}
+
+// newestOrder returns the newest order of a user in a sale that still counts; nil
+// when there is none.
+func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*order.Order, error) {
+	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1})
+	if err != nil || len(page.Orders) == 0 {
+		return nil, err
+	}
+	return page.Orders[0], nil
 }
 
 // holding returns the newest hold of a user in a sale; nil when there is none.

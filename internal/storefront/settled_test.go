@@ -1,0 +1,74 @@
+package storefront_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
+	"seckill/internal/testenv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
+	t.Parallel()
+	db := testenv.Postgres(t)
+	conn, prefix := testenv.Redis(t)
+	keys, log := reservation.Keys{Prefix: prefix}, slog.New(slog.DiscardHandler)
+	saleID, itemID, buyer, other := id.New(), id.New(), id.New(), id.New()
+	now := time.Now().UTC()
+	write := func(tx *ent.Tx, user uuid.UUID, status entorder.Status) error {
+		task := id.NewTask(id.ShardOf(saleID))
+		return tx.Order.Create().SetID(task).SetNumber(order.Number(task, now, 0)).SetSaleID(saleID).SetItemID(itemID).SetUserID(user).
+			SetBatchID(id.New()).SetStatus(status).SetQuantity(1).SetUnitPriceMinor(100).SetCurrency("CNY").SetEpoch(1).
+			SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context())
+	}
+	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		err := tx.Sale.Create().SetID(saleID).SetSlug("over").SetTitle("Over").SetStatus("ENDED").SetStartsAt(now.Add(-2 * time.Hour)).
+			SetEndsAt(now.Add(-time.Hour)).SetPreheatAt(now.Add(-3 * time.Hour)).SetPaymentWindowSeconds(900).SetPurchaseLimit(1).
+			SetSettledAt(now).SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		if err := write(tx, buyer, entorder.StatusPAID); err != nil {
+			return err
+		}
+		return write(tx, other, entorder.StatusEXPIRED)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	catalog := sale.NewCatalog(sale.NewStore(db.Ent), clock.System{}, log)
+	board := reservation.NewBoard(reservation.BoardConfig{
+		Client: conn.Cmd, Keys: keys, Clock: clock.System{}, Log: log,
+		Loaded: func(context.Context) ([]reservation.ItemRef, error) { return nil, nil },
+	})
+	shop := storefront.New(storefront.Config{
+		Catalog: catalog, Board: board, Holdings: reservation.NewHoldings(conn.Cmd, keys),
+		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
+	})
+	snap, err := shop.Catalog(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := shop.Viewer(t.Context(), snap.Sale(saleID), buyer)
+	if err != nil || v.Order == nil || v.Action != storefront.ActionViewOrder {
+		t.Errorf("the buyer: %+v %v", v, err)
+	}
+	v, err = shop.Viewer(t.Context(), snap.Sale(saleID), other)
+	if err != nil || v.Order != nil || v.Action != storefront.ActionNone {
+		t.Errorf("whose order lapsed: %+v %v", v, err)
+	}
+}
