@@ -58,17 +58,17 @@ func (c *Cookie) Sent() string {
 
 // Set hands a refresh token to the browser.
 func (c *Cookie) Set(token string, expires time.Time) {
-	c.write(&http.Cookie{Value: token, Expires: expires})
+	c.write(&http.Cookie{Value: token, Expires: expires}) //nolint:gosec // write sets what guards it
 }
 
 // Clear takes it away. Nothing happens to a nil cookie.
 func (c *Cookie) Clear() {
 	if c != nil {
-		c.write(&http.Cookie{MaxAge: -1})
+		c.write(&http.Cookie{MaxAge: -1}) //nolint:gosec // write sets what guards it
 	}
 }
 
-func (c *Cookie) write(v *http.Cookie) {
+func (c *Cookie) write(v *http.Cookie) { //nolint:gosec // Secure follows the request: the demo has no TLS
 	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = cookieName, "/graphql", true, c.secure, http.SameSiteStrictMode
 	c.answer.Set("Set-Cookie", v.String())
 }
