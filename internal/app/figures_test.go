@@ -178,12 +178,16 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	const browse = `query($id: ID!) { sales(first: 20) { edges { node { id title phase items { stock { remaining } goods { name } } } } }
 	  goods(first: 20) { edges { node { name } } } sale(by: {id: $id}) { title } gone: sale(by: {id: "sal_01jd0000000000000000000000"}) { id } }`
 	in := map[string]any{"id": made.SaleID}
+	began := time.Now()
 	s.ask("", browse, in)
 	before := lastQuery(t, watcher, name)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 500 {
+				if time.Since(began) > 20*time.Second {
+					return // after half a minute a process looks whether rows were written by hand
+				}
 				if out, err := s.try("", browse, in); err != nil || out.code() != "" || !bytes.Contains(out.Data, []byte("Kettle")) && !bytes.Contains(out.Data, []byte(`"title"`)) {
 					t.Errorf("%s %+v %v", out.Data, out.Errors, err)
 					return
