@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { actsOf } from '../src/operator/acts';
 import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
-import { decimal } from '../src/operator/form';
-import { localInput } from '../src/operator/editor';
+import { decimal, localInput } from '../src/operator/form';
 import { texts } from '../src/operator/texts';
 import { ahead } from '../src/purchase/room';
 import { T0 } from './shop';

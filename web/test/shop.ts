@@ -23,6 +23,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     purchaseLimit: 1,
     paymentWindowSeconds: 900,
     rules: '',
+    notice: null,
     items: [
       {
         id: 'itm_1',

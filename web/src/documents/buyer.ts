@@ -104,6 +104,7 @@ export const SaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     rules
+    notice @_optional
     items {
       ...ItemParts
       goods {

@@ -60,8 +60,11 @@ export interface Told {
   userErrors: Failure[];
 }
 
-/** Takes a step. */
-export async function take(act: Act, saleId: string, note: string): Promise<Told | null> {
+/** An instant from a field of date and time. */
+export const instant = (field: string | undefined): string => new Date(field ?? '').toISOString();
+
+/** Takes a step with what its form says: a note, times. */
+export async function take(act: Act, saleId: string, { note = '', starts, ends }: Record<string, string>): Promise<Told | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':
@@ -71,7 +74,7 @@ export async function take(act: Act, saleId: string, note: string): Promise<Told
     case 'reject':
       return (await request(RejectSale, { input: { saleId, note } })).act;
     case 'schedule':
-      return (await request(ScheduleSale, { input })).act;
+      return (await request(ScheduleSale, { input: { saleId, startsAt: instant(starts), endsAt: instant(ends) } })).act;
     case 'preheat':
       return (await request(PreheatSale, { input })).act;
     case 'pause':

@@ -12,9 +12,10 @@ import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { actsOf, needs, take, type Act, type DeskSale } from './acts';
 import { Cockpit } from './cockpit';
-import { Form, Note } from './form';
+import { Form, Note, Times } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
+import { useDesk } from './live';
 import { Downloads } from './report';
 import { StatusChip } from './sales';
 import { Switches } from './switches';
@@ -35,38 +36,49 @@ export function Desk({ id }: { id: string }) {
       return <Broken fault={page.value.fault} again={reload} />;
     case 'missing':
       return <Title>{t('sale.missing')}</Title>;
-    case 'ready': {
-      const { data: sale, fault } = page.value;
+    case 'ready':
       return (
-        <div class="grid gap-6">
-          <Stale fault={fault} again={reload} />
-          <div class="flex flex-wrap items-center justify-between gap-3">
-            <div class="flex flex-wrap items-center gap-3">
-              <Title>{sale.title}</Title>
-              <StatusChip status={sale.status} />
-            </div>
-            <Link href={`/s/${sale.slug}`} class="link">
-              {ot('op.shop')}
-            </Link>
-          </div>
-          {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
-          <Acts sale={sale} reload={reload} />
-          {SOLD.includes(sale.status) && <Cockpit id={sale.id} live={sale.status !== 'ENDED'} />}
-          <Interventions saleId={sale.id} />
-          <div class="grid items-start gap-6 lg:grid-cols-2">
-            <div class="grid gap-6">
-              <Items sale={sale} reload={reload} />
-              <Switches sale={sale} reload={reload} />
-            </div>
-            <div class="grid gap-6">
-              {SOLD.includes(sale.status) && <Downloads sale={sale} />}
-              <Log entries={sale.timeline} />
-            </div>
-          </div>
-        </div>
+        <>
+          <Stale fault={page.value.fault} again={reload} />
+          <Shown sale={page.value.data} reload={reload} />
+        </>
       );
-    }
   }
+}
+
+type Whole = NonNullable<ResultOf<typeof DeskSaleDoc>['sale']>;
+
+function Shown({ sale, reload }: { sale: Whole; reload: () => void }) {
+  useDesk(sale, reload);
+  const acts = useSignal(0);
+  const sold = SOLD.includes(sale.status);
+  return (
+    <div class="grid gap-6">
+      <div class="flex flex-wrap items-center justify-between gap-3">
+        <div class="flex flex-wrap items-center gap-3">
+          <Title>{sale.title}</Title>
+          <StatusChip status={sale.status} />
+        </div>
+        <Link href={`/s/${sale.slug}`} class="link">
+          {ot('op.shop')}
+        </Link>
+      </div>
+      {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
+      <Acts sale={sale} reload={reload} />
+      {sold && <Cockpit id={sale.id} live={sale.status !== 'ENDED'} />}
+      <Interventions key={acts.value} saleId={sale.id} moved={reload} />
+      <div class="grid items-start gap-6 lg:grid-cols-2">
+        <div class="grid gap-6">
+          <Items sale={sale} acted={() => acts.value++} />
+          <Switches sale={sale} reload={reload} />
+        </div>
+        <div class="grid gap-6">
+          {sold && <Downloads sale={sale} />}
+          <Log entries={sale.timeline} />
+        </div>
+      </div>
+    </div>
+  );
 }
 
 /** The steps that can be taken now; each asks once more. */
@@ -95,7 +107,7 @@ function Acts({ sale, reload }: { sale: DeskSale; reload: () => void }) {
         <Dialog title={ot(`op.act.${act}`)} close={close}>
           <Form
             label={ot(`op.act.${act}`)}
-            send={async ({ note = '' }) => (await take(act, sale.id, note))?.userErrors[0]}
+            send={async (values) => (await take(act, sale.id, values))?.userErrors[0]}
             done={() => {
               close();
               toast(ot('op.saved'));
@@ -108,6 +120,7 @@ function Acts({ sale, reload }: { sale: DeskSale; reload: () => void }) {
             }
           >
             <p>{ot(`op.sure.${act}`)}</p>
+            {act === 'schedule' && <Times sale={sale} />}
             {needs[act].note !== 'none' && (
               <Note label={ot(needs[act].note === 'required' ? 'op.reason' : 'op.note')} required={needs[act].note === 'required'} />
             )}

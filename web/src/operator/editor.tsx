@@ -6,8 +6,8 @@ import { request } from '../api/request';
 import { CreateSale, DeskSale as DeskSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
 import { Loading, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
-import type { DeskSale } from './acts';
-import { decimal, Field, Form, type Values } from './form';
+import { instant, type DeskSale } from './acts';
+import { decimal, Field, Form, Times, type Values } from './form';
 import { ot } from './texts';
 
 /** A line of the form: one item. */
@@ -28,12 +28,6 @@ const HOUR_MS = 3_600_000;
 const MAX_ITEMS = 20;
 /** Goods that can be chosen from. */
 const MAX_PAGES = 5;
-
-/** An instant as a field of date and time shows it, in the person's zone. */
-export function localInput(ms: number): string {
-  const at = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return at.toISOString().slice(0, 16);
-}
 
 async function allGoods(signal: AbortSignal): Promise<Kind[]> {
   const found: Kind[] = [];
@@ -75,8 +69,8 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
     const input = {
       title: of['title']!,
       slug: of['slug'] || null,
-      startsAt: new Date(of['starts']!).toISOString(),
-      endsAt: new Date(of['ends']!).toISOString(),
+      startsAt: instant(of['starts']),
+      endsAt: instant(of['ends']),
       purchaseLimit: Number(of['limit']),
       paymentWindowSeconds: Math.round(Number(of['window']) * 60),
       rules: of['rules']!,
@@ -95,8 +89,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
   };
 
   const soon = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS;
-  const starts = sale ? Date.parse(sale.startsAt) : soon + HOUR_MS;
-  const ends = sale ? Date.parse(sale.endsAt) : soon + 3 * HOUR_MS;
+  const times = sale ?? { startsAt: new Date(soon + HOUR_MS).toISOString(), endsAt: new Date(soon + 3 * HOUR_MS).toISOString() };
   const add = (): void => void (rows.value = [...rows.value, { key: Math.max(...rows.value.map(({ key }) => key)) + 1 }]);
   return (
     <Form class="mx-auto grid max-w-3xl gap-5" send={send} done={() => go(`/operate/sales/${made.value}`)} label={ot('op.save')}>
@@ -108,13 +101,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
         <Field label={ot('op.slug')}>
           <input name="slug" class="field font-normal" pattern="[a-z0-9]+(-[a-z0-9]+)*" maxLength={64} defaultValue={sale?.slug} />
         </Field>
-        <Field label={ot('op.starts')}>
-          <input name="starts" class="field font-normal" type="datetime-local" required defaultValue={localInput(starts)} />
-        </Field>
-        <Field label={ot('op.ends')}>
-          <input name="ends" class="field font-normal" type="datetime-local" required defaultValue={localInput(ends)} />
-        </Field>
-        <p class="text-sm text-soft sm:col-span-2">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
+        <Times sale={times} />
         <Field label={ot('op.limit')}>
           <input name="limit" class="field font-normal" type="number" min="1" max="100" required defaultValue={sale?.purchaseLimit ?? 1} />
         </Field>

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { toFault } from '../api/fault';
 import type { Failure } from '../api/types';
 import { apologise, explain } from '../i18n/text';
+import { ot } from './texts';
 
 /** A field with its label above it. */
 export function Field({ label, children }: { label: string; children: ComponentChildren }) {
@@ -96,5 +97,25 @@ export function Note({ label, required }: { label: string; required?: boolean })
     <Field label={label}>
       <textarea name="note" class="field font-normal" rows={2} maxLength={200} required={required} />
     </Field>
+  );
+}
+
+/** An instant as a field of date and time shows it, in the person's zone. */
+export function localInput(ms: number): string {
+  const at = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return at.toISOString().slice(0, 19);
+}
+
+/** The opening and the end of a sale. */
+export function Times({ sale }: { sale: { startsAt: string; endsAt: string } }) {
+  const field = (name: string, at: string) => (
+    <input name={name} class="field font-normal" type="datetime-local" step="1" required defaultValue={localInput(Date.parse(at))} />
+  );
+  return (
+    <>
+      <Field label={ot('op.starts')}>{field('starts', sale.startsAt)}</Field>
+      <Field label={ot('op.ends')}>{field('ends', sale.endsAt)}</Field>
+      <p class="text-sm text-soft sm:col-span-2">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
+    </>
   );
 }

@@ -16,10 +16,10 @@ type Intervention = ResultOf<typeof InterventionParts>;
 
 /** States that move on by themselves or wait for a person. */
 const UNDER_WAY = ['REQUESTED', 'TAKING', 'FINISHING', 'RETURNING', 'REFUNDING'];
-const REFRESH_MS = 3_000;
+const REFRESH_MS = 1_000;
 
-/** The acts of a sale; nothing where there are none. */
-export function Interventions({ saleId }: { saleId: string }) {
+/** The acts of a sale; nothing where there are none. `moved` is called when one has got further. */
+export function Interventions({ saleId, moved }: { saleId: string; moved: () => void }) {
   const { page, reload } = useLoad(`interventions ${saleId}`, async (signal) =>
     (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions,
   );
@@ -30,6 +30,10 @@ export function Interventions({ saleId }: { saleId: string }) {
     const timer = setInterval(reload, REFRESH_MS);
     return () => clearInterval(timer);
   }, [moving]);
+  const states = found.map(({ state }) => state).join();
+  useEffect(() => {
+    if (states) moved();
+  }, [states]);
   if (!found.length) return null;
   return (
     <section class="card p-5">

@@ -1,6 +1,8 @@
 /** What a sale sells, and the change of its stock. */
 import { useSignal } from '@preact/signals';
+import { stocks } from '../api/boards';
 import { request } from '../api/request';
+import type { Stock } from '../api/types';
 import { AdjustStock } from '../documents/desk';
 import { count, money, t } from '../i18n/text';
 import { actKey, settleAct } from '../purchase/press';
@@ -14,8 +16,8 @@ import { ot } from './texts';
 /** States in which stock can be changed. */
 const ADJUSTABLE = ['APPROVED', 'SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED'];
 
-/** The items of a sale. */
-export function Items({ sale, reload }: { sale: DeskSale; reload: () => void }) {
+/** The items of a sale; `acted` is called when a change of stock was asked for. */
+export function Items({ sale, acted }: { sale: DeskSale; acted: () => void }) {
   const changing = useSignal<DeskSale['items'][number] | null>(null);
   return (
     <section class="card p-5">
@@ -33,28 +35,40 @@ export function Items({ sale, reload }: { sale: DeskSale; reload: () => void }) 
         </thead>
         <tbody>
           {sale.items.map((item) => (
-            <tr key={item.id} class="border-t border-line tabular-nums">
-              <td class="py-2">
-                {item.goods.name}
-                {ADJUSTABLE.includes(sale.status) && (
-                  <button class="link block text-sm" onClick={() => (changing.value = item)}>
-                    {ot('op.adjust')}
-                    <span class="sr-only"> {item.goods.name}</span>
-                  </button>
-                )}
-              </td>
-              <td class="py-2 pl-3 text-right">{money(item.price)}</td>
-              <td class="py-2 pl-3 text-right whitespace-nowrap">
-                {item.stock.remaining === null ? t(`stock.${item.stock.level}`) : count(item.stock.remaining)}
-                {item.stock.total !== null && ` / ${count(item.stock.total)}`}
-              </td>
-            </tr>
+            <Row key={item.id} item={item} change={ADJUSTABLE.includes(sale.status) ? () => (changing.value = item) : null} />
           ))}
         </tbody>
       </table>
-      {changing.value && <Adjust item={changing.value} close={() => (changing.value = null)} done={reload} />}
+      {changing.value && <Adjust item={changing.value} close={() => (changing.value = null)} done={acted} />}
     </section>
   );
+}
+
+function Row({ item, change }: { item: DeskSale['items'][number]; change: (() => void) | null }) {
+  const stock = newer(stocks.of(item.id).value, item.stock);
+  return (
+    <tr class="border-t border-line tabular-nums">
+      <td class="py-2">
+        {item.goods.name}
+        {change && (
+          <button class="link block text-sm" onClick={change}>
+            {ot('op.adjust')}
+            <span class="sr-only"> {item.goods.name}</span>
+          </button>
+        )}
+      </td>
+      <td class="py-2 pl-3 text-right">{money(item.price)}</td>
+      <td class="py-2 pl-3 text-right whitespace-nowrap">
+        {stock.remaining === null ? t(`stock.${stock.level}`) : count(stock.remaining)}
+        {stock.total !== null && ` / ${count(stock.total)}`}
+      </td>
+    </tr>
+  );
+}
+
+/** What came by push, unless what was asked for is newer. */
+function newer(pushed: Stock | null, asked: Stock): Stock {
+  return pushed && pushed.revision >= asked.revision ? pushed : asked;
 }
 
 function Adjust({ item, close, done }: { item: DeskSale['items'][number]; close: () => void; done: () => void }) {

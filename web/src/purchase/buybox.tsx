@@ -128,6 +128,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
         </button>
       </div>
       <div aria-live="polite" class="grid gap-3 empty:hidden">
+        {button.kind === 'none' && sale.notice && <p class="note">{sale.notice}</p>}
         <Outcome purchase={purchase} has={button.kind === 'pay' || button.kind === 'order'} again={act} />
         {__HAS_WAITLIST__ && <Place sale={sale} reload={reload} />}
         {unjoined.value && (
