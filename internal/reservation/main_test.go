@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/internal/id"
-	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
 	"seckill/internal/testenv"
 )
@@ -47,19 +46,28 @@ func (*meter) Outcome(reservation.Code) {}
 func onBoth(t *testing.T, run func(t *testing.T, f *fixture)) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		conn, prefix := testenv.Redis(t)
-		run(t, newFixture(t, conn.Script, prefix))
+		_, prefix := testenv.Redis(t)
+		run(t, newFixture(t, patient(t, testenv.RedisURL(t)), prefix))
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		server := miniredis.RunT(t)
-		conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr()+"/0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		run(t, newFixture(t, conn.Script, "t:"))
+		run(t, newFixture(t, patient(t, "redis://"+server.Addr()+"/0"), "t:"))
 	})
+}
+
+// patient returns a client that waits long for a reply: a crowd on a busy machine
+// is no lost server.
+func patient(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout, opts.MaxRetries = 20*time.Second, 20*time.Second, 20*time.Second, -1
+	client := redis.NewClient(opts)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixture {
