@@ -107,6 +107,39 @@ const screens: Screen[] = [
       await page.locator('summary').click();
     },
   },
+  { name: 'operate-sales', as: 'admin', open: (page) => goto(page, '/operate', 'main li') },
+  {
+    name: 'operate-sale',
+    as: 'admin',
+    open: async (page) => {
+      await goto(page, '/operate', 'main li');
+      await page.getByRole('link', { name: it.demo.open.title }).click();
+      await page.locator('#figures').waitFor();
+      await page.locator('summary.head').click();
+    },
+  },
+  {
+    name: 'operate-pause',
+    as: 'admin',
+    open: async (page) => {
+      await goto(page, '/operate', 'main li');
+      await page.getByRole('link', { name: it.demo.open.title }).click();
+      await page.getByRole('button', { name: /^(Pause|暂停)$/ }).click();
+      await page.locator('dialog').waitFor();
+    },
+  },
+  { name: 'operate-new', as: 'admin', open: (page) => goto(page, '/operate/new', 'fieldset') },
+  { name: 'operate-goods', as: 'admin', open: (page) => goto(page, '/operate/goods', 'main li') },
+  {
+    name: 'operate-goods-new',
+    as: 'admin',
+    open: async (page) => {
+      await goto(page, '/operate/goods', 'main li');
+      await page.getByRole('button', { name: /New goods|新建商品/ }).click();
+      await page.locator('dialog').waitFor();
+    },
+  },
+  { name: 'operate-orders', as: 'admin', open: (page) => goto(page, '/operate/orders', 'main li') },
   { name: 'missing', open: (page) => goto(page, '/nowhere', 'h1') },
   { name: 'sale-missing', open: (page) => goto(page, '/s/nowhere', 'h1') },
 ];
@@ -141,9 +174,13 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize(sizes[colorScheme]);
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
       if (process.env['SCREENS']) await page.screenshot({ path: join(pictures, `${name}-${locale.slice(0, 2)}-${colorScheme}.png`) });
       for (const violation of await violations(page)) found.push(`${colorScheme}: ${violation}`);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      const wide = await page.evaluate(() => {
+        const boxes = [document.documentElement, ...document.querySelectorAll('dialog')];
+        return Math.max(...boxes.map((box) => box.scrollWidth - box.clientWidth));
+      });
       if (wide > 0) found.push(`${colorScheme}: ${wide} px too wide`);
     }
     expect(found).toEqual([]);

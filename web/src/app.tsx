@@ -50,15 +50,33 @@ function Missing() {
   );
 }
 
-/** Moves the focus to the heading of a page that was gone to. */
+/** Longest wait for the heading of a page that is on its way, in ms. */
+const HEADING_MS = 5_000;
+
+/** Moves the focus to the heading of a page that was gone to, as soon as it is there. */
 function useFocus(where: string): void {
   const first = useRef(true);
   useEffect(() => {
-    if (first.current) first.current = false;
-    else {
-      scrollTo(0, 0);
-      document.querySelector<HTMLElement>('main h1, main')?.focus({ preventScroll: true });
+    if (first.current) {
+      first.current = false;
+      return;
     }
+    scrollTo(0, 0);
+    const main = document.querySelector<HTMLElement>('main')!;
+    main.focus({ preventScroll: true });
+    const found = (): boolean => {
+      const heading = main.querySelector<HTMLElement>('h1');
+      if (heading && document.activeElement === main) heading.focus({ preventScroll: true });
+      return heading !== null;
+    };
+    if (found()) return;
+    const watch = new MutationObserver(() => found() && watch.disconnect());
+    watch.observe(main, { childList: true, subtree: true });
+    const enough = setTimeout(() => watch.disconnect(), HEADING_MS);
+    return () => {
+      watch.disconnect();
+      clearTimeout(enough);
+    };
   }, [where]);
 }
 

@@ -120,7 +120,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
           <input class="field font-normal" maxLength={2048} value={picture.value} onInput={(event) => (picture.value = event.currentTarget.value)} />
         </Field>
         <Field label={ot('op.upload')}>
-          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="text-sm font-normal" onChange={(event) => take(event.currentTarget.files?.[0])} />
+          <input type="file" accept="image/png,image/jpeg,image/gif,image/webp" class="w-full min-w-0 text-sm font-normal" onChange={(event) => take(event.currentTarget.files?.[0])} />
         </Field>
         {refused.value && <p role="alert">{ot('op.uploadRefused')}</p>}
       </Form>

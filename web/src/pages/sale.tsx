@@ -107,7 +107,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
           </div>
           <Title>{sale.title}</Title>
         </div>
-        <Picture goods={item.goods} class="aspect-[5/2] w-full rounded-2xl lg:aspect-[16/9]" />
+        <Picture goods={item.goods} class="aspect-[2/1] w-full rounded-2xl lg:aspect-[16/9]" />
       </div>
       <div class="card grid gap-4 p-5 lg:sticky lg:top-20 lg:row-span-2">
         <Items sale={sale} chosen={item.id} choose={(id) => (chosen.value = id)} />

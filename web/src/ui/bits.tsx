@@ -120,7 +120,7 @@ export function When({ at, zone }: { at: string; zone?: boolean }) {
 /** The picture of goods; a coloured tile with the first letter where there is none. */
 export function Picture({ goods, class: size }: { goods: Pick<Card['items'][number]['goods'], 'id' | 'name' | 'imageUrl'>; class: string }) {
   if (goods.imageUrl) {
-    return <img src={goods.imageUrl} alt="" class={`bg-sunk object-cover ${size}`} width="400" height="400" loading="lazy" />;
+    return <img src={goods.imageUrl} alt="" class={`bg-sunk object-contain ${size}`} width="400" height="400" />;
   }
   const hue = [...goods.id].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7);
   return (
