@@ -1,13 +1,9 @@
 package payment_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,11 +15,6 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
-)
-
-var (
-	races    = flag.Int("races", 60, "four-way races to run")
-	payments = flag.Int("payments", 200, "payments to make with bad call-backs")
 )
 
 func u(text string) uuid.UUID { return uuid.MustParse(text) }
@@ -214,99 +205,6 @@ func (s *shop) decideAll(o *order.Order, approve bool) {
 			s.must(err)
 		}
 	}
-}
-
-// Pay, lapse, cancel and void meet on one order, with four sweepers.
-func TestFourWayRacesEndOnce(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, 1)
-	const atOnce = 20
-	for left := *races; left > 0; left -= atOnce {
-		s.newSale(atOnce)
-		placed := make([]*order.Order, min(atOnce, left))
-		for i := range placed {
-			placed[i] = s.buy()
-			s.approve(s.begin(placed[i], "key-1"), sandbox.Delayed)
-		}
-		s.clock.Advance(window + 2*time.Second)
-		var wg sync.WaitGroup
-		run := func(what string, do func() error) {
-			wg.Go(func() {
-				if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable {
-					t.Errorf("%s: %v", what, err)
-				}
-			})
-		}
-		for _, o := range placed {
-			run("cancel", func() error { _, _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); return err })
-			run("void", func() error {
-				_, _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New()})
-				return err
-			})
-		}
-		for range 4 {
-			run("lapse", func() error { _, err := s.lapser.Step(t.Context()); return err })
-			run("check", func() error { _, err := s.pay.CheckOpen(t.Context()); return err })
-			run("call-backs", func() error { _, err := s.courier.Step(t.Context()); return err })
-		}
-		wg.Wait()
-		s.sound()
-		s.settleDown()
-		s.quietened()
-	}
-}
-
-// Payments with bad call-backs: one in ten comes several times, one in ten late
-// or after the lapse, some are lost or reordered, some of our calls fail. The
-// bank's ledger and ours are equal to the cent.
-func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
-	t.Parallel()
-	s := newShop(t, *payments)
-	var lost atomic.Int64
-	s.flaky.lose(func(string) fate {
-		if n := rand.IntN(40); n > 0 && n < allFates {
-			lost.Add(1)
-			return fate(n)
-		}
-		return fine
-	})
-	kinds := map[sandbox.Habit]int{}
-	for batch := range slices.Chunk(make([]struct{}, *payments), 100) {
-		for range batch {
-			o := s.buy()
-			p, _, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"})
-			if err != nil {
-				continue // the buyer gives up
-			}
-			habit := habitOf(rand.IntN(20))
-			kinds[habit]++
-			s.approve(p.Payment, habit)
-			if rand.IntN(20) == 0 {
-				_, _, _ = s.pay.Cancel(t.Context(), o.ID, o.User, "")
-			}
-		}
-		s.work()
-	}
-	s.settleDown()
-	s.clock.Advance(window)
-	s.flaky.lose(nil)
-	for range 2 + *payments/500 {
-		s.settleDown()
-	}
-	s.quietened()
-	t.Logf("%d payments %v, %d calls lost, %+v", *payments, kinds, lost.Load(), s.figures())
-}
-
-func habitOf(n int) sandbox.Habit {
-	switch {
-	case n < 2:
-		return sandbox.Duplicate
-	case n < 4:
-		return sandbox.Late
-	case n < 6:
-		return sandbox.Delayed
-	}
-	return sandbox.Prompt
 }
 
 func (l *life) String() string {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"flag"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
+	"seckill/internal/stream"
 	"seckill/internal/testenv"
 )
 
@@ -68,6 +71,8 @@ type shop struct {
 	door     *httptest.Server
 	courier  *sandbox.Courier
 	told     *told
+	roads    atomic.Pointer[func() fate] // what becomes of call-backs; nil = all arrive
+	prompt   atomic.Bool                 // whether the message of an event comes at once
 }
 
 // told remembers what was announced of orders.
@@ -152,7 +157,12 @@ func (s *shop) restart() {
 	teller := order.NewTeller(order.NewCache(s.conn, s.keys.Prefix, s.keys.Task, s.clock), s.told.announce, nil, quiet)
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Teller: teller, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
-		Clock: s.clock, Log: quiet,
+		Clock: s.clock, Log: quiet, Publish: func(ctx context.Context, event uuid.UUID) error {
+			if !s.prompt.Load() {
+				return errLost
+			}
+			return s.pay.Settle(ctx, event)
+		},
 	})
 	s.returner = order.NewReturner(s.db, func(ctx context.Context, claims []order.Claim) error {
 		for _, c := range claims {
@@ -165,7 +175,26 @@ func (s *shop) restart() {
 	s.lapser = expiry.New(expiry.Config{
 		DB: s.db, Orders: s.orders, Payments: s.pay, Teller: teller, Clock: s.clock, Log: quiet,
 	})
-	s.door.Config.Handler = s.pay.Webhooks()
+	s.door.Config.Handler = s.road(s.pay.Webhooks())
+}
+
+// road is what a call-back comes by: it may be a bad one.
+func (s *shop) road(shop http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		became := fine
+		if post := s.roads.Load(); post != nil {
+			became = (*post)()
+		}
+		switch became {
+		case unheard:
+			shop.ServeHTTP(httptest.NewRecorder(), r)
+			http.Error(w, "timed out", http.StatusGatewayTimeout)
+		case unsent:
+			http.Error(w, "timed out", http.StatusGatewayTimeout)
+		default:
+			shop.ServeHTTP(w, r)
+		}
+	})
 }
 
 // newSale adds a sale of one item to the record and opens its gate.
@@ -204,22 +233,32 @@ func (s *shop) must(err error) {
 func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
 	s.t.Helper()
 	task := id.NewTask(id.ShardOf(s.sale))
-	r, err := s.releaser.Retake(s.t.Context(), reservation.Retake{
-		Hold: reservation.Hold{Sale: s.sale, Item: s.item, User: user, Task: task}, Quantity: quantity,
-	})
+	take := reservation.Retake{Hold: reservation.Hold{Sale: s.sale, Item: s.item, User: user, Task: task}, Quantity: quantity}
+	r, err := patiently(func() (reservation.Retaken, error) { return s.releaser.Retake(s.t.Context(), take) })
 	s.must(err)
-	if r.Code != reservation.RetakeDone {
+	if r.Code != reservation.RetakeDone && r.Code != reservation.RetakeDoneBefore {
 		return nil
 	}
-	out, err := s.writer.Write(s.t.Context(), order.Requested{
+	request := order.Requested{
 		V: 1, Task: task, User: user, Sale: s.sale, Item: s.item, Quantity: quantity, UnitPriceMinor: 1999, Currency: "EUR",
 		PaymentWindowSeconds: int(window / time.Second), Epoch: 1, SubmittedAtMs: s.clock.Now().UnixMilli(),
-	})
+	}
+	out, err := patiently(func() (order.Outcome, error) { return s.writer.Write(s.t.Context(), request) })
 	s.must(err)
 	if out.Order == nil {
 		s.t.Fatalf("the gate let a task through that failed: %+v", out.Task)
 	}
 	return out.Order
+}
+
+// patiently repeats what may be repeated while a service is busy.
+func patiently[T any](do func() (T, error)) (got T, err error) {
+	for range 10 {
+		if got, err = do(); err == nil || !(stream.IsLater(err) || errors.Is(err, order.ErrBusy)) {
+			break
+		}
+	}
+	return got, err
 }
 
 // buy places an order for a fresh user.
@@ -269,7 +308,7 @@ func (s *shop) work() {
 
 func (s *shop) step(step func(context.Context) (map[string]int, error)) {
 	s.t.Helper()
-	if _, err := step(s.t.Context()); err != nil && !errors.Is(err, errLost) {
+	if _, err := step(s.t.Context()); err != nil && !errors.Is(err, errLost) && !stream.IsLater(err) {
 		s.t.Fatal(err)
 	}
 }
