@@ -25,7 +25,6 @@ type plan struct {
 	terms    []term
 	constant bool  // whether no list depends on a variable
 	total    int64 // the cost, if constant
-	oneOf    []oneOfVariable
 }
 
 // term is one field.
@@ -50,7 +49,6 @@ func newPlan(schema *ast.Schema, doc *ast.QueryDocument, op *ast.OperationDefini
 	if p.constant {
 		p.total = sum(p.terms, nil)
 	}
-	p.oneOf = findOneOf(schema, op)
 	return p
 }
 

@@ -1,6 +1,6 @@
 // Package guard decides, before anything runs, whether an operation may run:
 // the size and shape of its document, its cost, whether it is one of the
-// trusted documents, and @oneOf in its variables.
+// trusted documents, and whether its values fit their types.
 //
 // It is a gqlgen extension and the executor's document cache in one. It does
 // not know callers or operations: who may do what, and how often, is decided
@@ -85,9 +85,10 @@ type Options struct {
 
 // Guard checks operations. It is safe for concurrent use.
 type Guard struct {
-	opts  Options
-	docs  *Documents
-	names vocabulary
+	opts   Options
+	docs   *Documents
+	names  vocabulary
+	inputs inputs
 }
 
 // New checks every trusted document against its hash, schema and limits and
@@ -97,7 +98,7 @@ func New(opts Options) (*Guard, error) {
 	trusted := NewManifest(probes...)
 	maps.Copy(trusted, opts.Trusted)
 	opts.Trusted = trusted
-	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema)}
+	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema), inputs: newInputs(opts.Schema)}
 	for hash, text := range opts.Trusted {
 		if Hash(text) != hash {
 			return nil, fmt.Errorf("trusted document %s: that is not its hash", hash)
@@ -114,7 +115,7 @@ func (g *Guard) admit(text string) error {
 	if refusal != nil {
 		return refusal
 	}
-	if errs := validator.ValidateWithRules(g.opts.Schema, doc, nil); len(errs) > 0 {
+	if errs := validator.ValidateWithRules(g.opts.Schema, doc, Rules()); len(errs) > 0 {
 		return errs
 	}
 	for _, op := range doc.Operations {
@@ -151,15 +152,14 @@ func (g *Guard) MutateOperationParameters(_ context.Context, p *graphql.RawParam
 	return refusal
 }
 
-// MutateOperationContext checks variables against @oneOf and the cost against
-// the limit and the caller's budget.
+// MutateOperationContext checks variables against their types and the cost
+// against the limit and the caller's budget.
 func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	op.DisableIntrospection = !g.opts.Introspection
-	p := g.docs.plan(g.opts.Schema, op)
-	if refusal := p.checkOneOf(g.opts.Schema, op.Variables); refusal != nil {
+	if refusal := g.inputs.checkVariables(op.Operation, op.Variables); refusal != nil {
 		return refusal
 	}
-	cost := p.cost(op.Variables)
+	cost := g.docs.plan(g.opts.Schema, op).cost(op.Variables)
 	if cost > g.opts.Limits.Cost {
 		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", cost, g.opts.Limits.Cost))
 	}

@@ -30,6 +30,9 @@ func TestTakesWholeNumbersInVariables(t *testing.T) {
 	f.query(doc, `{"n":2147483647}`).contains(t, 200, `{"count":2147483647}`)
 	f.query(doc, `{"n":1.5}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
 	f.query(doc, `{"n":1e3}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
+	f.query(doc, `{"n":2147483648}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
+	f.query(doc, `{"n":"7"}`).contains(t, 200, `"code":"BAD_USER_INPUT"`)
+	f.query(`{count(n:2147483648)}`, "").contains(t, 200, `"code":"GRAPHQL_VALIDATION_FAILED"`)
 	f.query(`mutation($i: SetInput!){set(input:$i){ok}}`, `{"i":{"key":"k","value":7}}`).contains(t, 200, `{"ok":true}`)
 }
 

@@ -1,0 +1,182 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/internal/fault"
+)
+
+// Input coercion of variables as the specification has it
+// (https://spec.graphql.org/October2021/#sec-Scalars.Input-Coercion). gqlparser
+// checks lists, nulls, and which fields are given. It lets pass integers beyond
+// 32 bits, numbers in texts, numbers for texts, enum values in any case, anything
+// for the API's own scalars, and @oneOf objects with any number of fields.
+
+// input is a named input type as its values are checked.
+type input struct {
+	fits   func(v any) bool     // of a scalar or enum
+	fields map[string]*ast.Type // of an input object
+	oneOf  bool
+}
+
+type inputs map[string]*input
+
+// builtIn are the scalars of the specification. Those of the API itself are
+// written as strings.
+var builtIn = map[string]func(v any) bool{"Int": isInt, "Float": isFloat, "String": isString, "Boolean": isBoolean, "ID": isID}
+
+func newInputs(schema *ast.Schema) inputs {
+	all := inputs{}
+	for name, def := range schema.Types {
+		switch def.Kind {
+		case ast.Scalar:
+			fits, ok := builtIn[name]
+			if !ok {
+				fits = isString
+			}
+			all[name] = &input{fits: fits}
+		case ast.Enum:
+			all[name] = &input{fits: func(v any) bool {
+				text, ok := v.(string)
+				return ok && def.EnumValues.ForName(text) != nil
+			}}
+		case ast.InputObject:
+			in := &input{fields: make(map[string]*ast.Type, len(def.Fields)), oneOf: def.Directives.ForName("oneOf") != nil}
+			for _, f := range def.Fields {
+				in.fields[f.Name] = f.Type
+			}
+			all[name] = in
+		}
+	}
+	return all
+}
+
+// checkVariables refuses the first variable whose value does not fit its type.
+func (all inputs) checkVariables(op *ast.OperationDefinition, values map[string]any) *gqlerror.Error {
+	for _, def := range op.VariableDefinitions {
+		if refusal := all.check(def.Type, values[def.Variable]); refusal != nil {
+			refusal.Path = ast.Path{ast.PathName("variable"), ast.PathName(def.Variable)}
+			return refusal
+		}
+	}
+	return nil
+}
+
+// check walks a value down its type. Where null may not stand, gqlparser has
+// refused it.
+func (all inputs) check(t *ast.Type, v any) *gqlerror.Error {
+	if v == nil {
+		return nil
+	}
+	if t.Elem != nil {
+		return all.checkList(t.Elem, v)
+	}
+	in := all[t.NamedType]
+	object, isObject := v.(map[string]any)
+	switch {
+	case in == nil:
+		return misfit(t)
+	case in.fields == nil && in.fits(v):
+		return nil
+	case in.fields == nil || !isObject:
+		return misfit(t)
+	case in.oneOf && !exactlyOne(object):
+		return refuse(codeBadUserInput, "Exactly one field of a @oneOf input must be given, and not be null.")
+	}
+	for name, value := range object {
+		field, known := in.fields[name]
+		if !known {
+			return misfit(t)
+		}
+		if refusal := all.check(field, value); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// checkList also takes a single value, which stands for a list of one; gqlparser
+// wraps it in a slice of its own type.
+func (all inputs) checkList(elem *ast.Type, v any) *gqlerror.Error {
+	list, ok := v.([]any)
+	if !ok {
+		r := reflect.ValueOf(v)
+		if r.Kind() != reflect.Slice {
+			return all.check(elem, v)
+		}
+		for i := range r.Len() {
+			list = append(list, r.Index(i).Interface())
+		}
+	}
+	for _, one := range list {
+		if refusal := all.check(elem, one); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+func misfit(t *ast.Type) *gqlerror.Error {
+	return refuse(codeBadUserInput, "The value is not a valid "+t.Name()+".")
+}
+
+// isInt: GraphQL's Int has 32 bits. Whole numbers come as int64 from variables
+// and from default values alike.
+func isInt(v any) bool {
+	n, ok := v.(int64)
+	return ok && n >= math.MinInt32 && n <= math.MaxInt32
+}
+
+func isFloat(v any) bool {
+	switch v := v.(type) {
+	case int64:
+		return true
+	case float64:
+		return !math.IsInf(v, 0) && !math.IsNaN(v)
+	case json.Number:
+		_, err := v.Float64() // ±Inf is an error
+		return err == nil
+	}
+	return false
+}
+
+func isString(v any) bool { _, ok := v.(string); return ok }
+
+func isBoolean(v any) bool { _, ok := v.(bool); return ok }
+
+// isID: a string or a whole number of any length.
+func isID(v any) bool {
+	switch v := v.(type) {
+	case string, int64:
+		return true
+	case json.Number:
+		return !strings.ContainsAny(string(v), ".eE")
+	}
+	return false
+}
+
+func exactlyOne(object map[string]any) bool {
+	if len(object) != 1 {
+		return false
+	}
+	for _, field := range object {
+		return field != nil
+	}
+	return false
+}
+
+// refused turns the error of a budget into the refusal of an operation.
+func refused(err error) *gqlerror.Error {
+	message := "The operation was refused."
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		message = f.Message
+	}
+	return &gqlerror.Error{Err: err, Message: message, Extensions: map[string]any{"code": string(fault.CodeOf(err))}}
+}

@@ -1,0 +1,46 @@
+package guard
+
+import (
+	"strconv"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/validator/core"
+	"github.com/vektah/gqlparser/v2/validator/rules"
+)
+
+// Rules are the rules of validation; hand them to the executor. They are
+// gqlparser's and what it forgets about literals, default values included:
+// integers beyond 32 bits, objects for scalars and enums, and anything but
+// strings for the API's own scalars.
+func Rules() *rules.Rules {
+	all := rules.NewDefaultRules()
+	all.AddRule("LiteralsFit", literalsFit)
+	return all
+}
+
+func literalsFit(observers *core.Events, addError core.AddErrFunc) {
+	observers.OnValue(func(_ *core.Walker, v *ast.Value) {
+		if v.Definition != nil && v.ExpectedType != nil && !literalFits(v) {
+			addError(core.Message("The value is not a valid %s.", v.ExpectedType.String()), core.At(v.Position))
+		}
+	})
+}
+
+func literalFits(v *ast.Value) bool {
+	scalar := v.Definition.Kind == ast.Scalar
+	_, ofSpec := builtIn[v.Definition.Name]
+	switch v.Kind {
+	case ast.Variable, ast.NullValue, ast.StringValue, ast.BlockValue:
+		return true // gqlparser has judged them
+	case ast.ObjectValue:
+		return v.Definition.Kind == ast.InputObject
+	case ast.ListValue:
+		return v.ExpectedType.Elem != nil
+	case ast.IntValue:
+		if v.Definition.Name == "Int" {
+			_, err := strconv.ParseInt(v.Raw, 10, 32)
+			return err == nil
+		}
+	}
+	return !scalar || ofSpec
+}
