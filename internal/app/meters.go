@@ -19,6 +19,7 @@ var outcomeNames = map[reservation.Code]string{
 	reservation.Paused: "paused", reservation.NotStarted: "not_started", reservation.Ended: "ended",
 	reservation.PathInvalid: "path_invalid", reservation.AlreadyHolding: "already_holding",
 	reservation.OverLimit: "over_limit", reservation.SoldOut: "sold_out", reservation.TooFewLeft: "too_few_left",
+	reservation.TooManyTries: "too_many_tries",
 }
 
 // Batch counts one script call.

@@ -92,6 +92,12 @@ func (k Keys) Idem(shard int, user uuid.UUID, key string) string {
 	return k.shard(shard, "idem:"+user.String()+":"+key)
 }
 
+// Tries is the bucket of a user's tries to take stock in a sale: the theoretical
+// arrival time of package ratelimit, in Unix milliseconds; lapses when full.
+func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
+	return k.shard(shard, "tries:"+sale.String()+":"+user.String())
+}
+
 // Task is the JSON record of an order task; lapses after 24 h.
 func (k Keys) Task(shard int, task uuid.UUID) string {
 	return k.shard(shard, "task:"+task.String())

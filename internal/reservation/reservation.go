@@ -46,6 +46,7 @@ const (
 	OverLimit           Code = 10
 	SoldOut             Code = 11
 	TooFewLeft          Code = 12 // some units are left, but fewer than wanted
+	TooManyTries        Code = 13 // of this user in this sale; see Attempt.Tries
 )
 
 // Attempt is one try to take stock.
@@ -59,7 +60,17 @@ type Attempt struct {
 	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
 	Record         string // JSON of the order task without its closing brace; the script adds the times
 	Entry          []any  // stream entry of the order message: field, value, field, value, …
+	Tries          Tries
 }
+
+// Tries bounds how often one user may try in one sale, across all processes: it
+// is counted in the script that takes the stock. The zero value bounds nothing.
+type Tries struct {
+	Burst int           // at once
+	Every time.Duration // in which one more comes back; counted in whole milliseconds, at least one
+}
+
+func (t Tries) everyMs() int64 { return max(1, t.Every.Milliseconds()) }
 
 // Outcome is the answer to an attempt.
 type Outcome struct {
@@ -70,6 +81,9 @@ type Outcome struct {
 	Epoch     int64     // of the gate
 	Opens     time.Time // when the gate opens by its own data
 	At        time.Time // Redis time of the decision
+	// RetryAfter is how long to wait after TooManyTries, which tells nothing else
+	// of the gate.
+	RetryAfter time.Duration
 }
 
 // LimitReached refuses a buyer who holds, or wants, more than one person may.
@@ -140,6 +154,7 @@ const recordTTL = 24 * time.Hour
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	for _, s := range []*redis.Script{
 		reserveScript, releaseScript, beginScript, openScript, stateScript, holdersScript, adjustScript, gateScript, unloadScript,
+		lineScript, redeemScript, retakeScript,
 	} {
 		if err := s.Load(ctx, client).Err(); err != nil {
 			return fmt.Errorf("load scripts: %w", err)
@@ -148,11 +163,12 @@ func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	return nil
 }
 
-// keysOf returns the six keys of an attempt in the order of lua/reserve.lua.
+// keysOf returns the seven keys of an attempt in the order of lua/reserve.lua.
 func (k Keys) keysOf(dst []string, a *Attempt, shard int) []string {
 	return append(dst,
 		k.Item(shard, a.Item), k.Holders(shard, a.Item), k.Path(shard, a.Item, a.User),
-		k.Permits(shard, a.Item), k.Idem(shard, a.User, a.IdempotencyKey), k.Task(shard, a.Task))
+		k.Permits(shard, a.Item), k.Idem(shard, a.User, a.IdempotencyKey), k.Task(shard, a.Task),
+		k.Tries(shard, a.Sale, a.User))
 }
 
 // Shard returns the shard of the attempt's sale.

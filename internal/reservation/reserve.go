@@ -182,15 +182,15 @@ func (r *Reserver) runBatch(batch []*call) {
 
 func (r *Reserver) send(ctx context.Context, batch []*call) ([]Outcome, error) {
 	shard := batch[0].attempt.Shard()
-	keys := make([]string, 1, 1+6*len(batch))
+	keys := make([]string, 1, 1+7*len(batch))
 	keys[0] = r.keys.Orders(shard)
-	args := make([]any, 2, 2+16*len(batch))
+	args := make([]any, 2, 2+18*len(batch))
 	args[0], args[1] = len(batch), recordTTL.Milliseconds()
 	for _, c := range batch {
 		a := &c.attempt
 		keys = r.keys.keysOf(keys, a, shard)
 		args = append(args, a.User.String(), a.Task.String(), a.PathToken, a.Item.String(), a.Quantity,
-			a.IdempotencyKey, a.Record, len(a.Entry))
+			a.IdempotencyKey, a.Record, a.Tries.Burst, a.Tries.everyMs(), len(a.Entry))
 		args = append(args, a.Entry...)
 	}
 	reply, err := reserveScript.Run(ctx, r.client, keys, args...).Slice()
@@ -224,6 +224,9 @@ func parse(reply []any, n int) ([]Outcome, error) {
 		o := Outcome{
 			Code: Code(code), Remaining: int(left), Revision: rev, Epoch: epoch,
 			Opens: time.UnixMilli(opens).UTC(), At: time.UnixMilli(at).UTC(),
+		}
+		if o.Code == TooManyTries {
+			o.Remaining, o.RetryAfter = 0, time.Duration(left)*time.Millisecond
 		}
 		if task != "" {
 			u, err := uuid.Parse(task)

@@ -1,10 +1,11 @@
 -- reserve: attempts to take stock, many in one call, all on items of one shard.
 --
 -- KEYS  [1] order stream of the shard
---       then six for each attempt: item, holders, path, permits, idem, task
+--       then seven for each attempt: item, holders, path, permits, idem, task, tries
 -- ARGV  [1] how many attempts   [2] life of idem and task records, ms
 --       then for each attempt: user, task, "token", item id, quantity,
 --       idempotency key, task record (JSON without its closing brace),
+--       tries of the user at once (0 = any number), how long one takes to come back (ms),
 --       how many stream fields follow, then field, value, field, value, …
 -- Reply [1] Redis time, ms; then six for each attempt:
 --       code, task, remaining, revision, epoch, opens (ms)
@@ -14,10 +15,14 @@
 --       8 path invalid (task: what the user holds, or "")
 --       9 already holding (task: which)
 --       10 over the limit 11 sold out   12 fewer left than wanted
+--       13 too many tries (remaining: wait, ms)
 --
 -- Keeps true: stock + reserved = loaded stock, at every instant; a unit is taken
 -- if and only if its holder is recorded and its message is in the stream. Redis
--- does not roll back, so each attempt makes all checks first and all writes after.
+-- does not roll back, so each attempt makes all checks first and all writes after,
+-- but for the count of tries. That is GCRA, as in package ratelimit, in whole
+-- milliseconds; an attempt that was sent again after a lost reply is answered
+-- before it counts.
 -- A gate that was built in another life of the server (run) is as good as none:
 -- what the server remembers may be old.
 
@@ -61,20 +66,40 @@ local function holding(key, user)
   return held and string.match(held, '^[^|]*') or ''
 end
 
+-- try takes a token of a user's bucket and returns 0, or how long to wait for one.
+local function try(key, burst, every)
+  local depth = burst * every
+  local tat = tonumber(redis.call('GET', key) or 0)
+  if tat < now then
+    tat = now
+  elseif tat > now + depth then -- of a stricter limit, that was loosened
+    tat = now + depth
+    redis.call('SET', key, tat, 'PX', depth)
+  end
+  local ahead = tat + every - now
+  if ahead > depth then return ahead - depth end
+  redis.call('SET', key, now + ahead, 'PX', ahead)
+  return 0
+end
+
 local a = 3
 for i = 1, n do
-  local k = 2 + (i - 1) * 6
+  local k = 2 + (i - 1) * 7
   local itemKey, holdersKey, pathKey, permitsKey, idemKey, taskKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
   local user, task, token, item, quantity, idem = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4]), ARGV[a + 5]
-  local record, fields = ARGV[a + 6], tonumber(ARGV[a + 7])
-  local first = a + 8
+  local record, burst, fields = ARGV[a + 6], ARGV[a + 7], tonumber(ARGV[a + 9])
+  local first = a + 10
   a = first + fields
 
-  local input = '|' .. item .. '|' .. ARGV[first - 4]
+  local input = '|' .. item .. '|' .. quantity
   local it = load(itemKey)
   local before = redis.call('GET', idemKey)
-  if before then
-    local known = string.match(before, '^[^|]*')
+  local known = before and string.match(before, '^[^|]*')
+  local wait = 0
+  if burst ~= '0' and known ~= task then wait = try(KEYS[k + 6], tonumber(burst), tonumber(ARGV[first - 2])) end
+  if wait > 0 then
+    answer(13, '', { stock = wait, rev = 0, epoch = 0, opens = 0 })
+  elseif before then
     if string.sub(before, #known + 1) == input then
       answer(2, known, it)
     else

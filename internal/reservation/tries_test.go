@@ -1,0 +1,92 @@
+package reservation_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func TestTriesAreCountedAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		second := newFixture(t, f.client, f.keys.Prefix) // another process on the same gate
+		user, tries := id.New(), reservation.Tries{Burst: 5, Every: time.Hour}
+		passed, refused := make(chan struct{}, 40), make(chan time.Duration, 40)
+		var wg sync.WaitGroup
+		for n := range 40 {
+			reserver := []*reservation.Reserver{f.reserver, second.reserver}[n%2]
+			a := f.bare(user)
+			a.PathToken, a.Tries = "a guess", tries
+			wg.Go(func() {
+				o, err := reserver.Reserve(context.Background(), a)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case o.Code == reservation.TooManyTries:
+					refused <- o.RetryAfter
+				case o.Code == reservation.PathInvalid:
+					passed <- struct{}{}
+				default:
+					t.Errorf("outcome %+v", o)
+				}
+			})
+		}
+		wg.Wait()
+		if len(passed) != tries.Burst || len(refused) != 40-tries.Burst {
+			t.Fatalf("%d tries passed and %d were refused, want %d and %d", len(passed), len(refused), tries.Burst, 40-tries.Burst)
+		}
+		for range len(refused) {
+			if wait := <-refused; wait <= 0 || wait > tries.Every {
+				t.Errorf("told to wait %s", wait)
+			}
+		}
+		other := f.attempt(id.New())
+		other.Tries = tries
+		if o := f.reserve(other); o.Code != reservation.Accepted {
+			t.Errorf("somebody else: %+v", o)
+		}
+		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+	})
+}
+
+func TestAnAttemptSentAgainIsNotATry(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		a := f.attempt(id.New())
+		a.Tries = reservation.Tries{Burst: 1, Every: time.Hour}
+		if o := f.reserve(a); o.Code != reservation.Accepted {
+			t.Fatalf("the only try: %+v", o)
+		}
+		if o := f.reserve(a); o.Code != reservation.Accepted || o.Task != a.Task {
+			t.Errorf("sent again after a lost reply: %+v", o)
+		}
+		again := a
+		again.Task = id.NewTask(id.ShardOf(f.sale))
+		if o := f.reserve(again); o.Code != reservation.TooManyTries || o.Task != uuid.Nil || o.Epoch != 0 {
+			t.Errorf("pressed again: %+v", o)
+		}
+		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+	})
+}
+
+func TestALimitThatWasLoosenedHoldsNobodyBack(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		a := f.attempt(id.New())
+		spent := f.bare(a.User)
+		spent.PathToken, spent.Tries = "a guess", reservation.Tries{Burst: 1, Every: time.Hour}
+		f.reserve(spent)
+		a.Tries = reservation.Tries{Burst: 2, Every: time.Millisecond}
+		testenv.Eventually(t, 10*time.Second, func() bool { return f.reserve(a).Code == reservation.Accepted }, "the buyer gets a try by the new limit")
+	})
+}
