@@ -165,12 +165,20 @@ func looseEnd(s string) string {
 }
 
 func FuzzVerifyNeverAcceptsWhatWasNotMinted(f *testing.F) {
-	f.Add("a.b.c")
-	f.Add(raw(`{"alg":"HS256","typ":"at+jwt","kid":"k2"}`, `{}`, nil))
+	head := fmt.Sprintf(`{"alg":"HS256","typ":"at+jwt","kid":%q}`, current.ID)
+	body := fmt.Sprintf(`{"iss":"seckill","aud":"seckill-api","sub":"01937d3a-5c00-7000-8000-000000000001",`+
+		`"sid":"01937d3a-5c00-7000-8000-000000000002","role":"CUSTOMER","iat":%d,"exp":%d}`, noon.Unix(), noon.Unix()+60)
+	good := raw(head, body, current.Secret)
+	for _, seed := range []string{
+		"a.b.c", good, looseEnd(good), raw(head, body, nil), raw(head, body, former.Secret),
+		raw(`{"alg":"none","typ":"at+jwt"}`, body, nil), raw(`{"alg":"HS256","typ":"at+jwt","kid":"k2"}`, `{}`, nil),
+	} {
+		f.Add(seed)
+	}
 	f.Fuzz(func(t *testing.T, token string) {
 		w := setup(t)
-		if p, err := w.tokens.Verify(t.Context(), token); err == nil {
-			t.Fatalf("accepted %q as %+v", token, p)
+		if p, err := w.tokens.Verify(t.Context(), token); (err == nil) != (token == good) {
+			t.Fatalf("%q: %+v, %v", token, p, err)
 		}
 	})
 }
