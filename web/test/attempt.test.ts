@@ -29,7 +29,7 @@ const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 beforeEach(() => {
   vi.useFakeTimers({ now: T0 });
   sessionStorage.clear();
-  const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString(), refreshToken: 'r', refreshTokenExpiresAt: soon };
+  const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString() };
   adopt(tokens, { id: 'usr_1', displayName: 'A', account: 'a', role: 'CUSTOMER' });
 });
 afterEach(() => {

@@ -1,1 +1,1 @@
-import{j as e,st as t}from"./core.js?v=dbde0ea3b7fd";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};
+import{j as e,st as t}from"./core.js?v=95c2d404b22d";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};

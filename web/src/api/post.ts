@@ -15,11 +15,12 @@ export function body<R, V>(doc: Doc<R, V>, variables: V): Record<string, unknown
   return { operationName: name, variables, extensions: { persistedQuery: { version: 1, sha256Hash: id } } };
 }
 
-/** Headers of a request: who asks, and in which language. */
+/** Headers of a request: who asks, in which language, and that the session is in a cookie. */
 export function headers(bearer: string | null, accept: string): Record<string, string> {
   return {
     'content-type': 'application/json',
     accept,
+    'x-seckill-session': 'cookie',
     'accept-language': lang.value === 'zh' ? 'zh-CN' : 'en',
     ...(bearer && { authorization: `Bearer ${bearer}` }),
   };

@@ -1,8 +1,8 @@
 /**
  * Who is signed in. The access token lives in memory; the refresh token in a
- * cookie that scripts cannot read, or, where the server hands it over, in
- * localStorage. A refresh token is good once, so tabs take turns by a lock and
- * tell each other the outcome.
+ * cookie that no script can read; the person's name alone is kept in
+ * localStorage, so that a reload knows at once whom it is for. A refresh token
+ * is good once, so tabs take turns by a lock and tell each other the outcome.
  */
 import { signal } from '@preact/signals';
 import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../documents/account';
@@ -19,23 +19,21 @@ type Tokens = ResultOf<typeof TokenParts>;
 const MARGIN_MS = 20_000;
 const STORE = 'session';
 
-/** What outlives the page. */
-interface Kept {
-  person: Person;
-  /** Null when it is in a cookie. */
-  refreshToken: string | null;
-}
-
-function kept(): Kept | null {
+/** Who was signed in when the page was left. */
+function kept(): Person | null {
   try {
-    return JSON.parse(localStorage.getItem(STORE) ?? 'null');
+    return JSON.parse(localStorage.getItem(STORE) ?? 'null')?.person ?? null;
   } catch {
     return null;
   }
 }
 
+function keep(who: Person): void {
+  localStorage.setItem(STORE, JSON.stringify({ person: who }));
+}
+
 /** Who is signed in; null when nobody is. Known at once after a reload, proved by the first refresh. */
-export const person = signal<Person | null>(kept()?.person ?? null);
+export const person = signal<Person | null>(kept());
 
 let access: { token: string; expires: number } | null = null;
 
@@ -63,7 +61,7 @@ channel?.addEventListener('message', ({ data }: MessageEvent<Notice>) => {
 /** Takes over the tokens of a sign-in, registration or refresh. */
 export function adopt(tokens: Tokens, who: Person): void {
   access = { token: tokens.accessToken, expires: Date.parse(tokens.accessTokenExpiresAt) };
-  localStorage.setItem(STORE, JSON.stringify({ person: who, refreshToken: tokens.refreshToken } satisfies Kept));
+  keep(who);
   channel?.postMessage({ person: who, ...access } satisfies Notice);
   become(who);
 }
@@ -89,7 +87,7 @@ export function refused(token: string | null): void {
 
 let refreshing: Promise<void> | null = null;
 
-/** Trades the refresh token. A passing fault is thrown; a dead session signs out. */
+/** Trades the cookie for an access token and the next cookie. A passing fault is thrown; a dead session signs out. */
 function refresh(): Promise<void> {
   return (refreshing ??= inTurn(exchange).finally(() => (refreshing = null)));
 }
@@ -103,12 +101,8 @@ async function exchange(): Promise<void> {
   const before = kept();
   if (access && access.expires - now() >= MARGIN_MS) return; // another tab was first
   if (!before) return forget();
-  const { refreshSession } = await post(
-    RefreshSession,
-    { input: before.refreshToken ? { refreshToken: before.refreshToken } : {} },
-    null,
-  );
-  if (refreshSession?.tokens) return adopt(refreshSession.tokens, before.person);
+  const { refreshSession } = await post(RefreshSession, { input: {} }, null);
+  if (refreshSession?.tokens) return adopt(refreshSession.tokens, before);
   const code = refreshSession?.userErrors[0]?.code;
   if (code === 'RATE_LIMITED') throw new Fault('RATE_LIMITED', '', 1000);
   forget();
@@ -121,9 +115,8 @@ export async function restore(): Promise<void> {
     const token = await bearer();
     if (!token) return;
     const { viewer } = await post(Viewer, {}, token);
-    const before = kept();
-    if (viewer && before) {
-      localStorage.setItem(STORE, JSON.stringify({ ...before, person: viewer }));
+    if (viewer && kept()) {
+      keep(viewer);
       become(viewer);
       person.value = viewer;
     }

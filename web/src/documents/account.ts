@@ -59,8 +59,6 @@ export const TokenParts = graphql(`
   fragment TokenParts on AuthTokens {
     accessToken
     accessTokenExpiresAt
-    refreshToken
-    refreshTokenExpiresAt
   }
 `);
 

@@ -146,7 +146,7 @@ function Window({ sale }: { sale: Sale }) {
   return (
     <div class="grid gap-2">
       {until && (
-        <p class="flex flex-wrap items-center justify-between gap-2">
+        <p class="flex flex-wrap items-center justify-between gap-2" aria-hidden="true">
           <span>{phase === 'UPCOMING' ? t('sale.opensIn') : t('sale.endsIn')}</span>
           <Tiles until={Date.parse(until)} />
         </p>

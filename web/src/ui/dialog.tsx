@@ -3,14 +3,18 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import { t } from '../i18n/text';
 import { Icon } from './icons';
 
-/** A modal sheet: from below on a phone, in the middle on a wide screen. The browser keeps the focus inside. */
+/** A modal sheet: from below on a phone, in the middle on a wide screen. The browser keeps the focus inside; at the end it goes back to what opened the sheet. */
 export function Dialog(props: { title: string; close: () => void; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null);
   const title = useId();
   useEffect(() => {
     const dialog = ref.current!;
+    const opener = document.activeElement as HTMLElement | null;
     dialog.showModal();
-    return () => dialog.close();
+    return () => {
+      dialog.close();
+      opener?.focus({ preventScroll: true });
+    };
   }, []);
   return (
     <dialog

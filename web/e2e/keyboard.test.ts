@@ -1,0 +1,88 @@
+import type { Locator, Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { button, signIn, stage } from './shop';
+
+const it = stage();
+
+/** More stops than any page has. */
+const MOST_STOPS = 60;
+
+/** Goes to an element by Tab alone. */
+async function tabTo(page: Page, target: Locator): Promise<void> {
+  for (let stop = 0; stop < MOST_STOPS; stop++) {
+    await page.keyboard.press('Tab');
+    if (await target.evaluate((element) => element === document.activeElement)) return;
+  }
+  throw new Error(`no way to ${target} by Tab`);
+}
+
+const focused = (page: Page): Promise<string> => page.evaluate(() => document.activeElement?.textContent ?? '');
+
+test('everything from signing in to the order goes by keyboard', async () => {
+  const page = await it.page();
+  await page.goto(`${it.demo.url}/`);
+  await page.getByRole('link', { name: it.demo.open.title }).waitFor();
+  await page.keyboard.press('Tab');
+  expect(await focused(page)).toBe('Skip to content');
+  await page.keyboard.press('Enter');
+  await tabTo(page, page.getByRole('link', { name: it.demo.open.title }));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: it.demo.open.title }).waitFor();
+  await expect.poll(() => focused(page)).toBe(it.demo.open.title); // the focus goes along
+
+  await tabTo(page, button(page, 'sign-in'));
+  await page.keyboard.press('Enter');
+  await tabTo(page, page.getByLabel('E-mail or phone'));
+  await page.keyboard.type('alice@demo.example');
+  await tabTo(page, page.getByLabel('Password', { exact: true }));
+  await page.keyboard.type('flash-sale-demo');
+  await page.keyboard.press('Enter');
+  await button(page, 'buy').waitFor();
+
+  await tabTo(page, page.getByRole('radio').first());
+  await page.keyboard.press('ArrowDown');
+  expect(await page.getByRole('radio').nth(1).isChecked()).toBe(true);
+  await tabTo(page, button(page, 'buy'));
+  await page.keyboard.press('Enter');
+  const sheet = page.getByRole('dialog');
+  await sheet.locator('canvas').waitFor();
+  await expect.poll(() => sheet.getByLabel('Your answer').evaluate((input) => input === document.activeElement)).toBe(true);
+  await page.keyboard.press('Escape');
+  await sheet.waitFor({ state: 'detached' });
+  expect(await button(page, 'buy').evaluate((it) => it === document.activeElement)).toBe(true); // and comes back
+
+  await page.keyboard.press('Enter');
+  await sheet.locator('canvas').waitFor();
+  await tabTo(page, sheet.getByRole('button', { name: /No picture/ }));
+  await page.keyboard.press('Enter');
+  await button(page, 'pay').waitFor();
+  await tabTo(page, button(page, 'pay'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
+});
+
+test('what ticks is not read out, what matters is', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await button(page, 'buy').waitFor();
+  const ticking = await page.locator('main').evaluate((main) => {
+    const read = (node: Element): string =>
+      node.getAttribute('aria-hidden') === 'true' ? '' : [...node.childNodes].map((child) => (child instanceof Element ? read(child) : child.textContent)).join(' ');
+    return read(main);
+  });
+  expect(ticking).toContain('Buy now');
+  expect(ticking).not.toContain('Ends in');
+  expect(await page.locator('main time[datetime]').count()).toBeGreaterThan(1);
+  expect(await page.locator('[aria-live=polite]').count()).toBeGreaterThan(0);
+});
+
+test('where the person wants less motion, nothing turns or slides', async () => {
+  const page = await it.page({ reducedMotion: 'reduce' });
+  await page.goto(`${it.demo.url}/sign-in`);
+  const moving = await page.evaluate(() => {
+    const probe = document.body.appendChild(document.createElement('span'));
+    probe.className = 'spin';
+    return getComputedStyle(probe).animationDuration;
+  });
+  expect(moving.split(', ').every((duration) => parseFloat(duration) < 0.001)).toBe(true);
+});
