@@ -93,3 +93,21 @@ test('signing out in one tab signs the other out', async () => {
   await other.getByText('Sign in to see your orders.').waitFor();
   expect(await other.locator('main li').count()).toBe(0);
 });
+
+test('the session is where no script can read it, and survives a reload', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'alice', '/orders');
+  const cookies = await page.context().cookies(`${it.demo.url}/graphql`);
+  expect(cookies.map(({ name, httpOnly, sameSite }) => ({ name, httpOnly, sameSite }))).toEqual([
+    { name: 'seckill_refresh', httpOnly: true, sameSite: 'Strict' },
+  ]);
+  expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain('oken');
+  const names = sent(page);
+  await page.reload();
+  await page.locator('main li').first().waitFor();
+  expect(names).toContain('RefreshSession');
+  await page.locator('summary').click();
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+  await page.getByText('Sign in to see your orders.').waitFor();
+  expect(await page.context().cookies(`${it.demo.url}/graphql`)).toEqual([]);
+});
