@@ -30,16 +30,19 @@ type inputs map[string]*input
 
 // builtIn are the scalars of the specification. Those of the API itself are
 // written as strings.
+//
+// Strings are held to one rule beyond it: no U+0000, which Postgres cannot keep.
 var builtIn = map[string]func(v any) bool{"Int": isInt, "Float": isFloat, "String": isString, "Boolean": isBoolean, "ID": isID}
 
-func newInputs(schema *ast.Schema) inputs {
+func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs {
 	all := inputs{}
 	for name, def := range schema.Types {
 		switch def.Kind {
 		case ast.Scalar:
 			fits, ok := builtIn[name]
 			if !ok {
-				fits = isString
+				good := own[name]
+				fits = func(v any) bool { return isString(v) && (good == nil || good(v.(string))) } //nolint:forcetypeassert // isString has looked
 			}
 			all[name] = &input{fits: fits}
 		case ast.Enum:
@@ -147,15 +150,20 @@ func isFloat(v any) bool {
 	return false
 }
 
-func isString(v any) bool { _, ok := v.(string); return ok }
+func isString(v any) bool {
+	text, ok := v.(string)
+	return ok && strings.IndexByte(text, 0) < 0
+}
 
 func isBoolean(v any) bool { _, ok := v.(bool); return ok }
 
 // isID: a string or a whole number of any length.
 func isID(v any) bool {
 	switch v := v.(type) {
-	case string, int64:
+	case int64:
 		return true
+	case string:
+		return isString(v)
 	case json.Number:
 		return !strings.ContainsAny(string(v), ".eE")
 	}

@@ -70,6 +70,9 @@ type Budget struct {
 type Options struct {
 	// Schema is the schema that documents are written against.
 	Schema *ast.Schema
+	// Scalars say which texts are good values of the API's own scalars, which are
+	// all written as strings; any text is one of a scalar that is not named here.
+	Scalars map[string]func(text string) bool
 	// Limits bound documents that are not trusted.
 	Limits Limits
 	// Trusted holds the documents that may be named by their hash.
@@ -98,7 +101,7 @@ func New(opts Options) (*Guard, error) {
 	trusted := NewManifest(probes...)
 	maps.Copy(trusted, opts.Trusted)
 	opts.Trusted = trusted
-	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema), inputs: newInputs(opts.Schema)}
+	g := &Guard{opts: opts, docs: newDocuments(), names: newVocabulary(opts.Schema), inputs: newInputs(opts.Schema, opts.Scalars)}
 	for hash, text := range opts.Trusted {
 		if Hash(text) != hash {
 			return nil, fmt.Errorf("trusted document %s: that is not its hash", hash)
@@ -115,7 +118,7 @@ func (g *Guard) admit(text string) error {
 	if refusal != nil {
 		return refusal
 	}
-	if errs := validator.ValidateWithRules(g.opts.Schema, doc, Rules()); len(errs) > 0 {
+	if errs := validator.ValidateWithRules(g.opts.Schema, doc, g.Rules()); len(errs) > 0 {
 		return errs
 	}
 	for _, op := range doc.Operations {

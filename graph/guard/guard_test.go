@@ -64,7 +64,7 @@ func newHarnessOn(t testing.TB, schema *ast.Schema, opts guard.Options) *harness
 	})
 	exec.SetQueryCache(g.Documents())
 	exec.SetParserTokenLimit(g.MaxTokens())
-	exec.SetDefaultRulesFn(guard.Rules)
+	exec.SetDefaultRulesFn(g.Rules)
 	exec.Use(g)
 	return &harness{t: t, exec: exec, guard: g}
 }

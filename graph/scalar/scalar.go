@@ -35,3 +35,13 @@ func UnmarshalDateTime(v any) (time.Time, error) {
 	}
 	return t.UTC(), nil
 }
+
+// Good says which texts are values of the API's own scalars. Those not named take
+// any text here; amounts and currencies are judged by their domains, which can say
+// what is wrong.
+func Good() map[string]func(text string) bool {
+	return map[string]func(string) bool{"DateTime": func(text string) bool {
+		_, err := UnmarshalDateTime(text)
+		return err == nil
+	}}
+}

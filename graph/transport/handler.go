@@ -17,7 +17,6 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
-	"seckill/graph/guard"
 	"seckill/internal/fault"
 )
 
@@ -37,7 +36,7 @@ func NewHandler(opts Options) *Handler {
 	exec.SetDisableSuggestion(!opts.Development)
 	exec.SetQueryCache(opts.Guard.Documents())
 	exec.SetParserTokenLimit(opts.Guard.MaxTokens())
-	exec.SetDefaultRulesFn(guard.Rules)
+	exec.SetDefaultRulesFn(opts.Guard.Rules)
 	exec.Use(opts.Guard)
 	for _, e := range opts.Extensions {
 		exec.Use(e)
