@@ -12,6 +12,7 @@ import (
 	"seckill/graph"
 	"seckill/graph/generated"
 	"seckill/graph/guard"
+	"seckill/graph/scalar"
 	"seckill/graph/transport"
 	"seckill/internal/auth"
 	"seckill/internal/media"
@@ -93,7 +94,7 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 		return nil, err
 	}
 	g, err := guard.New(guard.Options{
-		Schema: schema.Schema(), Trusted: guard.Manifest(documents),
+		Schema: schema.Schema(), Scalars: scalar.Good(), Trusted: guard.Manifest(documents),
 		TrustedOnly: a.cfg.Production(), Introspection: !a.cfg.Production(), Spend: a.spend(),
 	})
 	if err != nil {
