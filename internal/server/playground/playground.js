@@ -5,7 +5,21 @@
   const { React, ReactDOM, GraphiQL } = window;
   const socket = new URL('/graphql', location.href);
   socket.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
-  const fetcher = GraphiQL.createFetcher({ url: '/graphql', subscriptionUrl: socket.href });
+  const send = GraphiQL.createFetcher({ url: '/graphql', subscriptionUrl: socket.href });
+  // GraphiQL reads the document a tenth of a second after the last key. Who executes
+  // sooner would send a subscription by POST, or the name of an operation that is
+  // gone: the document is read again as it is sent.
+  const fetcher = (params, options) => {
+    let documentAST;
+    try {
+      documentAST = GraphiQL.GraphQL.parse(params.query);
+    } catch {
+      return send(params, options); // the server words the error
+    }
+    const names = documentAST.definitions.filter((d) => d.kind === 'OperationDefinition').map((d) => d.name?.value);
+    const operationName = names.includes(params.operationName) ? params.operationName : names[0];
+    return send({ ...params, operationName }, { ...options, documentAST });
+  };
   const tabs = await (await fetch('/playground/tabs.json')).json();
   const editor = React.createElement(GraphiQL, {
     fetcher,
