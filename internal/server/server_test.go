@@ -155,8 +155,11 @@ func TestOtherOriginsAreRefusedUnlessListed(t *testing.T) {
 		t.Errorf("listed: %d %v", w.Code, w.Header())
 	}
 	pre := append(listed, set("Access-Control-Request-Method", "POST"))
-	if w := call(t, h, http.MethodOptions, "/graphql", pre...); w.Code != 204 || !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Authorization") {
-		t.Errorf("preflight: %d %v", w.Code, w.Header())
+	w := call(t, h, http.MethodOptions, "/graphql", pre...)
+	for _, header := range []string{"Authorization", "Content-Type", "X-Seckill-Session"} {
+		if w.Code != 204 || !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), header) {
+			t.Errorf("preflight of %s: %d %v", header, w.Code, w.Header())
+		}
 	}
 	if w := call(t, h, http.MethodOptions, "/graphql", append(foreign, set("Access-Control-Request-Method", "POST"))...); w.Header().Get("Access-Control-Allow-Methods") != "" {
 		t.Error("a foreign preflight was granted")
