@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 	"time"
 )
@@ -57,14 +58,11 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", opts.GraphQL)
 	mux.Handle("/", site)
-	if opts.Webhooks != nil {
-		mux.Handle("/webhooks/", opts.Webhooks)
-	}
-	if opts.Sandbox != nil {
-		mux.Handle("/sandbox/", opts.Sandbox)
-	}
-	if opts.Exports != nil {
-		mux.Handle("/exports/", opts.Exports)
+	for below, handler := range map[string]http.Handler{"/webhooks": opts.Webhooks, "/sandbox": opts.Sandbox, "/exports": opts.Exports} {
+		if handler != nil {
+			mux.Handle(below+"/", handler)
+			mux.HandleFunc(below, http.NotFound) // the mux would redirect
+		}
 	}
 	if opts.Playground {
 		p, err := newPlayground(opts.Tabs)
@@ -84,9 +82,9 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "This origin is not allowed.", http.StatusForbidden)
 	}))
-	bounded := http.MaxBytesHandler(protection.Handler(mux), maxBody)
+	bounded := http.MaxBytesHandler(protection.Handler(tidy(mux)), maxBody)
 	if opts.Media != nil {
-		bounded = besides(bounded, "/media/", http.MaxBytesHandler(protection.Handler(opts.Media), opts.MediaBody))
+		bounded = besides(bounded, "/media/", http.MaxBytesHandler(protection.Handler(tidy(opts.Media)), opts.MediaBody))
 	}
 	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, bounded))}, nil
 }
@@ -99,6 +97,19 @@ func besides(rest http.Handler, below string, handler http.Handler) http.Handler
 			return
 		}
 		rest.ServeHTTP(w, r)
+	})
+}
+
+// tidy refuses paths that a mux would clean ("//", "/./", "/../"): it redirects
+// them, and the answer would quote what was asked for.
+func tidy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := r.URL.Path
+		if p != "/graphql" && p != "/" && path.Clean(p) != strings.TrimSuffix(p, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -199,6 +200,28 @@ func TestOneLinePerRequestWithoutWhatWasSent(t *testing.T) {
 	call(t, h, marker, "/"+marker)
 	if n := strings.Count(out.String(), "\n"); n != 2 || strings.Contains(out.String(), marker) || !strings.Contains(out.String(), `"route":"/graphql","status":200`) {
 		t.Errorf("%d lines: %s", n, out.String())
+	}
+}
+
+// A mux redirects paths that it cleans, and quotes them in its answer.
+func TestNoAnswerQuotesThePath(t *testing.T) {
+	t.Parallel()
+	const marker = "s3cr3t"
+	files := http.NewServeMux()
+	files.HandleFunc("GET /media/{name}", http.NotFound)
+	h := newPublic(t, server.PublicOptions{Site: site, Playground: true, Webhooks: files, Sandbox: files, Exports: files, Media: files, MediaBody: 10})
+	for _, p := range []string{
+		"//" + marker, "/x//" + marker, "/./" + marker, "/x/../" + marker, "/" + marker + "/..", "/webhooks?" + marker, "/sandbox?" + marker, "/exports?" + marker,
+		"/webhooks//" + marker, "/media//" + marker, "/media/../" + marker, "/media/" + marker, "/playground//" + marker, "/playground?" + marker, "/%2f" + marker,
+		"/graphql/?" + marker, "/graphql//" + marker, "/" + marker + ".js", "/" + marker,
+	} {
+		w := call(t, h, http.MethodGet, p)
+		if told := fmt.Sprint(w.Header()) + w.Body.String(); strings.Contains(told, marker) || w.Code != 200 && w.Code != 404 {
+			t.Errorf("%s: %d %s", p, w.Code, told)
+		}
+	}
+	if w := call(t, h, http.MethodGet, "/s/summer/"); w.Code != 200 {
+		t.Errorf("a slash at the end: %d", w.Code)
 	}
 }
 

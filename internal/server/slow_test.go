@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,16 +36,18 @@ func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 
 	const slow = 1000
 	var wg sync.WaitGroup
-	start := time.Now()
+	var held atomic.Int64
+	held.Store(slow)
+	start, good := time.Now(), 0
 	for i := range slow {
 		head := "POST /graphql HTTP/1.1\r\nHost: x\r\n" // and never the rest
 		if i%2 == 0 {
 			head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 		}
-		wg.Go(func() { dawdle(t, s.PublicAddr().String(), head) })
+		wg.Go(func() { dawdle(t, s.PublicAddr().String(), head); held.Add(-1) })
 	}
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 2 * time.Second}
-	for range 50 {
+	client := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+	for held.Load() == slow { // before the first of them is let go
 		resp, err := client.Get("http://" + s.PublicAddr().String() + "/graphql")
 		if err != nil {
 			t.Fatalf("a good client is hurt: %v", err)
@@ -54,10 +57,12 @@ func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 		if string(text) != "ok" {
 			t.Fatalf("%d %s", resp.StatusCode, text)
 		}
+		good++
 	}
 	wg.Wait()
-	if took := time.Since(start); took > 12*time.Second {
-		t.Errorf("the slow ones were held for %v", took)
+	t.Logf("%d good requests meanwhile; the slow ones were held for %v", good, time.Since(start))
+	if good < 50 {
+		t.Errorf("%d good requests were answered while the others dawdled", good)
 	}
 	client.CloseIdleConnections()
 	stop()
