@@ -1,0 +1,107 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill/internal/server"
+)
+
+// pipes is a listener in memory, so that a test can have a clock of its own.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial() net.Conn {
+	near, far := net.Pipe()
+	p.conns <- far
+	return near
+}
+
+func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
+	t.Parallel()
+	const request = "GET /graphql HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, c := range map[string]struct {
+		sent   string
+		after  time.Duration
+		answer string
+		unread time.Duration // how long the client reads nothing
+	}{
+		"nothing comes":                  {"", 2 * time.Second, "", 0},
+		"a header without an end":        {"POST /graphql HTTP/1.1\r\nHost: x\r\n", 2 * time.Second, "", 0},
+		"half a body":                    {"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", 5 * time.Second, "cut off", 0},
+		"no second request":              {request, 60 * time.Second, "whole", 0},
+		"half a second request":          {request + "GET /gra", 62 * time.Second, "whole", 0},
+		"a header that is too large":     {"GET /graphql HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 32<<10) + "\r\n\r\n", time.Second, "431", 0},
+		"a client that reads no answers": {strings.Replace(request, "/graphql", "/graphql?large", 1), 16 * time.Second, "", 16 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+				s, err := server.Listen(t.Context(), server.Options{
+					PublicListener: l, Public: newPublic(t, server.PublicOptions{GraphQL: http.HandlerFunc(reads)}), Log: slog.New(slog.DiscardHandler),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- s.Run(ctx) }()
+				start := time.Now()
+				conn := l.dial()
+				go func() { _, _ = io.WriteString(conn, c.sent) }()
+				<-time.After(c.unread) // of the bubble's clock
+				got, err := io.ReadAll(conn)
+				if err != nil && !errors.Is(err, io.ErrClosedPipe) {
+					t.Error(err)
+				}
+				if took := time.Since(start); took > c.after {
+					t.Errorf("held for %v", took)
+				}
+				if !strings.Contains(string(got), c.answer) || c.answer == "" && len(got) > 0 {
+					t.Errorf("answered %q", got)
+				}
+				_ = conn.Close()
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// reads answers whether the whole body came.
+func reads(w http.ResponseWriter, r *http.Request) {
+	if r.URL.RawQuery == "large" {
+		_, _ = w.Write(make([]byte, 1<<20))
+		return
+	}
+	if _, err := io.ReadAll(r.Body); err != nil {
+		_, _ = io.WriteString(w, "cut off")
+		return
+	}
+	_, _ = io.WriteString(w, "whole")
+}
