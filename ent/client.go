@@ -12,6 +12,7 @@ import (
 	"seckill/ent/migrate"
 
 	"seckill/ent/goods"
+	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
@@ -46,6 +47,8 @@ type Client struct {
 	Schema *migrate.Schema
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
+	// GoodsLog is the client for interacting with the GoodsLog builders.
+	GoodsLog *GoodsLogClient
 	// Intervention is the client for interacting with the Intervention builders.
 	Intervention *InterventionClient
 	// Order is the client for interacting with the Order builders.
@@ -94,6 +97,7 @@ func NewClient(opts ...Option) *Client {
 func (c *Client) init() {
 	c.Schema = migrate.NewSchema(c.driver)
 	c.Goods = NewGoodsClient(c.config)
+	c.GoodsLog = NewGoodsLogClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)
 	c.Order = NewOrderClient(c.config)
 	c.OrderEvent = NewOrderEventClient(c.config)
@@ -205,6 +209,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ctx:           ctx,
 		config:        cfg,
 		Goods:         NewGoodsClient(cfg),
+		GoodsLog:      NewGoodsLogClient(cfg),
 		Intervention:  NewInterventionClient(cfg),
 		Order:         NewOrderClient(cfg),
 		OrderEvent:    NewOrderEventClient(cfg),
@@ -243,6 +248,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ctx:           ctx,
 		config:        cfg,
 		Goods:         NewGoodsClient(cfg),
+		GoodsLog:      NewGoodsLogClient(cfg),
 		Intervention:  NewInterventionClient(cfg),
 		Order:         NewOrderClient(cfg),
 		OrderEvent:    NewOrderEventClient(cfg),
@@ -290,10 +296,10 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Goods, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure, c.Payment,
-		c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
-		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session, c.StockMovement,
-		c.User, c.WaitlistEntry,
+		c.Goods, c.GoodsLog, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure,
+		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session,
+		c.StockMovement, c.User, c.WaitlistEntry,
 	} {
 		n.Use(hooks...)
 	}
@@ -303,10 +309,10 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Goods, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure, c.Payment,
-		c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem, c.SaleLog,
-		c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session, c.StockMovement,
-		c.User, c.WaitlistEntry,
+		c.Goods, c.GoodsLog, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure,
+		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
+		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session,
+		c.StockMovement, c.User, c.WaitlistEntry,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -317,6 +323,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 	switch m := m.(type) {
 	case *GoodsMutation:
 		return c.Goods.mutate(ctx, m)
+	case *GoodsLogMutation:
+		return c.GoodsLog.mutate(ctx, m)
 	case *InterventionMutation:
 		return c.Intervention.mutate(ctx, m)
 	case *OrderMutation:
@@ -488,6 +496,139 @@ func (c *GoodsClient) mutate(ctx context.Context, m *GoodsMutation) (Value, erro
 		return (&GoodsDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Goods mutation op: %q", m.Op())
+	}
+}
+
+// GoodsLogClient is a client for the GoodsLog schema.
+type GoodsLogClient struct {
+	config
+}
+
+// NewGoodsLogClient returns a client for the GoodsLog from the given config.
+func NewGoodsLogClient(c config) *GoodsLogClient {
+	return &GoodsLogClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `goodslog.Hooks(f(g(h())))`.
+func (c *GoodsLogClient) Use(hooks ...Hook) {
+	c.hooks.GoodsLog = append(c.hooks.GoodsLog, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `goodslog.Intercept(f(g(h())))`.
+func (c *GoodsLogClient) Intercept(interceptors ...Interceptor) {
+	c.inters.GoodsLog = append(c.inters.GoodsLog, interceptors...)
+}
+
+// Create returns a builder for creating a GoodsLog entity.
+func (c *GoodsLogClient) Create() *GoodsLogCreate {
+	mutation := newGoodsLogMutation(c.config, OpCreate)
+	return &GoodsLogCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of GoodsLog entities.
+func (c *GoodsLogClient) CreateBulk(builders ...*GoodsLogCreate) *GoodsLogCreateBulk {
+	return &GoodsLogCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *GoodsLogClient) MapCreateBulk(slice any, setFunc func(*GoodsLogCreate, int)) *GoodsLogCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &GoodsLogCreateBulk{err: fmt.Errorf("calling to GoodsLogClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*GoodsLogCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &GoodsLogCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for GoodsLog.
+func (c *GoodsLogClient) Update() *GoodsLogUpdate {
+	mutation := newGoodsLogMutation(c.config, OpUpdate)
+	return &GoodsLogUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *GoodsLogClient) UpdateOne(_m *GoodsLog) *GoodsLogUpdateOne {
+	mutation := newGoodsLogMutation(c.config, OpUpdateOne, withGoodsLog(_m))
+	return &GoodsLogUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *GoodsLogClient) UpdateOneID(id uuid.UUID) *GoodsLogUpdateOne {
+	mutation := newGoodsLogMutation(c.config, OpUpdateOne, withGoodsLogID(id))
+	return &GoodsLogUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for GoodsLog.
+func (c *GoodsLogClient) Delete() *GoodsLogDelete {
+	mutation := newGoodsLogMutation(c.config, OpDelete)
+	return &GoodsLogDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *GoodsLogClient) DeleteOne(_m *GoodsLog) *GoodsLogDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *GoodsLogClient) DeleteOneID(id uuid.UUID) *GoodsLogDeleteOne {
+	builder := c.Delete().Where(goodslog.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &GoodsLogDeleteOne{builder}
+}
+
+// Query returns a query builder for GoodsLog.
+func (c *GoodsLogClient) Query() *GoodsLogQuery {
+	return &GoodsLogQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeGoodsLog},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a GoodsLog entity by its id.
+func (c *GoodsLogClient) Get(ctx context.Context, id uuid.UUID) (*GoodsLog, error) {
+	return c.Query().Where(goodslog.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *GoodsLogClient) GetX(ctx context.Context, id uuid.UUID) *GoodsLog {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *GoodsLogClient) Hooks() []Hook {
+	return c.hooks.GoodsLog
+}
+
+// Interceptors returns the client interceptors.
+func (c *GoodsLogClient) Interceptors() []Interceptor {
+	return c.inters.GoodsLog
+}
+
+func (c *GoodsLogClient) mutate(ctx context.Context, m *GoodsLogMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&GoodsLogCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&GoodsLogUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&GoodsLogUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&GoodsLogDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown GoodsLog mutation op: %q", m.Op())
 	}
 }
 
@@ -2888,14 +3029,16 @@ func (c *WaitlistEntryClient) mutate(ctx context.Context, m *WaitlistEntryMutati
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Goods, Intervention, Order, OrderEvent, OrderFailure, Payment, PaymentEvent,
-		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
-		SandboxRefund, Session, StockMovement, User, WaitlistEntry []ent.Hook
+		Goods, GoodsLog, Intervention, Order, OrderEvent, OrderFailure, Payment,
+		PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall,
+		SandboxCharge, SandboxRefund, Session, StockMovement, User,
+		WaitlistEntry []ent.Hook
 	}
 	inters struct {
-		Goods, Intervention, Order, OrderEvent, OrderFailure, Payment, PaymentEvent,
-		Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall, SandboxCharge,
-		SandboxRefund, Session, StockMovement, User, WaitlistEntry []ent.Interceptor
+		Goods, GoodsLog, Intervention, Order, OrderEvent, OrderFailure, Payment,
+		PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall,
+		SandboxCharge, SandboxRefund, Session, StockMovement, User,
+		WaitlistEntry []ent.Interceptor
 	}
 )
 

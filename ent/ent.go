@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"seckill/ent/goods"
+	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
@@ -92,6 +93,7 @@ func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
 			goods.Table:         goods.ValidColumn,
+			goodslog.Table:      goodslog.ValidColumn,
 			intervention.Table:  intervention.ValidColumn,
 			order.Table:         order.ValidColumn,
 			orderevent.Table:    orderevent.ValidColumn,

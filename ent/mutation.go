@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"seckill/ent/goods"
+	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
@@ -44,6 +45,7 @@ const (
 
 	// Node types.
 	TypeGoods         = "Goods"
+	TypeGoodsLog      = "GoodsLog"
 	TypeIntervention  = "Intervention"
 	TypeOrder         = "Order"
 	TypeOrderEvent    = "OrderEvent"
@@ -882,6 +884,698 @@ func (m *GoodsMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *GoodsMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Goods edge %s", name)
+}
+
+// GoodsLogMutation represents an operation that mutates the GoodsLog nodes in the graph.
+type GoodsLogMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	goods_id      *uuid.UUID
+	actor_id      *uuid.UUID
+	act           *string
+	revision      *int64
+	addrevision   *int64
+	note          *string
+	details       *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*GoodsLog, error)
+	predicates    []predicate.GoodsLog
+}
+
+var _ ent.Mutation = (*GoodsLogMutation)(nil)
+
+// goodslogOption allows management of the mutation configuration using functional options.
+type goodslogOption func(*GoodsLogMutation)
+
+// newGoodsLogMutation creates new mutation for the GoodsLog entity.
+func newGoodsLogMutation(c config, op Op, opts ...goodslogOption) *GoodsLogMutation {
+	m := &GoodsLogMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeGoodsLog,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withGoodsLogID sets the ID field of the mutation.
+func withGoodsLogID(id uuid.UUID) goodslogOption {
+	return func(m *GoodsLogMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *GoodsLog
+		)
+		m.oldValue = func(ctx context.Context) (*GoodsLog, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().GoodsLog.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withGoodsLog sets the old GoodsLog of the mutation.
+func withGoodsLog(node *GoodsLog) goodslogOption {
+	return func(m *GoodsLogMutation) {
+		m.oldValue = func(context.Context) (*GoodsLog, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m GoodsLogMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m GoodsLogMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of GoodsLog entities.
+func (m *GoodsLogMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *GoodsLogMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *GoodsLogMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().GoodsLog.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetGoodsID sets the "goods_id" field.
+func (m *GoodsLogMutation) SetGoodsID(u uuid.UUID) {
+	m.goods_id = &u
+}
+
+// GoodsID returns the value of the "goods_id" field in the mutation.
+func (m *GoodsLogMutation) GoodsID() (r uuid.UUID, exists bool) {
+	v := m.goods_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGoodsID returns the old "goods_id" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldGoodsID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGoodsID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGoodsID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGoodsID: %w", err)
+	}
+	return oldValue.GoodsID, nil
+}
+
+// ResetGoodsID resets all changes to the "goods_id" field.
+func (m *GoodsLogMutation) ResetGoodsID() {
+	m.goods_id = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *GoodsLogMutation) SetActorID(u uuid.UUID) {
+	m.actor_id = &u
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *GoodsLogMutation) ActorID() (r uuid.UUID, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldActorID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *GoodsLogMutation) ResetActorID() {
+	m.actor_id = nil
+}
+
+// SetAct sets the "act" field.
+func (m *GoodsLogMutation) SetAct(s string) {
+	m.act = &s
+}
+
+// Act returns the value of the "act" field in the mutation.
+func (m *GoodsLogMutation) Act() (r string, exists bool) {
+	v := m.act
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAct returns the old "act" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldAct(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAct is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAct requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAct: %w", err)
+	}
+	return oldValue.Act, nil
+}
+
+// ResetAct resets all changes to the "act" field.
+func (m *GoodsLogMutation) ResetAct() {
+	m.act = nil
+}
+
+// SetRevision sets the "revision" field.
+func (m *GoodsLogMutation) SetRevision(i int64) {
+	m.revision = &i
+	m.addrevision = nil
+}
+
+// Revision returns the value of the "revision" field in the mutation.
+func (m *GoodsLogMutation) Revision() (r int64, exists bool) {
+	v := m.revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevision returns the old "revision" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldRevision(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevision: %w", err)
+	}
+	return oldValue.Revision, nil
+}
+
+// AddRevision adds i to the "revision" field.
+func (m *GoodsLogMutation) AddRevision(i int64) {
+	if m.addrevision != nil {
+		*m.addrevision += i
+	} else {
+		m.addrevision = &i
+	}
+}
+
+// AddedRevision returns the value that was added to the "revision" field in this mutation.
+func (m *GoodsLogMutation) AddedRevision() (r int64, exists bool) {
+	v := m.addrevision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRevision resets all changes to the "revision" field.
+func (m *GoodsLogMutation) ResetRevision() {
+	m.revision = nil
+	m.addrevision = nil
+}
+
+// SetNote sets the "note" field.
+func (m *GoodsLogMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *GoodsLogMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *GoodsLogMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetDetails sets the "details" field.
+func (m *GoodsLogMutation) SetDetails(s string) {
+	m.details = &s
+}
+
+// Details returns the value of the "details" field in the mutation.
+func (m *GoodsLogMutation) Details() (r string, exists bool) {
+	v := m.details
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDetails returns the old "details" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldDetails(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDetails is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDetails requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDetails: %w", err)
+	}
+	return oldValue.Details, nil
+}
+
+// ResetDetails resets all changes to the "details" field.
+func (m *GoodsLogMutation) ResetDetails() {
+	m.details = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *GoodsLogMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *GoodsLogMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the GoodsLog entity.
+// If the GoodsLog object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *GoodsLogMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *GoodsLogMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the GoodsLogMutation builder.
+func (m *GoodsLogMutation) Where(ps ...predicate.GoodsLog) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the GoodsLogMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *GoodsLogMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.GoodsLog, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *GoodsLogMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *GoodsLogMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (GoodsLog).
+func (m *GoodsLogMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *GoodsLogMutation) Fields() []string {
+	fields := make([]string, 0, 7)
+	if m.goods_id != nil {
+		fields = append(fields, goodslog.FieldGoodsID)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, goodslog.FieldActorID)
+	}
+	if m.act != nil {
+		fields = append(fields, goodslog.FieldAct)
+	}
+	if m.revision != nil {
+		fields = append(fields, goodslog.FieldRevision)
+	}
+	if m.note != nil {
+		fields = append(fields, goodslog.FieldNote)
+	}
+	if m.details != nil {
+		fields = append(fields, goodslog.FieldDetails)
+	}
+	if m.created_at != nil {
+		fields = append(fields, goodslog.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *GoodsLogMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case goodslog.FieldGoodsID:
+		return m.GoodsID()
+	case goodslog.FieldActorID:
+		return m.ActorID()
+	case goodslog.FieldAct:
+		return m.Act()
+	case goodslog.FieldRevision:
+		return m.Revision()
+	case goodslog.FieldNote:
+		return m.Note()
+	case goodslog.FieldDetails:
+		return m.Details()
+	case goodslog.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *GoodsLogMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case goodslog.FieldGoodsID:
+		return m.OldGoodsID(ctx)
+	case goodslog.FieldActorID:
+		return m.OldActorID(ctx)
+	case goodslog.FieldAct:
+		return m.OldAct(ctx)
+	case goodslog.FieldRevision:
+		return m.OldRevision(ctx)
+	case goodslog.FieldNote:
+		return m.OldNote(ctx)
+	case goodslog.FieldDetails:
+		return m.OldDetails(ctx)
+	case goodslog.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown GoodsLog field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *GoodsLogMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case goodslog.FieldGoodsID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGoodsID(v)
+		return nil
+	case goodslog.FieldActorID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case goodslog.FieldAct:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAct(v)
+		return nil
+	case goodslog.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevision(v)
+		return nil
+	case goodslog.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case goodslog.FieldDetails:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDetails(v)
+		return nil
+	case goodslog.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown GoodsLog field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *GoodsLogMutation) AddedFields() []string {
+	var fields []string
+	if m.addrevision != nil {
+		fields = append(fields, goodslog.FieldRevision)
+	}
+	return fields
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *GoodsLogMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case goodslog.FieldRevision:
+		return m.AddedRevision()
+	}
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *GoodsLogMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	case goodslog.FieldRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRevision(v)
+		return nil
+	}
+	return fmt.Errorf("unknown GoodsLog numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *GoodsLogMutation) ClearedFields() []string {
+	return nil
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *GoodsLogMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *GoodsLogMutation) ClearField(name string) error {
+	return fmt.Errorf("unknown GoodsLog nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *GoodsLogMutation) ResetField(name string) error {
+	switch name {
+	case goodslog.FieldGoodsID:
+		m.ResetGoodsID()
+		return nil
+	case goodslog.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case goodslog.FieldAct:
+		m.ResetAct()
+		return nil
+	case goodslog.FieldRevision:
+		m.ResetRevision()
+		return nil
+	case goodslog.FieldNote:
+		m.ResetNote()
+		return nil
+	case goodslog.FieldDetails:
+		m.ResetDetails()
+		return nil
+	case goodslog.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown GoodsLog field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *GoodsLogMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *GoodsLogMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *GoodsLogMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *GoodsLogMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *GoodsLogMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *GoodsLogMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *GoodsLogMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown GoodsLog unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *GoodsLogMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown GoodsLog edge %s", name)
 }
 
 // InterventionMutation represents an operation that mutates the Intervention nodes in the graph.

@@ -4,6 +4,7 @@ package ent
 
 import (
 	"seckill/ent/goods"
+	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
@@ -63,6 +64,22 @@ func init() {
 	goodsDescRevision := goodsFields[6].Descriptor()
 	// goods.DefaultRevision holds the default value on creation for the revision field.
 	goods.DefaultRevision = goodsDescRevision.Default.(int64)
+	goodslogFields := schema.GoodsLog{}.Fields()
+	_ = goodslogFields
+	// goodslogDescAct is the schema descriptor for act field.
+	goodslogDescAct := goodslogFields[3].Descriptor()
+	// goodslog.ActValidator is a validator for the "act" field. It is called by the builders before save.
+	goodslog.ActValidator = goodslogDescAct.Validators[0].(func(string) error)
+	// goodslogDescNote is the schema descriptor for note field.
+	goodslogDescNote := goodslogFields[5].Descriptor()
+	// goodslog.DefaultNote holds the default value on creation for the note field.
+	goodslog.DefaultNote = goodslogDescNote.Default.(string)
+	// goodslog.NoteValidator is a validator for the "note" field. It is called by the builders before save.
+	goodslog.NoteValidator = goodslogDescNote.Validators[0].(func(string) error)
+	// goodslogDescDetails is the schema descriptor for details field.
+	goodslogDescDetails := goodslogFields[6].Descriptor()
+	// goodslog.DefaultDetails holds the default value on creation for the details field.
+	goodslog.DefaultDetails = goodslogDescDetails.Default.(string)
 	interventionFields := schema.Intervention{}.Fields()
 	_ = interventionFields
 	// interventionDescNote is the schema descriptor for note field.

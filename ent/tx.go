@@ -16,6 +16,8 @@ type Tx struct {
 	config
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
+	// GoodsLog is the client for interacting with the GoodsLog builders.
+	GoodsLog *GoodsLogClient
 	// Intervention is the client for interacting with the Intervention builders.
 	Intervention *InterventionClient
 	// Order is the client for interacting with the Order builders.
@@ -184,6 +186,7 @@ func (tx *Tx) Client() *Client {
 
 func (tx *Tx) init() {
 	tx.Goods = NewGoodsClient(tx.config)
+	tx.GoodsLog = NewGoodsLogClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderEvent = NewOrderEventClient(tx.config)

@@ -103,7 +103,7 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 		if l.Actor != nil {
 			who = r.displayName(ctx, *l.Actor)
 		}
-		line := fmt.Sprintf("%s: %s (%s)", who, actTexts[l.Act].in(ctx), l.To)
+		line := fmt.Sprintf("%s: %s (%s)", who, actMessage(ctx, l), l.To)
 		if l.Note != "" {
 			line += " – " + l.Note
 		}
@@ -116,6 +116,17 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 		return fmt.Sprintf("%s: %d", movedTexts[l.Status].in(ctx), l.Count)
 	}
 	return string(l.Kind)
+}
+
+// actMessage words an act, with the units that it moved.
+func actMessage(ctx context.Context, l *salestats.Line) string {
+	switch {
+	case l.Units > 0:
+		return fmt.Sprintf(text{"put %d units on sale", "上架 %d 件"}.in(ctx), l.Units)
+	case l.Units < 0:
+		return fmt.Sprintf(text{"took %d units off sale", "下架 %d 件"}.in(ctx), -l.Units)
+	}
+	return actTexts[l.Act].in(ctx)
 }
 
 func (r *Resolver) displayName(ctx context.Context, userID uuid.UUID) string {

@@ -20,6 +20,18 @@ func (f GoodsFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.GoodsMutation", m)
 }
 
+// The GoodsLogFunc type is an adapter to allow the use of ordinary
+// function as GoodsLog mutator.
+type GoodsLogFunc func(context.Context, *ent.GoodsLogMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f GoodsLogFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.GoodsLogMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.GoodsLogMutation", m)
+}
+
 // The InterventionFunc type is an adapter to allow the use of ordinary
 // function as Intervention mutator.
 type InterventionFunc func(context.Context, *ent.InterventionMutation) (ent.Value, error)

@@ -34,6 +34,30 @@ var (
 			},
 		},
 	}
+	// GoodsLogsColumns holds the columns for the "goods_logs" table.
+	GoodsLogsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "goods_id", Type: field.TypeUUID},
+		{Name: "actor_id", Type: field.TypeUUID},
+		{Name: "act", Type: field.TypeString, Size: 32},
+		{Name: "revision", Type: field.TypeInt64},
+		{Name: "note", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "details", Type: field.TypeString, Size: 2147483647, Default: ""},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// GoodsLogsTable holds the schema information for the "goods_logs" table.
+	GoodsLogsTable = &schema.Table{
+		Name:       "goods_logs",
+		Columns:    GoodsLogsColumns,
+		PrimaryKey: []*schema.Column{GoodsLogsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "goodslog_goods_id_id",
+				Unique:  false,
+				Columns: []*schema.Column{GoodsLogsColumns[1], GoodsLogsColumns[0]},
+			},
+		},
+	}
 	// InterventionsColumns holds the columns for the "interventions" table.
 	InterventionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -719,6 +743,7 @@ var (
 	// Tables holds all the tables in the schema.
 	Tables = []*schema.Table{
 		GoodsTable,
+		GoodsLogsTable,
 		InterventionsTable,
 		OrdersTable,
 		OrderEventsTable,

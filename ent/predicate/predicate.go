@@ -9,6 +9,9 @@ import (
 // Goods is the predicate function for goods builders.
 type Goods func(*sql.Selector)
 
+// GoodsLog is the predicate function for goodslog builders.
+type GoodsLog func(*sql.Selector)
+
 // Intervention is the predicate function for intervention builders.
 type Intervention func(*sql.Selector)
 

@@ -164,6 +164,7 @@ type SalePatch struct {
 	PurchaseLimit  *int
 	HideExactStock *bool
 	Items          []ItemDraft // nil = as they are
+	Note           string      // why
 }
 
 func (p SalePatch) of(v *sale.Sale) SaleDraft {
@@ -190,14 +191,19 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 // UpdateSale changes a draft, or a sale that was sent back, which becomes a draft
 // again.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, fault.Refusal, error) {
+	if refusal := bounded(p.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
 	var d SaleDraft
+	var changed changes
 	v, refusal, err := s.do(ctx, act{
-		by: by, sale: saleID, what: sale.ActUpdate,
+		by: by, sale: saleID, what: sale.ActUpdate, note: p.Note, details: &changed,
 		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
 			d = p.of(v)
 			if d.Slug == "" {
 				d.Slug = v.Slug
 			}
+			changed = d.changes(SalePatch{}.of(v))
 			return sale.Draft, d.check(), nil
 		},
 		set: func(u *ent.SaleUpdate) {

@@ -25,12 +25,27 @@ func TestGoodsAreMadeAndChanged(t *testing.T) {
 		}
 		name, none := strings.Repeat("壶", 120), (*string)(nil)
 		amount := price(8800)
-		g, refusal, err = e.ops.UpdateGoods(t.Context(), bob, g.ID, operator.GoodsPatch{Name: &name, ImageURL: &none, ListPrice: &amount})
+		g, refusal, err = e.ops.UpdateGoods(t.Context(), bob, g.ID, operator.GoodsPatch{
+			Name: &name, ImageURL: &none, ListPrice: &amount, Note: "a fairer price",
+		})
 		if err != nil || refusal != nil || g.Name != name || g.ImageURL != nil || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
 			t.Fatalf("%+v %v %v", g, refusal, err)
 		}
 		if seen, err := e.catalog.Snapshot(t.Context()); err != nil || seen.GoodsByID(g.ID).Name != name {
 			t.Errorf("the catalogue shows something else: %v", err)
+		}
+		if again, refusal, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{Name: &name}); err != nil || refusal != nil || again.Revision != 2 {
+			t.Errorf("a change of nothing: %+v %v %v", again, refusal, err)
+		}
+		log, err := e.sales.GoodsLog(t.Context(), g.ID, 50)
+		if err != nil || len(log) != 2 || log[0].Act != sale.ActUpdate || log[0].Actor != bob.ID || log[0].Revision != 2 || log[0].Note != "a fairer price" ||
+			log[1].Act != sale.ActCreate || log[1].Actor != ann.ID || log[1].At.IsZero() {
+			t.Fatalf("log %+v %v", log, err)
+		}
+		for _, part := range []string{`"listPrice":"88.00"`, `"imageUrl":""`, `"name":"壶`} {
+			if !strings.Contains(log[0].Details, part) || strings.Contains(log[0].Details, "description") {
+				t.Errorf("no %s in %s", part, log[0].Details)
+			}
 		}
 	})
 }
@@ -82,12 +97,17 @@ func TestADraftIsWrittenAndRewritten(t *testing.T) {
 		}
 		cup, limit, slug := e.goods("Cup"), 3, "winter-26"
 		got, refusal, err := e.ops.UpdateSale(t.Context(), bob, v.ID, operator.SalePatch{
-			Slug: &slug, PurchaseLimit: &limit,
+			Slug: &slug, PurchaseLimit: &limit, Note: "for the winter",
 			Items: []operator.ItemDraft{{Goods: cup.ID, Price: price(100), Stock: 7}, {Goods: v.Items[0].Goods.ID, Price: price(200), Stock: 8}},
 		})
 		if err != nil || refusal != nil || got.Slug != slug || got.PurchaseLimit != 3 || got.Title != "Autumn" ||
 			len(got.Items) != 2 || got.Items[0].Goods.Name != "Cup" || got.Items[1].Available != 8 || got.Revision != 2 {
 			t.Fatalf("%+v %v %v", got, refusal, err)
+		}
+		lines, err := e.sales.Log(t.Context(), v.ID, 1)
+		if d := lines[0].Details; err != nil || lines[0].Note != "for the winter" || strings.Contains(d, "title") || !strings.Contains(d, `"slug":"winter-26"`) ||
+			!strings.Contains(d, `"purchaseLimit":3`) || !strings.Contains(d, `"price":"2.00","stock":8`) {
+			t.Errorf("log %+v %v", lines, err)
 		}
 		if _, refusal, _ := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); refusal != nil {
 			t.Fatal(refusal)
@@ -167,10 +187,14 @@ func TestTimesThatMakeNoSenseAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v %v", field, refusal, err)
 		}
 	}
-	in := operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: at(2 * time.Hour), EndsAt: at(3 * time.Hour)}
+	in := operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: at(2 * time.Hour), EndsAt: at(3 * time.Hour), Note: "later"}
 	got, refusal, err := e.ops.Schedule(t.Context(), in)
 	if err != nil || refusal != nil || got.Status != sale.Scheduled || !got.PreheatAt.Equal(now.Add(110*time.Minute)) {
 		t.Errorf("%+v %v %v", got, refusal, err)
+	}
+	lines, err := e.sales.Log(t.Context(), v.ID, 1)
+	if err != nil || lines[0].Note != "later" || !strings.Contains(lines[0].Details, `"preheatAt"`) {
+		t.Errorf("log %+v %v", lines, err)
 	}
 }
 

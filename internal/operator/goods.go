@@ -41,9 +41,13 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 	}
 	goodsID := s.cfg.NewID()
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.Goods.Create().SetID(goodsID).SetName(d.Name).SetDescription(d.Description).SetNillableImageURL(d.ImageURL).
+		err := tx.Goods.Create().SetID(goodsID).SetName(d.Name).SetDescription(d.Description).SetNillableImageURL(d.ImageURL).
 			SetListPriceMinor(d.ListPrice.Minor).SetCurrency(d.ListPrice.Currency).
 			SetChangedBy(by.ID).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return s.logGoods(ctx, tx, sale.GoodsLine{Goods: goodsID, Actor: by.ID, Act: sale.ActCreate, Revision: 1})
 	})
 	if err != nil {
 		return nil, nil, unclear(fmt.Errorf("create goods: %w", err))
@@ -59,6 +63,7 @@ type GoodsPatch struct {
 	Description *string
 	ImageURL    **string // nil inside = take the picture away
 	ListPrice   *money.Amount
+	Note        string // why
 }
 
 func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
@@ -77,10 +82,14 @@ func set[T any](to *T, from *T) {
 	}
 }
 
-// UpdateGoods changes a catalogue entry. Its currency stays.
+// UpdateGoods changes a catalogue entry. Its currency stays. A patch that changes
+// nothing does nothing.
 func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.UUID, p GoodsPatch) (*sale.Goods, fault.Refusal, error) {
 	if err := staff(by); err != nil {
 		return nil, nil, err
+	}
+	if refusal := bounded(p.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
 	}
 	for range maxTries {
 		g, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
@@ -97,7 +106,15 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 		if d.ListPrice.Currency != g.ListPrice.Currency {
 			return g, bad("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode"), nil
 		}
-		n, err := s.updateGoods(ctx, by, g, d)
+		changed := d.changes(GoodsPatch{}.of(g))
+		if len(changed) == 0 {
+			return g, nil, nil
+		}
+		line := sale.GoodsLine{Goods: goodsID, Actor: by.ID, Act: sale.ActUpdate, Revision: g.Revision + 1, Note: p.Note}
+		if line.Details, err = detailsOf(changed); err != nil {
+			return nil, nil, err
+		}
+		n, err := s.updateGoods(ctx, line, g, d)
 		if err != nil {
 			return nil, nil, unclear(fmt.Errorf("update goods %s: %w", goodsID, err))
 		}
@@ -110,19 +127,27 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 	return nil, conflict("goodsId"), nil
 }
 
-func (s *Service) updateGoods(ctx context.Context, by sale.Actor, g *sale.Goods, d GoodsDraft) (n int, err error) {
+func (s *Service) updateGoods(ctx context.Context, line sale.GoodsLine, g *sale.Goods, d GoodsDraft) (n int, err error) {
 	err = s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		update := tx.Goods.Update().Where(entgoods.ID(g.ID), entgoods.Revision(g.Revision)).SetRevision(g.Revision + 1).
-			SetName(d.Name).SetDescription(d.Description).SetListPriceMinor(d.ListPrice.Minor).SetChangedBy(by.ID)
+			SetName(d.Name).SetDescription(d.Description).SetListPriceMinor(d.ListPrice.Minor).SetChangedBy(line.Actor)
 		if d.ImageURL == nil {
 			update.ClearImageURL()
 		} else {
 			update.SetImageURL(*d.ImageURL)
 		}
-		n, err = update.Save(ctx)
-		return err
+		if n, err = update.Save(ctx); err != nil || n == 0 {
+			return err
+		}
+		return s.logGoods(ctx, tx, line)
 	})
 	return n, err
+}
+
+// logGoods writes a line of the log of a goods in the caller's transaction.
+func (s *Service) logGoods(ctx context.Context, tx *ent.Tx, line sale.GoodsLine) error {
+	return tx.GoodsLog.Create().SetID(s.cfg.NewID()).SetGoodsID(line.Goods).SetActorID(line.Actor).SetAct(string(line.Act)).
+		SetRevision(line.Revision).SetNote(line.Note).SetDetails(line.Details).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 }
 
 // staff lets operators and administrators through.

@@ -195,6 +195,9 @@ func detailsOf(details any) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("details of an act: %w", err)
 	}
+	if string(text) == "{}" {
+		return "", nil
+	}
 	return string(text), nil
 }
 

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -22,6 +23,9 @@ type ActInput struct {
 
 // Submit hands a draft in for approval.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note})
 }
 
@@ -73,10 +77,16 @@ type ScheduleInput struct {
 	StartsAt  *time.Time
 	EndsAt    *time.Time
 	PreheatAt *time.Time // nil = ten minutes before the start
+	Note      string
 }
 
 // times are those of a sale.
 type times struct{ starts, ends, preheat time.Time }
+
+// MarshalJSON writes the times for the log.
+func (t *times) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]time.Time{"startsAt": t.starts, "endsAt": t.ends, "preheatAt": t.preheat})
+}
 
 func (in ScheduleInput) of(v *sale.Sale) times {
 	t := times{starts: v.StartsAt, ends: v.EndsAt}
@@ -99,9 +109,12 @@ func (t times) check(now time.Time) fault.Refusal {
 
 // Schedule sets the times of an approved sale, or of one that waits to be loaded.
 func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
 	var t times
 	return s.do(ctx, act{
-		by: in.By, sale: in.Sale, what: sale.ActSchedule,
+		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &t,
 		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
 			t = in.of(v)
 			return sale.Scheduled, t.check(s.cfg.Clock.Now()), nil

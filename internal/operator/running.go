@@ -16,6 +16,9 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 	if err := authorise(in.By, sale.ActPreheat); err != nil {
 		return nil, nil, err
 	}
+	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
 	for range maxTries {
 		v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 		switch {
@@ -52,6 +55,9 @@ func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Ref
 
 // Resume goes on with a held sale.
 func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+		return nil, refusal, nil
+	}
 	v, refusal, err := s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActResume, note: in.Note,
 		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {

@@ -174,7 +174,7 @@ func timeTicks(from, to float64) []float64 {
 
 // lasts words milliseconds as a person would.
 func lasts(ms float64) string {
-	d := time.Duration(math.Abs(ms)) * time.Millisecond
+	d := time.Duration(math.Abs(ms) * float64(time.Millisecond))
 	sign := ""
 	if ms < 0 {
 		sign = "−"
@@ -183,6 +183,10 @@ func lasts(ms float64) string {
 	switch {
 	case d == 0:
 		return "0"
+	case d < 10*time.Microsecond:
+		return "0.01 ms"
+	case d < 10*time.Millisecond:
+		return number(float64(d.Microseconds())/1000) + " ms"
 	case d < time.Second:
 		return number(float64(d.Milliseconds())) + " ms"
 	case d < 2*time.Minute:

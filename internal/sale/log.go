@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/goodslog"
 	"seckill/ent/salelog"
 )
 
@@ -52,4 +53,34 @@ func (s *Store) WroteIt(ctx context.Context, saleID, person uuid.UUID) (bool, er
 		return false, fmt.Errorf("read who wrote sale %s: %w", saleID, err)
 	}
 	return wrote, nil
+}
+
+// GoodsLine is one change of a catalogue entry.
+type GoodsLine struct {
+	ID       uuid.UUID
+	Goods    uuid.UUID
+	Actor    uuid.UUID
+	Act      Act   // ActCreate or ActUpdate
+	Revision int64 // of the goods afterwards
+	Note     string
+	Details  string // JSON of what changed, or empty
+	At       time.Time
+}
+
+// GoodsLog returns the newest lines of a catalogue entry's log, newest first, at
+// most limit.
+func (s *Store) GoodsLog(ctx context.Context, goodsID uuid.UUID, limit int) ([]GoodsLine, error) {
+	rows, err := s.db.GoodsLog.Query().Where(goodslog.GoodsID(goodsID)).
+		Order(ent.Desc(goodslog.FieldRevision), ent.Desc(goodslog.FieldID)).Limit(limit).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read log of goods %s: %w", goodsID, err)
+	}
+	lines := make([]GoodsLine, len(rows))
+	for i, r := range rows {
+		lines[i] = GoodsLine{
+			ID: r.ID, Goods: r.GoodsID, Actor: r.ActorID, Act: Act(r.Act), Revision: r.Revision,
+			Note: r.Note, Details: r.Details, At: r.CreatedAt.UTC(),
+		}
+	}
+	return lines, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/id"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
@@ -54,6 +55,7 @@ type Line struct {
 	To     sale.Status  `json:"to,omitempty"`
 	Actor  *uuid.UUID   `json:"actor,omitempty"` // nil = the clock, or nobody in person
 	Note   string       `json:"note,omitempty"`
+	Units  int          `json:"units,omitempty"`  // of ACT: that were put on sale, below 0 taken off it
 	Count  int          `json:"count,omitempty"`  // of ORDERS, FAILED and MOVED
 	Order  *uuid.UUID   `json:"order,omitempty"`  // when the line is about one
 	Status order.Status `json:"status,omitempty"` // of MOVED: where to
@@ -74,6 +76,7 @@ type Feed struct {
 
 	mu      sync.Mutex
 	waiting map[joined]*Line // guarded by mu; written by Flush
+	began   []joined         // guarded by mu; what is waiting, in the order in which it began
 }
 
 // joined is what lines are joined by.
@@ -90,9 +93,20 @@ func NewFeed(cfg FeedConfig) *Feed {
 
 // Act writes an act into the log of its sale.
 func (f *Feed) Act(ctx context.Context, line sale.LogLine) {
-	f.write(ctx, line.Sale, Line{
-		Kind: LineAct, At: line.At, Act: line.Act, From: line.From, To: line.To, Actor: line.Actor, Note: line.Note,
-	})
+	l := Line{Kind: LineAct, At: line.At, Act: line.Act, From: line.From, To: line.To, Actor: line.Actor, Note: line.Note}
+	var details struct {
+		Order string `json:"order"`
+		Units int    `json:"units"`
+	}
+	if json.Unmarshal([]byte(line.Details), &details) == nil {
+		if orderID, err := id.Parse(id.Order, details.Order); err == nil {
+			l.Order = &orderID
+		}
+		if line.Act == sale.ActAdjust {
+			l.Units = details.Units
+		}
+	}
+	f.write(ctx, line.Sale, l)
 }
 
 // Moved notes that orders moved. The lines are written by Run, one for all orders
@@ -130,6 +144,7 @@ func (f *Feed) line(key joined) *Line {
 	if line == nil {
 		line = &Line{Kind: key.kind}
 		f.waiting[key] = line
+		f.began = append(f.began, key)
 	}
 	return line
 }
@@ -158,14 +173,14 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what was noted.
+// Flush writes what was noted, in the order in which it began.
 func (f *Feed) Flush(ctx context.Context) {
 	f.mu.Lock()
-	waiting := f.waiting
-	f.waiting = map[joined]*Line{}
+	waiting, began := f.waiting, f.began
+	f.waiting, f.began = map[joined]*Line{}, nil
 	f.mu.Unlock()
-	for key, line := range waiting {
-		f.write(ctx, key.sale, *line)
+	for _, key := range began {
+		f.write(ctx, key.sale, *waiting[key])
 	}
 }
 

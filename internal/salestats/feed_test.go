@@ -114,6 +114,35 @@ func TestAFollowerIsToldOfAGap(t *testing.T) {
 	e.wantLine(lost(), "three")
 }
 
+func TestLinesSayWhatMovedInTheOrderInWhichItDid(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		f := e.feed()
+		next := e.follow(f, new("0-0"))
+		next()
+		one := id.New()
+		public := id.Format(id.Order, one)
+		f.Act(t.Context(), sale.LogLine{Sale: e.sale, Act: sale.ActAdjust, To: sale.Live, Details: `{"item":"itm_x","units":-13}`})
+		f.Act(t.Context(), sale.LogLine{Sale: e.sale, Act: sale.ActVoid, To: sale.Live, Details: `{"order":"` + public + `","units":2}`})
+		if ev := next(); ev.Line.Units != -13 || ev.Line.Order != nil {
+			t.Errorf("a change of stock: %+v", ev.Line)
+		}
+		if ev := next(); ev.Line.Order == nil || *ev.Line.Order != one || ev.Line.Units != 0 {
+			t.Errorf("a void: %+v", ev.Line)
+		}
+		moves := []order.Status{order.Paid, order.Refunding, order.Refunded, order.Expired, order.Cancelled}
+		for _, status := range moves {
+			f.Moved(&order.Order{ID: one, Sale: e.sale, Status: status, UpdatedAt: e.clock.Now()})
+		}
+		f.Flush(t.Context())
+		for _, status := range moves {
+			if ev := next(); ev.Line.Status != status {
+				t.Errorf("a line of %s, want %s", ev.Line.Status, status)
+			}
+		}
+	})
+}
+
 func TestALogIsTrimmedAndABeginnerIsToldSo(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

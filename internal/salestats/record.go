@@ -18,9 +18,9 @@ import (
 	"seckill/internal/order"
 )
 
-// commitLag is how long after its time an order's row may still appear: longer
-// than a batch of the writer may take.
-const commitLag = 6
+// commitLag is how many seconds after its time an order's row may still appear:
+// longer than a batch of the writer may take with all its repeats.
+const commitLag = 20
 
 // record is what Postgres says of a sale at one moment.
 type record struct {
