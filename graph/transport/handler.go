@@ -242,13 +242,22 @@ func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 	return out
 }
 
-// unquoted drops values out of the two messages that quote one.
+// unquoted drops values out of the messages that quote one: of a variable, of a
+// literal, or the text that a document is not.
 func unquoted(message string) string {
 	if _, rest, found := strings.Cut(message, " is not a valid "); found {
 		return "The value is not a valid " + rest
 	}
 	if strings.HasPrefix(message, "operation ") && strings.HasSuffix(message, " not found") {
 		return "The document has no operation of that name."
+	}
+	for _, before := range []string{" value:", " escape sequence:", `String "`} {
+		if i := strings.Index(message, before); i >= 0 {
+			return message[:i] + strings.TrimRight(before, `: "`) + "."
+		}
+	}
+	if head, _, found := strings.Cut(message, ", found "); found && strings.HasPrefix(message, "Expected value of type") {
+		return head + "."
 	}
 	return message
 }

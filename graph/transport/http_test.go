@@ -241,6 +241,15 @@ func TestValuesAreQuotedInNoProfile(t *testing.T) {
 		"number":         f.query(`query($n:Int!){count(n:$n)}`, `{"n":"`+marker+`"}`),
 		"operation name": f.post(`{"query":"query A{hello}","operationName":"` + marker + `"}`),
 		"token":          f.query(`{viewer}`, "", header("Authorization", "Bearer "+marker)),
+		"a string":       f.query(`"`+marker+`"`, ""),
+		"a block":        f.query(`{hello """`+marker+`"""}`, ""),
+		"an expectation": f.query(`{hello(name "`+marker+`")}`, ""),
+		"an escape":      f.query(`{hello(name: "\u00`+marker+`")}`, ""),
+		"other escapes":  f.query(`{hello(name: "\`+marker+`")}`, ""),
+		"literal":        f.query(`{count(n:"`+marker+`")}`, ""),
+		"literal object": f.query(`{thing(by:"`+marker+`"){id}}`, ""),
+		"literal list":   f.query(`{count(n:["`+marker+`"])}`, ""),
+		"literal enum":   f.query(`query($k:__TypeKind="`+marker+`"){hello}`, ""),
 	} {
 		if strings.Contains(a.body, marker) || !strings.Contains(a.body, `"code":`) {
 			t.Errorf("%s: %s", name, a.body)
