@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
@@ -23,3 +24,7 @@ func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, la
 	})
 	return out, nil
 }
+
+func (r *Resolver) Goods() generated.GoodsResolver { return &goodsResolver{r} }
+
+type goodsResolver struct{ *Resolver }

@@ -15,6 +15,14 @@ import (
 	"seckill/internal/sale"
 )
 
+func (r *goodsResolver) Timeline(ctx context.Context, obj *model.Goods) ([]*model.GoodsLogEntry, error) {
+	return r.goodsTimeline(ctx, obj.ID)
+}
+
+func (r *goodsLogEntryResolver) Actor(ctx context.Context, obj *model.GoodsLogEntry) (*model.User, error) {
+	return r.user(ctx, obj.Source.Actor)
+}
+
 func (r *interventionResolver) DecidedBy(ctx context.Context, obj *model.Intervention) (*model.User, error) {
 	if obj.Source.DecidedBy == nil {
 		return nil, nil
@@ -71,7 +79,7 @@ func (r *mutationResolver) CreateSale(ctx context.Context, input model.CreateSal
 }
 
 func (r *mutationResolver) SubmitSale(ctx context.Context, input model.SubmitSaleInput) (*model.SubmitSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Submit, input.SaleID, "")
+	v, errs, err := r.act(ctx, r.Operator.Submit, input.SaleID, deref(input.Note))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +108,7 @@ func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.Schedul
 		return &model.ScheduleSalePayload{UserErrors: r.userErrors(ctx, unknown("saleId"))}, nil
 	}
 	v, errs, err := r.acted(ctx)(r.Operator.Schedule(ctx, operator.ScheduleInput{
-		By: actor(ctx), Sale: saleID, StartsAt: input.StartsAt, EndsAt: input.EndsAt, PreheatAt: input.PreheatAt,
+		By: actor(ctx), Sale: saleID, StartsAt: input.StartsAt, EndsAt: input.EndsAt, PreheatAt: input.PreheatAt, Note: deref(input.Note),
 	}))
 	if err != nil {
 		return nil, err
@@ -109,7 +117,7 @@ func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.Schedul
 }
 
 func (r *mutationResolver) PreheatSale(ctx context.Context, input model.PreheatSaleInput) (*model.PreheatSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Preheat, input.SaleID, "")
+	v, errs, err := r.act(ctx, r.Operator.Preheat, input.SaleID, deref(input.Note))
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +133,7 @@ func (r *mutationResolver) PauseSale(ctx context.Context, input model.PauseSaleI
 }
 
 func (r *mutationResolver) ResumeSale(ctx context.Context, input model.ResumeSaleInput) (*model.ResumeSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Resume, input.SaleID, "")
+	v, errs, err := r.act(ctx, r.Operator.Resume, input.SaleID, deref(input.Note))
 	if err != nil {
 		return nil, err
 	}
@@ -269,11 +277,14 @@ func (r *saleLogEntryResolver) Actor(ctx context.Context, obj *model.SaleLogEntr
 	return r.user(ctx, *obj.Source.Actor)
 }
 
+func (r *Resolver) GoodsLogEntry() generated.GoodsLogEntryResolver { return &goodsLogEntryResolver{r} }
+
 func (r *Resolver) Intervention() generated.InterventionResolver { return &interventionResolver{r} }
 
 func (r *Resolver) SaleLogEntry() generated.SaleLogEntryResolver { return &saleLogEntryResolver{r} }
 
 type (
-	interventionResolver struct{ *Resolver }
-	saleLogEntryResolver struct{ *Resolver }
+	goodsLogEntryResolver struct{ *Resolver }
+	interventionResolver  struct{ *Resolver }
+	saleLogEntryResolver  struct{ *Resolver }
 )

@@ -63,7 +63,7 @@ func goodsDraft(in model.CreateGoodsInput) (operator.GoodsDraft, fault.Refusal) 
 
 // goodsPatch reads the input of updateGoods.
 func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) {
-	p := operator.GoodsPatch{Name: in.Name, Description: in.Description}
+	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, Note: deref(in.Note)}
 	if in.ImageURL != nil {
 		picture := in.ImageURL
 		if *picture == "" {
@@ -113,7 +113,7 @@ func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, fault.Refusal) {
 func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock,
+		PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, Note: deref(in.Note),
 	}
 	if in.PaymentWindowSeconds != nil {
 		window := time.Duration(*in.PaymentWindowSeconds) * time.Second
@@ -156,9 +156,25 @@ func toSwitches(s sale.Switches) *model.SaleSwitches {
 func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	out := make([]*model.SaleLogEntry, len(lines))
 	for i, l := range lines {
-		out[i] = &model.SaleLogEntry{At: l.At, Act: string(l.Act), Status: model.SaleStatus(l.To), Note: unlessEmpty(l.Note), Source: l}
+		out[i] = &model.SaleLogEntry{
+			At: l.At, Act: string(l.Act), Status: model.SaleStatus(l.To), Note: unlessEmpty(l.Note), Details: unlessEmpty(l.Details), Source: l,
+		}
 	}
 	return out
+}
+
+// goodsTimeline returns the log of a goods.
+func (r *Resolver) goodsTimeline(ctx context.Context, goodsID string) ([]*model.GoodsLogEntry, error) {
+	u, err := id.Parse(id.Goods, goodsID)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := r.Operator.GoodsTimeline(ctx, u)
+	out := make([]*model.GoodsLogEntry, len(lines))
+	for i, l := range lines {
+		out[i] = &model.GoodsLogEntry{At: l.At, Act: string(l.Act), Note: unlessEmpty(l.Note), Details: unlessEmpty(l.Details), Source: l}
+	}
+	return out, err
 }
 
 func unlessEmpty(text string) *string {

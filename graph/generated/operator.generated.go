@@ -17,6 +17,9 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
+type GoodsLogEntryResolver interface {
+	Actor(ctx context.Context, obj *model.GoodsLogEntry) (*model.User, error)
+}
 type InterventionResolver interface {
 	DecidedBy(ctx context.Context, obj *model.Intervention) (*model.User, error)
 
@@ -420,6 +423,130 @@ func (ec *executionContext) fieldContext_EndSalePayload_userErrors(_ context.Con
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _GoodsLogEntry_act(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_act(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Act, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_act(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _GoodsLogEntry_actor(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_actor(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.GoodsLogEntry().Actor(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.User) graphql.Marshaler {
+			return ec.marshalOUser2ᚖseckillᚋgraphᚋmodelᚐUser(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_actor(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "GoodsLogEntry",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_User(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _GoodsLogEntry_at(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_at(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.At, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_at(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _GoodsLogEntry_details(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_details(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Details, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_details(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _GoodsLogEntry_note(ctx context.Context, field graphql.CollectedField, obj *model.GoodsLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_GoodsLogEntry_note(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Note, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_GoodsLogEntry_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("GoodsLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _Intervention_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.Intervention) (ret graphql.Marshaler) {
@@ -1120,6 +1247,29 @@ func (ec *executionContext) _SaleLogEntry_note(ctx context.Context, field graphq
 	)
 }
 func (ec *executionContext) fieldContext_SaleLogEntry_note(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _SaleLogEntry_details(ctx context.Context, field graphql.CollectedField, obj *model.SaleLogEntry) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleLogEntry_details(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Details, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleLogEntry_details(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleLogEntry", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -2112,13 +2262,20 @@ func (ec *executionContext) unmarshalInputPreheatSaleInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"saleId"}
+	fieldsInOrder := [...]string{"note", "saleId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
 		case "saleId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
 			data, err := ec.unmarshalNID2string(ctx, v)
@@ -2179,13 +2336,20 @@ func (ec *executionContext) unmarshalInputResumeSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"saleId"}
+	fieldsInOrder := [...]string{"note", "saleId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
 		case "saleId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
 			data, err := ec.unmarshalNID2string(ctx, v)
@@ -2253,7 +2417,7 @@ func (ec *executionContext) unmarshalInputScheduleSaleInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"saleId", "endsAt", "preheatAt", "startsAt"}
+	fieldsInOrder := [...]string{"saleId", "endsAt", "note", "preheatAt", "startsAt"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2274,6 +2438,13 @@ func (ec *executionContext) unmarshalInputScheduleSaleInput(ctx context.Context,
 				return it, err
 			}
 			it.EndsAt = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
 		case "preheatAt":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("preheatAt"))
 			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
@@ -2383,13 +2554,20 @@ func (ec *executionContext) unmarshalInputSubmitSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"saleId"}
+	fieldsInOrder := [...]string{"note", "saleId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
 			continue
 		}
 		switch k {
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
 		case "saleId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
 			data, err := ec.unmarshalNID2string(ctx, v)
@@ -2413,7 +2591,7 @@ func (ec *executionContext) unmarshalInputUpdateGoodsInput(ctx context.Context, 
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"description", "goodsId", "imageUrl", "listPrice", "name"}
+	fieldsInOrder := [...]string{"description", "goodsId", "imageUrl", "listPrice", "name", "note"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2455,6 +2633,13 @@ func (ec *executionContext) unmarshalInputUpdateGoodsInput(ctx context.Context, 
 				return it, err
 			}
 			it.Name = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
 		}
 	}
 	return it, nil
@@ -2471,7 +2656,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "items", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
+	fieldsInOrder := [...]string{"endsAt", "hideExactStock", "items", "note", "paymentWindowSeconds", "purchaseLimit", "rules", "saleId", "slug", "startsAt", "title"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2499,6 +2684,13 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 				return it, err
 			}
 			it.Items = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
 		case "paymentWindowSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("paymentWindowSeconds"))
 			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
@@ -2834,6 +3026,97 @@ func (ec *executionContext) _EndSalePayload(ctx context.Context, sel ast.Selecti
 			out.Values[i] = ec._EndSalePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var goodsLogEntryImplementors = []string{"GoodsLogEntry"}
+
+func (ec *executionContext) _GoodsLogEntry(ctx context.Context, sel ast.SelectionSet, obj *model.GoodsLogEntry) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, goodsLogEntryImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("GoodsLogEntry")
+		case "act":
+			out.Values[i] = ec._GoodsLogEntry_act(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "actor":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._GoodsLogEntry_actor(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "at":
+			out.Values[i] = ec._GoodsLogEntry_at(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "details":
+			out.Values[i] = ec._GoodsLogEntry_details(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "note":
+			out.Values[i] = ec._GoodsLogEntry_note(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -3356,6 +3639,11 @@ func (ec *executionContext) _SaleLogEntry(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "details":
+			out.Values[i] = ec._SaleLogEntry_details(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "status":
 			out.Values[i] = ec._SaleLogEntry_status(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -3740,6 +4028,32 @@ func (ec *executionContext) unmarshalNDecideInterventionInput2seckillᚋgraphᚋ
 func (ec *executionContext) unmarshalNEndSaleInput2seckillᚋgraphᚋmodelᚐEndSaleInput(ctx context.Context, v any) (model.EndSaleInput, error) {
 	res, err := ec.unmarshalInputEndSaleInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNGoodsLogEntry2ᚕᚖseckillᚋgraphᚋmodelᚐGoodsLogEntryᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.GoodsLogEntry) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNGoodsLogEntry2ᚖseckillᚋgraphᚋmodelᚐGoodsLogEntry(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNGoodsLogEntry2ᚖseckillᚋgraphᚋmodelᚐGoodsLogEntry(ctx context.Context, sel ast.SelectionSet, v *model.GoodsLogEntry) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._GoodsLogEntry(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIntervention(ctx context.Context, sel ast.SelectionSet, v *model.Intervention) graphql.Marshaler {

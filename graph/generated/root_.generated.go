@@ -22,6 +22,8 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	Goods() GoodsResolver
+	GoodsLogEntry() GoodsLogEntryResolver
 	Intervention() InterventionResolver
 	Mutation() MutationResolver
 	Order() OrderResolver
@@ -1083,8 +1085,31 @@ type SaleLogEntry {
   at: DateTime!
   """Remark; null when there is none."""
   note: String
+  """What the act changed beside the status, as JSON: fields of a draft, times, switches, units; null when nothing."""
+  details: String
   """How the sale stood afterwards."""
   status: SaleStatus!
+}
+
+extend type Goods {
+  """Changes by operators, newest first. At most 50."""
+  timeline: [GoodsLogEntry!]! @auth(role: OPERATOR) @listSize(assumedSize: 50)
+}
+
+"""
+A change of a goods.
+"""
+type GoodsLogEntry {
+  """What was done: CREATE or UPDATE."""
+  act: String!
+  """Who."""
+  actor: User
+  """When."""
+  at: DateTime!
+  """The fields that changed, with what they are now, as JSON; null for CREATE."""
+  details: String
+  """Remark; null when there is none."""
+  note: String
 }
 
 """
@@ -1171,6 +1196,8 @@ type CreateSalePayload {
 Input of ` + "`" + `submitSale` + "`" + `.
 """
 input SubmitSaleInput {
+  """Why."""
+  note: String @constraint(maxLength: 200)
   """Draft to hand in for approval."""
   saleId: ID!
 }
@@ -1233,6 +1260,8 @@ input ScheduleSaleInput {
   saleId: ID!
   """New end; unchanged when left out."""
   endsAt: DateTime
+  """Why."""
+  note: String @constraint(maxLength: 200)
   """When to preheat; ten minutes before the start when left out."""
   preheatAt: DateTime
   """New start; unchanged when left out."""
@@ -1253,6 +1282,8 @@ type ScheduleSalePayload {
 Input of ` + "`" + `preheatSale` + "`" + `.
 """
 input PreheatSaleInput {
+  """Why."""
+  note: String @constraint(maxLength: 200)
   """Scheduled sale to load into Redis now."""
   saleId: ID!
 }
@@ -1291,6 +1322,8 @@ type PauseSalePayload {
 Input of ` + "`" + `resumeSale` + "`" + `.
 """
 input ResumeSaleInput {
+  """Why."""
+  note: String @constraint(maxLength: 200)
   """Held sale to go on with."""
   saleId: ID!
 }
@@ -1339,6 +1372,8 @@ input UpdateGoodsInput {
   listPrice: MoneyInput
   """Name to show."""
   name: String @constraint(minLength: 1, maxLength: 120)
+  """Why."""
+  note: String @constraint(maxLength: 200)
 }
 
 """
@@ -1361,6 +1396,8 @@ input UpdateSaleInput {
   hideExactStock: Boolean
   """What is on sale, in place of what was; 1 to 20 items."""
   items: [SaleItemInput!]
+  """Why."""
+  note: String @constraint(maxLength: 200)
   """How long a buyer has to pay."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
   """Most units that one person may buy."""
@@ -2325,7 +2362,12 @@ type Sale implements Node {
   phase: SalePhase!
   """Most units that one person may buy in the whole sale."""
   purchaseLimit: Int!
-  """Grows by one with every change; a lower one than you have is old news."""
+  """
+  Grows by one with every change of the sale; a lower one than you have is old
+  news. What follows from clock and stock alone, ` + "`" + `phase` + "`" + ` and ` + "`" + `nextTransitionAt` + "`" + `,
+  changes under the same revision: of two with the same one the later to arrive
+  is the newer.
+  """
   revision: Int!
   """Rules, in Markdown."""
   rules: String!
@@ -2675,6 +2717,8 @@ func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql
 		return ec.fieldContext_Goods_listPrice(ctx, field)
 	case "name":
 		return ec.fieldContext_Goods_name(ctx, field)
+	case "timeline":
+		return ec.fieldContext_Goods_timeline(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Goods", field.Name)
 }
@@ -2699,6 +2743,22 @@ func (ec *executionContext) childFields_GoodsEdge(ctx context.Context, field gra
 		return ec.fieldContext_GoodsEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type GoodsEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_GoodsLogEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "act":
+		return ec.fieldContext_GoodsLogEntry_act(ctx, field)
+	case "actor":
+		return ec.fieldContext_GoodsLogEntry_actor(ctx, field)
+	case "at":
+		return ec.fieldContext_GoodsLogEntry_at(ctx, field)
+	case "details":
+		return ec.fieldContext_GoodsLogEntry_details(ctx, field)
+	case "note":
+		return ec.fieldContext_GoodsLogEntry_note(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GoodsLogEntry", field.Name)
 }
 
 func (ec *executionContext) childFields_Intervention(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3251,6 +3311,8 @@ func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field 
 		return ec.fieldContext_SaleLogEntry_at(ctx, field)
 	case "note":
 		return ec.fieldContext_SaleLogEntry_note(ctx, field)
+	case "details":
+		return ec.fieldContext_SaleLogEntry_details(ctx, field)
 	case "status":
 		return ec.fieldContext_SaleLogEntry_status(ctx, field)
 	}

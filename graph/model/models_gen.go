@@ -303,6 +303,8 @@ type Goods struct {
 	ListPrice *Money `json:"listPrice"`
 	// Name to show.
 	Name string `json:"name"`
+	// Changes by operators, newest first. At most 50.
+	Timeline []*GoodsLogEntry `json:"timeline"`
 }
 
 func (Goods) IsNode() {}
@@ -323,6 +325,21 @@ type GoodsEdge struct {
 	Cursor string `json:"cursor"`
 	// The goods.
 	Node *Goods `json:"node"`
+}
+
+// A change of a goods.
+type GoodsLogEntry struct {
+	// What was done: CREATE or UPDATE.
+	Act string `json:"act"`
+	// Who.
+	Actor *User `json:"actor,omitempty"`
+	// When.
+	At time.Time `json:"at"`
+	// The fields that changed, with what they are now, as JSON; null for CREATE.
+	Details *string `json:"details,omitempty"`
+	// Remark; null when there is none.
+	Note   *string        `json:"note,omitempty"`
+	Source sale.GoodsLine `json:"-"`
 }
 
 // An input value broke a rule.
@@ -682,6 +699,8 @@ type PlaceOrderPayload struct {
 
 // Input of `preheatSale`.
 type PreheatSaleInput struct {
+	// Why.
+	Note *string `json:"note,omitempty"`
 	// Scheduled sale to load into Redis now.
 	SaleID string `json:"saleId"`
 }
@@ -886,6 +905,8 @@ type RequestRefundPayload struct {
 
 // Input of `resumeSale`.
 type ResumeSaleInput struct {
+	// Why.
+	Note *string `json:"note,omitempty"`
 	// Held sale to go on with.
 	SaleID string `json:"saleId"`
 }
@@ -914,7 +935,10 @@ type Sale struct {
 	Phase SalePhase `json:"phase"`
 	// Most units that one person may buy in the whole sale.
 	PurchaseLimit int `json:"purchaseLimit"`
-	// Grows by one with every change; a lower one than you have is old news.
+	// Grows by one with every change of the sale; a lower one than you have is old
+	// news. What follows from clock and stock alone, `phase` and `nextTransitionAt`,
+	// changes under the same revision: of two with the same one the later to arrive
+	// is the newer.
 	Revision int `json:"revision"`
 	// Rules, in Markdown.
 	Rules string `json:"rules"`
@@ -1037,6 +1061,8 @@ type SaleLogEntry struct {
 	At time.Time `json:"at"`
 	// Remark; null when there is none.
 	Note *string `json:"note,omitempty"`
+	// What the act changed beside the status, as JSON: fields of a draft, times, switches, units; null when nothing.
+	Details *string `json:"details,omitempty"`
 	// How the sale stood afterwards.
 	Status SaleStatus   `json:"status"`
 	Source sale.LogLine `json:"-"`
@@ -1210,6 +1236,8 @@ type ScheduleSaleInput struct {
 	SaleID string `json:"saleId"`
 	// New end; unchanged when left out.
 	EndsAt *time.Time `json:"endsAt,omitempty"`
+	// Why.
+	Note *string `json:"note,omitempty"`
 	// When to preheat; ten minutes before the start when left out.
 	PreheatAt *time.Time `json:"preheatAt,omitempty"`
 	// New start; unchanged when left out.
@@ -1319,6 +1347,8 @@ func (StockEvent) IsStreamEvent() {}
 
 // Input of `submitSale`.
 type SubmitSaleInput struct {
+	// Why.
+	Note *string `json:"note,omitempty"`
 	// Draft to hand in for approval.
 	SaleID string `json:"saleId"`
 }
@@ -1348,6 +1378,8 @@ type UpdateGoodsInput struct {
 	ListPrice *MoneyInput `json:"listPrice,omitempty"`
 	// Name to show.
 	Name *string `json:"name,omitempty"`
+	// Why.
+	Note *string `json:"note,omitempty"`
 }
 
 // Outcome of `updateGoods`.
@@ -1366,6 +1398,8 @@ type UpdateSaleInput struct {
 	HideExactStock *bool `json:"hideExactStock,omitempty"`
 	// What is on sale, in place of what was; 1 to 20 items.
 	Items []*SaleItemInput `json:"items,omitempty"`
+	// Why.
+	Note *string `json:"note,omitempty"`
 	// How long a buyer has to pay.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
 	// Most units that one person may buy.

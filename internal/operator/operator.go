@@ -231,3 +231,8 @@ const maxTimeline = 50
 func (s *Service) Timeline(ctx context.Context, saleID uuid.UUID) ([]sale.LogLine, error) {
 	return s.cfg.Sales.Log(ctx, saleID, maxTimeline)
 }
+
+// GoodsTimeline returns the newest changes of a goods, newest first.
+func (s *Service) GoodsTimeline(ctx context.Context, goodsID uuid.UUID) ([]sale.GoodsLine, error) {
+	return s.cfg.Sales.GoodsLog(ctx, goodsID, maxTimeline)
+}
