@@ -69,9 +69,16 @@ func TestDevelopmentProfile(t *testing.T) {
 
 func TestProductionProfile(t *testing.T) {
 	t.Parallel()
-	url := start(t, []string{"serve"},
-		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL="+testenv.PostgresURL(t), "SECKILL_REDIS_URL="+testenv.RedisServer(t).URL(),
-		"SECKILL_JWT_KEY=conformance-conformance-conformance-key")
+	env := []string{
+		"SECKILL_PROFILE=production", "SECKILL_DATABASE_URL=" + testenv.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
+		"SECKILL_JWT_KEY=conformance-conformance-conformance-key",
+	}
+	url := start(t, []string{"serve"}, env...)
+	create := exec.CommandContext(t.Context(), must(binary()), "user", "create", "--account", "admin@demo.example", "--role", "admin")
+	create.Env, create.Stdin = append(clean(os.Environ()), env...), strings.NewReader("flash-sale-demo\n")
+	if out, err := create.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	suites(t, url, "production")
 }
 
@@ -85,7 +92,7 @@ func start(t *testing.T, args []string, env ...string) string {
 	}
 	public, admin := freePort(t), freePort(t)
 	var out strings.Builder
-	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "info")...)
+	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "debug")...)
 	cmd.Env = append(clean(os.Environ()), env...)
 	cmd.Dir = t.TempDir()
 	cmd.Stdout, cmd.Stderr = &out, &out

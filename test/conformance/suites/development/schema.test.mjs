@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { promisify } from 'node:util';
-import { buildClientSchema, buildSchema, findBreakingChanges, getIntrospectionQuery, printSchema } from 'graphql';
+import { Kind, buildClientSchema, getIntrospectionQuery, parse, parseType, print, printSchema, visit } from 'graphql';
+import { broken } from '../../breaking.mjs';
 import { data } from '../../server.mjs';
 
 const run = promisify(execFile);
@@ -16,6 +17,8 @@ const here = new URL('../..', import.meta.url).pathname;
 async function serversSchema() {
   return buildClientSchema(await data(getIntrospectionQuery({ oneOf: true, inputValueDeprecation: true, specifiedByUrl: true })));
 }
+
+const released = () => readFile(join(here, 'released.graphql'), 'utf8');
 
 test('graphql-schema-linter', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'lint-'));
@@ -52,8 +55,49 @@ test('relay-compiler compiles connections and refetchable fragments', async () =
 });
 
 test('nothing that the last release had is gone or changed', async () => {
-  const released = buildSchema(await readFile(join(here, 'released.graphql'), 'utf8'));
-  const now = buildSchema(printSchema(await serversSchema())); // so that both have the same built-in directives
-  const broken = findBreakingChanges(released, now).map((change) => change.description);
-  assert.deepEqual(broken, []);
+  assert.deepEqual(broken(await released(), printSchema(await serversSchema())), []);
+});
+
+// The check itself is worth something only if it fails: one edit after the other is
+// made to the schema of the release.
+test('the check for what breaks clients finds what breaks clients', async () => {
+  const before = await released();
+  const edited = (edit) => print(visit(parse(before), edit));
+  const named = (node, name) => node.name.value === name;
+  const drop = (type, field) => (node) => (named(node, type) ? { ...node, fields: node.fields.filter((f) => !named(f, field)) } : undefined);
+  const change = (type, field, edit) => (node) =>
+    named(node, type) ? { ...node, fields: node.fields.map((f) => (named(f, field) ? edit(f) : f)) } : undefined;
+  const nonNull = (node) => ({ ...node, type: { kind: Kind.NON_NULL_TYPE, type: node.type } });
+  const breaks = {
+    'a field is gone': [{ ObjectTypeDefinition: drop('Sale', 'title') }, /Sale\.title was removed/],
+    'a root field is gone': [{ ObjectTypeDefinition: drop('Mutation', 'placeOrder') }, /Mutation\.placeOrder was removed/],
+    'a field has another type': [{ ObjectTypeDefinition: change('Sale', 'title', (f) => ({ ...f, type: parseType('Int!') })) }, /Sale\.title changed type/],
+    'a field may be null': [{ ObjectTypeDefinition: change('Sale', 'title', (f) => ({ ...f, type: parseType('String') })) }, /Sale\.title changed type/],
+    'an input field is gone': [{ InputObjectTypeDefinition: drop('PlaceOrderInput', 'quantity') }, /PlaceOrderInput\.quantity was removed/],
+    'an input field is needed': [
+      { InputObjectTypeDefinition: (node) => (named(node, 'PlaceOrderInput') ? { ...node, fields: [...node.fields, { ...node.fields[0], name: { kind: Kind.NAME, value: 'more' } }] } : undefined) },
+      /required field more on input type PlaceOrderInput was added/i,
+    ],
+    'an argument is needed': [
+      { ObjectTypeDefinition: change('Query', 'sales', (f) => ({ ...f, arguments: f.arguments.map((a) => (named(a, 'first') ? { ...nonNull(a), defaultValue: undefined } : a)) })) },
+      /Query\.sales arg first has changed type/,
+    ],
+    'an argument is gone': [
+      { ObjectTypeDefinition: change('Query', 'sales', (f) => ({ ...f, arguments: f.arguments.filter((a) => !named(a, 'first')) })) },
+      /Query\.sales arg first was removed/,
+    ],
+    'an enum value is gone': [
+      { EnumTypeDefinition: (node) => (named(node, 'Role') ? { ...node, values: node.values.slice(1) } : undefined) },
+      /was removed from enum type Role/,
+    ],
+    'an interface is gone': [
+      { ObjectTypeDefinition: (node) => (named(node, 'Sale') ? { ...node, interfaces: [] } : undefined) },
+      /Sale no longer implements interface Node/,
+    ],
+  };
+  for (const [name, [edit, want]] of Object.entries(breaks)) {
+    assert.match(broken(before, edited(edit)).join('\n'), want, name);
+  }
+  const more = { ObjectTypeDefinition: (node) => (named(node, 'Sale') ? { ...node, fields: [...node.fields, { ...node.fields[0], name: { kind: Kind.NAME, value: 'more' } }] } : undefined) };
+  assert.deepEqual(broken(before, edited(more)), [], 'more fields break nobody');
 });
