@@ -77,6 +77,8 @@ var payloads = map[string]reflect.Type{
 	"issueSeckillPath":   reflect.TypeFor[model.IssueSeckillPathPayload](),
 	"enterQueue":         reflect.TypeFor[model.EnterQueuePayload](),
 	"leaveQueue":         reflect.TypeFor[model.LeaveQueuePayload](),
+	"joinWaitlist":       reflect.TypeFor[model.JoinWaitlistPayload](),
+	"leaveWaitlist":      reflect.TypeFor[model.LeaveWaitlistPayload](),
 	"placeOrder":         reflect.TypeFor[model.PlaceOrderPayload](),
 	"payOrder":           reflect.TypeFor[model.PayOrderPayload](),
 	"cancelOrder":        reflect.TypeFor[model.CancelOrderPayload](),

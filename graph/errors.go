@@ -41,7 +41,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			Phase: model.SalePhase(v.Phase), StartsAt: v.StartsAt, ServerTime: v.ServerTime,
 		}
 	case reservation.NoneLeft:
-		return model.SoldOutError{Code: code, Message: msg, Path: path, Source: r.item(ctx, v.Item)}
+		return r.soldOut(ctx, v)
 	case reservation.LimitReached:
 		return model.PurchaseLimitError{Code: code, Message: msg, Path: path, Limit: v.Limit, Source: v.Task}
 	case captcha.Invalid:

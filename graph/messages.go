@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -13,6 +14,11 @@ import (
 
 // text is a sentence for the person in the languages of the product.
 type text struct{ en, zh string }
+
+// with returns the sentence in the caller's language with its values filled in.
+func (t text) with(ctx context.Context, values ...any) string {
+	return fmt.Sprintf(t.in(ctx), values...)
+}
 
 // languages are matched against Accept-Language; the first is the default.
 var languages = language.NewMatcher([]language.Tag{language.English, language.SimplifiedChinese})
@@ -65,6 +71,17 @@ func message(ctx context.Context, why fault.Reason) string {
 	}
 	return reasons[fault.Conflict].in(ctx)
 }
+
+// What "sold out" means now.
+var (
+	fewerLeft     = text{"Fewer are left than you want.", "剩余数量不足。"}
+	goneForGood   = text{"Sold out: every unit is paid for.", "已售罄：全部商品均已付款。"}
+	soldOutForNow = text{"Sold out for now. Units may come back: join the waitlist.", "暂时售罄，可能有库存释放，可加入候补。"}
+	soldOutUntil  = text{
+		"Sold out for now. Units not paid for yet: %d; the first may come back at %s.",
+		"暂时售罄。尚有 %d 件待付款，最早可能于 %s 释放。",
+	}
+)
 
 // steps are the sentences of an order's log.
 var steps = map[order.Code]text{

@@ -41,6 +41,9 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	case id.Ticket:
 		t, err := r.ownTicket(ctx, u)
 		return orNil(toTicket(t)), err
+	case id.Waitlist:
+		e, err := r.ownPlace(ctx, u)
+		return orNil(toPlace(e)), err
 	case id.Act:
 		return r.interventionNode(ctx, u)
 	case id.Payment, id.Refund:

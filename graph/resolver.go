@@ -22,6 +22,7 @@ import (
 	"seckill/internal/report"
 	"seckill/internal/salestats"
 	"seckill/internal/storefront"
+	"seckill/internal/waitlist"
 )
 
 // Resolver holds the domains that the API speaks for.
@@ -31,6 +32,7 @@ type Resolver struct {
 	Store    *storefront.Storefront
 	Checkout *checkout.Checkout
 	Queue    *queue.Service
+	Waitlist *waitlist.Service
 	Orders   *order.Store
 	Payments *payment.Service
 	Operator *operator.Service

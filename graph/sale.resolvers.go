@@ -80,7 +80,7 @@ func (r *subscriptionResolver) SaleStatus(ctx context.Context, saleID string) (<
 	if err != nil {
 		return nil, err
 	}
-	states, err := r.Store.WatchStatus(ctx, saleUUID)
+	states, err := r.Store.WatchStatus(ctx, saleUUID, callerID(ctx))
 	if err != nil {
 		return nil, err
 	}

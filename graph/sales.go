@@ -21,6 +21,14 @@ func deref[T any](p *T) T {
 	return *p
 }
 
+// callerID is who asks; Nil = nobody is signed in.
+func callerID(ctx context.Context) uuid.UUID {
+	if p := auth.PrincipalFrom(ctx); p != nil {
+		return p.UserID
+	}
+	return uuid.Nil
+}
+
 // isOperator reports whether the caller may see what buyers may not.
 func isOperator(ctx context.Context) bool {
 	p := auth.PrincipalFrom(ctx)
@@ -100,10 +108,13 @@ func toItems(items []*sale.Item) []*model.SaleItem {
 func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.SaleViewer {
 	out := &model.SaleViewer{
 		Action: model.PurchaseAction(v.Action), RemainingLimit: v.RemainingLimit,
-		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task),
+		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place),
 	}
 	if v.Action == storefront.ActionNone {
 		reason := disabledReasons[v.Phase].in(ctx)
+		if v.Phase == sale.PhaseSoldOut && v.Gone {
+			reason = goneForGood.in(ctx)
+		}
 		out.DisabledReason = &reason
 	}
 	return out

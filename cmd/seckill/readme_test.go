@@ -214,8 +214,8 @@ func TestTheMapOfTheREADMEKnowsEveryRoom(t *testing.T) {
 func TestTheWalkThroughOfTheREADMEBuysAUnitInTheDemo(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
-	if len(docs) != 7 {
-		t.Fatalf("%d documents in the README, want 7", len(docs))
+	if len(docs) < 7 {
+		t.Fatalf("%d documents in the README, want 7 that buy a unit, and more", len(docs))
 	}
 	d := startDemo(t)
 	d.token = d.text(d.ask(docs[0]), "login", "tokens", "accessToken")

@@ -1668,6 +1668,13 @@ func (ec *executionContext) _Node(ctx context.Context, sel ast.SelectionSet, obj
 	switch obj := (obj).(type) {
 	case nil:
 		return graphql.Null
+	case model.WaitlistEntry:
+		return ec._WaitlistEntry(ctx, sel, &obj)
+	case *model.WaitlistEntry:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._WaitlistEntry(ctx, sel, obj)
 	case model.User:
 		return ec._User(ctx, sel, &obj)
 	case *model.User:

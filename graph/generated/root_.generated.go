@@ -38,6 +38,7 @@ type ResolverRoot interface {
 	SaleReport() SaleReportResolver
 	SoldOutError() SoldOutErrorResolver
 	Subscription() SubscriptionResolver
+	WaitlistEntry() WaitlistEntryResolver
 }
 
 type DirectiveRoot struct {
@@ -2050,7 +2051,7 @@ input PlaceOrderInput {
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
   """What to buy; must be the item of the path."""
   itemId: ID!
-  """The token from ` + "`" + `issueSeckillPath` + "`" + `."""
+  """The token from ` + "`" + `issueSeckillPath` + "`" + `, or the id of the caller's ` + "`" + `WaitlistEntry` + "`" + ` while it is OFFERED."""
   pathToken: String! @constraint(maxLength: 256)
   """How many."""
   quantity: Int! = 1 @constraint(min: 1, max: 10)
@@ -2330,6 +2331,8 @@ The one thing that the big button should do now.
 enum PurchaseAction {
   """Buy: get a captcha, a path, place the order."""
   BUY
+  """Offer the waitlist."""
+  JOIN_WAITLIST
   """Nothing can be done; show ` + "`" + `disabledReason` + "`" + `."""
   NONE
   """Pay the order in ` + "`" + `order` + "`" + `."""
@@ -2429,6 +2432,8 @@ type SaleViewer {
   orderTask: OrderTask
   """Units that the caller may still buy."""
   remainingLimit: Int!
+  """The caller's place on the waitlist."""
+  waitlistEntry: WaitlistEntry
 }
 
 """
@@ -2560,6 +2565,89 @@ type Subscription {
     """Global id."""
     saleId: ID!
   ): StockEvent!
+}
+`, BuiltIn: false},
+	{Name: "../schema/waitlist.graphqls", Input: `"""
+How a place on the waitlist stands.
+"""
+enum WaitlistStatus {
+  """The offer lapsed."""
+  EXPIRED
+  """Left by the person."""
+  LEFT
+  """A unit is held for the person until ` + "`" + `offerExpiresAt` + "`" + `."""
+  OFFERED
+  """Became an order."""
+  REDEEMED
+  """Waits."""
+  WAITING
+}
+
+"""
+A place on the waitlist of an item that is sold out. When unpaid orders lapse,
+the first in line gets an offer.
+"""
+type WaitlistEntry implements Node {
+  """How many are ahead; null once no longer waiting."""
+  ahead: Int
+  """Opaque global id."""
+  id: ID!
+  """What the person waits for."""
+  item: SaleItem!
+  """Until when the held unit can be bought."""
+  offerExpiresAt: DateTime
+  """How it stands."""
+  status: WaitlistStatus!
+}
+
+"""
+Input of ` + "`" + `joinWaitlist` + "`" + `.
+"""
+input JoinWaitlistInput {
+  """What to wait for."""
+  itemId: ID!
+}
+
+"""
+Outcome of ` + "`" + `joinWaitlist` + "`" + `. Joining twice gives the same entry.
+"""
+type JoinWaitlistPayload {
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+  """The place in line."""
+  waitlistEntry: WaitlistEntry
+}
+
+"""
+Input of ` + "`" + `leaveWaitlist` + "`" + `.
+"""
+input LeaveWaitlistInput {
+  """The place to give up."""
+  waitlistEntryId: ID!
+}
+
+"""
+Outcome of ` + "`" + `leaveWaitlist` + "`" + `.
+"""
+type LeaveWaitlistPayload {
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+  """The place that was given up."""
+  waitlistEntry: WaitlistEntry
+}
+
+extend type Mutation {
+  """Waits for an item that is sold out."""
+  joinWaitlist(
+    """What is needed."""
+    input: JoinWaitlistInput!
+  ): JoinWaitlistPayload @auth
+
+  """Gives a place on the waitlist up."""
+  leaveWaitlist(
+    """What is needed."""
+    input: LeaveWaitlistInput!
+  ): LeaveWaitlistPayload @auth
 }
 `, BuiltIn: false},
 }
@@ -2805,6 +2893,16 @@ func (ec *executionContext) childFields_IssueSeckillPathPayload(ctx context.Cont
 	return nil, fmt.Errorf("no field named %q was found under type IssueSeckillPathPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_JoinWaitlistPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "userErrors":
+		return ec.fieldContext_JoinWaitlistPayload_userErrors(ctx, field)
+	case "waitlistEntry":
+		return ec.fieldContext_JoinWaitlistPayload_waitlistEntry(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type JoinWaitlistPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_LeaveQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "ticket":
@@ -2813,6 +2911,16 @@ func (ec *executionContext) childFields_LeaveQueuePayload(ctx context.Context, f
 		return ec.fieldContext_LeaveQueuePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type LeaveQueuePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_LeaveWaitlistPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "userErrors":
+		return ec.fieldContext_LeaveWaitlistPayload_userErrors(ctx, field)
+	case "waitlistEntry":
+		return ec.fieldContext_LeaveWaitlistPayload_waitlistEntry(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LeaveWaitlistPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_LoginPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3451,6 +3559,8 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_orderTask(ctx, field)
 	case "remainingLimit":
 		return ec.fieldContext_SaleViewer_remainingLimit(ctx, field)
+	case "waitlistEntry":
+		return ec.fieldContext_SaleViewer_waitlistEntry(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleViewer", field.Name)
 }
@@ -3583,6 +3693,22 @@ func (ec *executionContext) childFields_VoidOrderPayload(ctx context.Context, fi
 		return ec.fieldContext_VoidOrderPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type VoidOrderPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_WaitlistEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ahead":
+		return ec.fieldContext_WaitlistEntry_ahead(ctx, field)
+	case "id":
+		return ec.fieldContext_WaitlistEntry_id(ctx, field)
+	case "item":
+		return ec.fieldContext_WaitlistEntry_item(ctx, field)
+	case "offerExpiresAt":
+		return ec.fieldContext_WaitlistEntry_offerExpiresAt(ctx, field)
+	case "status":
+		return ec.fieldContext_WaitlistEntry_status(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WaitlistEntry", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -1233,6 +1233,38 @@ func (ec *executionContext) fieldContext_SaleViewer_remainingLimit(_ context.Con
 	return graphql.NewScalarFieldContext("SaleViewer", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _SaleViewer_waitlistEntry(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleViewer_waitlistEntry(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WaitlistEntry, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.WaitlistEntry) graphql.Marshaler {
+			return ec.marshalOWaitlistEntry2ᚖseckillᚋgraphᚋmodelᚐWaitlistEntry(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleViewer_waitlistEntry(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleViewer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_WaitlistEntry(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Stock_level(ctx context.Context, field graphql.CollectedField, obj *model.Stock) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2569,6 +2601,11 @@ func (ec *executionContext) _SaleViewer(ctx context.Context, sel ast.SelectionSe
 		case "remainingLimit":
 			out.Values[i] = ec._SaleViewer_remainingLimit(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "waitlistEntry":
+			out.Values[i] = ec._SaleViewer_waitlistEntry(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:

@@ -11,6 +11,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/report"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 	"strconv"
 	"time"
 
@@ -408,6 +409,20 @@ type IssueSeckillPathPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `joinWaitlist`.
+type JoinWaitlistInput struct {
+	// What to wait for.
+	ItemID string `json:"itemId"`
+}
+
+// Outcome of `joinWaitlist`. Joining twice gives the same entry.
+type JoinWaitlistPayload struct {
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+	// The place in line.
+	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
+}
+
 // Input of `leaveQueue`.
 type LeaveQueueInput struct {
 	// The place to give up.
@@ -420,6 +435,20 @@ type LeaveQueuePayload struct {
 	Ticket *QueueTicket `json:"ticket,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `leaveWaitlist`.
+type LeaveWaitlistInput struct {
+	// The place to give up.
+	WaitlistEntryID string `json:"waitlistEntryId"`
+}
+
+// Outcome of `leaveWaitlist`.
+type LeaveWaitlistPayload struct {
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+	// The place that was given up.
+	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
 }
 
 // Input of `login`.
@@ -680,7 +709,7 @@ type PlaceOrderInput struct {
 	IdempotencyKey string `json:"idempotencyKey"`
 	// What to buy; must be the item of the path.
 	ItemID string `json:"itemId"`
-	// The token from `issueSeckillPath`.
+	// The token from `issueSeckillPath`, or the id of the caller's `WaitlistEntry` while it is OFFERED.
 	PathToken string `json:"pathToken"`
 	// How many.
 	Quantity int `json:"quantity"`
@@ -1228,6 +1257,8 @@ type SaleViewer struct {
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Units that the caller may still buy.
 	RemainingLimit int `json:"remainingLimit"`
+	// The caller's place on the waitlist.
+	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
 }
 
 // Input of `scheduleSale`.
@@ -1457,6 +1488,24 @@ type VoidOrderPayload struct {
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
+
+// A place on the waitlist of an item that is sold out. When unpaid orders lapse,
+// the first in line gets an offer.
+type WaitlistEntry struct {
+	// How many are ahead; null once no longer waiting.
+	Ahead *int `json:"ahead,omitempty"`
+	// Opaque global id.
+	ID string `json:"id"`
+	// What the person waits for.
+	Item *SaleItem `json:"item"`
+	// Until when the held unit can be bought.
+	OfferExpiresAt *time.Time `json:"offerExpiresAt,omitempty"`
+	// How it stands.
+	Status WaitlistStatus  `json:"status"`
+	Source *waitlist.Entry `json:"-"`
+}
+
+func (WaitlistEntry) IsNode() {}
 
 // How a captcha is answered.
 type CaptchaKind string
@@ -2196,6 +2245,8 @@ type PurchaseAction string
 const (
 	// Buy: get a captcha, a path, place the order.
 	PurchaseActionBuy PurchaseAction = "BUY"
+	// Offer the waitlist.
+	PurchaseActionJoinWaitlist PurchaseAction = "JOIN_WAITLIST"
 	// Nothing can be done; show `disabledReason`.
 	PurchaseActionNone PurchaseAction = "NONE"
 	// Pay the order in `order`.
@@ -2212,6 +2263,7 @@ const (
 
 var AllPurchaseAction = []PurchaseAction{
 	PurchaseActionBuy,
+	PurchaseActionJoinWaitlist,
 	PurchaseActionNone,
 	PurchaseActionPay,
 	PurchaseActionSignIn,
@@ -2222,7 +2274,7 @@ var AllPurchaseAction = []PurchaseAction{
 
 func (e PurchaseAction) IsValid() bool {
 	switch e {
-	case PurchaseActionBuy, PurchaseActionNone, PurchaseActionPay, PurchaseActionSignIn, PurchaseActionViewOrder, PurchaseActionWait, PurchaseActionWatchQueue:
+	case PurchaseActionBuy, PurchaseActionJoinWaitlist, PurchaseActionNone, PurchaseActionPay, PurchaseActionSignIn, PurchaseActionViewOrder, PurchaseActionWait, PurchaseActionWatchQueue:
 		return true
 	}
 	return false
@@ -2779,6 +2831,73 @@ func (e *StreamEventKind) UnmarshalJSON(b []byte) error {
 }
 
 func (e StreamEventKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How a place on the waitlist stands.
+type WaitlistStatus string
+
+const (
+	// The offer lapsed.
+	WaitlistStatusExpired WaitlistStatus = "EXPIRED"
+	// Left by the person.
+	WaitlistStatusLeft WaitlistStatus = "LEFT"
+	// A unit is held for the person until `offerExpiresAt`.
+	WaitlistStatusOffered WaitlistStatus = "OFFERED"
+	// Became an order.
+	WaitlistStatusRedeemed WaitlistStatus = "REDEEMED"
+	// Waits.
+	WaitlistStatusWaiting WaitlistStatus = "WAITING"
+)
+
+var AllWaitlistStatus = []WaitlistStatus{
+	WaitlistStatusExpired,
+	WaitlistStatusLeft,
+	WaitlistStatusOffered,
+	WaitlistStatusRedeemed,
+	WaitlistStatusWaiting,
+}
+
+func (e WaitlistStatus) IsValid() bool {
+	switch e {
+	case WaitlistStatusExpired, WaitlistStatusLeft, WaitlistStatusOffered, WaitlistStatusRedeemed, WaitlistStatusWaiting:
+		return true
+	}
+	return false
+}
+
+func (e WaitlistStatus) String() string {
+	return string(e)
+}
+
+func (e *WaitlistStatus) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = WaitlistStatus(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid WaitlistStatus", str)
+	}
+	return nil
+}
+
+func (e WaitlistStatus) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *WaitlistStatus) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e WaitlistStatus) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

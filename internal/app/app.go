@@ -28,6 +28,7 @@ import (
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
+	"seckill/internal/waitlist"
 )
 
 // Roles say what a process does.
@@ -95,6 +96,8 @@ type App struct {
 	captchas    *captcha.Service
 	paths       *path.Service
 	queue       *queue.Service
+	waitlist    *waitlist.Service
+	outlooks    *waitlist.Outlooks
 	cashier     *cashier
 	office      *office
 	listener    net.Listener // the public one; nil without the API role

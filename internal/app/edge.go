@@ -74,6 +74,7 @@ func (a *App) secure(r *http.Request) bool { return server.Secure(r, a.cfg.Trust
 func (a *App) graphql(e *edge) (http.Handler, error) {
 	resolver := &graph.Resolver{
 		Accounts: a.accounts, Captchas: a.captchas, Store: a.store, Checkout: a.checkout, Queue: a.queue, Orders: a.orders, Limits: a.limits,
+		Waitlist: a.waitlist,
 		Payments: a.cashier.payments,
 		Addr:     server.ClientAddr,
 		Server: graph.ServerInfo{

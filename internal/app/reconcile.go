@@ -15,6 +15,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/stream"
+	"seckill/internal/waitlist"
 )
 
 // reconcileEvery is the rhythm of looking for drift.
@@ -40,7 +41,15 @@ func (a *App) reconciler() periodic.Loop {
 			if err != nil {
 				return false, fmt.Errorf("read item %s: %w", itemID, err)
 			}
-			return gate.Stock != row.Available, nil
+			offers, err := waitlist.Holds(ctx, a.svc.db.Ent.WaitlistEntry, itemID)
+			if err != nil {
+				return false, err
+			}
+			stock := row.Available
+			for _, e := range offers {
+				stock -= e.Quantity
+			}
+			return gate.Stock != stock, nil
 		},
 		Audit: auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load, Log: a.log,
 	})

@@ -81,8 +81,12 @@ func (a *App) Run(ctx context.Context) error {
 	if a.roles.Scheduler {
 		taking.start("waiting rooms", periodic.Loop{Name: "waiting rooms", Every: admitEvery, Timeout: admitTimeout, Step: a.queue.Step, Log: a.log}.Run)
 	}
+	if a.roles.Scheduler {
+		taking.start("waitlist", a.waitlist.Loop().Run)
+	}
 	taking.start("board", a.board.Run)
 	if a.roles.API {
+		taking.start("outlooks", a.outlooks.Loop().Run)
 		taking.start("reserver", a.reserver.Run)
 		taking.start("captcha pictures", a.captchas.Run)
 		taking.start("sale watch", a.store.Run)

@@ -60,6 +60,7 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 	if err := a.wireAccounts(keys); err != nil {
 		return nil, err
 	}
+	a.wireWaitlist()
 	a.wireBuying()
 	if err := a.listen(ctx); err != nil {
 		return nil, err
@@ -233,10 +234,11 @@ func (a *App) wireBuying() {
 	a.reserver = reservation.NewReserver(a.svc.redis.Script, a.keys, gateMeter{a.gateMetrics}, a.log)
 	a.store = storefront.New(storefront.Config{
 		Catalog: a.catalog, Board: a.board, Holdings: reservation.NewHoldings(a.svc.redis.Cmd, a.keys),
-		Orders: a.orders, Hub: a.hub,
+		Orders: a.orders, Waitlist: a.waitlist, Outlooks: a.outlooks, Hub: a.hub,
 	})
 	a.checkout = checkout.New(checkout.Config{
-		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue, Placed: a.office.counts.Placed,
+		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue,
+		Waitlist: a.waitlist, Placed: a.office.counts.Placed,
 	})
 }
 

@@ -4,6 +4,7 @@
 //	holders in Redis = live orders in Postgres
 //	                 + messages whose order is not written yet
 //	                 + failed tasks whose units are on their way back
+//	                 + offers of the waitlist
 //
 // It reads and changes nothing. It owns no table and no key; it knows the
 // meaning of those that packages order and reservation own.
@@ -61,13 +62,15 @@ type Lost struct {
 	Quantity         int
 }
 
-// Record is what Postgres says, in units; Orders counts the live ones.
+// Record is what Postgres says, in units; Orders counts the live ones. Offers are
+// available units that are held for people of the waitlist.
 type Record struct {
 	Total     int `json:"total"`
 	Available int `json:"available"`
 	Held      int `json:"held"`
 	Sold      int `json:"sold"`
 	Orders    int `json:"orders"`
+	Offers    int `json:"offers"`
 }
 
 // Gate is what Redis says, in units.
@@ -163,6 +166,9 @@ func (s *state) report() *Report {
 		r.Postgres.Held += it.row.Held
 		r.Postgres.Sold += it.row.Sold
 		r.Postgres.Orders += it.liveOrders()
+		for _, e := range it.offers() {
+			r.Postgres.Offers += e.Quantity
+		}
 		r.Redis.Stock += it.gate.stock
 		r.Redis.Reserved += it.gate.reserved
 	}

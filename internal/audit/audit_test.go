@@ -140,7 +140,7 @@ func TestTheJSONHasTheAgreedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"saleId":"sal_1","ok":false,"findings":["x"],` +
-		`"postgres":{"total":0,"available":0,"held":0,"sold":0,"orders":0},` +
+		`"postgres":{"total":0,"available":0,"held":0,"sold":0,"orders":0,"offers":0},` +
 		`"redis":{"stock":0,"reserved":0},"stream":{"unread":0,"pending":0,"dead":0}}`
 	if string(text) != want {
 		t.Errorf("got  %s\nwant %s", text, want)

@@ -193,7 +193,7 @@ func (f *findings) gate(it *itemState, epoch int64) {
 }
 
 // holders checks that each holder has a live order, a message that will become
-// one, or an end whose units are on their way back.
+// one, an offer of the waitlist, or an end whose units are on their way back.
 func (f *findings) holders(it *itemState) {
 	claims := make(map[uuid.UUID]orderRow, len(it.orders))
 	for _, o := range it.orders {
@@ -206,7 +206,14 @@ func (f *findings) holders(it *itemState) {
 		fail, failed := it.failures[h.task]
 		_, queued := it.queued[h.task]
 		_, dead := it.dead[h.task]
+		place, placed := it.places[h.task]
 		switch {
+		case placed && (place.Status.IsOpen() || place.ReturnDue):
+			if place.User != user || place.Quantity != h.quantity {
+				different = append(different, h.task)
+			}
+		case placed:
+			stale = append(stale, h.task)
 		case ordered && o.status.IsLive():
 			if o.user != user || o.quantity != h.quantity {
 				different = append(different, h.task)
@@ -249,4 +256,19 @@ func (f *findings) withoutHolder(it *itemState) {
 	}
 	f.tasks(orders, "%d live orders have no holder in Redis")
 	f.tasks(messages, "%d messages wait for units that nobody holds in Redis")
+	f.offers(it, holding)
+}
+
+// offers checks that each offer has its units, under its own name or that of the
+// attempt that it became a moment ago.
+func (f *findings) offers(it *itemState, holding map[uuid.UUID]bool) {
+	var empty []uuid.UUID
+	for _, e := range it.offers() {
+		_, now := it.gate.holders[e.User]
+		_, then := it.later.holders[e.User]
+		if !holding[e.ID] && !now && !then {
+			empty = append(empty, e.ID)
+		}
+	}
+	f.tasks(empty, "%d offers of the waitlist have no units in Redis")
 }

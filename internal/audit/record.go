@@ -15,6 +15,7 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/internal/order"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 )
 
 // page bounds one read of rows; each stays far below the statement timeout.
@@ -66,8 +67,31 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.failures, err = readFailures(ctx, tx, saleID, it.id); err != nil {
 		return err
 	}
+	if it.places, err = readPlaces(ctx, tx, it); err != nil {
+		return err
+	}
 	it.moving, err = readMoving(ctx, tx, it.id)
 	return err
+}
+
+// readPlaces reads the places in line that have an offer, and those that units are
+// held for in Redis.
+func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[uuid.UUID]*waitlist.Entry, error) {
+	var names []uuid.UUID
+	for _, h := range it.gate.holders {
+		if _, ordered := it.orders[h.task]; !ordered {
+			names = append(names, h.task)
+		}
+	}
+	places, err := waitlist.Holds(ctx, tx.WaitlistEntry, it.id, names...)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[uuid.UUID]*waitlist.Entry, len(places))
+	for _, e := range places {
+		byID[e.ID] = e
+	}
+	return byID, nil
 }
 
 // readMoving sums the changes of stock that one store has and the other may not

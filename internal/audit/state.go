@@ -6,6 +6,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/order"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 )
 
 // state is one reading of a sale.
@@ -23,13 +24,14 @@ type itemState struct {
 	id       uuid.UUID
 	row      *ent.SaleItem
 	ledger   map[order.Movement]moves
-	orders   map[uuid.UUID]orderRow // by task, every status
-	moving   int                    // units that operators are moving between Postgres and Redis
-	failures map[uuid.UUID]failure  // by task
-	gate     gate                   // before all else was read
-	later    gate                   // after
-	queued   map[uuid.UUID]int      // task → units, unread or pending
-	dead     map[uuid.UUID]int      // task → units, set aside
+	orders   map[uuid.UUID]orderRow        // by task, every status
+	moving   int                           // units that operators are moving between Postgres and Redis
+	failures map[uuid.UUID]failure         // by task
+	places   map[uuid.UUID]*waitlist.Entry // offers of the waitlist, and places that Redis holds units for
+	gate     gate                          // before all else was read
+	later    gate                          // after
+	queued   map[uuid.UUID]int             // task → units, unread or pending
+	dead     map[uuid.UUID]int             // task → units, set aside
 }
 
 // moves sums the movements of one kind.
@@ -73,6 +75,17 @@ func (s *state) item(itemID uuid.UUID) *itemState {
 		}
 	}
 	return nil
+}
+
+// offers are the places that have an offer.
+func (it *itemState) offers() []*waitlist.Entry {
+	var out []*waitlist.Entry
+	for _, e := range it.places {
+		if e.Status == waitlist.Offered {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 // kept is how many units stay sold although their orders were refunded.

@@ -23,6 +23,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
 	"seckill/internal/stream"
+	"seckill/internal/waitlist"
 )
 
 // Checkout places orders.
@@ -33,6 +34,7 @@ type Checkout struct {
 	orders   *order.Store
 	paths    *path.Service
 	queue    *queue.Service
+	waitlist *waitlist.Service
 	placed   func(salestats.Placement)
 }
 
@@ -44,6 +46,7 @@ type Config struct {
 	Orders   *order.Store
 	Paths    *path.Service
 	Queue    *queue.Service
+	Waitlist *waitlist.Service
 	// Placed counts a call of Place on an item that is there; nil = nobody counts.
 	Placed func(salestats.Placement)
 }
@@ -55,7 +58,7 @@ func New(cfg Config) *Checkout {
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, placed: cfg.Placed,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, placed: cfg.Placed,
 	}
 }
 
@@ -97,8 +100,12 @@ func (c *Checkout) Throttled(ctx context.Context, itemID uuid.UUID, refusal faul
 	}
 }
 
-// take asks the gate in memory, then the gate in Redis.
+// take asks the gate in memory, then the gate in Redis. Who has an offer of the
+// waitlist is past both.
 func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
+	if _, ok := offerOf(in.PathToken); ok {
+		return c.redeem(ctx, parent, item, in)
+	}
 	if o, refused := c.board.Refuse(item.ID); refused {
 		return c.refuse(ctx, parent, in, o)
 	}
@@ -110,8 +117,13 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	if err != nil {
 		return Placed{}, nil, err
 	}
+	return c.answer(ctx, parent, in, attempt, o)
+}
+
+// answer words what the gate in Redis decided.
+func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, fault.Refusal, error) {
 	if o.Epoch > 0 {
-		c.board.Note(item.ID, o.Epoch, o.Revision, o.Remaining)
+		c.board.Note(in.Item, o.Epoch, o.Revision, o.Remaining)
 	}
 	switch o.Code {
 	case reservation.Accepted:
@@ -231,13 +243,19 @@ func notOpen(phase sale.Phase, o reservation.Outcome) sale.NotOpen {
 
 // task reads a task that the gate named; nil for none. The gate's word is enough
 // to answer with: when the record cannot be read now, the task is told as
-// submitted, and its status tells the rest.
+// submitted, and its status tells the rest. Units that an offer holds have no task.
 func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcome) *order.Task {
 	if o.Task == uuid.Nil {
 		return nil
 	}
-	if task, err := c.orders.Task(ctx, o.Task); err == nil && task != nil {
+	task, err := c.orders.Task(ctx, o.Task)
+	if err == nil && task != nil {
 		return task
+	}
+	if err == nil && o.Code != reservation.Replayed {
+		if place, err := c.waitlist.Entry(ctx, o.Task); err == nil && place != nil {
+			return nil
+		}
 	}
 	return &order.Task{
 		ID: o.Task, User: in.User, Item: in.Item, Quantity: in.Quantity,

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 )
 
 // Load builds the gates of a sale under a new epoch, in the name of the clock.
@@ -124,6 +125,10 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 	if err != nil {
 		return reservation.Gate{}, err
 	}
+	offers, err := waitlist.Holds(ctx, tx.WaitlistEntry, itemID)
+	if err != nil {
+		return reservation.Gate{}, err
+	}
 	gate := reservation.Gate{
 		Sale: row.ID, Item: itemID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
 		Opens: row.StartsAt, Closes: row.EndsAt, Limit: row.PurchaseLimit,
@@ -141,7 +146,24 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 			At: time.UnixMilli(m.SubmittedAtMs), IdempotencyKey: m.IdempotencyKey,
 		})
 	}
+	offered(&gate, offers)
 	return gate, nil
+}
+
+// offered adds the offers of the waitlist to the holders of a gate. Who holds units
+// another way has just redeemed the offer.
+func offered(gate *reservation.Gate, offers []*waitlist.Entry) {
+	holding := make(map[uuid.UUID]bool, len(gate.Holders))
+	for _, h := range gate.Holders {
+		holding[h.User] = true
+	}
+	for _, e := range offers {
+		if e.Status != waitlist.Offered || holding[e.User] || e.Quantity > gate.Stock {
+			continue
+		}
+		gate.Stock -= e.Quantity
+		gate.Holders = append(gate.Holders, reservation.Holder{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
+	}
 }
 
 // maxActs bounds the adjustments that a gate remembers: those that are not done

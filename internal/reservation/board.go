@@ -38,7 +38,17 @@ type View struct {
 	Stock      int // units left to take
 	Reserved   int // units held or sold
 	Revision   int64
+	Kept       time.Time // until then units that come back are for those who wait in line
 	ReadAt     time.Time
+}
+
+// ForSale returns the units that anybody may take at a moment by the server's
+// clock: none while units are kept for a line.
+func (v View) ForSale(now time.Time) int {
+	if now.Before(v.Kept) {
+		return 0
+	}
+	return v.Stock
 }
 
 // ItemRef names an item to watch.
@@ -97,7 +107,10 @@ func (b *Board) Run(ctx context.Context) error {
 }
 
 // boardFields are what Refresh reads of each item hash.
-var boardFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev"}
+var boardFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev", "line"}
+
+// kept is the field that a gate may lack.
+const kept = 9
 
 // Refresh reads all loaded gates once.
 func (b *Board) Refresh(ctx context.Context) error {
@@ -194,7 +207,7 @@ func (b *Board) Refuse(item uuid.UUID) (Outcome, bool) {
 		o.Code = NotStarted
 	case now.After(v.Closes.Add(windowSlack)):
 		o.Code = Ended
-	case v.State == GateOpen && v.Stock == 0:
+	case v.State == GateOpen && v.ForSale(now) == 0:
 		o.Code = SoldOut
 	default:
 		return Outcome{}, false
@@ -206,6 +219,9 @@ func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
 	n := make([]int64, len(f))
 	for i, raw := range f {
 		s, ok := raw.(string)
+		if !ok && i == kept {
+			continue
+		}
 		if !ok {
 			return View{}, false
 		}
@@ -226,6 +242,6 @@ func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
 		Sale: ref.Sale, Item: ref.Item, State: state, Epoch: n[1],
 		Opens: time.UnixMilli(n[2]).UTC(), Closes: time.UnixMilli(n[3]).UTC(),
 		Limit: int(n[4]), Total: int(n[5]), Stock: int(n[6]), Reserved: int(n[7]), Revision: n[8],
-		ReadAt: now,
+		Kept: time.UnixMilli(n[kept]).UTC(), ReadAt: now,
 	}, true
 }

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -42,7 +43,8 @@ type Sight struct {
 	Loaded bool // false: no gate, or one that is being built
 	Open   bool
 	Stock  int
-	Holder uuid.UUID // under which name the user holds units; Nil = none
+	Holder uuid.UUID     // under which name the user holds units; Nil = none
+	Wait   time.Duration // of a user who left too many holds unpaid
 }
 
 // Look tells the gate whether somebody waits in line for an item, and returns how
@@ -56,20 +58,22 @@ func (l *Line) Look(ctx context.Context, saleID, item uuid.UUID, waiting bool, u
 	if user != uuid.Nil {
 		who = user.String()
 	}
-	reply, err := lineScript.Run(ctx, l.client, []string{l.keys.Item(shard, item), l.keys.Holders(shard, item)}, flag, who).Slice()
+	keys := []string{l.keys.Item(shard, item), l.keys.Holders(shard, item), l.keys.Lapses(shard, saleID, user)}
+	reply, err := lineScript.Run(ctx, l.client, keys, flag, who, MaxLapses).Slice()
 	if err != nil {
 		return Sight{}, fmt.Errorf("look at the gate of %s: %w", item, err)
 	}
-	if len(reply) != 3 {
+	if len(reply) != 4 {
 		return Sight{}, fmt.Errorf("look at the gate of %s: reply of %d values", item, len(reply))
 	}
 	state, ok1 := reply[0].(int64)
 	stock, ok2 := reply[1].(int64)
 	holder, ok3 := reply[2].(string)
-	if !ok1 || !ok2 || !ok3 {
+	wait, ok4 := reply[3].(int64)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
 		return Sight{}, fmt.Errorf("look at the gate of %s: unexpected types in the reply", item)
 	}
-	s := Sight{Loaded: state >= 0, Open: state == 1, Stock: int(stock)}
+	s := Sight{Loaded: state >= 0, Open: state == 1, Stock: int(stock), Wait: time.Duration(wait) * time.Millisecond}
 	if holder != "" {
 		if s.Holder, err = uuid.Parse(holder); err != nil {
 			return Sight{}, fmt.Errorf("look at the gate of %s: holder: %w", item, err)

@@ -59,7 +59,7 @@ func (s *Seeder) Demo(ctx context.Context) (*DemoResult, error) {
 			opens: now.Add(-time.Minute), closes: now.Add(demoLasts),
 			items: []itemDraft{
 				{&g.headphones, 699_00, 100}, {&g.reader, 499_00, 40}, {&g.watch, 399_00, 12},
-				{&g.espresso, 999_00, 8}, {&g.drone, 1499_00, 3},
+				{&g.espresso, 999_00, 8}, {&g.drone, 1499_00, 1}, // one, to see it sold out
 			},
 		}},
 		{&result.Soon, saleDraft{

@@ -18,6 +18,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
 	"seckill/internal/testenv"
+	"seckill/internal/waitlist"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,7 +56,9 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 		Client: conn.Cmd, Keys: keys, Clock: clock.System{}, Log: log,
 		Loaded: func(context.Context) ([]reservation.ItemRef, error) { return nil, nil },
 	})
+	line := waitlist.New(waitlist.Config{DB: db, Log: log})
 	shop := storefront.New(storefront.Config{
+		Waitlist: line, Outlooks: waitlist.NewOutlooks(line, func(context.Context) ([]waitlist.Item, error) { return nil, nil }, log),
 		Catalog: catalog, Board: board, Holdings: reservation.NewHoldings(conn.Cmd, keys),
 		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
 	})

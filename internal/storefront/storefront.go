@@ -1,21 +1,20 @@
 // Package storefront tells what a buyer sees: a sale's phase, an item's stock in
 // numbers or words, and the one thing that the big button should do. It joins
 // the catalogue (package sale), the gate as this process last saw it (package
-// reservation) and the buyer's own orders (package order), and changes nothing.
+// reservation), the buyer's own orders (package order) and place in line (package
+// waitlist), and changes nothing.
 package storefront
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"seckill/internal/fault"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 )
 
 // Storefront answers reads about sales, and follows them.
@@ -24,6 +23,8 @@ type Storefront struct {
 	board    *reservation.Board
 	holdings *reservation.Holdings
 	orders   *order.Store
+	waitlist *waitlist.Service
+	outlooks *waitlist.Outlooks
 	hub      *notifier.Hub
 	seen     *sightings
 }
@@ -34,6 +35,8 @@ type Config struct {
 	Board    *reservation.Board
 	Holdings *reservation.Holdings
 	Orders   *order.Store
+	Waitlist *waitlist.Service
+	Outlooks *waitlist.Outlooks
 	Hub      *notifier.Hub
 }
 
@@ -41,7 +44,7 @@ type Config struct {
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, board: cfg.Board, holdings: cfg.Holdings, orders: cfg.Orders,
-		hub: cfg.Hub, seen: newSightings(),
+		waitlist: cfg.Waitlist, outlooks: cfg.Outlooks, hub: cfg.Hub, seen: newSightings(),
 	}
 }
 
@@ -82,7 +85,7 @@ func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
 func (s *Storefront) Stock(item *sale.Item) Stock {
 	st := Stock{Remaining: item.Available, Total: item.Total, Revision: item.Revision, UpdatedAt: s.Now()}
 	if v, ok := s.board.View(item.ID); ok {
-		st = Stock{Remaining: v.Stock, Total: v.Total, Revision: v.Revision, UpdatedAt: v.ReadAt}
+		st = Stock{Remaining: v.ForSale(s.Now()), Total: v.Total, Revision: v.Revision, UpdatedAt: v.ReadAt}
 	}
 	st.Level = level(st.Remaining, st.Total)
 	return st
@@ -105,7 +108,7 @@ func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
 	soldOut, held := true, false
 	for _, item := range v.Items {
 		if view, ok := s.board.View(item.ID); ok {
-			soldOut = soldOut && view.Stock == 0
+			soldOut = soldOut && view.ForSale(now) == 0
 			held = held || view.State == reservation.GatePaused || view.State == reservation.GateLoading
 		} else {
 			soldOut = soldOut && item.Available == 0
@@ -116,113 +119,4 @@ func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
 		return sale.PhasePaused
 	}
 	return phase
-}
-
-// Action is the one thing that the big button should do.
-type Action string
-
-// Actions.
-const (
-	ActionBuy        Action = "BUY"
-	ActionNone       Action = "NONE"
-	ActionPay        Action = "PAY"
-	ActionViewOrder  Action = "VIEW_ORDER"
-	ActionWait       Action = "WAIT"
-	ActionWatchQueue Action = "WATCH_QUEUE"
-)
-
-// Viewer is a sale as one buyer stands to it.
-type Viewer struct {
-	Action         Action
-	Phase          sale.Phase   // why the button does nothing, when it does nothing
-	Order          *order.Order // the newest order here that still counts
-	Task           *order.Task  // the newest attempt here, while it runs
-	RemainingLimit int          // units that the buyer may still buy of one item
-}
-
-// Viewer tells how a buyer stands to a sale. It reads Redis once, and the
-// database only when the buyer's order is in no cache.
-func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
-	phase := s.Phase(v, s.Now())
-	out := Viewer{Phase: phase, RemainingLimit: v.PurchaseLimit}
-	held, err := s.holding(ctx, v, user)
-	if err != nil {
-		return out, err
-	}
-	switch {
-	case held != nil:
-		err = s.follow(ctx, held, &out)
-	case v.SettledAt != nil: // Redis has let go of it
-		out.Order, err = s.newestOrder(ctx, v.ID, user)
-	}
-	if err != nil {
-		return out, err
-	}
-	out.Action = action(phase, out, s.Now())
-	return out, nil
-}
-
-// newestOrder returns the newest order of a user in a sale that still counts; nil
-// when there is none.
-func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*order.Order, error) {
-	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1})
-	if err != nil || len(page.Orders) == 0 {
-		return nil, err
-	}
-	return page.Orders[0], nil
-}
-
-// holding returns the newest hold of a user in a sale; nil when there is none.
-func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Holder, error) {
-	items := make([]uuid.UUID, len(v.Items))
-	for i, item := range v.Items {
-		items[i] = item.ID
-	}
-	held, err := s.holdings.Of(ctx, v.ID, items, user)
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
-	}
-	var newest *reservation.Holder
-	for _, h := range held {
-		if newest == nil || h.At.After(newest.At) {
-			newest = &h
-		}
-	}
-	return newest, nil
-}
-
-func (s *Storefront) follow(ctx context.Context, held *reservation.Holder, out *Viewer) error {
-	out.RemainingLimit = max(0, out.RemainingLimit-held.Quantity)
-	task, err := s.orders.Task(ctx, held.Task)
-	if err != nil || task == nil {
-		return err
-	}
-	switch task.Status {
-	case order.Submitted:
-		out.Task = task
-	case order.Succeeded:
-		out.Order, err = s.orders.Order(ctx, task.OrderID)
-	case order.Failed: // its unit is on the way back
-	}
-	return err
-}
-
-func action(phase sale.Phase, v Viewer, now time.Time) Action {
-	switch {
-	case v.Task != nil:
-		return ActionWatchQueue
-	case v.Order != nil && slices.Contains(v.Order.Actions(now), order.ActionPay):
-		return ActionPay
-	case v.Order != nil:
-		return ActionViewOrder
-	}
-	switch phase {
-	case sale.PhaseLive:
-		return ActionBuy
-	case sale.PhaseUpcoming:
-		return ActionWait
-	case sale.PhaseSoldOut, sale.PhasePaused, sale.PhaseEnded, sale.PhaseCancelled:
-		return ActionNone
-	}
-	return ActionNone
 }

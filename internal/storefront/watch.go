@@ -62,8 +62,32 @@ func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (<-chan 
 	})
 }
 
-// WatchStatus follows what buyers see of a sale, to its end.
-func (s *Storefront) WatchStatus(ctx context.Context, saleID uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
+// WatchStatus follows what a buyer sees of a sale, to its end: what everybody sees,
+// and the buyer's own place in line. Nobody's is uuid.Nil.
+func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
+	if user == uuid.Nil {
+		return s.watchPhase(ctx, saleID)
+	}
+	v, err := s.find(ctx, saleID)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	place, err := s.watchPlace(ctx, v, user)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	sales, err := s.watchPhase(ctx, saleID)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return place.join(ctx, stop, sales), nil
+}
+
+// watchPhase follows what everybody sees of a sale.
+func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
 	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
 		revision := s.seen.phase(saleID)
 		v, err := s.find(ctx, saleID)
@@ -144,7 +168,8 @@ func (s *Storefront) tell(ctx context.Context, changed func(*sale.Sale) (notifie
 }
 
 func (s *Storefront) phasesChanged(v *sale.Sale) (notifier.Event, bool) {
-	mark := fmt.Sprintf("%s/%d", s.Phase(v, s.Now()), v.Revision)
+	phase := s.Phase(v, s.Now())
+	mark := fmt.Sprintf("%s/%d/%t", phase, v.Revision, phase == sale.PhaseSoldOut && s.gone(v))
 	revision, changed := s.seen.notePhase(v.ID, mark)
 	return notifier.Event{Key: saleKey(v.ID), Revision: revision}, changed
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	entsale "seckill/ent/sale"
 	"seckill/ent/waitlistentry"
-	"seckill/internal/fault"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
 )
@@ -21,10 +21,11 @@ const (
 	every = 250 * time.Millisecond
 	// stepTimeout bounds one step.
 	stepTimeout = 10 * time.Second
-	// maxItems and maxPlaces bound one step: items with a line, and places looked
-	// at of one item.
-	maxItems  = 100
+	// maxItems, maxPlaces and maxOffers bound one step: items with a line, and
+	// places that wait and offers that are out, looked at of one item.
+	maxItems  = 1000
 	maxPlaces = 200
+	maxOffers = 1000
 )
 
 // Loop returns what makes offers, ends them, and gives units back.
@@ -33,10 +34,14 @@ func (s *Service) Loop() periodic.Loop {
 }
 
 // item is an item with a line.
-type item struct{ sale, id uuid.UUID }
+type item struct {
+	sale, id uuid.UUID
+	over     bool // its sale is
+}
 
 // Step does what is due for every item with a line: offers that lapsed end, units
-// of ended places go back, units that are there are offered to the next.
+// of ended places go back, units that are there are offered to the next. The line
+// of a sale that is over ends.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	var rows []struct {
 		SaleID uuid.UUID `json:"sale_id"`
@@ -48,10 +53,21 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find items with a line: %w", err)
 	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	sales := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		sales[i] = row.SaleID
+	}
+	over, err := s.over(ctx, sales)
+	if err != nil {
+		return nil, err
+	}
 	counts := map[string]int{}
 	var failed []error
 	for _, row := range rows {
-		it := item{row.SaleID, row.ItemID}
+		it := item{row.SaleID, row.ItemID, over[row.SaleID]}
 		for _, step := range []func(context.Context, item, map[string]int) error{s.expire, s.giveBack, s.offer} {
 			if err := step(ctx, it, counts); err != nil {
 				failed = append(failed, fmt.Errorf("waitlist of item %s: %w", it.id, err))
@@ -62,10 +78,28 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// expire ends offers that were not taken in time.
+// over returns which of the sales with a line are over.
+func (s *Service) over(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]bool, error) {
+	ids, err := s.db.Ent.Sale.Query().
+		Where(entsale.IDIn(sales...), entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find sales that are over: %w", err)
+	}
+	over := make(map[uuid.UUID]bool, len(ids))
+	for _, u := range ids {
+		over[u] = true
+	}
+	return over, nil
+}
+
+// expire ends offers that were not taken in time, and all places when the sale is
+// over.
 func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
-	rows, err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now())).
+	ending := waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now()))
+	if it.over {
+		ending = waitlistentry.StatusIn(openStatuses...)
+	}
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), ending).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
 	if err != nil {
 		return err
@@ -112,22 +146,27 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 // who do, first come first served. A place that wants more than there is lets the
 // next one pass, so that no unit lies about.
 func (s *Service) offer(ctx context.Context, it item, counts map[string]int) error {
-	rows, err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.ItemID(it.id), waitlistentry.StatusIn(openStatuses...)).
-		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
+	if it.over {
+		return nil
+	}
+	open := func(status waitlistentry.Status, limit int) ([]*ent.WaitlistEntry, error) {
+		return s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(status)).
+			Order(ent.Asc(waitlistentry.FieldID)).Limit(limit).All(ctx)
+	}
+	offered, err := open(waitlistentry.StatusOFFERED, maxOffers)
 	if err != nil {
 		return err
 	}
-	waiting := false
-	for _, row := range rows {
-		waiting = waiting || row.Status == waitlistentry.StatusWAITING
+	waiting, err := open(waitlistentry.StatusWAITING, maxPlaces)
+	if err != nil {
+		return err
 	}
-	sight, err := s.line.Look(ctx, it.sale, it.id, waiting, uuid.Nil)
+	sight, err := s.line.Look(ctx, it.sale, it.id, len(waiting) > 0, uuid.Nil)
 	if err != nil || !sight.Loaded || !sight.Open {
 		return err
 	}
 	stock := sight.Stock
-	for _, row := range rows {
+	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
 		if e.Status == Waiting && e.Quantity > stock {
 			continue
@@ -193,46 +232,4 @@ func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.R
 		return tx.WaitlistEntry.Update().
 			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).SetReturnDue(true).Exec(ctx)
 	})
-}
-
-// Redeem turns an offer into an order task: no captcha, no path, no queue. The
-// attempt is made like any other; its path token does not matter. The refusal
-// says that the offer is not the user's, or not there any more.
-func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, fault.Refusal, error) {
-	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
-	e, err := s.Entry(ctx, entry)
-	if err != nil {
-		return reservation.Outcome{}, nil, err
-	}
-	if e == nil || e.User != a.User || e.Item != a.Item {
-		return reservation.Outcome{}, invalid, nil
-	}
-	if e.Status != Offered && e.Status != Redeemed { // a repeat finds its own answer in the gate
-		return reservation.Outcome{}, invalid, nil
-	}
-	o, err := s.line.Redeem(ctx, a, e.ID)
-	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
-		return o, nil, err
-	}
-	return o, nil, s.redeemed(ctx, e, o.Task)
-}
-
-// redeemed notes that a place became an order task. If that is lost, the place
-// looks lapsed in the end; the order does not care.
-func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
-	for range maxRaces {
-		if e == nil || e.Status == Redeemed {
-			return nil
-		}
-		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
-		})
-		if err != nil || moved != nil {
-			return err
-		}
-		if e, err = s.Entry(ctx, e.ID); err != nil {
-			return err
-		}
-	}
-	return nil
 }

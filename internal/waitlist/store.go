@@ -3,13 +3,12 @@ package waitlist
 import (
 	"context"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
-	entorder "seckill/ent/order"
-	"seckill/ent/saleitem"
+	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
 )
 
@@ -24,11 +23,29 @@ func (s *Service) Open(ctx context.Context, user, item uuid.UUID) (*Entry, error
 		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).Only(ctx))
 }
 
-// Newest returns the newest place of a person for an item, open or not, or nil.
-func (s *Service) Newest(ctx context.Context, user, item uuid.UUID) (*Entry, error) {
-	return one(s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item)).Order(ent.Desc(waitlistentry.FieldID)).First(ctx))
+// In returns the place of a person in a sale that matters most: one that something
+// may still come of, else the newest; nil when there is none.
+func (s *Service) In(ctx context.Context, user, sale uuid.UUID) (*Entry, error) {
+	rows, err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.UserID(user), waitlistentry.SaleID(sale)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxOwn).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read places in line: %w", err)
+	}
+	var best *Entry
+	for _, row := range rows {
+		switch e := fromRow(row); {
+		case e.Status == Offered:
+			return e, nil
+		case best == nil, e.Status == Waiting && best.Status != Waiting:
+			best = e
+		}
+	}
+	return best, nil
 }
+
+// maxOwn bounds the places of one person in a sale that In looks at. Older ones
+// have ended.
+const maxOwn = 50
 
 var openStatuses = []waitlistentry.Status{waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED}
 
@@ -54,54 +71,29 @@ func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
 
 // Holds returns the places of an item that units are held for in the gate, or may
 // be: offers, and places whose units are not back yet. Whoever compares the gate
-// with the record, or builds it anew, counts them among the holders.
-func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID) ([]*Entry, error) {
-	rows, err := places.Query().Where(waitlistentry.ItemID(item), waitlistentry.Or(
-		waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.ReturnDue(true),
-	)).All(ctx)
+// with the record, or builds it anew, counts them among the holders. Beside them it
+// returns the places of the given names, however they stand: whoever found a name
+// in the gate knows then whether it is a place's.
+func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID, names ...uuid.UUID) ([]*Entry, error) {
+	var entries []*Entry
+	read := func(where predicate.WaitlistEntry) error {
+		rows, err := places.Query().Where(waitlistentry.ItemID(item), where).All(ctx)
+		for _, row := range rows {
+			entries = append(entries, fromRow(row))
+		}
+		return err
+	}
+	err := read(waitlistentry.Or(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.ReturnDue(true)))
+	for chunk := range slices.Chunk(names, namesAtOnce) {
+		if err == nil {
+			err = read(waitlistentry.IDIn(chunk...))
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read offers of item %s: %w", item, err)
-	}
-	entries := make([]*Entry, 0, len(rows))
-	for _, row := range rows {
-		entries = append(entries, fromRow(row))
 	}
 	return entries, nil
 }
 
-// Outlook is what may still be hoped for of an item.
-type Outlook struct {
-	Available   int        // units nobody has, by the record; some may be held for offers
-	Unpaid      int        // units in unpaid orders: they may come back
-	NextRelease *time.Time // the earliest moment at which one of them lapses; nil = none can
-	Waiting     int        // people in line
-}
-
-// Gone tells whether the item is sold out for good, as far as anybody knows.
-func (o Outlook) Gone() bool { return o.Available == 0 && o.Unpaid == 0 }
-
-// Outlook returns what may still be hoped for of an item.
-func (s *Service) Outlook(ctx context.Context, item uuid.UUID) (Outlook, error) {
-	row, err := s.db.Ent.SaleItem.Query().Where(saleitem.ID(item)).Only(ctx)
-	if err != nil {
-		return Outlook{}, fmt.Errorf("read item %s: %w", item, err)
-	}
-	o := Outlook{Available: row.Available, Unpaid: row.Held}
-	if o.Unpaid > 0 {
-		next, err := s.db.Ent.Order.Query().
-			Where(entorder.ItemID(item), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineNotNil()).
-			Order(ent.Asc(entorder.FieldPaymentDeadline)).First(ctx)
-		if err != nil && !ent.IsNotFound(err) {
-			return Outlook{}, fmt.Errorf("read deadlines of item %s: %w", item, err)
-		}
-		if next != nil {
-			o.NextRelease = next.PaymentDeadline
-		}
-	}
-	o.Waiting, err = s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Count(ctx)
-	if err != nil {
-		return Outlook{}, fmt.Errorf("count waitlist of item %s: %w", item, err)
-	}
-	return o, nil
-}
+// namesAtOnce bounds the names in one query.
+const namesAtOnce = 1000

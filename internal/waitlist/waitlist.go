@@ -6,7 +6,7 @@
 // into an order task in one step. What comes of the task is internal/order's.
 //
 //	WAITING ──► OFFERED ──► REDEEMED
-//	   │           │  └───► EXPIRED       not taken in time
+//	   │           │  └───► EXPIRED       not taken in time, or the sale is over
 //	   └──► LEFT ◄─┘
 //
 // First come, first served: while somebody waits, the gate keeps units that come
@@ -14,7 +14,8 @@
 // times a second, by any process. A place that ends with units held says so in its
 // row, and a loop gives them back: to the next in line, or to the open sale when
 // nobody waits any more. Every step may be done twice: units are held once per
-// place, and each change of a row is a compare-and-set.
+// place, and each change of a row is a compare-and-set. When the sale is over, so
+// are its places.
 package waitlist
 
 import (
@@ -47,7 +48,7 @@ const (
 	Waiting  Status = "WAITING"
 	Offered  Status = "OFFERED"  // units are held until OfferExpiresAt
 	Redeemed Status = "REDEEMED" // became an order task
-	Expired  Status = "EXPIRED"  // the offer lapsed
+	Expired  Status = "EXPIRED"  // the offer lapsed, or the sale is over
 	Left     Status = "LEFT"     // left by the person
 )
 
@@ -65,6 +66,7 @@ type Entry struct {
 	Version        int64      // grows by one with every change
 	OfferExpiresAt *time.Time // once OFFERED
 	Task           *uuid.UUID // the order task, once REDEEMED
+	ReturnDue      bool       // units that are held for it in the gate go back
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 }
@@ -72,10 +74,20 @@ type Entry struct {
 func fromRow(row *ent.WaitlistEntry) *Entry {
 	return &Entry{
 		ID: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity, Status: Status(row.Status),
-		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID,
+		Version: row.Version, OfferExpiresAt: row.OfferExpiresAt, Task: row.OrderID, ReturnDue: row.ReturnDue,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }
+
+// Moment numbers what one person sees of places in line, so that nothing older is
+// shown after it: a later place, or a later version of the same, has a higher one.
+func (e *Entry) Moment() int64 {
+	sec, nsec := e.ID.Time().UnixTime()
+	return (sec*1000+nsec/1e6)*momentsPerMilli + min(e.Version, momentsPerMilli-1)
+}
+
+// momentsPerMilli is how many versions of a place are told apart.
+const momentsPerMilli = 1000
 
 // hold names the units that are held for the place in the gate.
 func (e *Entry) hold() reservation.Hold {
@@ -134,9 +146,11 @@ type JoinInput struct {
 	Quantity int // 1 to the sale's purchase limit; the caller checks
 }
 
-// Join gives a person a place in line. Joining again gives the same place. It is
-// refused while units are on open sale, when no more can come back, and when the
-// person has an order already.
+// Join gives a person a place in line. Joining again gives the same place.
+// Refusals: reservation.LimitReached (without the limit: the sale knows it) for who
+// has an order or an attempt already, fault.Throttled for who left too many holds
+// unpaid, SALE_CLOSED, CONFLICT while units are on open sale, and
+// reservation.NoneLeft when no more can come back.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
 	at := []string{"input", "itemId"}
 	if e, err := s.Open(ctx, in.User, in.Item); e != nil || err != nil {
@@ -147,12 +161,12 @@ func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal
 		return nil, nil, err
 	}
 	held, err := s.db.Ent.Order.Query().
-		Where(entorder.ItemID(in.Item), entorder.UserID(in.User), entorder.StatusIn(liveStatuses()...)).Exist(ctx)
+		Where(entorder.ItemID(in.Item), entorder.UserID(in.User), entorder.StatusIn(liveStatuses()...)).FirstID(ctx)
 	switch {
-	case err != nil:
+	case err == nil:
+		return nil, reservation.LimitReached{Task: held, At: at}, nil
+	case !ent.IsNotFound(err):
 		return nil, nil, fmt.Errorf("look for live orders: %w", err)
-	case held:
-		return nil, fault.Refused{Why: fault.PurchaseLimitReached, At: at}, nil
 	}
 	sight, err := s.line.Look(ctx, in.Sale, in.Item, outlook.Waiting > 0, in.User)
 	switch {
@@ -163,11 +177,13 @@ func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal
 	case !sight.Open:
 		return nil, fault.Refused{Why: fault.SaleClosed, At: at}, nil
 	case sight.Holder != uuid.Nil:
-		return nil, fault.Refused{Why: fault.PurchaseLimitReached, At: at}, nil
+		return nil, reservation.LimitReached{Task: sight.Holder, At: at}, nil
+	case sight.Wait > 0:
+		return nil, fault.Throttled{RetryAfter: sight.Wait}, nil
 	case sight.Stock >= in.Quantity && outlook.Waiting == 0:
 		return nil, fault.Refused{Why: fault.Conflict, At: at}, nil // buy it
 	case outlook.Gone():
-		return nil, fault.Refused{Why: fault.SoldOut, At: at}, nil
+		return nil, reservation.NoneLeft{Item: in.Item}, nil
 	}
 	return s.join(ctx, in)
 }
@@ -190,7 +206,18 @@ func (s *Service) join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal
 		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
 	}
 	e, err := s.Entry(ctx, entry)
+	s.tell(ctx, e)
 	return e, nil, err
+}
+
+// tell announces a place, if there is one.
+func (s *Service) tell(ctx context.Context, e *Entry) {
+	if e == nil || s.announce == nil {
+		return
+	}
+	if err := s.announce(ctx, []*Entry{e}); err != nil {
+		s.log.WarnContext(ctx, "announce place in line", slog.Any("error", err))
+	}
 }
 
 // Leave gives a place up. Leaving again changes nothing.
@@ -244,11 +271,7 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		return nil, nil //nolint:nilnil // somebody else was faster
 	}
 	moved, err := s.Entry(ctx, e.ID)
-	if err == nil && s.announce != nil {
-		if err := s.announce(ctx, []*Entry{moved}); err != nil {
-			s.log.WarnContext(ctx, "announce place in line", slog.Any("error", err))
-		}
-	}
+	s.tell(ctx, moved)
 	return moved, err
 }
 

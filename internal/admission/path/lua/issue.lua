@@ -1,7 +1,7 @@
 -- Trades a right captcha answer for a path: the short-lived right to try for one
 -- item. Put behind captcha/lua/answer.lua.
 --
--- KEYS[1]  item: gate, epoch, opens, closes, stock
+-- KEYS[1]  item: gate, epoch, opens, closes, stock, line
 -- KEYS[2]  holders: user → "task|…"
 -- KEYS[3]  path of the user to the item: "epoch|token"; lapses
 -- KEYS[4]  permits of the item: user → when the unused path lapses (Unix ms)
@@ -29,7 +29,7 @@
 --   holding      the user holds units of the item; detail = task
 --   lapses       too many holds lapsed; detail = wait, milliseconds
 --   captcha      detail = "verdict|kind": see answer.lua
---   sold_out     nothing left now; the answer was not used up
+--   sold_out     nothing left now, or it is kept for a waitlist; the answer was not used up
 --   no_permit    all permits are out, or others wait; the answer was not used up
 --
 -- Keeps true: a path comes only after the opening, for a right answer that is
@@ -45,7 +45,7 @@ local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
 local function ms(n) return string.format('%.0f', n) end
 
-local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock')
+local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'line')
 local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
 local function reply(outcome, detail) return {outcome, ms(now), ms(opens or 0), detail or ''} end
 
@@ -71,7 +71,7 @@ if ARGV[7] == '1' then
   if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
 end
 
-if stock <= 0 then return reply('sold_out') end
+if stock <= 0 or now < tonumber(gate[6] or '0') then return reply('sold_out') end
 local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
 if own <= now and (ARGV[8] == '1' or redis.call('ZCARD', KEYS[6]) > 0) then return reply('no_permit') end
 if ratio > 0 then

@@ -44,7 +44,7 @@ local function out(ticket, status)
   end
 end
 
-local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'run')
+local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'run', 'line')
 local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
 if ARGV[1] == '1' or gate[1] == 'ended' or (closes and now >= closes) then
   for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
@@ -66,6 +66,7 @@ for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', beats, '-inf', ms(now - pati
   out(ticket, 'LEFT')
   freed = freed + 1
 end
+if now < tonumber(gate[7] or '0') then stock = 0 end -- kept for the waitlist
 local stale = gate[6] and gate[6] ~= run() -- built in another life of the server: its paths would not be good
 if stale or gate[1] ~= 'open' or not (gate[2] and opens and closes and stock) or now < opens or stock <= 0 then return done() end
 

@@ -32,7 +32,7 @@ local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
 local function ms(n) return string.format('%.0f', n) end
 
-local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock')
+local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'line')
 local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
 local function reply(outcome, detail) return {outcome, ms(now), ms(opens or 0), detail or ''} end
 
@@ -58,7 +58,7 @@ if ARGV[6] == '1' then
   local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now)
   if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
 end
-if now >= opens and stock <= 0 then return reply('sold_out') end
+if now >= opens and (stock <= 0 or now < tonumber(gate[6] or '0')) then return reply('sold_out') end
 
 use_up(captcha)
 local score = '-' .. ARGV[3]

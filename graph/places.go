@@ -1,0 +1,56 @@
+package graph
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/waitlist"
+)
+
+// ownPlace reads a place on the waitlist; nil when the caller has no such one.
+func (r *Resolver) ownPlace(ctx context.Context, place uuid.UUID) (*waitlist.Entry, error) {
+	e, err := r.Waitlist.Entry(ctx, place)
+	if err != nil || e == nil || e.User != auth.PrincipalFrom(ctx).UserID {
+		return nil, err
+	}
+	return e, nil
+}
+
+func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
+	if e == nil {
+		return nil
+	}
+	out := &model.WaitlistEntry{ID: id.Format(id.Waitlist, e.ID), Status: model.WaitlistStatus(e.Status), Source: e}
+	if e.Status == waitlist.Offered {
+		out.OfferExpiresAt = e.OfferExpiresAt
+	}
+	return out
+}
+
+// soldOut tells whether what is sold out may come back, and when.
+func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.SoldOutError {
+	item := r.item(ctx, v.Item)
+	out := model.SoldOutError{Code: model.ErrorCode(v.Reason()), Message: message(ctx, v.Reason()), Path: v.Path(), Source: item}
+	if item == nil {
+		return out
+	}
+	hope := r.Store.Hope(item)
+	out.WaitlistOpen = hope.Open
+	switch {
+	case v.Left > 0:
+		out.Message = fewerLeft.in(ctx)
+	case hope.Gone:
+		out.Message = goneForGood.in(ctx)
+	case hope.Unpaid > 0 && hope.Next != nil:
+		out.Message = soldOutUntil.with(ctx, hope.Unpaid, hope.Next.UTC().Format(time.RFC3339))
+	case hope.Open:
+		out.Message = soldOutForNow.in(ctx)
+	}
+	return out
+}

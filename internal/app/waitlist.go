@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"seckill/internal/notifier"
+	"seckill/internal/reservation"
+	"seckill/internal/storefront"
+	"seckill/internal/waitlist"
+)
+
+// wireWaitlist joins the line for units that come back.
+func (a *App) wireWaitlist() {
+	a.waitlist = waitlist.New(waitlist.Config{
+		DB: a.svc.db, Releaser: a.releaser, Line: reservation.NewLine(a.svc.redis.Script, a.keys, a.log),
+		Announce: a.announcePlaces, OfferFor: a.cfg.WaitlistOffer, Clock: a.clock, Log: a.log,
+	})
+	a.outlooks = waitlist.NewOutlooks(a.waitlist, a.itemsWithGates, a.log)
+}
+
+// announcePlaces tells every process how places in line stand.
+func (a *App) announcePlaces(ctx context.Context, places []*waitlist.Entry) error {
+	entries := make([]notifier.StatusEntry, 0, len(places))
+	for _, e := range places {
+		mark, err := json.Marshal(storefront.MarkOf(e))
+		if err != nil {
+			return fmt.Errorf("announce place %s: %w", e.ID, err)
+		}
+		entries = append(entries, notifier.StatusEntry{Key: storefront.PlaceKey(e.Sale, e.User), Revision: e.Moment(), Value: mark})
+	}
+	return a.bus.Publish(ctx, entries)
+}
+
+// itemsWithGates lists the items whose gates this process sees.
+func (a *App) itemsWithGates(ctx context.Context) ([]waitlist.Item, error) {
+	loaded, err := a.loadedSales(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := a.board.ServerTime()
+	var items []waitlist.Item
+	for _, v := range loaded {
+		for _, item := range v.Items {
+			if view, ok := a.board.View(item.ID); ok {
+				items = append(items, waitlist.Item{ID: item.ID, SoldOut: view.ForSale(now) == 0})
+			}
+		}
+	}
+	return items, nil
+}

@@ -1,0 +1,376 @@
+package app_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// patience is how long a busy machine may need for what takes a moment.
+const patience = 20 * time.Second
+
+// lined is a WaitlistEntry.
+type lined struct {
+	ID, Status     string
+	Ahead          *int
+	OfferExpiresAt *time.Time
+}
+
+// button is a sale as one buyer stands to it.
+type button struct {
+	Phase  string
+	Viewer struct {
+		Action         string
+		DisabledReason *string
+		WaitlistEntry  *lined
+		Order          *struct{ ID string }
+	}
+}
+
+const (
+	placeFields  = `id status ahead offerExpiresAt`
+	buttonFields = `phase viewer { action disabledReason waitlistEntry { ` + placeFields + ` item { id } } order { id } }`
+)
+
+// line joins or leaves: field is joinWaitlist or leaveWaitlist.
+func (s *site) line(token, field, argument, value string) (*lined, string) {
+	s.t.Helper()
+	out := s.ask(token, `mutation($v: ID!) { outcome: `+field+`(input: {`+argument+`: $v}) { waitlistEntry { `+placeFields+` } userErrors { __typename code message path } } }`,
+		map[string]any{"v": value})
+	var data struct {
+		Outcome *struct {
+			WaitlistEntry *lined
+			UserErrors
+		}
+	}
+	out.into(s.t, &data)
+	if data.Outcome == nil {
+		s.t.Fatalf("%s: %s %+v", field, out.Data, out.Errors)
+	}
+	return data.Outcome.WaitlistEntry, data.Outcome.why()
+}
+
+func (s *site) join(token, itemID string) (*lined, string) {
+	return s.line(token, "joinWaitlist", "itemId", itemID)
+}
+
+func (s *site) leave(token, place string) (*lined, string) {
+	return s.line(token, "leaveWaitlist", "waitlistEntryId", place)
+}
+
+// joined joins and wants it to work.
+func (s *site) joined(token, itemID string) *lined {
+	s.t.Helper()
+	place, why := s.join(token, itemID)
+	if why != "" || place == nil || place.Status != "WAITING" {
+		s.t.Fatalf("join: %+v %s", place, why)
+	}
+	return place
+}
+
+// button reads a sale as somebody.
+func (s *site) button(token, saleID string) button {
+	s.t.Helper()
+	var data struct{ Sale button }
+	s.ask(token, `query($id: ID!) { sale(by: {id: $id}) { `+buttonFields+` } }`, map[string]any{"id": saleID}).into(s.t, &data)
+	return data.Sale
+}
+
+// cancel calls an order off.
+func (s *site) cancel(token, taskID string) {
+	s.t.Helper()
+	orderID := "ord_" + strings.TrimPrefix(taskID, "tsk_")
+	out := s.ask(token, `mutation($o: ID!) { cancelOrder(input: {orderId: $o}) { userErrors { code } } }`, map[string]any{"o": orderID})
+	if string(out.Data) != `{"cancelOrder":{"userErrors":[]}}` {
+		s.t.Fatalf("cancel: %s %+v", out.Data, out.Errors)
+	}
+}
+
+// watchButton subscribes to a sale as the socket's buyer.
+func (k *socket) watchButton(saleID string) {
+	k.t.Helper()
+	k.send(frame{ID: "b", Type: "subscribe", Payload: subscription(k.t, `subscription($id: ID!) { saleStatus(saleId: $id) { kind sale { `+buttonFields+` } } }`, saleID)})
+}
+
+// until reads events of a sale until the buyer's place stands so.
+func (k *socket) until(status string) button {
+	k.t.Helper()
+	for n := 0; ; n++ {
+		var payload struct {
+			Data struct {
+				SaleStatus struct {
+					Kind string
+					Sale button
+				}
+			}
+		}
+		f := k.read()
+		if err := json.Unmarshal(f.Payload, &payload); err != nil || f.Type != "next" {
+			k.t.Fatalf("frame %s %s: %v", f.Type, f.Payload, err)
+		}
+		e := payload.Data.SaleStatus
+		if first := e.Kind == "SNAPSHOT"; first && n > 0 {
+			k.t.Errorf("event %d is a snapshot", n)
+		}
+		if place := e.Sale.Viewer.WaitlistEntry; place != nil && place.Status == status {
+			return e.Sale
+		}
+	}
+}
+
+// soldOut makes a sale whose only unit the first buyer holds unpaid, and returns
+// the attempt that took it.
+func (s *site) soldOut(in seed.Input) (made *seed.Result, task string) {
+	s.t.Helper()
+	in.Stock, in.PathTTL = 1, time.Hour
+	made = s.seed(in)
+	p, err := s.place(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path))
+	if err != nil || p.why() != "" {
+		s.t.Fatalf("placed: %+v %v", p, err)
+	}
+	s.drained(made.SaleID, 1)
+	return made, p.OrderTask.ID
+}
+
+func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made, task := s.soldOut(seed.Input{Users: 4})
+	holder, first, second, passer := made.Users[0], made.Users[1], made.Users[2], made.Users[3]
+	testenv.Eventually(t, patience, func() bool {
+		b := s.button(first.AccessToken, made.SaleID)
+		return b.Phase == "SOLD_OUT" && b.Viewer.Action == "JOIN_WAITLIST" && b.Viewer.DisabledReason == nil
+	}, "the button offers the waitlist")
+	place, next := s.joined(first.AccessToken, made.ItemID), s.joined(second.AccessToken, made.ItemID)
+	if *place.Ahead != 0 || *next.Ahead != 1 {
+		t.Errorf("%d and %d are ahead", *place.Ahead, *next.Ahead)
+	}
+	if again := s.joined(first.AccessToken, made.ItemID); again.ID != place.ID {
+		t.Errorf("joined twice: %s, then %s", place.ID, again.ID)
+	}
+	k, other := s.dial(first.AccessToken), s.dial(second.AccessToken)
+	k.watchButton(made.SaleID)
+	other.watchButton(made.SaleID)
+	k.until("WAITING")
+	other.until("WAITING")
+
+	began := time.Now()
+	s.cancel(holder.AccessToken, task)
+	offer := k.until("OFFERED")
+	t.Logf("offered by push after %s", time.Since(began))
+	if e := offer.Viewer.WaitlistEntry; offer.Viewer.Action != "BUY" || e.OfferExpiresAt == nil || e.Ahead != nil {
+		t.Errorf("the offer: %+v %+v", offer.Viewer, e)
+	}
+	if p, err := s.place(passer.AccessToken, order(made.ItemID, passer.Path)); err != nil || p.why() != "SOLD_OUT" {
+		t.Errorf("a passer-by: %+v %v", p, err)
+	}
+	if report := s.audit(made.SaleID); report.Postgres.Offers != 1 || report.Redis.Reserved != 1 {
+		t.Errorf("with an open offer: %+v", report)
+	}
+	in := order(made.ItemID, place.ID)
+	p, err := s.place(first.AccessToken, in)
+	if err != nil || p.why() != "" || p.Replayed {
+		t.Fatalf("redeemed: %+v %v", p, err)
+	}
+	if again, err := s.place(first.AccessToken, in); err != nil || !again.Replayed || again.OrderTask.ID != p.OrderTask.ID {
+		t.Errorf("the same key: %+v %v", again, err)
+	}
+	k.until("REDEEMED")
+	s.drained(made.SaleID, 1)
+	testenv.Eventually(t, patience, func() bool {
+		b := s.button(first.AccessToken, made.SaleID)
+		return b.Viewer.Action == "PAY" && b.Viewer.Order != nil
+	}, "the offer has become an order to pay")
+	if used, err := s.place(first.AccessToken, order(made.ItemID, place.ID)); err != nil || used.why() != "PURCHASE_LIMIT_REACHED" {
+		t.Errorf("an offer used twice: %+v %v", used, err)
+	}
+	if b := s.button(second.AccessToken, made.SaleID); b.Viewer.WaitlistEntry.Status != "WAITING" || *b.Viewer.WaitlistEntry.Ahead != 0 {
+		t.Errorf("the second: %+v", b.Viewer.WaitlistEntry)
+	}
+	s.cancel(first.AccessToken, p.OrderTask.ID)
+	other.until("OFFERED")
+	for _, c := range []*socket{k, other} {
+		_ = c.conn.Close(websocket.StatusNormalClosure, "")
+	}
+}
+
+// A unit goes from one to the next until somebody wants it, else to everybody.
+func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made, _ := s.soldOut(seed.Input{Users: 4})
+	first, second, passer := made.Users[1], made.Users[2], made.Users[3]
+	place, next := s.joined(first.AccessToken, made.ItemID), s.joined(second.AccessToken, made.ItemID)
+	k, other := s.dial(first.AccessToken), s.dial(second.AccessToken)
+	k.watchButton(made.SaleID)
+	other.watchButton(made.SaleID)
+
+	db := s.database()
+	expire := func(statement string) {
+		t.Helper()
+		if _, err := db.SQL.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expire("UPDATE orders SET payment_deadline = now() - interval '1 second'") // nobody paid
+	k.until("OFFERED")
+	expire("UPDATE waitlist_entries SET offer_expires_at = now() - interval '1 second' WHERE status = 'OFFERED'")
+	k.until("EXPIRED")
+	other.until("OFFERED")
+	if p, err := s.place(first.AccessToken, order(made.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {
+		t.Errorf("an offer that lapsed: %+v %v", p, err)
+	}
+	if left, why := s.leave(first.AccessToken, place.ID); why != "CONFLICT" || left == nil || left.Status != "EXPIRED" {
+		t.Errorf("leaving what has lapsed: %+v %s", left, why)
+	}
+	for range 2 { // leaving twice changes nothing
+		if left, why := s.leave(second.AccessToken, next.ID); why != "" || left == nil || left.Status != "LEFT" {
+			t.Errorf("leave: %+v %s", left, why)
+		}
+	}
+	other.until("LEFT")
+	testenv.Eventually(t, patience, func() bool { return s.button(passer.AccessToken, made.SaleID).Phase == "LIVE" }, "the unit is on open sale")
+	if p, err := s.place(passer.AccessToken, order(made.ItemID, passer.Path)); err != nil || p.why() != "" {
+		t.Errorf("on open sale: %+v %v", p, err)
+	}
+	if report := s.drained(made.SaleID, 1); report.Postgres.Offers != 0 {
+		t.Errorf("report %+v", report)
+	}
+	for _, c := range []*socket{k, other} {
+		_ = c.conn.Close(websocket.StatusNormalClosure, "")
+	}
+}
+
+func TestEveryBadUseOfTheWaitlistIsToldApart(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	open := s.seed(seed.Input{Users: 1, Stock: 5})
+	later := s.seed(seed.Input{Users: 1, Stock: 5, OpensIn: time.Hour})
+	made, task := s.soldOut(seed.Input{Users: 3})
+	holder, first, second := made.Users[0].AccessToken, made.Users[1].AccessToken, made.Users[2].AccessToken
+	for name, c := range map[string]struct{ token, item, want string }{
+		"while there is stock":  {open.Users[0].AccessToken, open.ItemID, "CONFLICT"},
+		"before the opening":    {first, later.ItemID, "SALE_NOT_STARTED"},
+		"an unknown item":       {first, id.Format(id.Item, id.New()), "NOT_FOUND"},
+		"an id of another kind": {first, made.SaleID, "NOT_FOUND"},
+		"who has an order":      {holder, made.ItemID, "PURCHASE_LIMIT_REACHED"},
+	} {
+		if place, why := s.join(c.token, c.item); why != c.want || place != nil {
+			t.Errorf("join, %s: %+v %q, want %s", name, place, why, c.want)
+		}
+	}
+	place, next := s.joined(first, made.ItemID), s.joined(second, made.ItemID)
+	for name, token := range map[string]string{"not offered yet": place.ID, "somebody else's": next.ID, "unknown": id.Format(id.Waitlist, id.New())} {
+		if p, err := s.place(first, order(made.ItemID, token)); err != nil || p.why() != "PATH_INVALID" || p.OrderTask != nil {
+			t.Errorf("redeem, %s: %+v %v", name, p, err)
+		}
+	}
+	read := `query($v: ID!) { node(id: $v) { ... on WaitlistEntry { status } } }`
+	if got := string(s.ask(first, read, map[string]any{"v": next.ID}).Data); got != `{"node":null}` {
+		t.Errorf("somebody else's place: %s", got)
+	}
+	for name, value := range map[string]string{"somebody else's": next.ID, "an id of another kind": made.ItemID} {
+		if left, why := s.leave(first, value); why != "NOT_FOUND" || left != nil {
+			t.Errorf("leave, %s: %+v %q", name, left, why)
+		}
+	}
+	s.cancel(holder, task)
+	testenv.Eventually(t, patience, func() bool {
+		return string(s.ask(first, read, map[string]any{"v": place.ID}).Data) == `{"node":{"status":"OFFERED"}}`
+	}, "the unit is offered")
+	two := order(made.ItemID, place.ID)
+	two["quantity"] = 2
+	if p, err := s.place(first, two); err != nil || p.why() != "PATH_INVALID" {
+		t.Errorf("two for an offer of one: %+v %v", p, err)
+	}
+	if p, err := s.place(second, order(made.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {
+		t.Errorf("somebody else's offer: %+v %v", p, err)
+	}
+	if p, err := s.place(first, order(open.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {
+		t.Errorf("an offer of another item: %+v %v", p, err)
+	}
+	s.audit(made.SaleID)
+}
+
+func TestSoldOutForNowIsToldApartFromSoldOutForGood(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made, _ := s.soldOut(seed.Input{Users: 2})
+	u := made.Users[1]
+	document := `mutation($in: PlaceOrderInput!) { placeOrder(input: $in) { userErrors { code message ... on SoldOutError { waitlistOpen item { id } } } } }`
+	refusal := func() string {
+		return string(s.ask(u.AccessToken, document, map[string]any{"in": order(made.ItemID, u.Path)}).Data)
+	}
+	testenv.Eventually(t, patience, func() bool {
+		return strings.Contains(refusal(), `not paid for yet: 1; the first may come back at 20`) && strings.Contains(refusal(), `"waitlistOpen":true`)
+	}, "sold out for now")
+	for _, statement := range []string{ // as if it had been paid
+		"UPDATE orders SET status = 'PAID', paid_at = now(), payment_deadline = NULL",
+		"UPDATE sale_items SET held = 0, sold = 1 WHERE held = 1",
+	} {
+		if _, err := s.database().SQL.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.Eventually(t, patience, func() bool {
+		return strings.Contains(refusal(), `every unit is paid for`) && strings.Contains(refusal(), `"waitlistOpen":false`)
+	}, "sold out for good")
+	if place, why := s.join(u.AccessToken, made.ItemID); why != "SOLD_OUT" || place != nil {
+		t.Errorf("join when nothing can come back: %+v %s", place, why)
+	}
+	if b := s.button(u.AccessToken, made.SaleID); b.Viewer.Action != "NONE" || b.Viewer.DisabledReason == nil {
+		t.Errorf("the button: %+v", b.Viewer)
+	}
+}
+
+// The gate is lost while an offer is out, and the schedulers die: the offer stands.
+func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
+	t.Parallel()
+	s, server, client, keys := onOwnRedis(t)
+	s.start("api", "worker")
+	api := s.url
+	stop := s.start("scheduler")
+	s.url = api
+	made, task := s.soldOut(seed.Input{Users: 3})
+	first, second := made.Users[1], made.Users[2]
+	place, next := s.joined(first.AccessToken, made.ItemID), s.joined(second.AccessToken, made.ItemID)
+	stop()
+	s.cancel(made.Users[0].AccessToken, task)
+	stop = s.start("scheduler")
+	s.url = api
+	status := func(token, place string) string {
+		var data struct{ Node *lined }
+		s.ask(token, `query($v: ID!) { node(id: $v) { ... on WaitlistEntry { status } } }`, map[string]any{"v": place}).into(t, &data)
+		return data.Node.Status
+	}
+	testenv.Eventually(t, patience, func() bool { return status(first.AccessToken, place.ID) == "OFFERED" }, "a new scheduler makes the offer")
+	stop()
+	server.FlushAll()
+	s.start("scheduler")
+	s.url = api
+	testenv.Eventually(t, 2*patience, func() bool {
+		g := gateOf(t, client, keys, made)
+		return g["epoch"] > "1" && g["gate"] == reservation.GateOpen && g["stock"] == "0" && g["reserved"] == "1"
+	}, "the gate is built anew with the offer in it")
+	if status(first.AccessToken, place.ID) != "OFFERED" || status(second.AccessToken, next.ID) != "WAITING" {
+		t.Errorf("the first is %s, the second %s", status(first.AccessToken, place.ID), status(second.AccessToken, next.ID))
+	}
+	s.audit(made.SaleID)
+	testenv.Eventually(t, patience, func() bool {
+		p, err := s.place(first.AccessToken, order(made.ItemID, place.ID))
+		return err == nil && p.why() == ""
+	}, "the offer is redeemed")
+	s.drained(made.SaleID, 1)
+}

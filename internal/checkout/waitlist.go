@@ -1,0 +1,53 @@
+package checkout
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/waitlist"
+)
+
+// JoinWaitlist gives a person a place in line for a unit that comes back. Joining
+// again gives the same place. What is refused, and why: waitlist.Service.Join.
+func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*waitlist.Entry, fault.Refusal, error) {
+	item, parent, refusal, err := c.find(ctx, itemID)
+	if refusal != nil || err != nil {
+		return nil, refusal, err
+	}
+	now := reservation.Outcome{At: c.board.ServerTime()}
+	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
+		return nil, sale.NotOpen{Phase: phase, StartsAt: &parent.StartsAt, ServerTime: now.At}, nil
+	}
+	entry, refusal, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
+	if refusal != nil && refusal.Reason() == fault.SaleClosed {
+		return nil, notOpen(closedPhase(parent, now), now), err
+	}
+	return entry, limited(refusal, parent), err
+}
+
+// offerOf reads the token of an offer: the public id of the place in line. It
+// stands in for a path.
+func offerOf(token string) (uuid.UUID, bool) {
+	place, err := id.Parse(id.Waitlist, token)
+	return place, err == nil
+}
+
+// redeem turns an offer into an order task, past captcha, permits and the view of
+// the gate in memory: the unit is held already.
+func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
+	place, _ := offerOf(in.PathToken)
+	attempt, err := newAttempt(in, parent, item)
+	if err != nil {
+		return Placed{}, nil, err
+	}
+	o, refusal, err := c.waitlist.Redeem(ctx, place, attempt)
+	if refusal != nil || err != nil {
+		return Placed{}, refusal, err
+	}
+	return c.answer(ctx, parent, in, attempt, o)
+}

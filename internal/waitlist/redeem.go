@@ -1,0 +1,54 @@
+package waitlist
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/fault"
+	"seckill/internal/reservation"
+)
+
+// Redeem turns an offer into an order task: no captcha, no path, no queue. The
+// attempt is made like any other; its path token does not matter. The refusal
+// says that the offer is not the user's, or not there any more.
+func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, fault.Refusal, error) {
+	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
+	e, err := s.Entry(ctx, entry)
+	if err != nil {
+		return reservation.Outcome{}, nil, err
+	}
+	if e == nil || e.User != a.User || e.Item != a.Item {
+		return reservation.Outcome{}, invalid, nil
+	}
+	if e.Status != Offered && e.Status != Redeemed { // a repeat finds its own answer in the gate
+		return reservation.Outcome{}, invalid, nil
+	}
+	o, err := s.line.Redeem(ctx, a, e.ID)
+	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
+		return o, nil, err
+	}
+	return o, nil, s.redeemed(ctx, e, o.Task)
+}
+
+// redeemed notes that a place became an order task. If that is lost, the place
+// looks lapsed in the end; the order does not care.
+func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
+	for range maxRaces {
+		if e == nil || e.Status == Redeemed {
+			return nil
+		}
+		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
+			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
+		})
+		if err != nil || moved != nil {
+			return err
+		}
+		if e, err = s.Entry(ctx, e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
