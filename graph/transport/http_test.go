@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,11 +195,47 @@ func TestOneOfIsEnforcedInVariables(t *testing.T) {
 	f.query(`query($id: ID!, $n: String!){thing(by:{id:$id, name:$n}){id}}`, `{"id":"7","n":"x"}`).contains(t, 200, `"errors"`)
 }
 
+// A client that leaves in mid-query gets nothing, and nothing of it stays.
 func TestClientThatLeavesIsForgotten(t *testing.T) {
 	t.Parallel()
+	var running, served atomic.Int64
+	f := setup(t, setupOptions{transport: transport.Options{Timeout: time.Hour}, configure: func(s *http.Server) {
+		inner := s.Handler
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			running.Add(1)
+			defer running.Add(-1)
+			inner.ServeHTTP(w, r)
+			served.Add(1)
+		})
+	}})
+	for range 10 {
+		ctx, leave := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/graphql", strings.NewReader(`{"query":"{slow}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			if resp, err := f.client.Do(r); err == nil {
+				_ = resp.Body.Close()
+				t.Errorf("answered %d", resp.StatusCode)
+			}
+		}()
+		f.eventually("the query runs", func() bool { return running.Load() == 1 })
+		leave()
+		<-gone
+		f.eventually("the query ends", func() bool { return running.Load() == 0 })
+	}
+	if n := served.Load(); n != 10 {
+		t.Errorf("%d of 10 handlers returned; the others panicked", n)
+	}
+}
+
+func TestOtherMethodsHaveNothingToSay(t *testing.T) {
+	t.Parallel()
 	f := setup(t, setupOptions{})
-	f.client.Timeout = time.Second
-	// a HEAD has no body to read and nothing to say
 	f.do(http.MethodHead, "/graphql", "").expect(t, 405, "")
 	f.do(http.MethodOptions, "/graphql", "").expect(t, 204, "")
 }

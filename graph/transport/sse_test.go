@@ -218,3 +218,24 @@ func TestStuckEventReaderIsGone(t *testing.T) {
 		t.Errorf("gone after %v", took)
 	}
 }
+
+// Over HTTP/2 the stream stands still when its window is full; the connection and
+// the other streams on it go on.
+func TestStuckEventReaderIsGoneOverHTTP2(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{http2: true})
+	f.events(`subscription{flood(bytes:8000)}`) // nothing is read
+	f.eventually("the stream runs", func() bool { return f.resolver.Streams.Load() == 1 })
+	other := f.events(`subscription{idle}`)
+	other.expect(`event: next|data: {"data":{"idle":1}}`)
+	start := time.Now()
+	f.eventually("the stuck stream is gone", func() bool { return f.resolver.Streams.Load() == 1 && f.sockets.Count() == 1 })
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("gone after %v", took)
+	}
+	if a := f.query(`{hello}`, ""); a.header.Get("Content-Type") == "" {
+		t.Errorf("the connection is hurt: %d %s", a.status, a.body)
+	}
+	other.leave()
+	f.eventually("the other ends", func() bool { return f.sockets.Count() == 0 })
+}
