@@ -1,0 +1,95 @@
+package audit_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+// place writes a place in line for a user.
+func (w *world) place(user uuid.UUID, status waitlistentry.Status, returnDue bool) uuid.UUID {
+	w.Helper()
+	place, now := id.New(), time.Now()
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.Create().SetID(place).SetSaleID(w.sale).SetItemID(w.item).SetUserID(user).SetQuantity(1).
+			SetStatus(status).SetReturnDue(returnDue).SetOfferExpiresAt(now.Add(time.Minute)).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
+	})
+	return place
+}
+
+// hold holds a unit in the gate under a name.
+func (w *world) hold(user, name uuid.UUID) {
+	w.Helper()
+	r, err := reservation.NewReleaser(w.redis.Script, w.keys).Retake(w.Context(), reservation.Retake{
+		Hold: reservation.Hold{Sale: w.sale, Item: w.item, User: user, Task: name}, Quantity: 1,
+	})
+	w.must(err)
+	if r.Code != reservation.RetakeDone {
+		w.Fatalf("retake %+v", r)
+	}
+}
+
+func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	w.buy(3)
+	w.work(3)
+	users := w.users[20:]
+	w.hold(users[0], w.place(users[0], waitlistentry.StatusOFFERED, false))
+	w.hold(users[1], w.place(users[1], waitlistentry.StatusWAITING, false)) // the row follows
+	w.hold(users[2], w.place(users[2], waitlistentry.StatusEXPIRED, true))  // on its way back
+	redeemed := w.users[3]
+	w.place(redeemed, waitlistentry.StatusOFFERED, false) // became an attempt a moment ago
+	w.buy(1)
+	report := w.audit()
+	if !report.OK || report.Postgres.Offers != 2 || report.Redis.Reserved != 7 || report.Drift != 0 || len(report.Lost) != 0 {
+		t.Errorf("report %+v", report)
+	}
+	w.must(w.load(t.Context(), w.sale)) // the gate is built anew, with the offers in it
+	report = w.audit()
+	if !report.OK || report.Redis.Reserved != 5 || report.Redis.Stock != 15 {
+		t.Errorf("built anew: %+v", report)
+	}
+}
+
+func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		spoil func(w *world, user uuid.UUID)
+		want  string
+	}{
+		"without units": {func(w *world, user uuid.UUID) {
+			w.place(user, waitlistentry.StatusOFFERED, false)
+		}, "1 offers of the waitlist have no units in Redis"},
+		"ended, not given back": {func(w *world, user uuid.UUID) {
+			w.hold(user, w.place(user, waitlistentry.StatusLEFT, false))
+		}, "1 holders in Redis belong to tasks that are over"},
+		"held for somebody else": {func(w *world, user uuid.UUID) {
+			place := w.place(user, waitlistentry.StatusOFFERED, false)
+			w.hold(user, id.New())
+			w.hold(w.users[25], place)
+		}, "1 holders in Redis differ from their orders in user or quantity"},
+		"of no place": {func(w *world, user uuid.UUID) {
+			w.hold(user, id.New())
+		}, "1 holders in Redis have neither an order nor a message"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, testenv.Postgres(t))
+			w.buy(2)
+			w.work(2)
+			w.move(0, order.Paid, nil, false)
+			test.spoil(w, w.users[20])
+			w.finds(test.want)
+		})
+	}
+}

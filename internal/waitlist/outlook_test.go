@@ -1,0 +1,131 @@
+package waitlist_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/sale"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/waitlist"
+)
+
+// Nobody waits for a sale that is over, and no unit stays with the line.
+func TestTheLineEndsWithItsSale(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	places := h.joined(3)
+	h.cancel(o)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	h.must(h.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Sale.UpdateOneID(h.sale).SetStatus(sale.StatusENDED).Exec(ctx)
+	}))
+	h.step()
+	for _, e := range places {
+		h.want(e, waitlist.Expired)
+	}
+	h.wantFigures(figures{stock: 1, messages: 1})
+	if counts, err := h.line.Step(t.Context()); err != nil || len(counts) != 0 {
+		t.Errorf("when all is over: %v %v", counts, err)
+	}
+}
+
+// Whoever lets units lapse again and again keeps them from others in the line too.
+func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 2)
+	h.buy()
+	h.buy()
+	user := id.New()
+	key := h.keys.Lapses(id.ShardOf(h.sale), h.sale, user)
+	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxLapses, time.Minute).Err())
+	_, refusal := h.join(user)
+	refused(t, refusal, fault.TooManyTries)
+	if wait, ok := refusal.(fault.Throttled); !ok || wait.RetryAfter <= 0 || wait.RetryAfter > time.Minute {
+		t.Errorf("refusal %+v", refusal)
+	}
+	h.must(h.conn.Cmd.Del(t.Context(), key).Err())
+	if _, refusal = h.join(user); refusal != nil {
+		t.Error(refusal)
+	}
+}
+
+// A crowd of refusals asks memory, which follows the record.
+func TestOutlooksFollowTheRecord(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	soldOut := false
+	items := func(context.Context) ([]waitlist.Item, error) {
+		return []waitlist.Item{{ID: h.item, SoldOut: soldOut}}, nil
+	}
+	outlooks := waitlist.NewOutlooks(h.line, items, quiet)
+	look := func() (waitlist.Outlook, bool) {
+		t.Helper()
+		_, err := outlooks.Step(t.Context())
+		h.must(err)
+		return outlooks.Of(h.item)
+	}
+	if o, known := look(); known || outlooks.Lined(h.item) {
+		t.Errorf("while there is stock: %+v", o)
+	}
+	bought := h.buy()
+	soldOut = true
+	if o, known := look(); !known || o.Gone() || o.Unpaid != 1 || o.NextRelease == nil || o.Waiting != 0 || outlooks.Lined(h.item) {
+		t.Errorf("unpaid: %+v", o)
+	}
+	place := h.joined(1)[0]
+	if o, _ := look(); o.Waiting != 1 || !outlooks.Lined(h.item) {
+		t.Errorf("with a line: %+v", o)
+	}
+	h.cancel(bought)
+	h.step()
+	if o, _ := look(); o.Waiting != 0 || o.Offered != 1 || o.Gone() || o.Unpaid != 0 || o.NextRelease != nil {
+		t.Errorf("with an offer: %+v", o)
+	}
+	if _, refusal, err := h.line.Leave(t.Context(), place.ID, place.User); refusal != nil || err != nil {
+		t.Fatal(refusal, err)
+	}
+	fresh := waitlist.NewOutlooks(h.line, items, quiet) // of a process that has just started
+	if _, err := fresh.Step(t.Context()); err != nil || !fresh.Lined(h.item) {
+		t.Errorf("a line that was: %v", err)
+	}
+	h.step()
+	paid := h.buy()
+	h.must(h.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		_, err := order.Apply(ctx, tx, order.Move{
+			Order: paid, To: order.Paid, At: h.clock.Now(), Entry: order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodePaid},
+		})
+		return err
+	}))
+	if o, known := look(); !known || !o.Gone() {
+		t.Errorf("all paid: %+v", o)
+	}
+}
+
+// What is shown of places in line never goes back, over places and their versions.
+func TestMomentsGrow(t *testing.T) {
+	t.Parallel()
+	older, newer := uuid.Must(uuid.NewV7()), uuid.UUID{}
+	for newer = uuid.Must(uuid.NewV7()); newer.Time() == older.Time(); {
+		newer = uuid.Must(uuid.NewV7())
+	}
+	last := int64(0)
+	for _, e := range []waitlist.Entry{{ID: older, Version: 1}, {ID: older, Version: 2}, {ID: older, Version: 999}, {ID: newer, Version: 1}} {
+		if got := e.Moment(); got <= last {
+			t.Errorf("moment %d after %d", got, last)
+		} else {
+			last = got
+		}
+	}
+	if a, b := (&waitlist.Entry{ID: older, Version: 5000}).Moment(), (&waitlist.Entry{ID: newer, Version: 1}).Moment(); a >= b {
+		t.Errorf("a place of very many versions is at %d, a later one at %d", a, b)
+	}
+}
