@@ -113,8 +113,9 @@ func TestOutlooksFollowTheRecord(t *testing.T) {
 // What is shown of places in line never goes back, over places and their versions.
 func TestMomentsGrow(t *testing.T) {
 	t.Parallel()
-	older, newer := uuid.Must(uuid.NewV7()), uuid.UUID{}
-	for newer = uuid.Must(uuid.NewV7()); newer.Time() == older.Time(); {
+	older := uuid.Must(uuid.NewV7())
+	newer := older
+	for newer.Time() == older.Time() {
 		newer = uuid.Must(uuid.NewV7())
 	}
 	last := int64(0)
