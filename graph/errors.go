@@ -15,6 +15,7 @@ import (
 	"seckill/internal/admission/captcha"
 	paths "seckill/internal/admission/path"
 	"seckill/internal/fault"
+	"seckill/internal/operator"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
@@ -40,6 +41,10 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			Code: code, Message: msg, Path: path,
 			Phase: model.SalePhase(v.Phase), StartsAt: v.StartsAt, ServerTime: v.ServerTime,
 		}
+	case operator.OwnWork:
+		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
+	case operator.TooFew:
+		return model.BasicError{Code: code, Message: fewerFree.in(ctx), Path: path}
 	case reservation.NoneLeft:
 		return r.soldOut(ctx, v)
 	case reservation.LimitReached:

@@ -72,6 +72,12 @@ func message(ctx context.Context, why fault.Reason) string {
 	return reasons[fault.Conflict].in(ctx)
 }
 
+// Why an operator's act is refused, where the reason alone would not tell.
+var (
+	needsAnother = text{"It takes another person to decide on this.", "需由其他人员审批。"}
+	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
+)
+
 // What "sold out" means now.
 var (
 	fewerLeft     = text{"Fewer are left than you want.", "剩余数量不足。"}

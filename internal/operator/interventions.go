@@ -180,8 +180,10 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fa
 		return nil, nil, err
 	case request == nil:
 		return nil, unknown("interventionId"), nil
-	case request.State != Requested, in.Confirm && request.RequestedBy == in.By.ID:
+	case request.State != Requested:
 		return request, conflict("interventionId"), nil
+	case in.Confirm && request.RequestedBy == in.By.ID:
+		return request, ownWork("interventionId"), nil
 	}
 	request.DecidedBy, request.Decision = &in.By.ID, in.Note
 	if !in.Confirm {

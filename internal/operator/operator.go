@@ -51,7 +51,10 @@ type Config struct {
 	// Load builds the gates of a scheduled sale in somebody's name.
 	Load func(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
 	// Turn makes the gates of a sale stand as its status says.
-	Turn     func(ctx context.Context, sale uuid.UUID) error
+	Turn func(ctx context.Context, sale uuid.UUID) error
+	// Look reads the gates anew for this process, so that who changed stock sees
+	// what came of it; nil = it is seen a moment later.
+	Look     func(ctx context.Context) error
 	Payments *payment.Service
 	// Note is told of every act after its commit, for the live log; may be nil.
 	Note func(ctx context.Context, line sale.LogLine)
@@ -73,6 +76,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.NewID == nil {
 		cfg.NewID = id.New
+	}
+	if cfg.Look == nil {
+		cfg.Look = func(context.Context) error { return nil }
 	}
 	if cfg.Note == nil {
 		cfg.Note = func(context.Context, sale.LogLine) {}
@@ -210,6 +216,21 @@ func unclear(err error) error {
 }
 
 func conflict(path ...string) fault.Refusal { return refused(fault.Conflict, path) }
+
+// OwnWork refuses to let somebody decide on what they wrote or asked for
+// themselves: it takes another person.
+type OwnWork struct{ fault.Refused }
+
+func ownWork(field string) fault.Refusal {
+	return OwnWork{fault.Refused{Why: fault.Conflict, At: []string{"input", field}}}
+}
+
+// TooFew refuses to take units off sale that somebody has.
+type TooFew struct{ fault.Refused }
+
+func tooFew() fault.Refusal {
+	return TooFew{fault.Refused{Why: fault.Conflict, At: []string{"input", "units"}}}
+}
 
 func unknown(path ...string) fault.Refusal { return refused(fault.Unknown, path) }
 

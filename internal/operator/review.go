@@ -43,7 +43,7 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 				return "", nil, err
 			}
 			if wrote || (v.CreatedBy != nil && *v.CreatedBy == in.By.ID) {
-				return "", conflict("saleId"), nil
+				return "", ownWork("saleId"), nil
 			}
 			return sale.Approved, nil, nil
 		},

@@ -141,7 +141,7 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 		case errors.Is(err, sale.ErrMoved):
 			continue
 		case errors.Is(err, errTooFew):
-			return nil, conflict("units"), nil
+			return nil, tooFew(), nil
 		case errors.Is(err, errOvertaken), postgres.IsUnique(err): // the same act at once, elsewhere
 			act, err = s.Intervention(ctx, act.ID)
 			return act, nil, err
@@ -221,7 +221,7 @@ func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention
 	act.State = Taking
 	act = s.finishOrLater(ctx, act)
 	if act.State == Refused {
-		return act, conflict("units"), nil
+		return act, tooFew(), nil
 	}
 	return act, nil, nil
 }
@@ -233,6 +233,9 @@ func (s *Service) finishOrLater(ctx context.Context, act *Intervention) *Interve
 		s.cfg.Log.WarnContext(ctx, "an intervention is finished later",
 			slog.String("intervention", act.ID.String()), slog.String("state", string(act.State)), slog.Any("error", err))
 		return act
+	}
+	if err := s.cfg.Look(ctx); err != nil {
+		s.cfg.Log.WarnContext(ctx, "gates are seen later", slog.Any("error", err))
 	}
 	return now
 }

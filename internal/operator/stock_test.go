@@ -71,7 +71,8 @@ func TestStockIsAddedAndTakenBeforeAndDuringASale(t *testing.T) {
 		if act, refusal := e.adjust(live, -16); refusal != nil || act.State != operator.Done {
 			t.Errorf("taken from a live sale: %+v %+v", act, refusal)
 		}
-		if act, refusal := e.adjust(live, -1); reason(refusal) != fault.Conflict || act.State != operator.Refused {
+		act, refusal := e.adjust(live, -1)
+		if _, told := refusal.(operator.TooFew); !told || reason(refusal) != fault.Conflict || act.State != operator.Refused {
 			t.Errorf("the unit that is held: %+v %+v", act, refusal)
 		}
 		e.want(live, figures{total: 1, available: 0, held: 1, gateTotal: 1, stock: 0, reserved: 1})
