@@ -3,13 +3,15 @@ package graph
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/mail"
 	"net/url"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -28,13 +30,103 @@ var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 type Constraints struct {
 	schema   *ast.Schema
 	resolver *Resolver
-	patterns sync.Map // pattern → *regexp.Regexp; the patterns of the schema, so bounded
+	args     map[*ast.FieldDefinition][]bound // of fields with anything to check
+	err      error                            // a rule that cannot be checked
+}
+
+// bound is what the schema demands of a named value: its own rules and, for an
+// input object, those of its fields. Rules of a list hold for its items.
+type bound struct {
+	name  string
+	rules *rules
+	input *input
+}
+
+// input is an input object.
+type input struct{ fields []bound }
+
+// rules are the arguments of one @constraint.
+type rules struct {
+	minLength, maxLength *int64
+	min, max             *int64
+	pattern              *regexp.Regexp
+	format               string
 }
 
 // NewConstraints returns the check for a schema.
 func NewConstraints(schema *ast.Schema, r *Resolver) *Constraints {
-	return &Constraints{schema: schema, resolver: r}
+	c := &Constraints{schema: schema, resolver: r, args: map[*ast.FieldDefinition][]bound{}}
+	inputs := map[string]*input{}
+	for _, def := range schema.Types {
+		for _, f := range def.Fields {
+			for _, arg := range f.Arguments {
+				b := bound{name: arg.Name, rules: c.rulesOf(arg.Directives), input: c.input(arg.Type, inputs)}
+				if b.rules != nil || b.input != nil {
+					c.args[f] = append(c.args[f], b)
+				}
+			}
+		}
+	}
+	return c
 }
+
+// input returns what an input object demands, nil for other types. Objects are
+// noted before their fields are read: they may hold each other.
+func (c *Constraints) input(t *ast.Type, known map[string]*input) *input {
+	def := c.schema.Types[t.Name()]
+	if def == nil || def.Kind != ast.InputObject {
+		return nil
+	}
+	if in := known[def.Name]; in != nil {
+		return in
+	}
+	in := &input{}
+	known[def.Name] = in
+	for _, f := range def.Fields {
+		b := bound{name: f.Name, rules: c.rulesOf(f.Directives), input: c.input(f.Type, known)}
+		if b.rules != nil || b.input != nil {
+			in.fields = append(in.fields, b)
+		}
+	}
+	return in
+}
+
+func (c *Constraints) rulesOf(list ast.DirectiveList) *rules {
+	d := list.ForName("constraint")
+	if d == nil {
+		return nil
+	}
+	text := func(name string) string {
+		if arg := d.Arguments.ForName(name); arg != nil {
+			return arg.Value.Raw
+		}
+		return ""
+	}
+	number := func(name string) *int64 {
+		n, err := strconv.ParseInt(text(name), 10, 64)
+		if err != nil {
+			return nil
+		}
+		return &n
+	}
+	r := &rules{
+		minLength: number("minLength"), maxLength: number("maxLength"), min: number("min"), max: number("max"), format: text("format"),
+	}
+	if p := text("pattern"); p != "" {
+		var err error
+		if r.pattern, err = regexp.Compile("^(?:" + p + ")$"); err != nil {
+			c.err = errors.Join(c.err, fmt.Errorf("@constraint: %w", err))
+		}
+	}
+	return r
+}
+
+// ExtensionName names the extension.
+func (*Constraints) ExtensionName() string { return "Constraints" }
+
+// Validate refuses a schema with a pattern that does not compile, so that a bad
+// one stops the start and not a request.
+func (c *Constraints) Validate(graphql.ExecutableSchema) error { return c.err }
 
 // InterceptField is a gqlgen field middleware.
 func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
@@ -42,128 +134,133 @@ func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver)
 	if !fc.IsResolver || len(fc.Field.Arguments) == 0 {
 		return next(ctx)
 	}
-	def := fc.Field.Definition
-	args := fc.Field.ArgumentMap(graphql.GetOperationContext(ctx).Variables)
-	for _, arg := range def.Arguments {
-		value, given := args[arg.Name]
-		if !given {
-			continue
-		}
-		bad := c.check(rulesOf(arg.Directives), arg.Type, value, []string{arg.Name})
-		if bad == nil {
-			continue
-		}
-		if fc.Object == c.schema.Mutation.Name {
-			return refusedPayload(ctx, []model.UserError{c.resolver.userError(ctx, *bad)})
-		}
-		return nil, fault.New(fault.BadInput, fmt.Sprintf("%v breaks the rule %s.", bad.At, bad.Rule))
+	bounds := c.args[fc.Field.Definition]
+	if len(bounds) == 0 {
+		return next(ctx)
 	}
-	return next(ctx)
+	bad, err := violation(bounds, fc.Field.Arguments, graphql.GetOperationContext(ctx).Variables)
+	switch {
+	case err != nil:
+		return nil, err
+	case bad == nil:
+		return next(ctx)
+	case fc.Object == c.schema.Mutation.Name:
+		return refusedPayload(ctx, []model.UserError{c.resolver.userError(ctx, *bad)})
+	}
+	return nil, fault.New(fault.BadInput, fmt.Sprintf("%v breaks the rule %s.", bad.At, bad.Rule))
 }
 
-// rules are the arguments of one @constraint.
-type rules struct {
-	minLength, maxLength *int64
-	min, max             *int64
-	pattern, format      string
-}
-
-func rulesOf(list ast.DirectiveList) *rules {
-	d := list.ForName("constraint")
-	if d == nil {
-		return nil
-	}
-	number := func(name string) *int64 {
-		arg := d.Arguments.ForName(name)
+// violation returns the first rule that the arguments of a field break, nil when
+// they break none. Those that are not given have the schema's own defaults.
+func violation(bounds []bound, given ast.ArgumentList, variables map[string]any) (*fault.BadField, error) {
+	for i := range bounds {
+		arg := given.ForName(bounds[i].name)
 		if arg == nil {
-			return nil
+			continue
 		}
-		n, err := strconv.ParseInt(arg.Value.Raw, 10, 64)
+		value, err := arg.Value.Value(variables)
 		if err != nil {
-			return nil
+			return nil, fault.Wrap(fault.BadInput, "The argument "+arg.Name+" cannot be read.", err)
 		}
-		return &n
+		if bad := bounds[i].check(value); bad != nil {
+			return bad, nil
+		}
 	}
-	r := &rules{minLength: number("minLength"), maxLength: number("maxLength"), min: number("min"), max: number("max")}
-	if arg := d.Arguments.ForName("pattern"); arg != nil {
-		r.pattern = arg.Value.Raw
-	}
-	if arg := d.Arguments.ForName("format"); arg != nil {
-		r.format = arg.Value.Raw
-	}
-	return r
+	return nil, nil //nolint:nilnil // no violation and no error
 }
 
 // check returns the first violation in a value, nil when there is none.
-func (c *Constraints) check(r *rules, t *ast.Type, value any, path []string) *fault.BadField {
-	if value == nil {
+func (b *bound) check(value any) *fault.BadField {
+	bad := b.checkValue(value)
+	if bad != nil {
+		bad.At = slices.Insert(bad.At, 0, b.name)
+	}
+	return bad
+}
+
+func (b *bound) checkValue(value any) *fault.BadField {
+	switch v := value.(type) {
+	case nil:
+		return nil
+	case []any:
+		for i, one := range v {
+			if bad := b.checkValue(one); bad != nil {
+				bad.At = slices.Insert(bad.At, 0, strconv.Itoa(i))
+				return bad
+			}
+		}
+		return nil
+	case map[string]any:
+		if b.input == nil {
+			return nil
+		}
+		for i := range b.input.fields {
+			f := &b.input.fields[i]
+			if one, given := v[f.name]; given {
+				if bad := f.check(one); bad != nil {
+					return bad
+				}
+			}
+		}
 		return nil
 	}
-	if t.Elem != nil {
-		list, ok := value.([]any)
-		if !ok {
-			return c.check(r, t.Elem, value, path)
-		}
-		for i, v := range list {
-			if bad := c.check(r, t.Elem, v, append(path[:len(path):len(path)], strconv.Itoa(i))); bad != nil {
+	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice { // gqlparser wraps a single value in a list of its own type
+		for i := range list.Len() {
+			if bad := b.checkValue(list.Index(i).Interface()); bad != nil {
 				return bad
 			}
 		}
 		return nil
 	}
-	if def := c.schema.Types[t.NamedType]; def != nil && def.Kind == ast.InputObject {
-		fields, _ := value.(map[string]any)
-		for _, f := range def.Fields {
-			if bad := c.check(rulesOf(f.Directives), f.Type, fields[f.Name], append(path[:len(path):len(path)], f.Name)); bad != nil {
-				return bad
-			}
-		}
+	if b.rules == nil {
 		return nil
 	}
-	if r == nil {
-		return nil
-	}
-	if rule := c.broken(r, value); rule != "" {
-		return &fault.BadField{At: path, Rule: rule}
+	if rule := b.rules.broken(value); rule != "" {
+		return &fault.BadField{Rule: rule}
 	}
 	return nil
 }
 
 // broken names the rule that a value breaks, "" when it breaks none.
-func (c *Constraints) broken(r *rules, value any) string {
+func (r *rules) broken(value any) string {
 	switch v := value.(type) {
 	case string:
-		n := int64(utf8.RuneCountInString(v))
-		switch {
-		case !utf8.ValidString(v):
-			return "UTF-8"
-		case r.minLength != nil && n < *r.minLength:
-			return fmt.Sprintf("minLength: %d", *r.minLength)
-		case r.maxLength != nil && n > *r.maxLength:
-			return fmt.Sprintf("maxLength: %d", *r.maxLength)
-		case r.pattern != "" && !c.regexp(r.pattern).MatchString(v):
-			return "pattern: " + r.pattern
-		case r.format != "" && !wellFormed(r.format, v):
-			return "format: " + r.format
-		}
-		return ""
+		return r.brokenBy(v)
 	case json.Number:
 		f, err := v.Float64()
 		if err != nil {
 			return "number"
 		}
-		return outside(r, f)
+		return r.outside(f)
 	case int64:
-		return outside(r, float64(v))
+		return r.outside(float64(v))
 	case int:
-		return outside(r, float64(v))
+		return r.outside(float64(v))
 	case float64:
-		return outside(r, v)
+		return r.outside(v)
 	}
 	return ""
 }
 
-func outside(r *rules, f float64) string {
+func (r *rules) brokenBy(text string) string {
+	n := int64(utf8.RuneCountInString(text))
+	switch {
+	case !utf8.ValidString(text):
+		return "UTF-8"
+	case r.minLength != nil && n < *r.minLength:
+		return fmt.Sprintf("minLength: %d", *r.minLength)
+	case r.maxLength != nil && n > *r.maxLength:
+		return fmt.Sprintf("maxLength: %d", *r.maxLength)
+	case r.pattern != nil && !r.pattern.MatchString(text):
+		pattern := r.pattern.String()
+		return "pattern: " + pattern[len("^(?:"):len(pattern)-len(")$")]
+	case r.format != "" && !wellFormed(r.format, text):
+		return "format: " + r.format
+	}
+	return ""
+}
+
+func (r *rules) outside(f float64) string {
 	switch {
 	case math.IsNaN(f):
 		return "number"
@@ -173,15 +270,6 @@ func outside(r *rules, f float64) string {
 		return fmt.Sprintf("max: %d", *r.max)
 	}
 	return ""
-}
-
-func (c *Constraints) regexp(pattern string) *regexp.Regexp {
-	if re, ok := c.patterns.Load(pattern); ok {
-		return re.(*regexp.Regexp) //nolint:forcetypeassert // only regexps are stored
-	}
-	re := regexp.MustCompile("^(?:" + pattern + ")$") // of our own schema; a test compiles them all
-	c.patterns.Store(pattern, re)
-	return re
 }
 
 func wellFormed(format, v string) bool {
@@ -196,28 +284,4 @@ func wellFormed(format, v string) bool {
 		return slug.MatchString(v)
 	}
 	return false
-}
-
-// ExtensionName names the extension.
-func (*Constraints) ExtensionName() string { return "Constraints" }
-
-// Validate compiles every pattern of the schema, so that a bad one stops the
-// start and not a request.
-func (c *Constraints) Validate(graphql.ExecutableSchema) error {
-	for _, def := range c.schema.Types {
-		for _, f := range def.Fields {
-			lists := []ast.DirectiveList{f.Directives}
-			for _, arg := range f.Arguments {
-				lists = append(lists, arg.Directives)
-			}
-			for _, list := range lists {
-				if r := rulesOf(list); r != nil && r.pattern != "" {
-					if _, err := regexp.Compile(r.pattern); err != nil {
-						return fmt.Errorf("@constraint on %s.%s: %w", def.Name, f.Name, err)
-					}
-				}
-			}
-		}
-	}
-	return nil
 }

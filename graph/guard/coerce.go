@@ -21,9 +21,10 @@ import (
 
 // input is a named input type as its values are checked.
 type input struct {
-	fits   func(v any) bool     // of a scalar or enum
-	fields map[string]*ast.Type // of an input object
-	oneOf  bool
+	fits     func(v any) bool     // of a scalar or enum
+	fields   map[string]*ast.Type // of an input object
+	required []string             // fields that must be given
+	oneOf    bool
 }
 
 type inputs map[string]*input
@@ -54,6 +55,9 @@ func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs
 			in := &input{fields: make(map[string]*ast.Type, len(def.Fields)), oneOf: def.Directives.ForName("oneOf") != nil}
 			for _, f := range def.Fields {
 				in.fields[f.Name] = f.Type
+				if f.Type.NonNull && f.DefaultValue == nil {
+					in.required = append(in.required, f.Name)
+				}
 			}
 			all[name] = in
 		}

@@ -217,6 +217,38 @@ func TestValuesAreCoercedAsTheSpecificationSays(t *testing.T) {
 	check(refusedValues, "GRAPHQL_VALIDATION_FAILED", "BAD_USER_INPUT")
 }
 
+func TestPlainValuesTakeTheShortWay(t *testing.T) {
+	t.Parallel()
+	h := newHarnessOn(t, typed, guard.Options{})
+	for document, variables := range map[string]string{
+		"query($v: Int!) {int(v: $v)}":          `{"v": 1}`,
+		"query($v: [Colour!]) {colours(v: $v)}": `{"v": ["RED", "GREEN"]}`,
+		"query($v: Point) {point(v: $v)}":       `{"v": {"x": 1, "colour": "RED", "tags": ["a"], "next": {"x": 2}, "one": {"id": "1"}}}`,
+		"{int}":                                 `{}`,
+	} {
+		values, _ := fromJSON(t, variables).(map[string]any)
+		if err := h.run(document, values); err != nil {
+			t.Fatal(err)
+		}
+		if !h.guard.Recall(&graphql.OperationContext{}, &graphql.RawParams{Query: document, Variables: values}) {
+			t.Errorf("%s %s went the long way", document, variables)
+		}
+	}
+	for document, variables := range map[string]string{
+		"query($v: Int = 3) {int(v: $v)}": `{}`,
+		"query($v: [Int]) {ints(v: $v)}":  `{"v": 1}`,
+		"query($v: Float) {float(v: $v)}": `{"v": 12345678901234567890}`,
+	} {
+		values, _ := fromJSON(t, variables).(map[string]any)
+		if err := h.run(document, values); err != nil {
+			t.Fatal(err)
+		}
+		if h.guard.Recall(&graphql.OperationContext{}, &graphql.RawParams{Query: document, Variables: values}) {
+			t.Errorf("%s %s needs more than the short way does", document, variables)
+		}
+	}
+}
+
 // fromJSON reads numbers as the transports do: int64 where they are whole and fit.
 func fromJSON(t *testing.T, text string) any {
 	t.Helper()

@@ -158,22 +158,10 @@ func (g *Guard) MutateOperationParameters(_ context.Context, p *graphql.RawParam
 // MutateOperationContext checks variables against their types and the cost
 // against the limit and the caller's budget.
 func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
-	op.DisableIntrospection = !g.opts.Introspection
 	if refusal := g.inputs.checkVariables(op.Operation, op.Variables); refusal != nil {
 		return refusal
 	}
-	cost := g.docs.plan(g.opts.Schema, op).cost(op.Variables)
-	if cost > g.opts.Limits.Cost {
-		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", cost, g.opts.Limits.Cost))
-	}
-	if g.opts.Spend != nil {
-		budget, err := g.opts.Spend(ctx, cost)
-		if err != nil {
-			return refused(err)
-		}
-		op.Stats.SetExtension(budgetExtension, &budget)
-	}
-	return nil
+	return g.Charge(ctx, op)
 }
 
 const budgetExtension = "budget"

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -39,9 +40,10 @@ type Subscription { tick: Int }
 // run sends one operation as a transport does and returns the error that it was
 // refused with, nil when it may run.
 type harness struct {
-	t     testing.TB
-	exec  *executor.Executor
-	guard *guard.Guard
+	t       testing.TB
+	exec    *executor.Executor
+	guard   *guard.Guard
+	budgets bool // there are budgets, and each look at an operation spends
 }
 
 func newHarness(t testing.TB, opts guard.Options) *harness {
@@ -66,12 +68,13 @@ func newHarnessOn(t testing.TB, schema *ast.Schema, opts guard.Options) *harness
 	exec.SetParserTokenLimit(g.MaxTokens())
 	exec.SetDefaultRulesFn(g.Rules)
 	exec.Use(g)
-	return &harness{t: t, exec: exec, guard: g}
+	return &harness{t: t, exec: exec, guard: g, budgets: opts.Spend != nil}
 }
 
 func (h *harness) send(p graphql.RawParams) (cost string, refusal *gqlerror.Error) {
 	ctx := graphql.StartOperationTrace(context.Background())
 	op, errs := h.exec.CreateOperationContext(ctx, &p)
+	h.agree(p, op, errs)
 	if len(errs) > 0 {
 		return "", errs[0]
 	}
@@ -80,6 +83,24 @@ func (h *harness) send(p graphql.RawParams) (cost string, refusal *gqlerror.Erro
 		h.t.Errorf("the answer is changed: %s", resp.Data)
 	}
 	return string(h.guard.Cost(op).AppendJSON(nil)), nil
+}
+
+// agree checks that the short way to an operation says what the long one said.
+func (h *harness) agree(p graphql.RawParams, op *graphql.OperationContext, errs gqlerror.List) {
+	short := &graphql.OperationContext{}
+	if h.budgets || !h.guard.Recall(short, &p) {
+		return
+	}
+	if refusal := h.guard.Charge(context.Background(), short); refusal != nil || len(errs) > 0 {
+		if refusal == nil || len(errs) == 0 || code(refusal) != code(errs[0]) {
+			h.t.Errorf("%s %v: the short way says %v, the long one %v", p.Query, p.Variables, refusal, errs)
+		}
+		return
+	}
+	if short.Doc != op.Doc || short.Operation != op.Operation || !reflect.DeepEqual(short.Variables, op.Variables) ||
+		short.RawQuery != op.RawQuery || short.DisableIntrospection != op.DisableIntrospection {
+		h.t.Errorf("%s %v: the short way has %v, the long one %v", p.Query, p.Variables, short.Variables, op.Variables)
+	}
 }
 
 func (h *harness) run(document string, variables map[string]any) *gqlerror.Error {

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 type Handler struct {
 	opts   Options
 	exec   *executor.Executor
+	fields graphql.FieldMiddleware
 	bodies *bodies
 }
 
@@ -41,7 +43,32 @@ func NewHandler(opts Options) *Handler {
 	for _, e := range opts.Extensions {
 		exec.Use(e)
 	}
-	return &Handler{opts: opts, exec: exec, bodies: newBodies(opts.MaxBody)}
+	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), bodies: newBodies(opts.MaxBody)}
+}
+
+// aroundFields is the field middleware of the extensions, the first outermost. One
+// alone is called as it is: what the executor makes of it is a closure for every
+// field of every answer.
+func aroundFields(extensions []graphql.HandlerExtension) graphql.FieldMiddleware {
+	var around graphql.FieldMiddleware
+	for _, e := range slices.Backward(extensions) {
+		outer, ok := e.(graphql.FieldInterceptor)
+		if !ok {
+			continue
+		}
+		inner := around
+		if inner == nil {
+			around = outer.InterceptField
+			continue
+		}
+		around = func(ctx context.Context, next graphql.Resolver) (any, error) {
+			return outer.InterceptField(ctx, func(ctx context.Context) (any, error) { return inner(ctx, next) })
+		}
+	}
+	if around == nil {
+		return func(ctx context.Context, next graphql.Resolver) (any, error) { return next(ctx) }
+	}
+	return around
 }
 
 // ServeHTTP picks the transport.
@@ -120,7 +147,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 // answer runs one operation and writes its result in one piece.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql.RawParams) {
 	kind := accepted(r.Header.Get("Accept"))
-	ctx := graphql.StartOperationTrace(r.Context())
+	ctx := r.Context()
 	caller, err := h.authenticate(ctx, r.Header.Get("Authorization"))
 	if err != nil {
 		h.writeFault(ctx, w, kind, err)
@@ -210,12 +237,24 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 			op, refusal = nil, h.faultResponse(ctx, h.opts.Recover(ctx, v))
 		}
 	}()
-	op, errs := h.exec.CreateOperationContext(ctx, params)
-	if len(errs) == 0 {
-		return op, nil
+	op = &graphql.OperationContext{RecoverFunc: h.opts.Recover, RootResolverMiddleware: plainRoot}
+	var errs gqlerror.List
+	if h.opts.Guard.Recall(op, params) {
+		if err := h.opts.Guard.Charge(ctx, op); err != nil {
+			errs = gqlerror.List{err}
+		}
+	} else {
+		op, errs = h.exec.CreateOperationContext(graphql.StartOperationTrace(ctx), params)
 	}
-	return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
+	if len(errs) > 0 {
+		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
+	}
+	op.ResolverMiddleware = h.fields
+	return op, nil
 }
+
+// plainRoot runs a root field: no extension stands around those.
+func plainRoot(ctx context.Context, next graphql.RootResolver) graphql.Marshaler { return next(ctx) }
 
 // public makes errors about documents and variables fit to be sent. Values are
 // never quoted; in production, names and documents are not either.

@@ -48,8 +48,8 @@ type Options struct {
 	// Recover turns a panic into an error; by default it is logged with its
 	// place and becomes INTERNAL.
 	Recover graphql.RecoverFunc
-	// Extensions are further gqlgen extensions: metrics, tracing, limits of
-	// operations.
+	// Extensions are further gqlgen extensions, around fields, operations or
+	// responses. What changes operations before they run is the guard's.
 	Extensions []graphql.HandlerExtension
 	// MaxBody bounds a request body in bytes; 32 kB by default.
 	MaxBody int64

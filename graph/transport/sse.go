@@ -23,7 +23,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 		refuse(w, r, err)
 		return
 	}
-	ctx := graphql.StartOperationTrace(r.Context())
+	ctx := r.Context()
 	caller, err := h.authenticate(ctx, r.Header.Get("Authorization"))
 	if err != nil {
 		h.writeFault(ctx, w, graphqlResponse, err)

@@ -21,7 +21,7 @@ type stream struct {
 
 func newStream(s *socket, id string) *stream {
 	st := &stream{s: s, id: id}
-	st.ctx, st.cancel = context.WithCancel(graphql.StartOperationTrace(s.caller.Context))
+	st.ctx, st.cancel = context.WithCancel(s.caller.Context)
 	return st
 }
 

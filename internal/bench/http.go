@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -177,6 +178,7 @@ func (w *ways) whole(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
+	profiled := w.shop.profile(ctx, w.opts.profile)
 	began := time.Now()
 	res, err := load{addr: w.shop.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
 	if err != nil {
@@ -193,7 +195,7 @@ func (w *ways) whole(ctx context.Context, n int) error {
 	took := time.Since(began)
 	after, err := w.shop.cpu()
 	w.done["whole path"] = append(w.done["whole path"], sample{n: res.good, took: took, cpu: after - before})
-	return err
+	return errors.Join(err, <-profiled)
 }
 
 // naively measures the naive design: how fast it takes orders in, and how fast it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -89,4 +90,39 @@ func freeAddr(ctx context.Context) (string, error) {
 	}
 	defer l.Close()
 	return l.Addr().String(), nil
+}
+
+// profileSeconds is how long the product is profiled in a round.
+const profileSeconds = 1
+
+// profile asks the product's admin listener for a profile of the next second and
+// keeps it in a directory; "" = nobody asked for one.
+func (s *server) profile(ctx context.Context, dir string) <-chan error {
+	done := make(chan error, 1)
+	if dir == "" {
+		done <- nil
+		return done
+	}
+	go func() {
+		done <- s.keepProfile(ctx, filepath.Join(dir, "shop.prof"))
+	}()
+	return done
+}
+
+func (s *server) keepProfile(ctx context.Context, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", s.admin, profileSeconds), nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, res.Body)
+	return errors.Join(err, out.Close())
 }

@@ -9,6 +9,20 @@ import (
 
 type clientKey struct{}
 
+// withClient is a request's context with the address of its client.
+type withClient struct {
+	context.Context
+	addr netip.Addr
+}
+
+// Value returns the address, or what the parent knows.
+func (c *withClient) Value(key any) any {
+	if _, ok := key.(clientKey); ok {
+		return &c.addr
+	}
+	return c.Context.Value(key)
+}
+
 // ClientAddr returns the address of the client of a request, invalid outside of
 // one.
 func ClientAddr(ctx context.Context) netip.Addr {

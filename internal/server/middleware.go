@@ -63,8 +63,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if given := r.Header.Get("X-Request-Id"); given != "" {
 		id = telemetry.AcceptRequestID(given)
 	}
-	addr := clientAddr(r, e.opts.TrustedProxies)
-	ctx := context.WithValue(telemetry.WithRequestID(r.Context(), id), clientKey{}, &addr)
+	ctx := &withClient{telemetry.WithRequestID(r.Context(), id), clientAddr(r, e.opts.TrustedProxies)}
 	r = r.WithContext(ctx)
 	rec := &recorder{ResponseWriter: w}
 	w.Header()["X-Request-Id"] = []string{id}
@@ -82,6 +81,15 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	e.wrapped.ServeHTTP(rec, r)
+}
+
+// bounded ends a request whose body is longer than a limit in bytes. The request
+// is the edge's own copy and may be changed; http.MaxBytesHandler copies it again.
+func bounded(next http.Handler, limit int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		next.ServeHTTP(w, r)
+	})
 }
 
 // done writes the line of a request: no header, body, query string or address

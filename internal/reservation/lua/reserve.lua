@@ -28,6 +28,7 @@
 
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
+local at = string.format('%d', now) -- once: Redis renders numbers slowly
 
 local life = run()
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
@@ -51,7 +52,7 @@ local function load(key)
     it = false
     if (f[9] or '') == life and f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] then
       it = {
-        gate = f[1], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
+        gate = f[1], era = f[2], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
         limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8]),
         line = tonumber(f[10] or 0) -- until when (ms) units are kept for those who wait in line
       }
@@ -113,7 +114,7 @@ for i = 1, n do
     answer(5, '', it)
   elseif now < it.opens then
     answer(6, '', it)
-  elseif redis.call('GET', pathKey) ~= it.epoch .. '|' .. token then
+  elseif redis.call('GET', pathKey) ~= it.era .. '|' .. token then
     answer(8, holding(holdersKey, user), it)
   else
     local held = holding(holdersKey, user)
@@ -130,10 +131,10 @@ for i = 1, n do
       redis.call('DEL', pathKey)
       redis.call('ZREM', permitsKey, user)
       redis.call('HSET', itemKey, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
-      redis.call('HSET', holdersKey, user, task .. '|' .. quantity .. '|' .. now .. '|' .. idem)
+      redis.call('HSET', holdersKey, user, task .. '|' .. quantity .. '|' .. at .. '|' .. idem)
       redis.call('SET', idemKey, task .. input, 'PX', ttl)
-      redis.call('SET', taskKey, record .. ',"createdAtMs":' .. now .. ',"updatedAtMs":' .. now .. '}', 'PX', ttl)
-      local entry = { 'epoch', it.epoch, 'at', now }
+      redis.call('SET', taskKey, record .. ',"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}', 'PX', ttl)
+      local entry = { 'epoch', it.era, 'at', at }
       for f = 0, fields - 1 do
         entry[5 + f] = ARGV[first + f]
       end

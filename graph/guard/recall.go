@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+)
+
+// Recall fills in an operation whose document has passed before and whose
+// variables fit at first sight: nearly all that a sale's buyers send. It answers
+// false when there is anything else to it; the executor then prepares the
+// operation step by step and finds the words for what is wrong. Where both can
+// prepare an operation they agree, but gqlparser's way over reflection costs a
+// third of a small operation.
+func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool {
+	if hashOf(p.Extensions) != "" && (p.Query != "" || g.resolve(p) != nil) {
+		return false
+	}
+	doc, known := g.docs.Get(context.Background(), p.Query)
+	if !known {
+		return false
+	}
+	def := doc.Operations.ForName(p.OperationName)
+	if def == nil {
+		return false
+	}
+	values, fit := g.inputs.plain(def, p.Variables)
+	if !fit {
+		return false
+	}
+	op.RawQuery, op.OperationName, op.Extensions, op.Headers = p.Query, p.OperationName, p.Extensions, p.Headers
+	op.Doc, op.Operation, op.Variables = doc, def, values
+	return true
+}
+
+// Charge checks the cost of a prepared operation against the limit and the
+// caller's budget.
+func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
+	op.DisableIntrospection = !g.opts.Introspection
+	cost := g.docs.plan(g.opts.Schema, op).cost(op.Variables)
+	if cost > g.opts.Limits.Cost {
+		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", cost, g.opts.Limits.Cost))
+	}
+	if g.opts.Spend != nil {
+		budget, err := g.opts.Spend(ctx, cost)
+		if err != nil {
+			return refused(err)
+		}
+		op.Stats.SetExtension(budgetExtension, &budget)
+	}
+	return nil
+}
+
+// plain returns the values of an operation's variables if each fits its type as it
+// stands: nothing is to be defaulted, wrapped in a list or turned into a number.
+func (all inputs) plain(op *ast.OperationDefinition, given map[string]any) (map[string]any, bool) {
+	values := make(map[string]any, len(op.VariableDefinitions))
+	for _, def := range op.VariableDefinitions {
+		v, ok := given[def.Variable]
+		switch {
+		case !ok && (def.DefaultValue != nil || def.Type.NonNull):
+			return nil, false
+		case !ok:
+			continue
+		case !all.fits(def.Type, v):
+			return nil, false
+		}
+		values[def.Variable] = v
+	}
+	return values, true
+}
+
+// fits says whether a value fits its type as it stands.
+func (all inputs) fits(t *ast.Type, v any) bool {
+	if v == nil {
+		return !t.NonNull
+	}
+	if t.Elem != nil {
+		list, ok := v.([]any)
+		if !ok {
+			return false
+		}
+		for _, one := range list {
+			if !all.fits(t.Elem, one) {
+				return false
+			}
+		}
+		return true
+	}
+	in := all[t.NamedType]
+	switch {
+	case in == nil:
+		return false
+	case in.fields == nil:
+		_, long := v.(json.Number) // gqlparser turns it into a number
+		return !long && in.fits(v)
+	}
+	object, ok := v.(map[string]any)
+	if !ok || in.oneOf && !exactlyOne(object) {
+		return false
+	}
+	return all.fieldsFit(in, object)
+}
+
+func (all inputs) fieldsFit(in *input, object map[string]any) bool {
+	for name, v := range object {
+		t, known := in.fields[name]
+		if !known || !all.fits(t, v) {
+			return false
+		}
+	}
+	for _, name := range in.required {
+		if _, given := object[name]; !given {
+			return false
+		}
+	}
+	return true
+}
