@@ -14,6 +14,7 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/letteract"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -51,6 +52,8 @@ type Client struct {
 	GoodsLog *GoodsLogClient
 	// Intervention is the client for interacting with the Intervention builders.
 	Intervention *InterventionClient
+	// LetterAct is the client for interacting with the LetterAct builders.
+	LetterAct *LetterActClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderEvent is the client for interacting with the OrderEvent builders.
@@ -99,6 +102,7 @@ func (c *Client) init() {
 	c.Goods = NewGoodsClient(c.config)
 	c.GoodsLog = NewGoodsLogClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)
+	c.LetterAct = NewLetterActClient(c.config)
 	c.Order = NewOrderClient(c.config)
 	c.OrderEvent = NewOrderEventClient(c.config)
 	c.OrderFailure = NewOrderFailureClient(c.config)
@@ -211,6 +215,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Goods:         NewGoodsClient(cfg),
 		GoodsLog:      NewGoodsLogClient(cfg),
 		Intervention:  NewInterventionClient(cfg),
+		LetterAct:     NewLetterActClient(cfg),
 		Order:         NewOrderClient(cfg),
 		OrderEvent:    NewOrderEventClient(cfg),
 		OrderFailure:  NewOrderFailureClient(cfg),
@@ -250,6 +255,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Goods:         NewGoodsClient(cfg),
 		GoodsLog:      NewGoodsLogClient(cfg),
 		Intervention:  NewInterventionClient(cfg),
+		LetterAct:     NewLetterActClient(cfg),
 		Order:         NewOrderClient(cfg),
 		OrderEvent:    NewOrderEventClient(cfg),
 		OrderFailure:  NewOrderFailureClient(cfg),
@@ -296,10 +302,10 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Goods, c.GoodsLog, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure,
-		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
-		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session,
-		c.StockMovement, c.User, c.WaitlistEntry,
+		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
+		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
+		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
+		c.Session, c.StockMovement, c.User, c.WaitlistEntry,
 	} {
 		n.Use(hooks...)
 	}
@@ -309,10 +315,10 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Goods, c.GoodsLog, c.Intervention, c.Order, c.OrderEvent, c.OrderFailure,
-		c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures, c.SaleItem,
-		c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund, c.Session,
-		c.StockMovement, c.User, c.WaitlistEntry,
+		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
+		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
+		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
+		c.Session, c.StockMovement, c.User, c.WaitlistEntry,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -327,6 +333,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.GoodsLog.mutate(ctx, m)
 	case *InterventionMutation:
 		return c.Intervention.mutate(ctx, m)
+	case *LetterActMutation:
+		return c.LetterAct.mutate(ctx, m)
 	case *OrderMutation:
 		return c.Order.mutate(ctx, m)
 	case *OrderEventMutation:
@@ -762,6 +770,139 @@ func (c *InterventionClient) mutate(ctx context.Context, m *InterventionMutation
 		return (&InterventionDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("ent: unknown Intervention mutation op: %q", m.Op())
+	}
+}
+
+// LetterActClient is a client for the LetterAct schema.
+type LetterActClient struct {
+	config
+}
+
+// NewLetterActClient returns a client for the LetterAct from the given config.
+func NewLetterActClient(c config) *LetterActClient {
+	return &LetterActClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `letteract.Hooks(f(g(h())))`.
+func (c *LetterActClient) Use(hooks ...Hook) {
+	c.hooks.LetterAct = append(c.hooks.LetterAct, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `letteract.Intercept(f(g(h())))`.
+func (c *LetterActClient) Intercept(interceptors ...Interceptor) {
+	c.inters.LetterAct = append(c.inters.LetterAct, interceptors...)
+}
+
+// Create returns a builder for creating a LetterAct entity.
+func (c *LetterActClient) Create() *LetterActCreate {
+	mutation := newLetterActMutation(c.config, OpCreate)
+	return &LetterActCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of LetterAct entities.
+func (c *LetterActClient) CreateBulk(builders ...*LetterActCreate) *LetterActCreateBulk {
+	return &LetterActCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *LetterActClient) MapCreateBulk(slice any, setFunc func(*LetterActCreate, int)) *LetterActCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &LetterActCreateBulk{err: fmt.Errorf("calling to LetterActClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*LetterActCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &LetterActCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for LetterAct.
+func (c *LetterActClient) Update() *LetterActUpdate {
+	mutation := newLetterActMutation(c.config, OpUpdate)
+	return &LetterActUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *LetterActClient) UpdateOne(_m *LetterAct) *LetterActUpdateOne {
+	mutation := newLetterActMutation(c.config, OpUpdateOne, withLetterAct(_m))
+	return &LetterActUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *LetterActClient) UpdateOneID(id uuid.UUID) *LetterActUpdateOne {
+	mutation := newLetterActMutation(c.config, OpUpdateOne, withLetterActID(id))
+	return &LetterActUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for LetterAct.
+func (c *LetterActClient) Delete() *LetterActDelete {
+	mutation := newLetterActMutation(c.config, OpDelete)
+	return &LetterActDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *LetterActClient) DeleteOne(_m *LetterAct) *LetterActDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *LetterActClient) DeleteOneID(id uuid.UUID) *LetterActDeleteOne {
+	builder := c.Delete().Where(letteract.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &LetterActDeleteOne{builder}
+}
+
+// Query returns a query builder for LetterAct.
+func (c *LetterActClient) Query() *LetterActQuery {
+	return &LetterActQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeLetterAct},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a LetterAct entity by its id.
+func (c *LetterActClient) Get(ctx context.Context, id uuid.UUID) (*LetterAct, error) {
+	return c.Query().Where(letteract.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *LetterActClient) GetX(ctx context.Context, id uuid.UUID) *LetterAct {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *LetterActClient) Hooks() []Hook {
+	return c.hooks.LetterAct
+}
+
+// Interceptors returns the client interceptors.
+func (c *LetterActClient) Interceptors() []Interceptor {
+	return c.inters.LetterAct
+}
+
+func (c *LetterActClient) mutate(ctx context.Context, m *LetterActMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&LetterActCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&LetterActUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&LetterActUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&LetterActDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown LetterAct mutation op: %q", m.Op())
 	}
 }
 
@@ -3029,15 +3170,15 @@ func (c *WaitlistEntryClient) mutate(ctx context.Context, m *WaitlistEntryMutati
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Goods, GoodsLog, Intervention, Order, OrderEvent, OrderFailure, Payment,
-		PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall,
-		SandboxCharge, SandboxRefund, Session, StockMovement, User,
+		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
+		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
+		SandboxCall, SandboxCharge, SandboxRefund, Session, StockMovement, User,
 		WaitlistEntry []ent.Hook
 	}
 	inters struct {
-		Goods, GoodsLog, Intervention, Order, OrderEvent, OrderFailure, Payment,
-		PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog, SandboxCall,
-		SandboxCharge, SandboxRefund, Session, StockMovement, User,
+		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
+		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
+		SandboxCall, SandboxCharge, SandboxRefund, Session, StockMovement, User,
 		WaitlistEntry []ent.Interceptor
 	}
 )

@@ -10,6 +10,7 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/letteract"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -95,6 +96,7 @@ func checkColumn(t, c string) error {
 			goods.Table:         goods.ValidColumn,
 			goodslog.Table:      goodslog.ValidColumn,
 			intervention.Table:  intervention.ValidColumn,
+			letteract.Table:     letteract.ValidColumn,
 			order.Table:         order.ValidColumn,
 			orderevent.Table:    orderevent.ValidColumn,
 			orderfailure.Table:  orderfailure.ValidColumn,

@@ -9,6 +9,7 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/letteract"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -47,6 +48,7 @@ const (
 	TypeGoods         = "Goods"
 	TypeGoodsLog      = "GoodsLog"
 	TypeIntervention  = "Intervention"
+	TypeLetterAct     = "LetterAct"
 	TypeOrder         = "Order"
 	TypeOrderEvent    = "OrderEvent"
 	TypeOrderFailure  = "OrderFailure"
@@ -2652,6 +2654,738 @@ func (m *InterventionMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *InterventionMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Intervention edge %s", name)
+}
+
+// LetterActMutation represents an operation that mutates the LetterAct nodes in the graph.
+type LetterActMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *uuid.UUID
+	letter        *string
+	kind          *letteract.Kind
+	stream        *string
+	task_id       *uuid.UUID
+	reason        *string
+	note          *string
+	actor_id      *uuid.UUID
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*LetterAct, error)
+	predicates    []predicate.LetterAct
+}
+
+var _ ent.Mutation = (*LetterActMutation)(nil)
+
+// letteractOption allows management of the mutation configuration using functional options.
+type letteractOption func(*LetterActMutation)
+
+// newLetterActMutation creates new mutation for the LetterAct entity.
+func newLetterActMutation(c config, op Op, opts ...letteractOption) *LetterActMutation {
+	m := &LetterActMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeLetterAct,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withLetterActID sets the ID field of the mutation.
+func withLetterActID(id uuid.UUID) letteractOption {
+	return func(m *LetterActMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *LetterAct
+		)
+		m.oldValue = func(ctx context.Context) (*LetterAct, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().LetterAct.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withLetterAct sets the old LetterAct of the mutation.
+func withLetterAct(node *LetterAct) letteractOption {
+	return func(m *LetterActMutation) {
+		m.oldValue = func(context.Context) (*LetterAct, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m LetterActMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m LetterActMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("ent: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of LetterAct entities.
+func (m *LetterActMutation) SetID(id uuid.UUID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *LetterActMutation) ID() (id uuid.UUID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *LetterActMutation) IDs(ctx context.Context) ([]uuid.UUID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []uuid.UUID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().LetterAct.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetLetter sets the "letter" field.
+func (m *LetterActMutation) SetLetter(s string) {
+	m.letter = &s
+}
+
+// Letter returns the value of the "letter" field in the mutation.
+func (m *LetterActMutation) Letter() (r string, exists bool) {
+	v := m.letter
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLetter returns the old "letter" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldLetter(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLetter is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLetter requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLetter: %w", err)
+	}
+	return oldValue.Letter, nil
+}
+
+// ResetLetter resets all changes to the "letter" field.
+func (m *LetterActMutation) ResetLetter() {
+	m.letter = nil
+}
+
+// SetKind sets the "kind" field.
+func (m *LetterActMutation) SetKind(l letteract.Kind) {
+	m.kind = &l
+}
+
+// Kind returns the value of the "kind" field in the mutation.
+func (m *LetterActMutation) Kind() (r letteract.Kind, exists bool) {
+	v := m.kind
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKind returns the old "kind" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldKind(ctx context.Context) (v letteract.Kind, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKind is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKind requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKind: %w", err)
+	}
+	return oldValue.Kind, nil
+}
+
+// ResetKind resets all changes to the "kind" field.
+func (m *LetterActMutation) ResetKind() {
+	m.kind = nil
+}
+
+// SetStream sets the "stream" field.
+func (m *LetterActMutation) SetStream(s string) {
+	m.stream = &s
+}
+
+// Stream returns the value of the "stream" field in the mutation.
+func (m *LetterActMutation) Stream() (r string, exists bool) {
+	v := m.stream
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStream returns the old "stream" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldStream(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStream is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStream requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStream: %w", err)
+	}
+	return oldValue.Stream, nil
+}
+
+// ResetStream resets all changes to the "stream" field.
+func (m *LetterActMutation) ResetStream() {
+	m.stream = nil
+}
+
+// SetTaskID sets the "task_id" field.
+func (m *LetterActMutation) SetTaskID(u uuid.UUID) {
+	m.task_id = &u
+}
+
+// TaskID returns the value of the "task_id" field in the mutation.
+func (m *LetterActMutation) TaskID() (r uuid.UUID, exists bool) {
+	v := m.task_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTaskID returns the old "task_id" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldTaskID(ctx context.Context) (v *uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTaskID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTaskID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTaskID: %w", err)
+	}
+	return oldValue.TaskID, nil
+}
+
+// ClearTaskID clears the value of the "task_id" field.
+func (m *LetterActMutation) ClearTaskID() {
+	m.task_id = nil
+	m.clearedFields[letteract.FieldTaskID] = struct{}{}
+}
+
+// TaskIDCleared returns if the "task_id" field was cleared in this mutation.
+func (m *LetterActMutation) TaskIDCleared() bool {
+	_, ok := m.clearedFields[letteract.FieldTaskID]
+	return ok
+}
+
+// ResetTaskID resets all changes to the "task_id" field.
+func (m *LetterActMutation) ResetTaskID() {
+	m.task_id = nil
+	delete(m.clearedFields, letteract.FieldTaskID)
+}
+
+// SetReason sets the "reason" field.
+func (m *LetterActMutation) SetReason(s string) {
+	m.reason = &s
+}
+
+// Reason returns the value of the "reason" field in the mutation.
+func (m *LetterActMutation) Reason() (r string, exists bool) {
+	v := m.reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReason returns the old "reason" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReason: %w", err)
+	}
+	return oldValue.Reason, nil
+}
+
+// ResetReason resets all changes to the "reason" field.
+func (m *LetterActMutation) ResetReason() {
+	m.reason = nil
+}
+
+// SetNote sets the "note" field.
+func (m *LetterActMutation) SetNote(s string) {
+	m.note = &s
+}
+
+// Note returns the value of the "note" field in the mutation.
+func (m *LetterActMutation) Note() (r string, exists bool) {
+	v := m.note
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNote returns the old "note" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldNote(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNote is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNote requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNote: %w", err)
+	}
+	return oldValue.Note, nil
+}
+
+// ResetNote resets all changes to the "note" field.
+func (m *LetterActMutation) ResetNote() {
+	m.note = nil
+}
+
+// SetActorID sets the "actor_id" field.
+func (m *LetterActMutation) SetActorID(u uuid.UUID) {
+	m.actor_id = &u
+}
+
+// ActorID returns the value of the "actor_id" field in the mutation.
+func (m *LetterActMutation) ActorID() (r uuid.UUID, exists bool) {
+	v := m.actor_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldActorID returns the old "actor_id" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldActorID(ctx context.Context) (v uuid.UUID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldActorID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldActorID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldActorID: %w", err)
+	}
+	return oldValue.ActorID, nil
+}
+
+// ResetActorID resets all changes to the "actor_id" field.
+func (m *LetterActMutation) ResetActorID() {
+	m.actor_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *LetterActMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *LetterActMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the LetterAct entity.
+// If the LetterAct object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *LetterActMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *LetterActMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the LetterActMutation builder.
+func (m *LetterActMutation) Where(ps ...predicate.LetterAct) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the LetterActMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *LetterActMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.LetterAct, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *LetterActMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *LetterActMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (LetterAct).
+func (m *LetterActMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *LetterActMutation) Fields() []string {
+	fields := make([]string, 0, 8)
+	if m.letter != nil {
+		fields = append(fields, letteract.FieldLetter)
+	}
+	if m.kind != nil {
+		fields = append(fields, letteract.FieldKind)
+	}
+	if m.stream != nil {
+		fields = append(fields, letteract.FieldStream)
+	}
+	if m.task_id != nil {
+		fields = append(fields, letteract.FieldTaskID)
+	}
+	if m.reason != nil {
+		fields = append(fields, letteract.FieldReason)
+	}
+	if m.note != nil {
+		fields = append(fields, letteract.FieldNote)
+	}
+	if m.actor_id != nil {
+		fields = append(fields, letteract.FieldActorID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, letteract.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *LetterActMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case letteract.FieldLetter:
+		return m.Letter()
+	case letteract.FieldKind:
+		return m.Kind()
+	case letteract.FieldStream:
+		return m.Stream()
+	case letteract.FieldTaskID:
+		return m.TaskID()
+	case letteract.FieldReason:
+		return m.Reason()
+	case letteract.FieldNote:
+		return m.Note()
+	case letteract.FieldActorID:
+		return m.ActorID()
+	case letteract.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *LetterActMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case letteract.FieldLetter:
+		return m.OldLetter(ctx)
+	case letteract.FieldKind:
+		return m.OldKind(ctx)
+	case letteract.FieldStream:
+		return m.OldStream(ctx)
+	case letteract.FieldTaskID:
+		return m.OldTaskID(ctx)
+	case letteract.FieldReason:
+		return m.OldReason(ctx)
+	case letteract.FieldNote:
+		return m.OldNote(ctx)
+	case letteract.FieldActorID:
+		return m.OldActorID(ctx)
+	case letteract.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown LetterAct field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LetterActMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case letteract.FieldLetter:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLetter(v)
+		return nil
+	case letteract.FieldKind:
+		v, ok := value.(letteract.Kind)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKind(v)
+		return nil
+	case letteract.FieldStream:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStream(v)
+		return nil
+	case letteract.FieldTaskID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTaskID(v)
+		return nil
+	case letteract.FieldReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReason(v)
+		return nil
+	case letteract.FieldNote:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNote(v)
+		return nil
+	case letteract.FieldActorID:
+		v, ok := value.(uuid.UUID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetActorID(v)
+		return nil
+	case letteract.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown LetterAct field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *LetterActMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *LetterActMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *LetterActMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown LetterAct numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *LetterActMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(letteract.FieldTaskID) {
+		fields = append(fields, letteract.FieldTaskID)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *LetterActMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *LetterActMutation) ClearField(name string) error {
+	switch name {
+	case letteract.FieldTaskID:
+		m.ClearTaskID()
+		return nil
+	}
+	return fmt.Errorf("unknown LetterAct nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *LetterActMutation) ResetField(name string) error {
+	switch name {
+	case letteract.FieldLetter:
+		m.ResetLetter()
+		return nil
+	case letteract.FieldKind:
+		m.ResetKind()
+		return nil
+	case letteract.FieldStream:
+		m.ResetStream()
+		return nil
+	case letteract.FieldTaskID:
+		m.ResetTaskID()
+		return nil
+	case letteract.FieldReason:
+		m.ResetReason()
+		return nil
+	case letteract.FieldNote:
+		m.ResetNote()
+		return nil
+	case letteract.FieldActorID:
+		m.ResetActorID()
+		return nil
+	case letteract.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown LetterAct field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *LetterActMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *LetterActMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *LetterActMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *LetterActMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *LetterActMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *LetterActMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *LetterActMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown LetterAct unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *LetterActMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown LetterAct edge %s", name)
 }
 
 // OrderMutation represents an operation that mutates the Order nodes in the graph.

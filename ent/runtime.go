@@ -6,6 +6,7 @@ import (
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
+	"seckill/ent/letteract"
 	"seckill/ent/order"
 	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
@@ -92,6 +93,24 @@ func init() {
 	intervention.DefaultDecision = interventionDescDecision.Default.(string)
 	// intervention.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
 	intervention.DecisionValidator = interventionDescDecision.Validators[0].(func(string) error)
+	letteractFields := schema.LetterAct{}.Fields()
+	_ = letteractFields
+	// letteractDescLetter is the schema descriptor for letter field.
+	letteractDescLetter := letteractFields[1].Descriptor()
+	// letteract.LetterValidator is a validator for the "letter" field. It is called by the builders before save.
+	letteract.LetterValidator = letteractDescLetter.Validators[0].(func(string) error)
+	// letteractDescStream is the schema descriptor for stream field.
+	letteractDescStream := letteractFields[3].Descriptor()
+	// letteract.StreamValidator is a validator for the "stream" field. It is called by the builders before save.
+	letteract.StreamValidator = letteractDescStream.Validators[0].(func(string) error)
+	// letteractDescReason is the schema descriptor for reason field.
+	letteractDescReason := letteractFields[5].Descriptor()
+	// letteract.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
+	letteract.ReasonValidator = letteractDescReason.Validators[0].(func(string) error)
+	// letteractDescNote is the schema descriptor for note field.
+	letteractDescNote := letteractFields[6].Descriptor()
+	// letteract.NoteValidator is a validator for the "note" field. It is called by the builders before save.
+	letteract.NoteValidator = letteractDescNote.Validators[0].(func(string) error)
 	orderFields := schema.Order{}.Fields()
 	_ = orderFields
 	// orderDescNumber is the schema descriptor for number field.

@@ -20,6 +20,8 @@ type Tx struct {
 	GoodsLog *GoodsLogClient
 	// Intervention is the client for interacting with the Intervention builders.
 	Intervention *InterventionClient
+	// LetterAct is the client for interacting with the LetterAct builders.
+	LetterAct *LetterActClient
 	// Order is the client for interacting with the Order builders.
 	Order *OrderClient
 	// OrderEvent is the client for interacting with the OrderEvent builders.
@@ -188,6 +190,7 @@ func (tx *Tx) init() {
 	tx.Goods = NewGoodsClient(tx.config)
 	tx.GoodsLog = NewGoodsLogClient(tx.config)
 	tx.Intervention = NewInterventionClient(tx.config)
+	tx.LetterAct = NewLetterActClient(tx.config)
 	tx.Order = NewOrderClient(tx.config)
 	tx.OrderEvent = NewOrderEventClient(tx.config)
 	tx.OrderFailure = NewOrderFailureClient(tx.config)

@@ -100,6 +100,9 @@ var payloads = map[string]reflect.Type{
 	"voidOrder":          reflect.TypeFor[model.VoidOrderPayload](),
 	"decideIntervention": reflect.TypeFor[model.DecideInterventionPayload](),
 	"setSaleSwitches":    reflect.TypeFor[model.SetSaleSwitchesPayload](),
+	"replayDeadLetter":   reflect.TypeFor[model.ReplayDeadLetterPayload](),
+	"dropDeadLetter":     reflect.TypeFor[model.DropDeadLetterPayload](),
+	"returnHeldPayment":  reflect.TypeFor[model.ReturnHeldPaymentPayload](),
 }
 
 // refusedPayload is the payload of the current mutation with nothing in it but

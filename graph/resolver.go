@@ -15,6 +15,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
 	"seckill/internal/checkout"
+	"seckill/internal/deadletter"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -36,6 +37,7 @@ type Resolver struct {
 	Orders   *order.Store
 	Payments *payment.Service
 	Operator *operator.Service
+	Letters  *deadletter.Desk
 	Figures  *salestats.Reader
 	Feed     *salestats.Feed
 	Reports  report.Source

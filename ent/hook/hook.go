@@ -44,6 +44,18 @@ func (f InterventionFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.InterventionMutation", m)
 }
 
+// The LetterActFunc type is an adapter to allow the use of ordinary
+// function as LetterAct mutator.
+type LetterActFunc func(context.Context, *ent.LetterActMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f LetterActFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.LetterActMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.LetterActMutation", m)
+}
+
 // The OrderFunc type is an adapter to allow the use of ordinary
 // function as Order mutator.
 type OrderFunc func(context.Context, *ent.OrderMutation) (ent.Value, error)

@@ -93,6 +93,31 @@ var (
 			},
 		},
 	}
+	// LetterActsColumns holds the columns for the "letter_acts" table.
+	LetterActsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "letter", Type: field.TypeString, Size: 64},
+		{Name: "kind", Type: field.TypeEnum, Enums: []string{"REPLAY", "DROP"}},
+		{Name: "stream", Type: field.TypeString, Size: 200},
+		{Name: "task_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "reason", Type: field.TypeString, Size: 1600},
+		{Name: "note", Type: field.TypeString, Size: 800},
+		{Name: "actor_id", Type: field.TypeUUID},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// LetterActsTable holds the schema information for the "letter_acts" table.
+	LetterActsTable = &schema.Table{
+		Name:       "letter_acts",
+		Columns:    LetterActsColumns,
+		PrimaryKey: []*schema.Column{LetterActsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "letteract_letter_kind",
+				Unique:  true,
+				Columns: []*schema.Column{LetterActsColumns[1], LetterActsColumns[2]},
+			},
+		},
+	}
 	// OrdersColumns holds the columns for the "orders" table.
 	OrdersColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -745,6 +770,7 @@ var (
 		GoodsTable,
 		GoodsLogsTable,
 		InterventionsTable,
+		LetterActsTable,
 		OrdersTable,
 		OrderEventsTable,
 		OrderFailuresTable,

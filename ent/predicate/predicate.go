@@ -15,6 +15,9 @@ type GoodsLog func(*sql.Selector)
 // Intervention is the predicate function for intervention builders.
 type Intervention func(*sql.Selector)
 
+// LetterAct is the predicate function for letteract builders.
+type LetterAct func(*sql.Selector)
+
 // Order is the predicate function for order builders.
 type Order func(*sql.Selector)
 

@@ -22,8 +22,11 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	DeadLetter() DeadLetterResolver
+	DeadLetterAct() DeadLetterActResolver
 	Goods() GoodsResolver
 	GoodsLogEntry() GoodsLogEntryResolver
+	HeldPayment() HeldPaymentResolver
 	Intervention() InterventionResolver
 	Mutation() MutationResolver
 	Order() OrderResolver
@@ -977,6 +980,198 @@ extend type Query {
     """Only those whose name has this text."""
     search: String @constraint(maxLength: 64)
   ): GoodsConnection @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+}
+`, BuiltIn: false},
+	{Name: "../schema/letter.graphqls", Input: `"""
+A message that nobody could handle, and that was set aside. The order task that
+it stands for waits for a decision, for five minutes; then it fails, its units go
+back on sale, and the message stays here for whoever wants to know why.
+"""
+type DeadLetter {
+  """How often the last server tried."""
+  attempts: Int!
+  """How often it was handed to a server."""
+  deliveries: Int!
+  """The message as it was; empty in lists."""
+  fields: [DeadLetterField!]! @listSize(assumedSize: 10)
+  """Opaque id, of this message set aside."""
+  id: ID!
+  """The attempt to buy that it stands for; null when there is none, or it cannot be told."""
+  orderTask: OrderTask
+  """Why it was set aside."""
+  reason: String!
+  """When it was set aside."""
+  setAsideAt: DateTime!
+  """The stream that it came from."""
+  stream: String!
+}
+
+"""
+A field of a message that was set aside. Bytes that are no text are replaced.
+"""
+type DeadLetterField {
+  """Its name."""
+  name: String!
+  """Its value; at most 4,000 characters."""
+  value: String!
+}
+
+"""
+What an operator decided about a message that was set aside.
+"""
+enum DeadLetterActKind {
+  """Given up for good."""
+  DROP
+  """Put back into its stream."""
+  REPLAY
+}
+
+"""
+A decision about a message that was set aside.
+"""
+type DeadLetterAct {
+  """Who."""
+  actor: User
+  """When."""
+  at: DateTime!
+  """What."""
+  kind: DeadLetterActKind!
+  """Id of the message."""
+  letterId: ID!
+  """Why."""
+  note: String!
+  """The attempt to buy that it stood for; null when there was none, or it could not be told."""
+  orderTask: OrderTask
+  """Why it had been set aside."""
+  reason: String!
+}
+
+"""
+Input of ` + "`" + `replayDeadLetter` + "`" + `.
+"""
+input ReplayDeadLetterInput {
+  """Message to put back."""
+  letterId: ID!
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `replayDeadLetter` + "`" + `.
+"""
+type ReplayDeadLetterPayload {
+  """The message, which is back in its stream; null when it is refused."""
+  deadLetter: DeadLetter
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when its attempt to buy has ended."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `dropDeadLetter` + "`" + `.
+"""
+input DropDeadLetterInput {
+  """Message to give up."""
+  letterId: ID!
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `dropDeadLetter` + "`" + `.
+"""
+type DropDeadLetterPayload {
+  """The message as it was; null when it is refused."""
+  deadLetter: DeadLetter
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Money that came and fits nothing: another sum or currency than was asked for, or a
+payment that nobody knows. It waits for a person.
+"""
+type HeldPayment {
+  """What came."""
+  amount: Money!
+  """When it came."""
+  at: DateTime!
+  """Opaque global id."""
+  id: ID!
+  """The order that was to be paid; null when it cannot be told."""
+  order: Order
+  """Who took it."""
+  provider: String!
+  """Why it is held."""
+  reason: String!
+  """The provider's number for it."""
+  transaction: String!
+}
+
+"""
+Input of ` + "`" + `returnHeldPayment` + "`" + `.
+"""
+input ReturnHeldPaymentInput {
+  """Money to send back."""
+  heldPaymentId: ID!
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `returnHeldPayment` + "`" + `.
+"""
+type ReturnHeldPaymentPayload {
+  """The order that was to be paid; its timeline says so."""
+  order: Order
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when only the provider can settle it."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """One message that was set aside, with its fields."""
+  deadLetter(
+    """Its id."""
+    id: ID!
+  ): DeadLetter @auth(role: OPERATOR)
+
+  """Messages that were set aside, oldest first."""
+  deadLetters(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """Behind the one with this id."""
+    after: ID
+  ): [DeadLetter!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"])
+
+  """What was decided about messages that were set aside, newest first; at most 200."""
+  deadLetterActs: [DeadLetterAct!] @auth(role: OPERATOR) @listSize(assumedSize: 50)
+
+  """Money that waits for a person, oldest first."""
+  heldPayments(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """Behind the one with this id."""
+    after: ID
+  ): [HeldPayment!] @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first"])
+}
+
+extend type Mutation {
+  """Gives a message up that was set aside: its attempt to buy fails, its units go back on sale."""
+  dropDeadLetter(
+    """What is needed."""
+    input: DropDeadLetterInput!
+  ): DropDeadLetterPayload @auth(role: OPERATOR)
+
+  """Puts a message that was set aside back into its stream, to be handled again."""
+  replayDeadLetter(
+    """What is needed."""
+    input: ReplayDeadLetterInput!
+  ): ReplayDeadLetterPayload @auth(role: OPERATOR)
+
+  """Sends money back that fits nothing, as much as came."""
+  returnHeldPayment(
+    """What is needed."""
+    input: ReturnHeldPaymentInput!
+  ): ReturnHeldPaymentPayload @auth(role: OPERATOR)
 }
 `, BuiltIn: false},
 	{Name: "../schema/operator.graphqls", Input: `"""
@@ -2751,6 +2946,58 @@ func (ec *executionContext) childFields_CreateSalePayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type CreateSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DeadLetter(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "attempts":
+		return ec.fieldContext_DeadLetter_attempts(ctx, field)
+	case "deliveries":
+		return ec.fieldContext_DeadLetter_deliveries(ctx, field)
+	case "fields":
+		return ec.fieldContext_DeadLetter_fields(ctx, field)
+	case "id":
+		return ec.fieldContext_DeadLetter_id(ctx, field)
+	case "orderTask":
+		return ec.fieldContext_DeadLetter_orderTask(ctx, field)
+	case "reason":
+		return ec.fieldContext_DeadLetter_reason(ctx, field)
+	case "setAsideAt":
+		return ec.fieldContext_DeadLetter_setAsideAt(ctx, field)
+	case "stream":
+		return ec.fieldContext_DeadLetter_stream(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetter", field.Name)
+}
+
+func (ec *executionContext) childFields_DeadLetterAct(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "actor":
+		return ec.fieldContext_DeadLetterAct_actor(ctx, field)
+	case "at":
+		return ec.fieldContext_DeadLetterAct_at(ctx, field)
+	case "kind":
+		return ec.fieldContext_DeadLetterAct_kind(ctx, field)
+	case "letterId":
+		return ec.fieldContext_DeadLetterAct_letterId(ctx, field)
+	case "note":
+		return ec.fieldContext_DeadLetterAct_note(ctx, field)
+	case "orderTask":
+		return ec.fieldContext_DeadLetterAct_orderTask(ctx, field)
+	case "reason":
+		return ec.fieldContext_DeadLetterAct_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetterAct", field.Name)
+}
+
+func (ec *executionContext) childFields_DeadLetterField(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_DeadLetterField_name(ctx, field)
+	case "value":
+		return ec.fieldContext_DeadLetterField_value(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeadLetterField", field.Name)
+}
+
 func (ec *executionContext) childFields_DecideInterventionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "intervention":
@@ -2769,6 +3016,16 @@ func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context,
 		return ec.fieldContext_DecideRefundPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deadLetter":
+		return ec.fieldContext_DropDeadLetterPayload_deadLetter(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DropDeadLetterPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DropDeadLetterPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EndSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -2847,6 +3104,26 @@ func (ec *executionContext) childFields_GoodsLogEntry(ctx context.Context, field
 		return ec.fieldContext_GoodsLogEntry_note(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type GoodsLogEntry", field.Name)
+}
+
+func (ec *executionContext) childFields_HeldPayment(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "amount":
+		return ec.fieldContext_HeldPayment_amount(ctx, field)
+	case "at":
+		return ec.fieldContext_HeldPayment_at(ctx, field)
+	case "id":
+		return ec.fieldContext_HeldPayment_id(ctx, field)
+	case "order":
+		return ec.fieldContext_HeldPayment_order(ctx, field)
+	case "provider":
+		return ec.fieldContext_HeldPayment_provider(ctx, field)
+	case "reason":
+		return ec.fieldContext_HeldPayment_reason(ctx, field)
+	case "transaction":
+		return ec.fieldContext_HeldPayment_transaction(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type HeldPayment", field.Name)
 }
 
 func (ec *executionContext) childFields_Intervention(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3275,6 +3552,16 @@ func (ec *executionContext) childFields_RejectionCount(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type RejectionCount", field.Name)
 }
 
+func (ec *executionContext) childFields_ReplayDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "deadLetter":
+		return ec.fieldContext_ReplayDeadLetterPayload_deadLetter(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReplayDeadLetterPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReplayDeadLetterPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -3297,6 +3584,16 @@ func (ec *executionContext) childFields_ResumeSalePayload(ctx context.Context, f
 		return ec.fieldContext_ResumeSalePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ResumeSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReturnHeldPaymentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_ReturnHeldPaymentPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReturnHeldPaymentPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReturnHeldPaymentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"seckill/internal/admission/queue"
+	"seckill/internal/deadletter"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/report"
 	"seckill/internal/sale"
 	"seckill/internal/waitlist"
@@ -220,6 +222,56 @@ type CreateSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// A message that nobody could handle, and that was set aside. The order task that
+// it stands for waits for a decision, for five minutes; then it fails, its units go
+// back on sale, and the message stays here for whoever wants to know why.
+type DeadLetter struct {
+	// How often the last server tried.
+	Attempts int `json:"attempts"`
+	// How often it was handed to a server.
+	Deliveries int `json:"deliveries"`
+	// The message as it was; empty in lists.
+	Fields []*DeadLetterField `json:"fields"`
+	// Opaque id, of this message set aside.
+	ID string `json:"id"`
+	// The attempt to buy that it stands for; null when there is none, or it cannot be told.
+	OrderTask *OrderTask `json:"orderTask,omitempty"`
+	// Why it was set aside.
+	Reason string `json:"reason"`
+	// When it was set aside.
+	SetAsideAt time.Time `json:"setAsideAt"`
+	// The stream that it came from.
+	Stream string             `json:"stream"`
+	Source *deadletter.Letter `json:"-"`
+}
+
+// A decision about a message that was set aside.
+type DeadLetterAct struct {
+	// Who.
+	Actor *User `json:"actor,omitempty"`
+	// When.
+	At time.Time `json:"at"`
+	// What.
+	Kind DeadLetterActKind `json:"kind"`
+	// Id of the message.
+	LetterID string `json:"letterId"`
+	// Why.
+	Note string `json:"note"`
+	// The attempt to buy that it stood for; null when there was none, or it could not be told.
+	OrderTask *OrderTask `json:"orderTask,omitempty"`
+	// Why it had been set aside.
+	Reason string          `json:"reason"`
+	Source *deadletter.Act `json:"-"`
+}
+
+// A field of a message that was set aside. Bytes that are no text are replaced.
+type DeadLetterField struct {
+	// Its name.
+	Name string `json:"name"`
+	// Its value; at most 4,000 characters.
+	Value string `json:"value"`
+}
+
 // Input of `decideIntervention`.
 type DecideInterventionInput struct {
 	// Whether it is to be done. Only another person than the one who asked may say so.
@@ -254,6 +306,22 @@ type DecideRefundInput struct {
 type DecideRefundPayload struct {
 	// The order as it stands now.
 	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `dropDeadLetter`.
+type DropDeadLetterInput struct {
+	// Message to give up.
+	LetterID string `json:"letterId"`
+	// Why.
+	Note string `json:"note"`
+}
+
+// Outcome of `dropDeadLetter`.
+type DropDeadLetterPayload struct {
+	// The message as it was; null when it is refused.
+	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -341,6 +409,26 @@ type GoodsLogEntry struct {
 	// Remark; null when there is none.
 	Note   *string        `json:"note,omitempty"`
 	Source sale.GoodsLine `json:"-"`
+}
+
+// Money that came and fits nothing: another sum or currency than was asked for, or a
+// payment that nobody knows. It waits for a person.
+type HeldPayment struct {
+	// What came.
+	Amount *Money `json:"amount"`
+	// When it came.
+	At time.Time `json:"at"`
+	// Opaque global id.
+	ID string `json:"id"`
+	// The order that was to be paid; null when it cannot be told.
+	Order *Order `json:"order,omitempty"`
+	// Who took it.
+	Provider string `json:"provider"`
+	// Why it is held.
+	Reason string `json:"reason"`
+	// The provider's number for it.
+	Transaction string       `json:"transaction"`
+	Source      payment.Held `json:"-"`
 }
 
 // An input value broke a rule.
@@ -910,6 +998,22 @@ type RejectionCount struct {
 	Count int `json:"count"`
 }
 
+// Input of `replayDeadLetter`.
+type ReplayDeadLetterInput struct {
+	// Message to put back.
+	LetterID string `json:"letterId"`
+	// Why.
+	Note string `json:"note"`
+}
+
+// Outcome of `replayDeadLetter`.
+type ReplayDeadLetterPayload struct {
+	// The message, which is back in its stream; null when it is refused.
+	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when its attempt to buy has ended.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `requestRefund`.
 type RequestRefundInput struct {
 	// Made by the client once per press of the button and kept for retries.
@@ -945,6 +1049,22 @@ type ResumeSalePayload struct {
 	// The sale as it stands now.
 	Sale *Sale `json:"sale,omitempty"`
 	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `returnHeldPayment`.
+type ReturnHeldPaymentInput struct {
+	// Money to send back.
+	HeldPaymentID string `json:"heldPaymentId"`
+	// Why.
+	Note string `json:"note"`
+}
+
+// Outcome of `returnHeldPayment`.
+type ReturnHeldPaymentPayload struct {
+	// The order that was to be paid; its timeline says so.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when only the provider can settle it.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1624,6 +1744,64 @@ func (e *CaptchaPurpose) UnmarshalJSON(b []byte) error {
 }
 
 func (e CaptchaPurpose) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// What an operator decided about a message that was set aside.
+type DeadLetterActKind string
+
+const (
+	// Given up for good.
+	DeadLetterActKindDrop DeadLetterActKind = "DROP"
+	// Put back into its stream.
+	DeadLetterActKindReplay DeadLetterActKind = "REPLAY"
+)
+
+var AllDeadLetterActKind = []DeadLetterActKind{
+	DeadLetterActKindDrop,
+	DeadLetterActKindReplay,
+}
+
+func (e DeadLetterActKind) IsValid() bool {
+	switch e {
+	case DeadLetterActKindDrop, DeadLetterActKindReplay:
+		return true
+	}
+	return false
+}
+
+func (e DeadLetterActKind) String() string {
+	return string(e)
+}
+
+func (e *DeadLetterActKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = DeadLetterActKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid DeadLetterActKind", str)
+	}
+	return nil
+}
+
+func (e DeadLetterActKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *DeadLetterActKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e DeadLetterActKind) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

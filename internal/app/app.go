@@ -19,6 +19,7 @@ import (
 	"seckill/internal/checkout"
 	"seckill/internal/clock"
 	"seckill/internal/config"
+	"seckill/internal/deadletter"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/preload"
@@ -83,6 +84,8 @@ type App struct {
 	cache       *order.Cache
 	orders      *order.Store
 	deadLetters *stream.DeadLetters
+	letters     *deadletter.Desk
+	ender       *order.Writer // ends tasks that will not be written any more
 	hub         *notifier.Hub
 	bus         *notifier.Bus
 	publisher   message.Publisher

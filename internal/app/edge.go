@@ -82,6 +82,7 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 			Ready: func() bool { return !e.ready.Draining() },
 		},
 	}
+	resolver.Letters = a.letters
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = a.office.desk, a.office.figures, a.office.feed, a.office.reports
 	placing := ratelimit.NewLocal[ratelimit.Subject](a.clock, 0)
 	if !a.cfg.LimitsOn() {

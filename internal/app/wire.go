@@ -46,6 +46,7 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 
 	a.wireOrders()
 	a.office = a.newOffice()
+	a.wireLetters()
 	a.wireSale()
 	if err := a.wireNotifier(); err != nil {
 		return nil, err
@@ -138,7 +139,9 @@ func (a *App) loadedItems(ctx context.Context) ([]reservation.ItemRef, error) {
 // wireOrders joins the record of orders and its copies in Redis.
 func (a *App) wireOrders() {
 	a.cache = order.NewCache(a.svc.redis, a.keys.Prefix, a.keys.Task, a.clock)
-	a.orders = order.NewStore(order.StoreConfig{DB: a.svc.db, Cache: a.cache, Clock: a.clock, Log: a.log})
+	a.orders = order.NewStore(order.StoreConfig{
+		DB: a.svc.db, Cache: a.cache, Clock: a.clock, Losses: &order.Losses{Alive: a.alive, Lost: a.lost}, Log: a.log,
+	})
 	a.deadLetters = stream.NewDeadLetters(stream.DeadLettersConfig{
 		Client: a.svc.redis.Cmd, Key: a.keys.DeadLetters(), Log: a.log, Metrics: a.streamMeter(),
 	})

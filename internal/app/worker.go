@@ -34,9 +34,7 @@ type worker struct {
 // newWorker wires streams → handler → writer → status bus.
 func (a *App) newWorker() (*worker, error) {
 	topics := orderStreams(a.keys)
-	writer := order.NewWriter(order.WriterConfig{
-		DB: a.svc.db, Cache: a.cache, Announce: a.office.watchTasks(a.announce), Clock: a.clock, Meter: orderMeter{a.orderMetrics}, Log: a.log,
-	})
+	writer := a.newWriter()
 	handler := order.NewHandler(writer)
 	router, err := stream.NewRouter(stream.RouterConfig{
 		NewSubscriber: func() (*stream.Subscriber, error) {
@@ -45,7 +43,7 @@ func (a *App) newWorker() (*worker, error) {
 				Batch: a.cfg.OrderBatch, ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMeter(),
 			})
 		},
-		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler), Abandon: handler.Abandon}},
+		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler)}},
 		DeadLetters: a.deadLetters, Later: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
@@ -54,6 +52,7 @@ func (a *App) newWorker() (*worker, error) {
 	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMeter())
 	return &worker{router: router, writer: writer, loops: []periodic.Loop{
 		order.NewFailureReleaser(a.svc.db, a.releaseFailures, a.log).Loop(),
+		a.letters.Loop(),
 		{Name: "trim streams", Every: trimEvery, Step: trimmer.Step, Log: a.log},
 		{Name: "measure streams", Every: measureEvery, Step: a.measureStreams(topics), Log: a.log},
 	}}, nil
@@ -88,7 +87,8 @@ func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) err
 	return errors.Join(errs...)
 }
 
-// pendingOrders reads the order messages that stand in a shard's stream.
+// pendingOrders reads the order messages that stand in a shard's stream, and those
+// of it that were set aside: their units are held as well.
 func (a *App) pendingOrders(ctx context.Context, shard int) ([]order.Requested, error) {
 	var out []order.Requested
 	err := stream.Backlog(ctx, a.svc.redis.Cmd, a.keys.Orders(shard), func(msg *stream.Message) {
@@ -96,7 +96,11 @@ func (a *App) pendingOrders(ctx context.Context, shard int) ([]order.Requested, 
 			out = append(out, m)
 		}
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	aside, err := a.letters.Waiting(ctx, a.keys.Orders(shard))
+	return append(out, aside...), err
 }
 
 func orderStreams(keys reservation.Keys) []string {

@@ -32,6 +32,7 @@ const (
 	Payment   Kind = "pay"
 	Refund    Kind = "rfd"
 	Act       Kind = "act" // of an operator, that moves units
+	Held      Kind = "hld" // money that waits for a person
 )
 
 // ErrMalformed says that a text is not an id of the wanted kind.

@@ -10,6 +10,18 @@ import (
 	"seckill/ent"
 )
 
+// AbandonTask is Abandon for a task of which no message is left.
+func (w *Writer) AbandonTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
+	return w.Abandon(ctx, Requested{
+		V: messageVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
+		SubmittedAtMs: t.CreatedAt.UnixMilli(),
+		Currency:      noCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
+	}, reason)
+}
+
+// noCurrency stands for the currency of an order that will never be.
+const noCurrency = "XXX"
+
 // Abandon ends a task as failed whose message is lost for good, or was dropped by
 // an operator, unless it has ended: then that end is returned. The units go back
 // like those of any failed task. A message of it that turns up later finds the

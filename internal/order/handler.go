@@ -48,14 +48,3 @@ func (h *Handler) Handle(msg *stream.Message) error {
 // IsPermanent tells whether a message that failed with err would fail again for
 // ever.
 func IsPermanent(err error) bool { return stream.IsPermanent(err) }
-
-// Abandon ends the task of a message that is about to be set aside. A message that
-// names no task has nothing to end.
-func (h *Handler) Abandon(ctx context.Context, msg *stream.Message, reason error) error {
-	request, err := Decode(msg)
-	if err != nil {
-		return nil //nolint:nilerr // nobody waits for what cannot be read
-	}
-	_, err = h.writer.Abandon(ctx, request, reason.Error())
-	return err
-}

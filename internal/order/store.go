@@ -31,21 +31,24 @@ type StoreConfig struct {
 	DB    *postgres.DB
 	Cache *Cache      // nil = read Postgres only
 	Clock clock.Clock // nil = clock.System
-	Log   *slog.Logger
+	// Losses finds tasks that were lost; nil = they stay as they were last known.
+	Losses *Losses
+	Log    *slog.Logger
 }
 
 // Store looks up tasks and orders: in Redis while its copies can be believed,
 // else in Postgres. It does not know who asks; see OrderFor.
 type Store struct {
-	db    *postgres.DB
-	cache *Cache
-	clock clock.Clock
-	log   *slog.Logger
+	db      *postgres.DB
+	cache   *Cache
+	clock   clock.Clock
+	watched *watched // nil = losses are nobody's matter
+	log     *slog.Logger
 }
 
 // NewStore returns a store.
 func NewStore(cfg StoreConfig) *Store {
-	s := &Store{db: cfg.DB, cache: cfg.Cache, clock: cfg.Clock, log: cfg.Log}
+	s := &Store{db: cfg.DB, cache: cfg.Cache, clock: cfg.Clock, watched: newWatched(cfg.Losses), log: cfg.Log}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
@@ -54,7 +57,8 @@ func NewStore(cfg StoreConfig) *Store {
 
 // Task returns a task as it stands, or nil when nobody knows it. A task that
 // still is SUBMITTED after taskTrust is looked up in Postgres, so that a lost
-// note cannot leave it queueing for ever.
+// note cannot leave it queueing for ever; one that nothing stands for any more is
+// ended, see Losses.
 func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	var record *Task
 	var cacheErr error
@@ -63,6 +67,7 @@ func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 			s.log.WarnContext(ctx, "task record", slog.Any("error", cacheErr))
 		}
 	}
+	s.watched.saw(record)
 	if record != nil && (record.Ended() || s.clock.Now().Sub(record.CreatedAt) < taskTrust) {
 		return record, nil
 	}
@@ -73,12 +78,17 @@ func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	case err != nil:
 		return nil, err
 	case ended != nil:
+		s.watched.saw(ended)
 		s.remember(ctx, []Task{*ended}, nil)
 		return ended, nil
 	case record == nil && cacheErr != nil:
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
+	case record == nil:
+		if record = s.watched.last(id); record == nil {
+			return nil, nil //nolint:nilnil // nobody knows it
+		}
 	}
-	return record, nil
+	return s.doubt(ctx, record)
 }
 
 // endedTask returns how a task ended according to Postgres, or nil.

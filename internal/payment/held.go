@@ -46,46 +46,50 @@ func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([
 	return held, nil
 }
 
-// ReturnHeld sends held money back, as much as came. Doing it again changes
-// nothing. Money that belongs to no payment of ours is refused: it can only be
-// settled with the provider.
-func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (fault.Refusal, error) {
+// ReturnHeld sends held money back, as much as came, and returns the payment that
+// it came for. Doing it again changes nothing. Money that belongs to no payment of
+// ours is refused: it can only be settled with the provider.
+func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, fault.Refusal, error) {
+	at := []string{"input", "heldPaymentId"}
 	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
 	if ent.IsNotFound(err) {
-		return fault.Refused{Why: fault.Unknown}, nil
+		return uuid.Nil, fault.Refused{Why: fault.Unknown, At: at}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read payment event %s: %w", event, err)
+		return uuid.Nil, nil, fmt.Errorf("read payment event %s: %w", event, err)
 	}
 	p, err := s.Payment(ctx, e.PaymentID)
 	if err != nil {
-		return nil, err
+		return uuid.Nil, nil, err
 	}
 	switch {
 	case e.State == paymentevent.StateHANDLED:
-		return nil, nil
+		return e.PaymentID, nil, nil
 	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider || p.Status != Closed:
-		return fault.Refused{Why: fault.Conflict}, nil
+		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}, nil
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(event), paymentevent.StateEQ(paymentevent.StateHELD)).
-			SetState(paymentevent.StateHANDLED).SetOutcome("sent back by an operator").SetHandledAt(s.now()).Save(ctx)
-		if err != nil || n == 0 {
-			return err // 0: another operator did
-		}
-		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
-			return err
-		}
-		err = s.newRefund(ctx, tx, refundDraft{
+		return s.returnHeld(ctx, tx, e, p, refundDraft{
 			payment: p, cause: Late, status: RefundSending, key: "held-" + p.ID.String(), reason: note, decider: operator, came: e,
 		})
-		if err != nil {
-			return err
-		}
-		return s.logUnmoved(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentReturned})
 	})
 	if err != nil {
-		return nil, fmt.Errorf("return held money of event %s: %w", event, err)
+		return uuid.Nil, nil, fmt.Errorf("return held money of event %s: %w", event, err)
 	}
-	return nil, nil
+	return p.ID, nil, nil
+}
+
+func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, d refundDraft) error {
+	n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
+		SetState(paymentevent.StateHANDLED).SetOutcome("sent back by an operator").SetHandledAt(s.now()).Save(ctx)
+	if err != nil || n == 0 {
+		return err // 0: another operator did
+	}
+	if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+		return err
+	}
+	if err := s.newRefund(ctx, tx, d); err != nil {
+		return err
+	}
+	return s.logUnmoved(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentReturned, Note: d.reason})
 }

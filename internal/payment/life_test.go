@@ -49,7 +49,10 @@ SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merch
 
 func (s *shop) count(query string) (n int) {
 	s.t.Helper()
-	s.must(s.db.SQL.QueryRowContext(s.t.Context(), query).Scan(&n))
+	_, err := patiently(func() (struct{}, error) {
+		return struct{}{}, s.db.SQL.QueryRowContext(s.t.Context(), query).Scan(&n)
+	})
+	s.must(err)
 	return n
 }
 

@@ -272,10 +272,10 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 			}
 			s.lapse()
 			s.wantOrder(o, order.Expired) // the unit is not stuck with it
-			if _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
+			if _, _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
 				t.Fatal(err)
 			}
-			refusal, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum")
+			_, refusal, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum")
 			if refusal != nil || err != nil {
 				t.Errorf("return again: %v, %v", refusal, err)
 			}

@@ -69,3 +69,14 @@ func readLetter(id string, values map[string]any) (Letter, error) {
 	}
 	return l, nil
 }
+
+// Message returns the message that the letter holds, and whether it is one. Only
+// a letter from Inspect has what it takes.
+func (l Letter) Message() (*Message, bool) {
+	values := make(map[string]any, len(l.Fields))
+	for _, f := range l.Fields {
+		values[string(f.Name)] = string(f.Value)
+	}
+	msg, reason := unmarshal(values)
+	return msg, reason == ""
+}

@@ -1,0 +1,94 @@
+package graph
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/deadletter"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/payment"
+)
+
+// maxFieldText bounds what is shown of a field of a message, in bytes.
+const maxFieldText = 4000
+
+func toLetter(l *deadletter.Letter) *model.DeadLetter {
+	if l == nil {
+		return nil
+	}
+	out := &model.DeadLetter{
+		ID: l.ID, SetAsideAt: l.At, Stream: l.Stream, Reason: l.Reason, Deliveries: l.Deliveries, Attempts: l.Attempts,
+		Fields: []*model.DeadLetterField{}, Source: l,
+	}
+	for _, f := range l.Fields {
+		out.Fields = append(out.Fields, &model.DeadLetterField{Name: readable(f.Name), Value: readable(f.Value)})
+	}
+	return out
+}
+
+// readable is what can be shown of bytes.
+func readable(b []byte) string {
+	return strings.ToValidUTF8(string(b[:min(len(b), maxFieldText)]), "\uFFFD")
+}
+
+func toLetters(list []*deadletter.Letter) []*model.DeadLetter {
+	out := make([]*model.DeadLetter, len(list))
+	for i, l := range list {
+		out[i] = toLetter(l)
+	}
+	return out
+}
+
+func toLetterActs(list []*deadletter.Act) []*model.DeadLetterAct {
+	out := make([]*model.DeadLetterAct, len(list))
+	for i, a := range list {
+		out[i] = &model.DeadLetterAct{
+			At: a.At, Kind: model.DeadLetterActKind(a.Kind), LetterID: a.Letter, Note: a.Note, Reason: a.Reason, Source: a,
+		}
+	}
+	return out
+}
+
+// decision is what the caller decides about a letter.
+func decision(ctx context.Context, letterID, note string) deadletter.Decision {
+	return deadletter.Decision{Letter: letterID, Actor: auth.PrincipalFrom(ctx).UserID, Note: note}
+}
+
+func toHeld(list []payment.Held) []*model.HeldPayment {
+	out := make([]*model.HeldPayment, len(list))
+	for i, h := range list {
+		out[i] = &model.HeldPayment{
+			ID: id.Format(id.Held, h.ID), At: h.At, Amount: toMoney(money.Amount{Minor: h.AmountMinor, Currency: h.Currency}),
+			Provider: h.Provider, Transaction: h.Transaction, Reason: h.Why, Source: h,
+		}
+	}
+	return out
+}
+
+// paidFor finds the order that a payment was for; nil when nobody knows it.
+func (r *Resolver) paidFor(ctx context.Context, paymentID uuid.UUID) (*model.Order, error) {
+	p, err := r.Payments.Payment(ctx, paymentID)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	o, err := r.Orders.Order(ctx, p.Order)
+	return r.toOrder(o), err
+}
+
+// heldAfter reads the cursor of heldPayments.
+func heldAfter(after *string) (uuid.UUID, error) {
+	if after == nil {
+		return uuid.Nil, nil
+	}
+	u, err := id.Parse(id.Held, *after)
+	if err != nil {
+		return u, fault.Wrap(fault.BadInput, "The id is none that this list gave.", err)
+	}
+	return u, nil
+}

@@ -1,0 +1,153 @@
+package app_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"seckill/internal/id"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// poison makes Postgres refuse the orders of buyers, as a mistake in a migration
+// would, and returns the cure.
+func (s *site) poison(buyers ...string) (cure func()) {
+	s.t.Helper()
+	db := s.database()
+	run := func(statement string) {
+		s.t.Helper()
+		if _, err := db.SQL.ExecContext(context.Background(), statement); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	run(`CREATE TABLE poisoned (account text)`)
+	for _, b := range buyers {
+		run(`INSERT INTO poisoned VALUES ('` + b + `')`)
+	}
+	run(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF EXISTS (SELECT 1 FROM users u JOIN poisoned p ON p.account = u.account WHERE u.id = NEW.user_id) THEN
+			RAISE EXCEPTION 'poisoned';
+		END IF;
+		RETURN NEW; END $$`)
+	run(`CREATE TRIGGER refuse BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	return func() { run(`DROP TRIGGER refuse ON orders`) }
+}
+
+type deadLetter struct {
+	ID        string
+	Reason    string
+	OrderTask *struct{ ID, Status string }
+	Fields    []struct{ Name, Value string }
+}
+
+func (s *site) deadLetters(token string) []deadLetter {
+	s.t.Helper()
+	var data struct{ DeadLetters []deadLetter }
+	s.ask(token, `{ deadLetters { id reason orderTask { id status } } }`, nil).into(s.t, &data)
+	return data.DeadLetters
+}
+
+// decide replays or drops a letter and returns why that was refused.
+func (s *site) decide(token, field, letterID string) string {
+	s.t.Helper()
+	var data struct{ Done UserErrors }
+	s.ask(token, `mutation($id: ID!) { done: `+field+`(input: { letterId: $id, note: "looked at" }) { userErrors { code } } }`,
+		map[string]any{"id": letterID}).into(s.t, &data)
+	return data.Done.why()
+}
+
+// Issue: a poison message is set aside, stops nobody, and an operator lists it,
+// inspects it, puts it back, or drops it.
+func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	operator := s.staff("letters@example.com", "OPERATOR")
+	made := s.seed(seed.Input{Users: 3, Stock: 3, PathTTL: 10 * time.Minute})
+	kept, dropped, well := made.Users[0], made.Users[1], made.Users[2]
+	cure := s.poison(kept.Account, dropped.Account)
+	tasks := map[string]string{}
+	for _, u := range []seed.LoadUser{kept, dropped, well} {
+		p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+		if err != nil || p.OrderTask == nil {
+			t.Fatalf("placed %+v %v", p, err)
+		}
+		tasks[u.Account] = p.OrderTask.ID
+	}
+	var letters []deadLetter
+	testenv.Eventually(t, 2*time.Minute, func() bool {
+		letters = s.deadLetters(operator)
+		return len(letters) == 2
+	}, "two messages are set aside")
+	byTask := map[string]deadLetter{}
+	for _, l := range letters {
+		if l.OrderTask == nil || l.OrderTask.Status != "SUBMITTED" || l.Reason == "" {
+			t.Fatalf("letter %+v", l)
+		}
+		byTask[l.OrderTask.ID] = l
+	}
+	testenv.Eventually(t, time.Minute, func() bool { return s.taskStatus(well.AccessToken, tasks[well.Account]) == "SUCCEEDED" }, "others go on")
+	s.inspect(operator, byTask[tasks[kept.Account]].ID)
+	socket := s.dial(dropped.AccessToken)
+	socket.follow("dropped", tasks[dropped.Account])
+	cure()
+	if why := s.decide(operator, "replayDeadLetter", byTask[tasks[kept.Account]].ID); why != "" {
+		t.Errorf("replay: %s", why)
+	}
+	if why := s.decide(operator, "dropDeadLetter", byTask[tasks[dropped.Account]].ID); why != "" {
+		t.Errorf("drop: %s", why)
+	}
+	if e := socket.end(); e.OrderTask.Status != "FAILED" || e.OrderTask.Failure == nil {
+		t.Errorf("the buyer is pushed %+v", e)
+	}
+	testenv.Eventually(t, time.Minute, func() bool { return s.taskStatus(kept.AccessToken, tasks[kept.Account]) == "SUCCEEDED" }, "the replayed order is written")
+	s.lettersAreGone(operator)
+	u, err := id.Parse(id.Sale, made.SaleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, time.Minute, func() bool {
+		report := s.look(id.Format(id.Sale, u))
+		return report.OK && report.Postgres.Orders == 2 && report.Redis.Stock == 1 && report.Stream.Dead == 0
+	}, "the unit of the dropped message is back")
+}
+
+// inspect looks at one letter: the message is there as it was.
+func (s *site) inspect(operator, letterID string) {
+	s.t.Helper()
+	var data struct{ DeadLetter deadLetter }
+	s.ask(operator, `query($id: ID!) { deadLetter(id: $id) { id reason fields { name value } } }`, map[string]any{"id": letterID}).into(s.t, &data)
+	names := map[string]bool{}
+	for _, f := range data.DeadLetter.Fields {
+		names[f.Name] = f.Value != ""
+	}
+	if data.DeadLetter.ID != letterID || !names["payload"] {
+		s.t.Errorf("inspected %+v", data.DeadLetter)
+	}
+}
+
+// lettersAreGone checks that nothing waits any more and that the log says who
+// decided.
+func (s *site) lettersAreGone(operator string) {
+	s.t.Helper()
+	if left := s.deadLetters(operator); len(left) != 0 {
+		s.t.Errorf("letters %+v", left)
+	}
+	var data struct {
+		DeadLetterActs []struct {
+			Kind, Note string
+			Actor      *struct{ ID string }
+			OrderTask  *struct{ Status string }
+		}
+	}
+	s.ask(operator, `{ deadLetterActs { kind note actor { id } orderTask { status } } }`, nil).into(s.t, &data)
+	if len(data.DeadLetterActs) != 2 {
+		s.t.Fatalf("log %+v", data.DeadLetterActs)
+	}
+	for _, a := range data.DeadLetterActs {
+		if a.Actor == nil || a.Note != "looked at" || a.OrderTask == nil {
+			s.t.Errorf("log %+v", a)
+		}
+	}
+}
