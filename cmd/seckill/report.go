@@ -28,6 +28,7 @@ func (reportCmd) Help() string {
 		"everything adds up: exit 1 when it does not. Changes nothing, and may run while the sale does.\n\n" + examples(
 		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9",
 		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --html report.html",
+		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --json > report.json",
 	)
 }
 
@@ -68,6 +69,7 @@ type exportCmd struct {
 func (exportCmd) Help() string {
 	return "Writes every order of a sale, oldest first, page by page: the sale may be as large as it likes.\n\n" + examples(
 		"seckill export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --out orders.csv",
+		"seckill export --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 | gzip > orders.csv.gz",
 	)
 }
 

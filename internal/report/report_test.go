@@ -329,4 +329,10 @@ func TestThePageNeedsNothingBesideItself(t *testing.T) {
 	if !strings.Contains(text.String(), "everything adds up") || !strings.Contains(text.String(), "470 of 500 units") {
 		t.Errorf("text: %s", &text)
 	}
+	text.Reset()
+	r.Requests.P50Ms, r.Requests.P99Ms = 0.0042, 7.257 // refusals in memory take microseconds
+	e.must(r.Text(&text))
+	if !strings.Contains(text.String(), "p50 0.01 ms, p99 7.26 ms") {
+		t.Errorf("short times: %s", &text)
+	}
 }
