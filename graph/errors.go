@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -121,11 +122,17 @@ func at(ctx context.Context, code fault.Code, msg string, more map[string]any) *
 	return out
 }
 
-// Recover is gqlgen's recover function: a panic is an INTERNAL error with an id.
+// Recover is gqlgen's recover function: a panic is an INTERNAL error with an id. The
+// log tells its place and what the runtime says; any other value may hold what a
+// client sent and is told by its type.
 func (e Errors) Recover(ctx context.Context, p any) error {
 	errorID := uuid.NewString()
+	what := fmt.Sprintf("%T", p)
+	if err, ok := p.(runtime.Error); ok {
+		what = err.Error()
+	}
 	e.Log.ErrorContext(ctx, "panic", slog.String("error_id", errorID),
-		slog.String("panic", fmt.Sprint(p)), slog.String("stack", string(debug.Stack())))
+		slog.String("panic", what), slog.String("stack", string(debug.Stack())))
 	return &gqlerror.Error{
 		Message:    "Something went wrong on our side.",
 		Extensions: map[string]any{"code": string(fault.Internal), "errorId": errorID},

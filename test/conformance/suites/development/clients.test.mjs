@@ -19,7 +19,6 @@ test('urql', async () => {
   const socket = createClient({ url: socketURL, webSocketImpl: WebSocket, connectionParams: { authorization: `Bearer ${token}` } });
   const client = new Client({
     url: graphqlURL,
-    preferGetMethod: false,
     fetchOptions: { headers: { authorization: `Bearer ${token}` } },
     exchanges: [
       cacheExchange,

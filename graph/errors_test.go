@@ -1,0 +1,84 @@
+package graph_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/graph"
+	"seckill/internal/fault"
+)
+
+// An error that nobody foresaw has an id, which the log has with the whole chain;
+// the answer has nothing else.
+func TestUnforeseenErrorsHaveAnIDAndTellNothing(t *testing.T) {
+	t.Parallel()
+	const inside, sent = "dial tcp 10.0.0.7:5432: refused", "s3cr3t"
+	for name, c := range map[string]struct {
+		fail   func(graph.Errors) *gqlerror.Error
+		logged string
+	}{
+		"error": {func(e graph.Errors) *gqlerror.Error {
+			return e.Present(t.Context(), fmt.Errorf("read order: %w", errors.New(inside)))
+		}, "read order: " + inside},
+		"fault": {func(e graph.Errors) *gqlerror.Error {
+			return e.Present(t.Context(), &fault.Error{Code: fault.Internal, Message: inside, Err: errors.New(inside)})
+		}, inside},
+		"wrapped by the executor": {func(e graph.Errors) *gqlerror.Error {
+			return e.Present(t.Context(), gqlerror.Wrap(errors.New(inside)))
+		}, inside},
+		"panic": {func(e graph.Errors) *gqlerror.Error {
+			return e.Present(t.Context(), e.Recover(t.Context(), errors.New(sent)))
+		}, "*errors.errorString"},
+		"panic of the runtime": {func(e graph.Errors) *gqlerror.Error {
+			var got *gqlerror.Error
+			func() {
+				defer func() { got = e.Present(t.Context(), e.Recover(t.Context(), recover())) }()
+				_ = []int{}[len(inside)]
+			}()
+			return got
+		}, "index out of range"},
+	} {
+		var log bytes.Buffer
+		got := c.fail(graph.Errors{Log: slog.New(slog.NewJSONHandler(&log, nil))})
+		id, _ := got.Extensions["errorId"].(string)
+		text, err := json.Marshal(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Extensions["code"] != "INTERNAL" || len(id) != 36 || len(got.Extensions) != 2 || strings.Contains(string(text), inside) || strings.Contains(string(text), sent) {
+			t.Errorf("%s: %s", name, text)
+		}
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), id) || !strings.Contains(log.String(), c.logged) || strings.Contains(log.String(), sent) {
+			t.Errorf("%s: %d lines: %s", name, lines, log.String())
+		}
+	}
+}
+
+func TestForeseenFaultsKeepTheirCode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err        error
+		code, more string
+	}{
+		{fault.New(fault.Forbidden, "no"), "FORBIDDEN", ""},
+		{fmt.Errorf("place: %w", fault.New(fault.BadInput, "no")), "BAD_USER_INPUT", ""},
+		{&fault.Error{Code: fault.Overloaded, Message: "later", RetryAfter: 2 * time.Second}, "OVERLOADED", `"retryAfterMs":2000`},
+		{fmt.Errorf("ask: %w", context.DeadlineExceeded), "TIMEOUT", ""},
+		{gqlerror.Wrap(fault.New(fault.Unauthenticated, "who")), "UNAUTHENTICATED", ""},
+	} {
+		got := graph.Errors{Log: slog.New(slog.DiscardHandler)}.Present(t.Context(), c.err)
+		text, err := json.Marshal(got)
+		if err != nil || got.Extensions["code"] != c.code || !strings.Contains(string(text), c.more) {
+			t.Errorf("%v: %s", c.err, text)
+		}
+	}
+}
