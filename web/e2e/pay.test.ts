@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { button, buy, signIn, stage } from './shop';
+import { atTheBank, button, buy, signIn, stage, status } from './shop';
 
 const it = stage();
 
@@ -13,18 +13,6 @@ async function order(who: string): Promise<Page> {
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
   return page;
 }
-
-/** Opens the bank's page and presses one of its buttons. */
-async function atTheBank(page: Page, act: string): Promise<void> {
-  const opened = page.waitForEvent('popup');
-  await page.getByRole('link', { name: 'Open the payment page' }).click();
-  const bank = await opened;
-  await bank.getByRole('button', { name: act, exact: true }).click();
-  await bank.getByRole('status').waitFor();
-  await bank.close();
-}
-
-const status = (page: Page, text: string) => page.locator('main .chip', { hasText: text });
 
 test('a buyer pays by QR code, sees it at once, and asks for the money back', async () => {
   const page = await order('alice');

@@ -20,9 +20,20 @@ export interface Demo {
   stop(): Promise<void>;
 }
 
-const password = 'flash-sale-demo';
+/** Somebody with an account. */
+export interface Person {
+  account: string;
+  password: string;
+}
+
+const demoPassword = 'flash-sale-demo';
+
+/** Longest wait for one thing on a page, in ms: a busy machine is slow. */
+const PATIENCE_MS = 45_000;
+
 const browsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
-const flags = [
+/** Flags of a browser that tests drive. */
+export const flags = [
   '--headless',
   '--no-sandbox',
   '--disable-gpu',
@@ -57,40 +68,46 @@ export async function startDemo(...more: string[]): Promise<Demo> {
   };
 }
 
-/** Starts a browser. */
-export function startBrowser(): Promise<Browser> {
-  const executablePath = process.env['CHROMIUM'] ?? browsers.find(existsSync);
-  if (!executablePath) throw new Error('no Chromium found: apt-get install chromium, or name one in CHROMIUM');
-  return chromium.launch({ executablePath, args: flags });
+/** Where Chromium is. */
+export function browserPath(): string {
+  const found = process.env['CHROMIUM'] ?? browsers.find(existsSync);
+  if (!found) throw new Error('no Chromium found: apt-get install chromium, or name one in CHROMIUM');
+  return found;
 }
 
-/** What a test file has at hand. */
-export interface Stage {
-  demo: Demo;
+/** Starts a browser. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: browserPath(), args: flags });
+}
+
+/** Pages of the browser of a test file. */
+export interface Pages {
   /** A page of a new, empty browser profile. It fails the test on any script error. */
   page(options?: BrowserContextOptions): Promise<Page>;
 }
 
-/** Sets a stage for the tests of a file. */
+/** What a test file has at hand. */
+export interface Stage extends Pages {
+  demo: Demo;
+}
+
+/** Sets a stage with a demo for the tests of a file. */
 export function stage(...args: string[]): Stage {
+  const it = curtain() as Stage;
+  beforeAll(async () => {
+    it.demo = await startDemo(...args);
+  });
+  afterAll(() => it.demo?.stop());
+  return it;
+}
+
+/** Starts a browser for the tests of a file. */
+export function curtain(): Pages {
   let browser: Browser;
   const errors: string[] = [];
   let pages: Page[] = [];
-  const it = {
-    page: async (options: BrowserContextOptions = {}) => {
-      const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
-      const page = await context.newPage();
-      page.setDefaultTimeout(30_000);
-      pages.push(page);
-      page.on('pageerror', (error) => errors.push(error.message));
-      page.on('console', (message) => {
-        if (/Content Security Policy|Refused to/.test(message.text())) errors.push(message.text());
-      });
-      return page;
-    },
-  } as Stage;
   beforeAll(async () => {
-    [it.demo, browser] = await Promise.all([startDemo(...args), startBrowser()]);
+    browser = await startBrowser();
   });
   afterEach(async ({ task }) => {
     // What a failed journey looked like at its end.
@@ -102,21 +119,34 @@ export function stage(...args: string[]): Stage {
     if (task.result?.state === 'fail') pages = [];
   });
   afterAll(async () => {
-    await Promise.all([browser?.close(), it.demo?.stop()]);
+    await browser?.close();
     if (errors.length) throw new Error(`the page complained:\n${errors.join('\n')}`);
   });
-  return it;
+  return {
+    page: async (options = {}) => {
+      const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
+      const page = await context.newPage();
+      page.setDefaultTimeout(PATIENCE_MS);
+      pages.push(page);
+      page.on('pageerror', (error) => errors.push(error.message));
+      page.on('console', (message) => {
+        if (/Content Security Policy|Refused to/.test(message.text())) errors.push(message.text());
+      });
+      return page;
+    },
+  };
 }
 
-/** Signs in as a demo account and comes back to a page. */
-export async function signIn(page: Page, { url }: Demo, who: string, next = '/'): Promise<void> {
+/** Signs in and comes back to a page: as a demo account by its first part, or as anybody. */
+export async function signIn(page: Page, { url }: { url: string }, who: string | Person, next = '/'): Promise<void> {
+  const { account, password } = typeof who === 'string' ? { account: `${who}@demo.example`, password: demoPassword } : who;
   await page.goto(`${url}/sign-in?next=${encodeURIComponent(next)}`);
-  await fillSignIn(page, `${who}@demo.example`);
+  await fillSignIn(page, account, password);
   await page.waitForURL(url + next);
 }
 
 /** Fills the form for signing in and sends it. */
-export async function fillSignIn(page: Page, account: string): Promise<void> {
+export async function fillSignIn(page: Page, account: string, password = demoPassword): Promise<void> {
   await page.getByLabel(/E-mail or phone|邮箱或手机号/).fill(account);
   await page.getByLabel(/^(Password|密码)$/).fill(password);
   await page.locator('main form button.btn-main').click();
@@ -137,6 +167,19 @@ export async function buy(page: Page): Promise<void> {
   await checkByBrowser(page);
   await button(page, 'pay').waitFor();
 }
+
+/** Opens the bank's page and presses one of its buttons. */
+export async function atTheBank(page: Page, act: string): Promise<void> {
+  const opened = page.waitForEvent('popup');
+  await page.getByRole('link', { name: 'Open the payment page' }).click();
+  const bank = await opened;
+  await bank.getByRole('button', { name: act, exact: true }).click();
+  await bank.getByRole('status').waitFor();
+  await bank.close();
+}
+
+/** The mark that says how an order stands. */
+export const status = (page: Page, text: string) => page.locator('main .chip', { hasText: text });
 
 /** Names of the operations that the page sends, as they go out. */
 export function sent(page: Page): string[] {

@@ -122,7 +122,7 @@ function Header({ where }: { where: string }) {
   );
   return (
     <header class="sticky top-0 z-20 border-b border-line bg-card">
-      <div class="mx-auto flex max-w-5xl flex-wrap items-center gap-x-1 px-3 sm:px-4">
+      <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-6xl' : 'max-w-5xl'}`}>
         <Link href="/" class="flex min-h-14 items-center gap-2 rounded-xl pr-2 text-lg font-bold">
           <Bolt />
           <span class="max-[22.5rem]:sr-only">{t('app.name')}</span>

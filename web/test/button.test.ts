@@ -11,7 +11,7 @@ function viewer(action: Action, fields: Partial<Viewer> = {}): Viewer {
 
 function situation(fields: Partial<Situation> = {}): Situation {
   const it = sale();
-  return { sale: it, stock: it.items[0]!.stock, signedIn: true, attempt: { step: 'idle' }, now: T0, ...fields };
+  return { sale: it, itemId: 'itm_1', stock: it.items[0]!.stock, signedIn: true, attempt: { step: 'idle' }, now: T0, ...fields };
 }
 
 describe('the phase', () => {
@@ -55,6 +55,17 @@ describe('the button', () => {
     const order = { id: 'ord_1', status: 'PAID', number: 'n', revision: 1, paymentDeadline: null, item: { id: 'itm_1' } } as const;
     const it = situation({ sale: sale({ viewer: viewer('VIEW_ORDER', { order }) }) });
     expect(buttonOf(it)).toEqual({ kind: 'order', order });
+  });
+  test('leads to the waitlist of an item that is sold out, though others are not, and from an offer to the order', () => {
+    const gone = { ...situation().stock, level: 'SOLD_OUT' } as const;
+    const place = { id: 'wle_1', status: 'WAITING', ahead: 0, offerExpiresAt: null, item: { id: 'itm_1' } } as const;
+    const offered = { ...place, status: 'OFFERED', offerExpiresAt: new Date(T0 + minute).toISOString() } as const;
+    const kind = (waitlistEntry: Viewer['waitlistEntry']) =>
+      buttonOf(situation({ stock: gone, sale: sale({ viewer: viewer('BUY', { waitlistEntry }) }) })).kind;
+    expect(kind(null)).toBe('waitlist');
+    expect(kind(place)).toBe('waiting');
+    expect(kind({ ...place, item: { id: 'itm_2' } })).toBe('waitlist');
+    expect(kind(offered)).toBe('buy');
   });
   test('says the server’s reason', () => {
     const it = situation({ sale: sale({ viewer: viewer('NONE', { disabledReason: 'No.' }) }) });

@@ -145,7 +145,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
             <button type="button" class="link" onClick={() => void fetchOne()}>
               {t('check.another')}
             </button>
-            <button type="button" class="link" onClick={() => like(true)}>
+            <button type="button" class="link text-left" onClick={() => like(true)}>
               {t('check.byBrowser')}
             </button>
           </p>

@@ -85,12 +85,15 @@ const day = { month: 'short', day: 'numeric' } as const;
 const minute: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
 const second: Intl.DateTimeFormatOptions = { ...minute, second: '2-digit' };
 
+/** Which zone to tell a time in, and whether to name it. */
+type Zone = Pick<Intl.DateTimeFormatOptions, 'timeZone' | 'timeZoneName'>;
+
 /** Date and time in the zone of the person, or in the one given. Whole minutes show no seconds. */
-export function moment(iso: string, timeZone?: string): string {
+export function moment(iso: string, zone: Zone = {}): string {
   const at = new Date(iso);
   const time = at.getSeconds() ? second : minute;
-  const options: Intl.DateTimeFormatOptions = { ...day, ...time, ...(timeZone && { timeZone }) };
-  return format(`moment ${time.second} ${timeZone}`, (of) => new Intl.DateTimeFormat(of, options)).format(at);
+  const name = `moment ${time.second} ${zone.timeZone} ${zone.timeZoneName}`;
+  return format(name, (of) => new Intl.DateTimeFormat(of, { ...day, ...time, ...zone })).format(at);
 }
 
 /** Time of day with seconds. */

@@ -109,7 +109,7 @@ export function localInput(ms: number): string {
 /** The opening and the end of a sale. */
 export function Times({ sale }: { sale: { startsAt: string; endsAt: string } }) {
   const field = (name: string, at: string) => (
-    <input name={name} class="field font-normal" type="datetime-local" step="1" required defaultValue={localInput(Date.parse(at))} />
+    <input name={name} class="field font-normal max-sm:px-2 max-sm:text-sm" type="datetime-local" step="1" required defaultValue={localInput(Date.parse(at))} />
   );
   return (
     <>

@@ -63,7 +63,7 @@ export function Switches({ sale, reload }: { sale: DeskSale; reload: () => void 
             ))}
           </div>
         </fieldset>
-        <div class="grid gap-4 sm:grid-cols-2">
+        <div class="grid items-end gap-4 sm:grid-cols-2">
           {number('permitRatio', ot('op.permitRatio'), '0.1')}
           {number('inflowPerSecond', ot('op.inflow'), '1')}
           {number('limitBurst', ot('op.limitBurst'), '1')}

@@ -90,7 +90,7 @@ export function SalePage({ slug }: { slug: string }) {
 }
 
 function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
-  const mine = sale.viewer?.order?.item.id;
+  const mine = sale.viewer?.order?.item.id ?? sale.viewer?.waitlistEntry?.item.id;
   const chosen = useSignal(mine ?? sale.items[0]?.id ?? '');
   const item = sale.items.find(({ id }) => id === chosen.value) ?? sale.items[0];
   const phase = usePhase(sale);
@@ -107,7 +107,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
           </div>
           <Title>{sale.title}</Title>
         </div>
-        <Picture goods={item.goods} class="aspect-[2/1] w-full rounded-2xl lg:aspect-[16/9]" />
+        <Picture goods={item.goods} class="aspect-[4/3] w-full rounded-2xl" />
       </div>
       <div class="card grid gap-4 p-5 lg:sticky lg:top-20 lg:row-span-2">
         <Items sale={sale} chosen={item.id} choose={(id) => (chosen.value = id)} />
@@ -172,7 +172,7 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
     <fieldset class="grid gap-2">
       <legend class="mb-2 head">{t('sale.item')}</legend>
       {sale.items.map(({ id, goods, price, stock }) => (
-        <label key={id} class="flex cursor-pointer items-center gap-3 rounded-xl border border-line p-3 has-checked:border-brand has-checked:bg-sunk">
+        <label key={id} class="flex cursor-pointer items-center gap-3 rounded-xl border border-line px-3 py-2 has-checked:border-brand has-checked:bg-sunk">
           <input type="radio" name="item" class="size-4 accent-fill" checked={id === chosen} onChange={() => choose(id)} />
           <span class="grow">{goods.name}</span>
           <span class="grid justify-items-end text-sm">

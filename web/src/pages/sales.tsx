@@ -62,7 +62,7 @@ function SaleCard({ sale, followed }: { sale: Card; followed: boolean }) {
           </h3>
           <PhaseChip phase={phase} />
         </div>
-        <p class="text-sm text-soft">{sale.items.map(({ goods }) => goods.name).join(' · ')}</p>
+        <p class="line-clamp-2 text-sm text-soft">{sale.items.map(({ goods }) => goods.name).join(' · ')}</p>
         <Price now={item.price} usual={item.goods.listPrice} />
         <div class="mt-auto">
           <State sale={sale} phase={phase} />

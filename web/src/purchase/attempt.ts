@@ -53,7 +53,8 @@ const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(
 /** What came of one exchange with the server. */
 type Told<T> = { done: T } | { again: number } | { failure: Failure };
 
-type Path = NonNullable<Press['path']>;
+/** The way in. */
+export type Path = NonNullable<Press['path']>;
 
 /** The way to the order: a path, or a place in the waiting room. */
 type Way = { path: Path } | { ticketId: string };
@@ -78,10 +79,11 @@ export class Purchase {
     return ['sending', 'queued', 'room'].includes(this.attempt.peek().step);
   }
 
-  /** Buys. A second press while the first is under way does nothing. */
-  press(itemId: string, quantity: number): void {
+  /** Buys; with an offer of the waitlist, without a check. A second press while the first is under way does nothing. */
+  press(itemId: string, quantity: number, offer: Path | null = null): void {
     if (this.busy) return;
     this.#press = press(this.saleId, itemId, quantity);
+    if (offer) this.#press = keep(this.saleId, { ...this.#press, path: offer });
     const turn = this.attempt.peek();
     if (turn.step === 'turn' && turn.itemId === itemId) this.#press = keep(this.saleId, { ...this.#press, path: turn.path });
     if (this.#usable(this.#press.path)) return void this.#place();

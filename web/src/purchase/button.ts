@@ -3,7 +3,7 @@ import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import type { Action, Phase, Sale, Stock, Viewer } from '../api/types';
-import type { Attempt } from './attempt';
+import type { Attempt, Path } from './attempt';
 
 /** The button. */
 export type Button =
@@ -22,7 +22,9 @@ export type Button =
 /** What the button depends on. */
 export interface Situation {
   sale: Sale;
-  /** Stock of the chosen item. */
+  /** The chosen item. */
+  itemId: string;
+  /** Its stock. */
   stock: Stock;
   signedIn: boolean;
   attempt: Attempt;
@@ -65,6 +67,19 @@ export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
   }
 }
 
+/** The way in that the waitlist offers the person for an item now, if it does. */
+export function offerOf(sale: Sale, itemId: string): Path | null {
+  const entry = sale.viewer?.waitlistEntry;
+  if (entry?.status !== 'OFFERED' || entry.item.id !== itemId || !entry.offerExpiresAt) return null;
+  return { token: entry.id, expiresAt: entry.offerExpiresAt };
+}
+
+/** The waitlist of the chosen item: to join, or joined. */
+function lineOf({ sale, itemId }: Situation): Button {
+  const entry = sale.viewer?.waitlistEntry;
+  return { kind: entry?.status === 'WAITING' && entry.item.id === itemId ? 'waiting' : 'waitlist' };
+}
+
 /** The button of the moment. */
 export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
@@ -82,7 +97,7 @@ export function buttonOf(at: Situation): Button {
     case 'WAIT':
       return { kind: 'wait', until: Date.parse(sale.startsAt) };
     case 'BUY':
-      return { kind: 'buy' };
+      return __HAS_WAITLIST__ && at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? lineOf(at) : { kind: 'buy' };
     case 'WATCH_QUEUE':
       return { kind: 'queue' };
     case 'PAY':
@@ -90,8 +105,7 @@ export function buttonOf(at: Situation): Button {
     case 'VIEW_ORDER':
       return order ? { kind: 'order', order } : none;
     case 'JOIN_WAITLIST':
-      if (!__HAS_WAITLIST__) return none;
-      return sale.viewer?.waitlistEntry?.status === 'WAITING' ? { kind: 'waiting' } : { kind: 'waitlist' };
+      return __HAS_WAITLIST__ ? lineOf(at) : none;
     case 'NONE':
       return none;
   }

@@ -11,7 +11,7 @@ import { OPENING, useLeft, useThresholds } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { lazy } from '../ui/lazy';
 import { purchaseOf, type Purchase } from './attempt';
-import { buttonOf, usePhase, type Button } from './button';
+import { buttonOf, offerOf, usePhase, type Button } from './button';
 import { usePurchase } from './follow';
 import { Remind } from './remind';
 import { Room, Turn } from './room';
@@ -77,7 +77,8 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
   const unjoined = useSignal<string | null>(null);
   usePhase(sale);
   const attempt = purchase.attempt.value;
-  const button = buttonOf({ sale, stock, signedIn, attempt, now: now() });
+  const button = buttonOf({ sale, itemId: item.id, stock, signedIn, attempt, now: now() });
+  const offer = offerOf(sale, item.id);
   const most = Math.min(sale.viewer?.remainingLimit ?? sale.purchaseLimit, 10);
 
   const act = (): void => {
@@ -85,7 +86,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
       case 'sign-in':
         return go(`/sign-in?next=${encodeURIComponent(here)}`);
       case 'buy':
-        return purchase.press(item.id, Math.min(quantity.value, Math.max(most, 1)));
+        return purchase.press(item.id, offer ? 1 : Math.min(quantity.value, Math.max(most, 1)), offer);
       case 'pay':
       case 'order':
         return go(`/orders/${button.order.id}`);
@@ -103,7 +104,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
 
   return (
     <>
-      {button.kind === 'buy' && most > 1 && (
+      {button.kind === 'buy' && !offer && most > 1 && (
         <label class="flex items-center justify-between gap-3">
           {t('sale.quantity')}
           <select class="field w-24" value={quantity.value} onChange={(event) => (quantity.value = Number(event.currentTarget.value))}>
@@ -113,7 +114,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
           </select>
         </label>
       )}
-      <div class="z-20 max-lg:fixed max-lg:inset-x-0 max-lg:bottom-0 max-lg:border-t max-lg:border-line max-lg:bg-card max-lg:p-3">
+      <div class="z-20 max-lg:fixed max-lg:inset-x-0 max-lg:bottom-0 max-lg:border-t max-lg:border-line max-lg:bg-card max-lg:p-3 lg:sticky lg:bottom-0 lg:-my-2 lg:bg-card lg:py-2">
         <button
           type="button"
           class={`btn btn-big ${enabled ? 'btn-main' : ''}`}

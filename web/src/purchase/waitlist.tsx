@@ -9,8 +9,9 @@ import { apologise, count, explain, t } from '../i18n/text';
 import { Tiles } from '../ui/countdown';
 import { notify } from './remind';
 
-/** Joins, and says why not. */
+/** Joins, and says why not. Who waits wants to be told when it is time, so this is when to ask. */
 export async function join(item: Item): Promise<string | null> {
+  if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
   try {
     const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id } });
     const failure = joinWaitlist?.userErrors[0];
@@ -28,6 +29,7 @@ export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
   useEffect(() => {
     if (offered) notify(`${t('waitlist.offer')}: ${sale.title}`);
   }, [offered]);
+  const many = sale.items.length > 1;
   if (!entry || !['WAITING', 'OFFERED'].includes(entry.status)) return null;
 
   const leave = async (): Promise<void> => {
@@ -40,6 +42,7 @@ export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
   };
   return (
     <div class="note grid gap-2">
+      {many && <p class="text-sm text-soft">{sale.items.find(({ id }) => id === entry.item.id)?.goods.name}</p>}
       {offered ? (
         <>
           <p class="font-semibold text-good" role="status">
@@ -50,7 +53,10 @@ export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
           </p>
         </>
       ) : (
-        <p class="font-medium">{t('waitlist.ahead', { n: count(entry.ahead ?? 0) })}</p>
+        <>
+          <p class="font-medium">{entry.ahead ? t('waitlist.ahead', { n: count(entry.ahead) }) : t('waitlist.next')}</p>
+          <p class="text-sm text-soft">{t('waitlist.lead')}</p>
+        </>
       )}
       {why.value && <p role="alert">{why.value}</p>}
       <button class="link justify-self-start" onClick={() => void leave()}>

@@ -108,11 +108,11 @@ export function PhaseChip({ phase }: { phase: Phase }) {
 /** An instant in the person's zone, with the sale's zone beside it where that differs. */
 export function When({ at, zone }: { at: string; zone?: boolean }) {
   const here = moment(at);
-  const there = moment(at, SALE_ZONE);
+  const elsewhere = zone && moment(at, { timeZone: SALE_ZONE }) !== here;
   return (
     <time dateTime={at} class="tabular-nums">
       {here}
-      {zone && there !== here && <span class="text-soft"> ({t('sale.zone', { time: there })})</span>}
+      {elsewhere && <span class="text-soft"> ({moment(at, { timeZone: SALE_ZONE, timeZoneName: 'short' })})</span>}
     </time>
   );
 }
@@ -120,7 +120,7 @@ export function When({ at, zone }: { at: string; zone?: boolean }) {
 /** The picture of goods; a coloured tile with the first letter where there is none. */
 export function Picture({ goods, class: size }: { goods: Pick<Card['items'][number]['goods'], 'id' | 'name' | 'imageUrl'>; class: string }) {
   if (goods.imageUrl) {
-    return <img src={goods.imageUrl} alt="" class={`bg-sunk object-contain ${size}`} width="400" height="400" />;
+    return <img src={goods.imageUrl} alt="" class={`bg-sunk object-cover ${size}`} width="400" height="400" />;
   }
   const hue = [...goods.id].reduce((sum, c) => (sum * 31 + c.charCodeAt(0)) % 360, 7);
   return (

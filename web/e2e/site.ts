@@ -1,0 +1,133 @@
+/** The real thing for journeys: `serve` on Postgres and Redis, with a database and a key prefix of its own. */
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type { Person } from './shop';
+
+const run = promisify(execFile);
+const SLUG_TRIES = 100;
+const SLUG_EVERY_MS = 200;
+
+/** A sale of one item with its buyers. */
+export interface SeededSale {
+  slug: string;
+  buyers: Person[];
+}
+
+/** What a seed may say, as `seed` takes it. */
+export interface Seed {
+  users: number;
+  stock: number;
+  more?: string[];
+}
+
+/** A running site. */
+export interface Site {
+  url: string;
+  seed(seed: Seed): Promise<SeededSale>;
+  /** Starts the process that writes orders, once; until then they wait in the queue. */
+  startWorker(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Where the private services are: from the environment, else from what scripts/services wrote. */
+function services(): { database: URL; redis: string } {
+  const file = join(import.meta.dirname, '../../.services/env');
+  const written = existsSync(file) ? Object.fromEntries(readFileSync(file, 'utf8').trim().split('\n').map((line) => line.split(/=(.*)/s))) : {};
+  const of = (name: string): string => {
+    const value = process.env[name] ?? written[name];
+    if (!value) throw new Error(`${name} is not set, and there is no .services/env: run \`make services\``);
+    return value;
+  };
+  return { database: new URL(of('SECKILL_TEST_DATABASE_URL')), redis: of('SECKILL_TEST_REDIS_URL') };
+}
+
+/** PATH with the programs of Postgres, which Debian keeps out of it. */
+function path(): string {
+  const root = '/usr/lib/postgresql';
+  const found = existsSync(root) ? readdirSync(root).map((version) => join(root, version, 'bin')) : [];
+  return [process.env['PATH'], ...found].join(delimiter);
+}
+
+/** Starts a process of the site; answers its public address once it listens. */
+async function start(env: NodeJS.ProcessEnv, roles: string): Promise<{ child: ChildProcess; address: string }> {
+  const args = ['serve', '--roles', roles, '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0'];
+  const child = spawn(process.env['SECKILL_BINARY']!, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const said: string[] = [];
+  const address = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stderr!).on('line', (line) => {
+      said.push(line);
+      if (!line.includes('"msg":"listening"')) return;
+      const found = JSON.parse(line).public; // none where no API is
+      resolve(found ? `${found.IP}:${found.Port}` : '');
+    });
+    child.once('exit', (code) => reject(new Error(`serve ended with ${code}:\n${said.join('\n')}`)));
+  });
+  return { child, address };
+}
+
+const ended = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) => {
+    if (child.exitCode !== null) return resolve();
+    child.once('exit', () => resolve());
+    child.kill('SIGTERM');
+  });
+
+/** The name in addresses of a sale, asked of the server: seeds print the id alone. */
+async function slugOf(url: string, saleId: string, tries = SLUG_TRIES): Promise<string> {
+  const body = JSON.stringify({ query: 'query ($id: ID!) { sale(by: {id: $id}) { slug } }', variables: { id: saleId } });
+  const response = await fetch(`${url}/graphql`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  const { data } = (await response.json()) as { data: { sale: { slug: string } | null } | null };
+  if (data?.sale) return data.sale.slug;
+  if (!tries) throw new Error(`the server does not know sale ${saleId}`);
+  await sleep(SLUG_EVERY_MS); // the catalogue is up to a second old
+  return slugOf(url, saleId, tries - 1);
+}
+
+/** Makes a site: database, accounts, the process that answers. `settings` are further environment settings. */
+export async function startSite(settings: Record<string, string> = {}): Promise<Site> {
+  const { database, redis } = services();
+  const name = `shop_${randomBytes(6).toString('hex')}`;
+  const own = new URL(database);
+  own.pathname = `/${name}`;
+  const env = {
+    ...process.env,
+    PATH: path(),
+    SECKILL_PROFILE: 'development',
+    SECKILL_DATABASE_URL: own.href,
+    SECKILL_DATABASE_POOL: '6',
+    SECKILL_REDIS_URL: redis,
+    SECKILL_REDIS_PREFIX: `${name}:`,
+    SECKILL_JWT_KEY: randomBytes(48).toString('base64'),
+    SECKILL_LIMITS: 'off',
+    SECKILL_LOG_FORMAT: 'json',
+    SECKILL_DRAIN_DELAY: '0s',
+    ...settings,
+  };
+  const binary = process.env['SECKILL_BINARY']!;
+  await run('psql', ['--quiet', '--no-psqlrc', database.href, '--command', `CREATE DATABASE ${name}`], { env });
+  await run(binary, ['migrate', 'up'], { env });
+  const running = [await start(env, 'api,scheduler')];
+  const url = `http://${running[0]!.address}`;
+  return {
+    url,
+    seed: async ({ users, stock, more = [] }) => {
+      const { stdout } = await run(binary, ['seed', '--json', '--users', String(users), '--stock', String(stock), ...more], { env });
+      const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Person[] };
+      return { slug: await slugOf(url, saleId), buyers };
+    },
+    startWorker: async () => {
+      if (running.length === 1) running.push(await start(env, 'worker'));
+    },
+    stop: async () => {
+      await Promise.all(running.map(({ child }) => ended(child)));
+      await run('psql', ['--quiet', '--no-psqlrc', database.href, '--command', `DROP DATABASE ${name} WITH (FORCE)`], { env });
+      const forget = `redis-cli -u '${redis}' --scan --pattern '${name}:*' | xargs -r redis-cli -u '${redis}' del`;
+      await run('sh', ['-c', forget], { env });
+    },
+  };
+}
