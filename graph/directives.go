@@ -13,45 +13,65 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/ratelimit"
+	"seckill/internal/sale"
 )
 
-// Directives returns the run-time directives of the schema. local counts
-// placeOrder, which must cost no round trip.
-func (r *Resolver) Directives(local *ratelimit.Local[ratelimit.Subject]) generated.DirectiveRoot {
-	return generated.DirectiveRoot{
-		Auth: authorise,
-		RateLimit: func(ctx context.Context, _ any, next graphql.Resolver, burst int, perSecond float64) (any, error) {
-			field := graphql.GetFieldContext(ctx).Field.Name
-			subject := ratelimit.Addr(r.Addr(ctx))
-			if p := auth.PrincipalFrom(ctx); p != nil {
-				subject = ratelimit.User(p.UserID)
-			}
-			policy := ratelimit.Policy{Name: field, Burst: burst, PerSecond: perSecond}
-			var d ratelimit.Decision
-			var err error
-			if field == "placeOrder" {
-				d = local.Allow(policy, subject)
-			} else if d, err = r.Limits.Allow(ctx, policy, subject); err != nil {
-				return nil, err
-			}
-			if refusal := d.Refusal(); refusal != nil {
-				r.throttled(ctx, refusal)
-				return refusedPayload(ctx, r.userErrors(ctx, refusal))
-			}
-			return next(ctx)
-		},
-	}
+// Directives returns the run-time directives of the schema.
+func (r *Resolver) Directives() generated.DirectiveRoot {
+	return generated.DirectiveRoot{Auth: authorise, RateLimit: r.limit}
 }
 
-// throttled counts a call of placeOrder that came too soon among those of its sale.
-func (r *Resolver) throttled(ctx context.Context, refusal fault.Refusal) {
-	input, ok := graphql.GetFieldContext(ctx).Args["input"].(model.PlaceOrderInput)
-	if !ok {
-		return
+// limit counts a call of an operation; a sale may have a limit of its own. Presses
+// of the button are counted by package checkout, without a round trip.
+func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burst int, perSecond float64) (any, error) {
+	field := graphql.GetFieldContext(ctx).Field.Name
+	if field == "placeOrder" {
+		return next(ctx)
 	}
-	if item, err := id.Parse(id.Item, input.ItemID); err == nil {
-		r.Checkout.Throttled(ctx, item, refusal)
+	subject := ratelimit.Addr(r.Addr(ctx))
+	if p := auth.PrincipalFrom(ctx); p != nil {
+		subject = ratelimit.User(p.UserID)
 	}
+	policy := ratelimit.Policy{Name: field, Burst: burst, PerSecond: perSecond}
+	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() {
+		subject = subject.In(v.ID)
+		policy.Burst, policy.PerSecond = v.Switches.Limit(burst, perSecond)
+	}
+	d, err := r.Limits.Allow(ctx, policy, subject)
+	if err != nil {
+		return nil, err
+	}
+	if refusal := d.Refusal(); refusal != nil {
+		return refusedPayload(ctx, r.userErrors(ctx, refusal))
+	}
+	return next(ctx)
+}
+
+// saleAsked returns the sale that the operation wants to enter; nil for other
+// operations, and for items that are not there.
+func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
+	var text string
+	switch input := graphql.GetFieldContext(ctx).Args["input"].(type) {
+	case model.IssueSeckillPathInput:
+		text = input.ItemID
+	case model.EnterQueueInput:
+		text = input.ItemID
+	default:
+		return nil
+	}
+	itemID, err := id.Parse(id.Item, text)
+	if err != nil {
+		return nil
+	}
+	snap, err := r.Store.Catalog(ctx)
+	if err != nil {
+		return nil // the operation itself says so
+	}
+	item := snap.Item(itemID)
+	if item == nil {
+		return nil
+	}
+	return snap.Sale(item.SaleID)
 }
 
 // authorise lets the field through when the caller holds at least the role.

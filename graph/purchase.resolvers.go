@@ -22,8 +22,9 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 	if err != nil {
 		return &model.IssueSeckillPathPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
 	}
+	p := auth.PrincipalFrom(ctx)
 	issued, refusal, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
-		User: auth.PrincipalFrom(ctx).UserID, Item: item, Captcha: toAnswer(input.Captcha),
+		User: p.UserID, Session: p.SessionID, Item: item, Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err

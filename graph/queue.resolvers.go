@@ -22,8 +22,9 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 	if err != nil {
 		return &model.EnterQueuePayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
 	}
+	p := auth.PrincipalFrom(ctx)
 	ticket, refusal, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
-		User: auth.PrincipalFrom(ctx).UserID, Item: item, Captcha: toAnswer(input.Captcha),
+		User: p.UserID, Session: p.SessionID, Item: item, Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@
 package account
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -90,6 +91,9 @@ type Config struct {
 	Log         *slog.Logger
 	Idle        time.Duration // 0 = DefaultIdle
 	Longest     time.Duration // 0 = DefaultLongest
+	// SignedOut is told which sessions a person ended, after they are; nil = nobody
+	// wants to know.
+	SignedOut func(ctx context.Context, sessions ...uuid.UUID) error
 }
 
 // Service holds the use cases. It is safe for concurrent use.

@@ -118,13 +118,24 @@ func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool
 		if err != nil {
 			return 0, nil, err
 		}
-		return count, nil, s.cfg.Revocations.Revoke(ctx, p.SessionID)
+		return count, nil, s.signedOut(ctx, p.SessionID)
 	}
 	live, err := s.store.endAll(ctx, p.UserID, endedByLogout)
 	if err != nil {
 		return 0, nil, err
 	}
-	return len(live), nil, s.cfg.Revocations.Revoke(ctx, append(live, p.SessionID)...)
+	return len(live), nil, s.signedOut(ctx, append(live, p.SessionID)...)
+}
+
+// signedOut tells everybody that sessions are over.
+func (s *Service) signedOut(ctx context.Context, sessions ...uuid.UUID) error {
+	if err := s.cfg.Revocations.Revoke(ctx, sessions...); err != nil || s.cfg.SignedOut == nil {
+		return err
+	}
+	if err := s.cfg.SignedOut(ctx, sessions...); err != nil {
+		s.cfg.Log.WarnContext(ctx, "what ended sessions kept is given up later", slog.Any("error", err))
+	}
+	return nil
 }
 
 // SetRole gives a person another role. A role taken away stops working everywhere

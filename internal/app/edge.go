@@ -16,7 +16,6 @@ import (
 	"seckill/graph/transport"
 	"seckill/internal/auth"
 	"seckill/internal/media"
-	"seckill/internal/ratelimit"
 	"seckill/internal/server"
 	"seckill/web"
 )
@@ -84,12 +83,8 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 	}
 	resolver.Letters = a.letters
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = a.office.desk, a.office.figures, a.office.feed, a.office.reports
-	placing := ratelimit.NewLocal[ratelimit.Subject](a.clock, 0)
-	if !a.cfg.LimitsOn() {
-		placing = ratelimit.NewLocalOff[ratelimit.Subject]()
-	}
 	schema := generated.NewExecutableSchema(generated.Config{
-		Resolvers: resolver, Directives: resolver.Directives(placing),
+		Resolvers: resolver, Directives: resolver.Directives(),
 	})
 	documents, err := web.Documents()
 	if err != nil {

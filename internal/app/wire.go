@@ -186,7 +186,7 @@ func (a *App) wireAccounts(keys auth.Keys) error {
 	a.accounts, err = account.New(account.Config{
 		DB: a.svc.db, Redis: a.svc.redis.Script, Prefix: a.keys.Prefix, Keys: keys, Tokens: a.tokens,
 		Revocations: a.revocations, Directory: directory, Captchas: a.captchas, Limits: a.limits,
-		Clock: a.clock, Log: a.log, Idle: a.cfg.RefreshTokenTTL,
+		Clock: a.clock, Log: a.log, Idle: a.cfg.RefreshTokenTTL, SignedOut: a.queue.SignedOut,
 	})
 	return err
 }
@@ -217,7 +217,7 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 	})
 	a.captchas, err = captcha.New(captcha.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Secret: keys.Derive("captcha")[0],
-		Life: a.cfg.CaptchaTTL, PowMax: a.cfg.PowMax, Clock: a.clock,
+		Life: a.cfg.CaptchaTTL, PowMax: a.cfg.PowMax, Clock: a.clock, Offered: checkout.OfferedKinds(a.catalog),
 	})
 	if err != nil {
 		return fmt.Errorf("captchas: %w", err)
@@ -227,7 +227,7 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 	})
 	a.queue = queue.New(queue.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Captchas: a.captchas, Life: a.cfg.PathTTL,
-		Rules: checkout.QueueRules(a.catalog, int(a.cfg.PermitRatio*1000+0.5)),
+		Rules: checkout.QueueRules(a.catalog, int(a.cfg.PermitRatio*1000+0.5)), Gone: a.office.sales.Gone,
 	})
 	return nil
 }
@@ -239,9 +239,13 @@ func (a *App) wireBuying() {
 		Catalog: a.catalog, Board: a.board, Holdings: reservation.NewHoldings(a.svc.redis.Cmd, a.keys),
 		Orders: a.orders, Waitlist: a.waitlist, Outlooks: a.outlooks, Hub: a.hub,
 	})
+	tries := checkout.NewTries(a.clock)
+	if !a.cfg.LimitsOn() {
+		tries = checkout.NoLimit()
+	}
 	a.checkout = checkout.New(checkout.Config{
 		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue,
-		Waitlist: a.waitlist, Placed: a.office.counts.Placed,
+		Waitlist: a.waitlist, Tries: tries, Placed: a.office.counts.Placed,
 	})
 }
 

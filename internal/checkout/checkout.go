@@ -35,6 +35,7 @@ type Checkout struct {
 	paths    *path.Service
 	queue    *queue.Service
 	waitlist *waitlist.Service
+	tries    *Tries
 	placed   func(salestats.Placement)
 }
 
@@ -47,6 +48,7 @@ type Config struct {
 	Paths    *path.Service
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
+	Tries    *Tries // nil = NoLimit
 	// Placed counts a call of Place on an item that is there; nil = nobody counts.
 	Placed func(salestats.Placement)
 }
@@ -56,9 +58,12 @@ func New(cfg Config) *Checkout {
 	if cfg.Placed == nil {
 		cfg.Placed = func(salestats.Placement) {}
 	}
+	if cfg.Tries == nil {
+		cfg.Tries = NoLimit()
+	}
 	return &Checkout{
 		catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, placed: cfg.Placed,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, placed: cfg.Placed,
 	}
 }
 
@@ -93,16 +98,13 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refu
 	return placed, refusal, err
 }
 
-// Throttled counts a call of Place that was refused before it came here.
-func (c *Checkout) Throttled(ctx context.Context, itemID uuid.UUID, refusal fault.Refusal) {
-	if _, parent, unknown, err := c.find(ctx, itemID); unknown == nil && err == nil {
-		c.placed(salestats.Placement{Sale: parent.ID, Refusal: refusal})
-	}
-}
-
 // take asks the gate in memory, then the gate in Redis. Who has an offer of the
 // waitlist is past both.
 func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
+	tries, refusal := c.tries.take(parent, in.User)
+	if refusal != nil {
+		return Placed{}, refusal, nil
+	}
 	if _, ok := offerOf(in.PathToken); ok {
 		return c.redeem(ctx, parent, item, in)
 	}
@@ -113,6 +115,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	if err != nil {
 		return Placed{}, nil, err
 	}
+	attempt.Tries = tries
 	o, err := c.reserver.Reserve(ctx, attempt)
 	if err != nil {
 		return Placed{}, nil, err
@@ -212,6 +215,8 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: o.Remaining}, nil
 	case reservation.IdempotencyMismatch:
 		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}, nil
+	case reservation.TooManyTries:
+		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}, nil
 	case reservation.OverLimit:
 		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, At: []string{"input", "quantity"}}, nil
 	case reservation.PathInvalid:

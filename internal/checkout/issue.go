@@ -16,6 +16,7 @@ import (
 // IssueInput asks for the right to try for an item.
 type IssueInput struct {
 	User    uuid.UUID
+	Session uuid.UUID // its end gives a place in the waiting room up
 	Item    uuid.UUID
 	Captcha captcha.Answer
 }
@@ -61,7 +62,7 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, fault.Refusal, error) {
 	ticket, refusal, err := c.queue.Enter(ctx, queue.EnterInput{
-		Sale: parent.ID, Item: in.Item, User: in.User, Captcha: in.Captcha,
+		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, Captcha: in.Captcha,
 		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt,
 	})
 	return ticket, limited(refusal, parent), err
@@ -105,5 +106,24 @@ func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, s
 			rules.PerMille = *own
 		}
 		return rules, nil
+	}
+}
+
+// OfferedKinds returns which captchas a sale offers now: a captcha.Config's Offered.
+func OfferedKinds(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.UUID) ([]captcha.Kind, error) {
+	return func(ctx context.Context, saleID uuid.UUID) ([]captcha.Kind, error) {
+		snap, err := catalog.Snapshot(ctx)
+		if err != nil {
+			return nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+		}
+		parent := snap.Sale(saleID)
+		if parent == nil {
+			return nil, nil
+		}
+		kinds := make([]captcha.Kind, len(parent.Switches.CaptchaKinds))
+		for i, kind := range parent.Switches.CaptchaKinds {
+			kinds[i] = captcha.Kind(kind)
+		}
+		return kinds, nil
 	}
 }

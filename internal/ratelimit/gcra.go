@@ -64,7 +64,7 @@ func (d Decision) Refusal(path ...string) fault.Refusal {
 func (p Policy) decide(tat, now, cost int64) (int64, Decision) {
 	interval := p.interval()
 	depth := interval * int64(p.Burst)
-	tat = max(tat, now)
+	tat = min(max(tat, now), now+depth) // past it: of a stricter limit, that was loosened
 	next := tat + cost*interval
 	if wait := next - depth - now; wait > 0 {
 		return tat, p.decision(tat, now, wait)

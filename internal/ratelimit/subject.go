@@ -38,3 +38,6 @@ func Caller(user uuid.UUID, ip netip.Addr) Subject {
 	}
 	return Addr(ip)
 }
+
+// In counts the subject apart from itself elsewhere: in one sale.
+func (s Subject) In(sale uuid.UUID) Subject { return s + "@" + Subject(sale.String()) }

@@ -73,6 +73,11 @@ func (k Keys) Ticket(shard int, ticket uuid.UUID) string {
 	return k.TicketPrefix(shard) + ticket.String()
 }
 
+// Stays is the set of a session's tickets in a shard: who signs out gives them up.
+func (k Keys) Stays(shard int, session uuid.UUID) string {
+	return k.shard(shard, "stays:"+session.String())
+}
+
 // TicketPrefix is what stands before the id in Ticket.
 func (k Keys) TicketPrefix(shard int) string { return k.shard(shard, "ticket:") }
 

@@ -50,6 +50,15 @@ func (s *Store) Version(ctx context.Context) (Version, error) {
 	return Version{sales[0].Count, sales[0].Sum.Int64, goods[0].Count, goods[0].Sum.Int64}, nil
 }
 
+// Gone tells whether no unit of an item is free or unpaid: all are sold.
+func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
+	gone, err := s.db.SaleItem.Query().Where(saleitem.ID(itemID), saleitem.Available(0), saleitem.Held(0)).Exist(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read what is left of item %s: %w", itemID, err)
+	}
+	return gone, nil
+}
+
 // ByID reads one sale with its items as the database has it now; nil when there
 // is none.
 func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {

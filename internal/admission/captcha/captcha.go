@@ -139,6 +139,9 @@ type Config struct {
 	PowMax   int           // highest number of a proof of work; below 10^4 only for tests and drills
 	PoolSize int           // pictures of each kind drawn ahead, about 12 kB each; 0 = 256
 	Clock    clock.Clock
+	// Offered returns the kinds that a sale offers now, none = every kind; nil =
+	// every sale offers every kind. ProofOfWork is granted whatever it returns.
+	Offered func(ctx context.Context, sale uuid.UUID) ([]Kind, error)
 }
 
 // Service makes and judges challenges. It is safe for concurrent use.

@@ -3,6 +3,7 @@ package captcha
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -15,7 +16,9 @@ type CreateInput struct {
 	Purpose Purpose
 	Sale    uuid.UUID // required for Seckill
 	User    uuid.UUID // who asks; required for Seckill
-	Kind    Kind      // wished for; "" = Text. ProofOfWork is always granted, and given when no picture is at hand.
+	// Kind is wished for; "" = Text. A sale may offer others instead (Config.Offered).
+	// ProofOfWork is always granted, and given when no picture is at hand.
+	Kind Kind
 }
 
 // Create makes a challenge. For Seckill it voids the person's challenges and the
@@ -49,6 +52,10 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.
 // create stores a fresh challenge. keep is the challenge that stays open beside
 // it, Nil when the new one voids all others and their path.
 func (s *Service) create(ctx context.Context, scope Scope, kind Kind, keep uuid.UUID) (Challenge, error) {
+	kind, err := s.offered(ctx, scope.Sale, kind)
+	if err != nil {
+		return Challenge{}, err
+	}
 	now := s.cfg.Clock.Now()
 	challenge := id.New()
 	p, err := s.pose(kind, now.Add(s.cfg.Life))
@@ -68,6 +75,24 @@ func (s *Service) create(ctx context.Context, scope Scope, kind Kind, keep uuid.
 		ID: id.Format(id.Challenge, challenge), Kind: p.kind,
 		Image: p.image, Parameters: p.parameters, ExpiresAt: now.Add(s.cfg.Life),
 	}, nil
+}
+
+// offered returns the kind to give to somebody who wishes for one: that one, or
+// the first picture that the sale offers, or a proof of work.
+func (s *Service) offered(ctx context.Context, sale uuid.UUID, wished Kind) (Kind, error) {
+	if wished == ProofOfWork || sale == uuid.Nil || s.cfg.Offered == nil {
+		return wished, nil
+	}
+	kinds, err := s.cfg.Offered(ctx, sale)
+	if err != nil || len(kinds) == 0 || slices.Contains(kinds, wished) {
+		return wished, err
+	}
+	for _, kind := range kinds {
+		if kind == Text || kind == Math {
+			return kind, nil
+		}
+	}
+	return ProofOfWork, nil
 }
 
 func unavailable(doing string, err error) *fault.Error {

@@ -61,21 +61,34 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 		return err
 	}
 	for range maxPasses {
-		admitted, freed, closed, err := s.pass(ctx, saleID, itemID, rules)
+		p, err := s.pass(ctx, saleID, itemID, rules)
 		if err != nil {
 			return fmt.Errorf("tend waiting room of %s: %w", itemID, err)
 		}
-		counts["admitted"] += admitted
-		counts["freed"] += freed
-		counts["closed"] += closed
-		if admitted+freed < admitBatch && freed < clearBatch && closed < clearBatch {
+		counts["admitted"] += p.admitted
+		counts["freed"] += p.freed
+		counts["closed"] += p.closed
+		if p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
+			continue
+		}
+		if rules.Over || p.waiting == 0 || p.left != 0 || s.cfg.Gone == nil {
 			return nil
+		}
+		if rules.Over, err = s.cfg.Gone(ctx, itemID); err != nil || !rules.Over {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules) (admitted, freed, closed int, err error) {
+// passed is what one pass over a room did, and found.
+type passed struct {
+	admitted, freed, closed int
+	waiting                 int // people in line afterwards
+	left                    int // units that the gate has; -1 = there is no gate
+}
+
+func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules) (passed, error) {
 	shard, k := id.ShardOf(saleID), s.cfg.Keys
 	over := "0"
 	if rules.Over {
@@ -87,7 +100,7 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 	}
 	random := make([]byte, admitBatch*tokenBytes)
 	if _, err := rand.Read(random); err != nil {
-		return 0, 0, 0, fmt.Errorf("path tokens: %w", err)
+		return passed{}, fmt.Errorf("path tokens: %w", err)
 	}
 	for ; len(random) > 0; random = random[tokenBytes:] {
 		args = append(args, base64.RawURLEncoding.EncodeToString(random[:tokenBytes]))
@@ -97,10 +110,12 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 		k.QueueBeats(shard, itemID), k.QueueRoom(shard, itemID), k.QueueRooms(shard), k.Permits(shard, itemID),
 	}, args...).Int64Slice()
 	if err != nil {
-		return 0, 0, 0, err
+		return passed{}, err
 	}
-	if len(reply) != 4 {
-		return 0, 0, 0, fmt.Errorf("admit replied %d values", len(reply))
+	if len(reply) != 5 {
+		return passed{}, fmt.Errorf("admit replied %d values", len(reply))
 	}
-	return int(reply[0]), int(reply[1]), int(reply[2]), nil
+	return passed{
+		admitted: int(reply[0]), freed: int(reply[1]), closed: int(reply[2]), waiting: int(reply[3]), left: int(reply[4]),
+	}, nil
 }

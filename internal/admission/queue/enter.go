@@ -25,6 +25,7 @@ type EnterInput struct {
 	Sale    uuid.UUID
 	Item    uuid.UUID
 	User    uuid.UUID
+	Session uuid.UUID      // its end gives the place up; Nil = none
 	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
 	Waived  bool           // the sale needs no captcha now
 	Opens   time.Time      // by the catalogue; words the refusal of a gate that is not loaded
@@ -84,6 +85,13 @@ type entered struct {
 	detail  string
 }
 
+func (in EnterInput) session() string {
+	if in.Session == uuid.Nil {
+		return ""
+	}
+	return in.Session.String()
+}
+
 func (in EnterInput) scope() captcha.Scope {
 	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User}
 }
@@ -95,9 +103,9 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 		k.Item(shard, in.Item), k.Holders(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
 		k.Queue(shard, in.Item), k.QueuePlaces(shard, in.Item), k.QueueBeats(shard, in.Item),
 		k.QueueRoom(shard, in.Item), k.QueueRooms(shard), k.Ticket(shard, ticket),
-		k.Lapses(shard, in.Sale, in.User),
+		k.Lapses(shard, in.Sale, in.User), k.Stays(shard, in.Session),
 	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
-		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxLapses).StringSlice()
+		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxLapses, in.session()).StringSlice()
 	if err != nil {
 		return entered{}, err
 	}

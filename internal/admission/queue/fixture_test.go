@@ -35,6 +35,7 @@ type fixture struct {
 	paths    *path.Service
 	queue    *queue.Service
 	rules    atomic.Pointer[queue.Rules]
+	gone     func(ctx context.Context, item uuid.UUID) (bool, error) // nil = there is hope
 	sale     uuid.UUID
 	item     uuid.UUID
 	shard    int
@@ -56,6 +57,12 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	f.queue = queue.New(queue.Config{
 		Client: conn.Script, Keys: f.keys, Captchas: f.captchas,
 		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
+		Gone: func(ctx context.Context, item uuid.UUID) (bool, error) {
+			if f.gone == nil {
+				return false, nil
+			}
+			return f.gone(ctx, item)
+		},
 	})
 	f.gate("gate", "open")
 	return f

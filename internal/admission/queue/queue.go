@@ -3,9 +3,9 @@
 //
 //	            enter              head of the line, a permit is free
 //	person ─────────────► WAITING ───────────────────────────────────► ADMITTED (has a path)
-//	                         │ leaves, or is not heard of for 30 s         │ leaves
+//	                         │ leaves, signs out, or is silent for 30 s    │ leaves, signs out
 //	                         ├────────────────────────────────────► LEFT ◄─┘
-//	                         │ the sale is over
+//	                         │ the sale is over, or every unit is paid for
 //	                         └────────────────────────────────────► CLOSED
 //
 // Who comes after the opening is served in order. Who came before is drawn: each
@@ -93,6 +93,10 @@ type Config struct {
 	Patience time.Duration // 0 = Patience
 	// Rules returns the rules of an item of a sale.
 	Rules func(ctx context.Context, sale, item uuid.UUID) (Rules, error)
+	// Gone tells whether an item of which no unit is left will have none again: all
+	// are paid for. It is asked once a pass while people wait for such an item; nil
+	// = there is always hope.
+	Gone func(ctx context.Context, item uuid.UUID) (bool, error)
 }
 
 // Service keeps the waiting rooms. It is safe for concurrent use.

@@ -11,14 +11,19 @@
 --
 -- Keeps true: over any span of time at most burst + span / interval tokens are
 -- taken, whatever the number of processes. Goes by Redis TIME. A refused try
--- changes nothing. Same arithmetic as Policy.decide.
+-- takes nothing. Same arithmetic as Policy.decide.
 local interval = tonumber(ARGV[1])
 local depth = interval * tonumber(ARGV[2])
 local cost = tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local tat = tonumber(redis.call('GET', KEYS[1]) or '0')
-if tat < now then tat = now end
+if tat < now then
+  tat = now
+elseif tat > now + depth then -- of a stricter limit, that was loosened
+  tat = now + depth
+  redis.call('SET', KEYS[1], string.format('%.0f', tat), 'PX', math.ceil(depth / 1000))
+end
 local nxt = tat + cost * interval
 local wait = nxt - depth - now
 if wait > 0 then return {wait, tat - now} end

@@ -12,7 +12,7 @@
 --       [7] "sale|item"          [8] most places to free or close in this pass
 --       then a token for each one who may be admitted in this pass
 --
--- Replies {admitted, freed, closed, waiting}.
+-- Replies {admitted, freed, closed, waiting, units left (-1 = no gate)}.
 --
 -- Keeps true: the first in line is admitted first; the unused paths of an item
 -- are never more than the ratio of its stock allows; no second admits more than
@@ -27,11 +27,11 @@ local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
 local function ms(n) return string.format('%.0f', n) end
 
-local admitted, freed, closed = 0, 0, 0
+local admitted, freed, closed, left = 0, 0, 0, -1
 local function done()
   local waiting = redis.call('ZCARD', queue)
   if waiting == 0 then redis.call('SREM', rooms, ARGV[7]) end
-  return {admitted, freed, closed, waiting}
+  return {admitted, freed, closed, waiting, left}
 end
 
 local function out(ticket, status)
@@ -46,6 +46,7 @@ end
 
 local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'run', 'line')
 local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
+left = stock or -1
 if ARGV[1] == '1' or gate[1] == 'ended' or (closes and now >= closes) then
   for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
     out(ticket, 'CLOSED')

@@ -7,11 +7,13 @@
 --       [8] room: seq and the figures of admit.lua
 --       [9] rooms of the shard that have people: "sale|item"
 --       [10] the new ticket           [11] lapses of the user in the sale
+--       [12] stays: tickets of the session
 -- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
 --       [4] challenge [5] MAC          [6] "1" = a right answer is needed
 --       [7] what stands before a ticket's id in its key
 --       [8] sale      [9] item         [10] life of the records, ms
 --       [11] lapses that call for a wait
+--       [12] session, "" = none: the place is its, whoever's it was before
 --
 -- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
 --   placed  detail = ticket, new or the one that the person had
@@ -36,14 +38,25 @@ local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stoc
 local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
 local function reply(outcome, detail) return {outcome, ms(now), ms(opens or 0), detail or ''} end
 
+local function stay(ticket)
+  if ARGV[12] == '' then return end
+  redis.call('HSET', ARGV[7] .. ticket, 'session', ARGV[12])
+  redis.call('SADD', KEYS[12], ticket)
+  redis.call('PEXPIRE', KEYS[12], life)
+end
+
 local before = redis.call('HGET', places, user)
 if before then
   local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'value')
   if t[1] == 'WAITING' then
     redis.call('ZADD', beats, 'XX', ms(now), before)
+    stay(before)
     return reply('placed', before)
   end
-  if t[1] == 'ADMITTED' and redis.call('GET', path) == t[2] then return reply('placed', before) end
+  if t[1] == 'ADMITTED' and redis.call('GET', path) == t[2] then
+    stay(before)
+    return reply('placed', before)
+  end
 end
 
 if not gate[1] then return reply('not_loaded') end
@@ -68,6 +81,7 @@ redis.call('ZADD', queue, score, id)
 redis.call('ZADD', beats, ms(now), id)
 redis.call('HSET', places, user, id)
 redis.call('HSET', ticket, 'sale', ARGV[8], 'item', ARGV[9], 'user', user, 'status', 'WAITING', 'path', path, 'captcha', captcha)
+stay(id)
 redis.call('SADD', rooms, ARGV[8] .. '|' .. ARGV[9])
 for _, key in ipairs({queue, places, beats, room, ticket}) do redis.call('PEXPIRE', key, life) end
 return reply('placed', id)

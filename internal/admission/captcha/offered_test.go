@@ -1,0 +1,44 @@
+package captcha
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/redisconn"
+)
+
+func TestASaleOffersTheKindsThatItSays(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
+		var offered []Kind
+		s.cfg.Offered = func(context.Context, uuid.UUID) ([]Kind, error) { return offered, nil }
+		scope := seckill()
+		for _, c := range []struct {
+			offered            []Kind
+			text, math, anyone Kind
+		}{
+			{nil, Text, Math, Text},
+			{[]Kind{Text}, Text, Text, Text},
+			{[]Kind{Math, Text}, Text, Math, Text},
+			{[]Kind{"SLIDE", Math}, Math, Math, Math},
+			{[]Kind{ProofOfWork}, ProofOfWork, ProofOfWork, ProofOfWork},
+			{[]Kind{"AUDIO"}, ProofOfWork, ProofOfWork, ProofOfWork},
+		} {
+			offered = c.offered
+			got := []Kind{create(t, s, scope, Text).Kind, create(t, s, scope, Math).Kind, create(t, s, scope, "").Kind, create(t, s, scope, ProofOfWork).Kind}
+			if want := []Kind{c.text, c.math, c.anyone, ProofOfWork}; !slices.Equal(got, want) {
+				t.Errorf("offering %q: wishes for TEXT, MATH, none, PROOF_OF_WORK got %q, want %q", c.offered, got, want)
+			}
+			next := wantInvalid(t, s, scope, wrong(create(t, s, scope, Text)))
+			if next.Kind != c.text {
+				t.Errorf("offering %q: the next after a wrong answer is %s, want %s", c.offered, next.Kind, c.text)
+			}
+		}
+		if kind := create(t, s, Scope{Purpose: Login}, Text).Kind; kind != Text {
+			t.Errorf("to sign in: %s", kind)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+)
+
+// SignedOut gives up at once the places that sessions took, and the unused paths
+// that they led to. A place that another session of the person took over stays.
+func (s *Service) SignedOut(ctx context.Context, sessions ...uuid.UUID) error {
+	var errs []error
+	for _, session := range sessions {
+		errs = append(errs, s.signedOut(ctx, session))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Service) signedOut(ctx context.Context, session uuid.UUID) error {
+	sets := make([]*redis.StringSliceCmd, id.Shards)
+	pipe := s.cfg.Client.Pipeline()
+	for shard := range sets {
+		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.Stays(shard, session))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return unavailable("list places of a session", err)
+	}
+	var errs []error
+	for shard, set := range sets {
+		for _, text := range set.Val() {
+			errs = append(errs, s.giveUp(ctx, shard, text, session))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// giveUp leaves one place if it is still that of the session.
+func (s *Service) giveUp(ctx context.Context, shard int, text string, session uuid.UUID) error {
+	ticket, err := uuid.Parse(text)
+	if err != nil {
+		return fmt.Errorf("place of a session: %w", err)
+	}
+	holder, err := s.cfg.Client.HMGet(ctx, s.cfg.Keys.Ticket(shard, ticket), "session", "user").Result()
+	if err != nil {
+		return unavailable("read ticket", err)
+	}
+	if holder[0] != session.String() {
+		return nil
+	}
+	userText, _ := holder[1].(string)
+	user, err := uuid.Parse(userText)
+	if err != nil {
+		return fmt.Errorf("ticket %s: %w", ticket, err)
+	}
+	_, err = s.Leave(ctx, ticket, user)
+	return err
+}

@@ -1,0 +1,81 @@
+package queue_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/admission/queue"
+	"seckill/internal/id"
+)
+
+// enterFrom wants a place for a session of a person.
+func (f *fixture) enterFrom(user, session uuid.UUID) *queue.Ticket {
+	f.t.Helper()
+	in := f.input(user)
+	in.Session = session
+	t, refusal, err := f.queue.Enter(f.t.Context(), in)
+	if err != nil || refusal != nil || t == nil {
+		f.t.Fatalf("enter: %+v, %#v, %v", t, refusal, err)
+	}
+	return t
+}
+
+func TestSigningOutGivesPlacesUpAtOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.rules.Store(&queue.Rules{PerMille: 100}) // ten units: one permit
+		desk, phone := id.New(), id.New()
+		admitted := f.enterFrom(id.New(), desk)
+		f.step()
+		moved := f.enterFrom(id.New(), desk)
+		moved = f.enterFrom(moved.User, phone)
+		waiting := f.enterFrom(id.New(), desk)
+		last := f.enterFrom(id.New(), id.New())
+		f.must(f.queue.SignedOut(t.Context(), desk, id.New()))
+		for name, c := range map[string]struct {
+			ticket *queue.Ticket
+			want   queue.Status
+		}{
+			"let in, with an unused path": {admitted, queue.Left}, "in line": {waiting, queue.Left},
+			"taken over by another session": {moved, queue.Waiting}, "somebody else's": {last, queue.Waiting},
+		} {
+			if now := f.ticket(c.ticket); now.Status != c.want {
+				t.Errorf("%s: %s, want %s", name, now.Status, c.want)
+			}
+		}
+		if n := f.redis.Exists(t.Context(), f.keys.Path(f.shard, f.item, admitted.User)).Val(); n != 0 {
+			t.Error("the path of who signed out can still be used")
+		}
+		f.step() // the permit that came free is given to the next
+		if now := f.ticket(moved); now.Status != queue.Admitted {
+			t.Errorf("the next in line is %s", now.Status)
+		}
+	})
+}
+
+func TestWhenEveryUnitIsPaidEverybodyIsTold(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		var people []*queue.Ticket
+		for range 250 {
+			people = append(people, f.enter(id.New()))
+		}
+		f.set("stock", 0, "reserved", 10)
+		paid := false
+		f.gone = func(_ context.Context, item uuid.UUID) (bool, error) { return paid && item == f.item, nil }
+		if counts := f.step(); counts["closed"] != 0 {
+			t.Errorf("units are unpaid and may come back, and %d were sent away", counts["closed"])
+		}
+		paid = true
+		if counts := f.step(); counts["closed"] != len(people) {
+			t.Errorf("%d of %d were told", counts["closed"], len(people))
+		}
+		for _, p := range people {
+			if now := f.ticket(p); now.Status != queue.Closed {
+				t.Fatalf("one is %s", now.Status)
+			}
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// kindFor is the kind of the captcha that somebody gets who wishes for text.
+func (s *site) kindFor(token, saleID string) string {
+	s.t.Helper()
+	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: TEXT}) { challenge { kind } userErrors { code } } }`,
+		map[string]any{"s": saleID})
+	var data struct {
+		CreateCaptcha struct {
+			Challenge *struct{ Kind string }
+			UserErrors
+		}
+	}
+	out.into(s.t, &data)
+	if data.CreateCaptcha.Challenge == nil {
+		return data.CreateCaptcha.why()
+	}
+	return data.CreateCaptcha.Challenge.Kind
+}
+
+// presses presses the button several times with a path that is a guess and counts
+// how often that was answered, and not held back.
+func (s *site) presses(token, itemID string, n int, urls ...string) (answered int) {
+	s.t.Helper()
+	for i := range n {
+		s.url = urls[i%len(urls)]
+		p, err := s.place(token, order(itemID, "a guess"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		switch p.why() {
+		case "PATH_INVALID":
+			answered++
+		case "RATE_LIMITED":
+		default:
+			s.t.Fatalf("a guess was answered %q", p.why())
+		}
+	}
+	return answered
+}
+
+func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(cfg *config.Config) { cfg.Limits = config.SwitchOn })
+	s.start("api", "worker", "scheduler")
+	first := s.url
+	s.start("api")
+	second := s.url
+	made := s.seed(seed.Input{Users: 12, Stock: 10})
+	user := func(n int) string { return made.Users[n].AccessToken }
+	operator := s.staff("ann@example.com", "OPERATOR")
+	turn := func(watcher int, want string, switches map[string]any) {
+		t.Helper()
+		switches["saleId"] = made.SaleID
+		if p := s.desk(operator, "setSaleSwitches", saleParts, switches); p.why() != "" {
+			t.Fatalf("switches %v: %s", switches, p.why())
+		}
+		began := time.Now()
+		for n, url := range []string{first, second} {
+			s.url = url
+			testenv.Eventually(t, 20*time.Second, func() bool { return s.kindFor(user(watcher+n), made.SaleID) == want },
+				"captchas are "+want)
+		}
+		t.Logf("two processes followed after %s", time.Since(began))
+	}
+	if kind := s.kindFor(user(0), made.SaleID); kind != "TEXT" {
+		t.Fatalf("before any switch: %s", kind)
+	}
+	turn(1, "MATH", map[string]any{"captchaKinds": []string{"MATH"}, "limitBurst": 2, "limitPerSecond": 0.001})
+	if n := s.presses(user(3), made.ItemID, 10, first, second); n != 2 {
+		t.Errorf("%d of ten presses were answered by two processes, want 2", n)
+	}
+	s.url = first
+	var whys []string
+	for range 3 {
+		_, _, why := s.knock("issueSeckillPath", user(4), made)
+		whys = append(whys, why)
+	}
+	if whys[1] == "RATE_LIMITED" || whys[2] != "RATE_LIMITED" {
+		t.Errorf("three tries for a path: %q", whys)
+	}
+	turn(5, "PROOF_OF_WORK", map[string]any{"captchaKinds": []string{"PROOF_OF_WORK"}, "limitBurst": 100, "limitPerSecond": 1000})
+	testenv.Eventually(t, 20*time.Second, func() bool { return s.presses(user(3), made.ItemID, 1, first) == 1 }, "the looser limit lets the buyer press")
+	if n := s.presses(user(7), made.ItemID, 20, first, second); n != 20 {
+		t.Errorf("%d of twenty presses were answered, want all", n)
+	}
+	turn(8, "TEXT", map[string]any{"captchaKinds": []string{}, "limitBurst": 0, "limitPerSecond": 0})
+	if n := s.presses(user(10), made.ItemID, 10, first, second); n < 5 || n > 9 {
+		t.Errorf("%d of ten presses were answered by the default limit of five and one a second", n)
+	}
+}
