@@ -56,6 +56,9 @@ func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logg
 	if !cfg.Production() {
 		life = max(life, in.OpensIn+in.Lasts) // load tools do not refresh
 	}
+	if in.PermitRatio == 0 {
+		in.PermitRatio = cfg.PermitRatio // servers may run with another
+	}
 	return a.seeder(life).Run(ctx, in)
 }
 

@@ -33,6 +33,7 @@ type saleDraft struct {
 	limit         int
 	paymentWindow time.Duration
 	items         []itemDraft
+	permitRatio   float64 // 0 = the server's own
 }
 
 type itemDraft struct {
@@ -68,7 +69,11 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 		if err := createGoods(ctx, tx, now, fresh); err != nil {
 			return err
 		}
-		err := tx.Sale.Create().SetID(made.sale).SetSlug(made.slug).SetTitle(d.title).SetRules(d.rules).
+		create := tx.Sale.Create()
+		if d.permitRatio > 0 {
+			create.SetPermitPerMille(int(d.permitRatio*1000 + 0.5))
+		}
+		err := create.SetID(made.sale).SetSlug(made.slug).SetTitle(d.title).SetRules(d.rules).
 			SetStatus(sale.StatusSCHEDULED).SetStartsAt(d.opens).SetEndsAt(d.closes).SetPreheatAt(now).
 			SetPaymentWindowSeconds(int(d.paymentWindow / time.Second)).SetPurchaseLimit(d.limit).
 			SetCreatedAt(now).Exec(ctx)

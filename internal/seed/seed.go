@@ -54,12 +54,15 @@ type Input struct {
 	PurchaseLimit int           // most units that one person may hold
 	PaymentWindow time.Duration
 	PathTTL       time.Duration // 0 = no paths
+	PermitRatio   float64       // unused paths at a time per unit left; 0 = the server's own
 }
 
 // Bounds of a seed.
 const (
 	MaxUsers = 1_000_000
 	MaxStock = 10_000_000
+
+	maxPermitRatio = 1000 // as operators may set it
 )
 
 // Result is what a seed made, with public ids, as `seed --json` prints it.
@@ -90,6 +93,8 @@ func (in Input) Validate() error {
 		return fmt.Errorf("purchase limit of %d: choose between 1 and 10", in.PurchaseLimit)
 	case in.PaymentWindow < time.Second:
 		return fmt.Errorf("payment window of %s: choose at least a second", in.PaymentWindow)
+	case in.PermitRatio < 0 || in.PermitRatio > maxPermitRatio:
+		return fmt.Errorf("permit ratio of %g: choose between 0 and %d", in.PermitRatio, maxPermitRatio)
 	case in.PathTTL < 0:
 		return fmt.Errorf("paths that live %s: choose a positive time", in.PathTTL)
 	}
@@ -107,7 +112,7 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 		title: "Load sale", rules: "Made by `seckill seed`.",
 		opens: now.Add(in.OpensIn), closes: now.Add(max(in.OpensIn, 0) + in.Lasts),
 		limit: in.PurchaseLimit, paymentWindow: in.PaymentWindow,
-		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}},
+		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}}, permitRatio: in.PermitRatio,
 	}
 	if in.PathTTL > 0 && s.Paths == nil {
 		return nil, errors.New("nobody here issues paths")

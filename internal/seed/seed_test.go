@@ -60,7 +60,7 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	db := testenv.Postgres(t)
 	s, loaded, hashes := setup(t, db)
 	in := input()
-	in.PathTTL = 10 * time.Minute
+	in.PathTTL, in.PermitRatio = 10*time.Minute, 1.25
 	result, err := s.Run(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,8 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := db.Ent.Sale.GetX(t.Context(), saleID)
-	if row.Status != sale.StatusSCHEDULED || !row.StartsAt.Equal(start.Add(time.Minute)) || !row.EndsAt.Equal(start.Add(61*time.Minute)) || row.PaymentWindowSeconds != 900 {
+	if row.Status != sale.StatusSCHEDULED || !row.StartsAt.Equal(start.Add(time.Minute)) || !row.EndsAt.Equal(start.Add(61*time.Minute)) || row.PaymentWindowSeconds != 900 ||
+		row.PermitPerMille != 1250 {
 		t.Errorf("sale is %v", row)
 	}
 	item := db.Ent.SaleItem.Query().OnlyX(t.Context())
