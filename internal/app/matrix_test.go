@@ -34,13 +34,14 @@ const matrixFile = "testdata/matrix.json"
 // actors ask every field, in this order: who may do most comes last.
 var actors = []string{"anonymous", "expired", "forged", "other", "operator", "admin", "owner"}
 
-// TestWhoMayDoWhat asks every root field of the schema as everybody. A field
-// without an entry in the matrix fails: decide who may ask it.
+// TestWhoMayDoWhat asks every field of the schema as everybody. A field without an
+// entry in the matrix fails: decide who may ask it.
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
+	m.fieldsWhoMay(t)
 	got := map[string]map[string]string{}
 	for _, f := range m.fields() {
 		got[f.name] = map[string]string{}
@@ -82,6 +83,28 @@ type matrix struct {
 	schema *ast.Schema
 	tokens map[string]string
 	ids    map[string]string // argument → the id of something of the owner's
+}
+
+// over asks a query or a mutation as an actor over a WebSocket.
+func (m *matrix) over(actor, document string) answer {
+	m.t.Helper()
+	l := m.newLine(m.tokens[actor])
+	out := l.ask(document)
+	_ = l.conn.Close(websocket.StatusNormalClosure, "") // of one that was refused already
+	return out
+}
+
+// keep keeps the owner's place in a waiting room, as a page that is open does.
+func (m *matrix) keep(ticket string) {
+	m.t.Helper()
+	l := m.newLine(m.tokens["owner"])
+	query, _ := json.Marshal(map[string]string{ //nolint:errchkjson // strings
+		"query": `subscription { queuePosition(ticketId: "` + ticket + `") { kind } }`,
+	})
+	l.write(frame{ID: "place", Type: "subscribe", Payload: query})
+	if f := l.read(); f.Type != "next" {
+		m.t.Fatalf("the place is not kept: %+v", f)
+	}
 }
 
 func newMatrix(s *site) *matrix {
@@ -147,6 +170,7 @@ type rootField struct {
 	name     string
 	document string
 	stream   bool
+	mutation bool
 }
 
 // fields are all root fields; what ends sessions or the sale comes last.
@@ -157,7 +181,7 @@ func (m *matrix) fields() []rootField {
 			if strings.HasPrefix(f.Name, "__") {
 				continue
 			}
-			r := rootField{name: f.Name, document: m.document(root, f), stream: root == m.schema.Subscription}
+			r := rootField{name: f.Name, document: m.document(root, f), stream: root == m.schema.Subscription, mutation: root == m.schema.Mutation}
 			if f.Name == "logout" || f.Name == "endSale" {
 				last = append(last, r)
 				continue
@@ -230,7 +254,18 @@ func (m *matrix) outcome(f rootField, actor string) string {
 	if f.stream {
 		return sorted(m.streamed(f, actor))
 	}
-	return sorted(m.ask(m.tokens[actor], f.document, nil))
+	plain := sorted(m.ask(m.tokens[actor], f.document, nil))
+	pushed := m.over(actor, f.document)
+	if f.mutation {
+		if code := pushed.code(); code != "BAD_USER_INPUT" && code != "UNAUTHENTICATED" || string(pushed.Data) != "" {
+			m.t.Errorf("%s over a WebSocket: %s %+v, want it refused: mutations go by POST", f.name, pushed.Data, pushed.Errors)
+		}
+		return plain
+	}
+	if over := sorted(pushed); over != plain {
+		return plain + "/" + over
+	}
+	return plain
 }
 
 // streamed asks a subscription over a WebSocket and returns its first answer. Who

@@ -144,6 +144,7 @@ type answer struct {
 	Data   json.RawMessage
 	Errors []struct {
 		Message    string
+		Path       []any
 		Extensions struct{ Code string }
 	}
 }

@@ -1,0 +1,255 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+const fieldsFile = "testdata/fields.json"
+
+// doors are how an object of each type is reached: something of the owner's where
+// somebody owns it. %s stands for the fields that are asked.
+var doors = map[string]string{
+	"User":            `node(id: "{owner}") { ... on User { %s } }`,
+	"Order":           `node(id: "{order}") { ... on Order { %s } }`,
+	"OrderLogEntry":   `node(id: "{order}") { ... on Order { timeline { %s } } }`,
+	"Refund":          `node(id: "{order}") { ... on Order { refunds { %s } } }`,
+	"Payment":         `node(id: "{payment}") { ... on Payment { %s } }`,
+	"OrderConnection": `orders { %s }`,
+	"OrderEdge":       `orders { edges { %s } }`,
+	"OrderTask":       `orderTask(id: "{task}") { %s }`,
+	"QueueTicket":     `node(id: "{ticket}") { ... on QueueTicket { %s } }`,
+	"QueuePosition":   `node(id: "{ticket}") { ... on QueueTicket { position { %s } } }`,
+	"SeckillPath":     `node(id: "{ticket}") { ... on QueueTicket { path { %s } } }`,
+	"Sale":            `sale(by: {id: "{sale}"}) { %s }`,
+	"SaleViewer":      `sale(by: {id: "{sale}"}) { viewer { %s } }`,
+	"WaitlistEntry":   `sale(by: {id: "{sale}"}) { viewer { waitlistEntry { %s } } }`,
+	"SaleSwitches":    `sale(by: {id: "{sale}"}) { switches { %s } }`,
+	"SaleLogEntry":    `sale(by: {id: "{sale}"}) { timeline { %s } }`,
+	"SaleStats":       `sale(by: {id: "{sale}"}) { saleStats { %s } }`,
+	"RejectionCount":  `sale(by: {id: "{sale}"}) { saleStats { rejections { %s } } }`,
+	"SaleStatsPoint":  `sale(by: {id: "{sale}"}) { saleStats { series { %s } } }`,
+	"SaleReport":      `saleReport(saleId: "{sale}") { %s }`,
+	"SaleItem":        `sale(by: {id: "{sale}"}) { items { %s } }`,
+	"Stock":           `sale(by: {id: "{sale}"}) { items { stock { %s } } }`,
+	"Money":           `sale(by: {id: "{sale}"}) { items { price { %s } } }`,
+	"Goods":           `sale(by: {id: "{sale}"}) { items { goods { %s } } }`,
+	"GoodsLogEntry":   `sale(by: {id: "{sale}"}) { items { goods { timeline { %s } } } }`,
+	"SaleConnection":  `sales { %s }`,
+	"SaleEdge":        `sales { edges { %s } }`,
+	"PageInfo":        `sales { pageInfo { %s } }`,
+	"GoodsConnection": `goods { %s }`,
+	"GoodsEdge":       `goods { edges { %s } }`,
+	"Intervention":    `interventions { %s }`,
+	"RateLimit":       `rateLimit { %s }`,
+	"ServerInfo":      `serverInfo { %s }`,
+}
+
+// asked are fields that one operation asks: as many as the guard lets through.
+const asked = 10
+
+// fieldsWhoMay asks every field of every object as everybody, over both
+// transports, and compares the answers with the stored ones. What is only ever
+// told in answer to the caller's own mutation or subscription is guarded by that.
+func (m *matrix) fieldsWhoMay(t *testing.T) {
+	m.furnish()
+	got := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(m.schema.Types)) {
+		def := m.schema.Types[name]
+		switch door, ok := doors[name]; {
+		case def.Kind != ast.Object || strings.HasPrefix(name, "__") || m.root(def):
+		case ok:
+			m.behind(door, def, got)
+		default:
+			for _, at := range m.mentions(def) {
+				t.Errorf("%s is told by %s: give it a door", name, at)
+			}
+		}
+	}
+	if *writeMatrix {
+		text, err := json.MarshalIndent(got, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(fieldsFile, append(text, '\n'), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(fieldsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]string
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range slices.Sorted(maps.Keys(got)) {
+		switch want[field] {
+		case "":
+			t.Errorf("%s has no entry: to %s it answers %s", field, actors, got[field])
+		case got[field]:
+		default:
+			t.Errorf("%s answers %s to %s, want %s", field, got[field], actors, want[field])
+		}
+	}
+	t.Logf("%d fields, each asked by %d actors over HTTP and WebSocket", len(got), len(actors))
+}
+
+func (m *matrix) root(def *ast.Definition) bool {
+	return def == m.schema.Query || def == m.schema.Mutation || def == m.schema.Subscription
+}
+
+// mentions lists where an object can be met other than in answer to the caller's
+// own mutation or subscription. Refusals tell the caller about its own request.
+func (m *matrix) mentions(def *ast.Definition) (out []string) {
+	if slices.Contains(def.Interfaces, "UserError") {
+		return nil
+	}
+	for _, by := range m.schema.Types {
+		if by.Kind != ast.Object || by == m.schema.Mutation || by == m.schema.Subscription {
+			continue
+		}
+		if _, ok := doors[by.Name]; !ok && by != m.schema.Query {
+			continue // told in answer to somebody's own request, as this is
+		}
+		for _, f := range by.Fields {
+			if to := f.Type.Name(); to == def.Name || slices.Contains(def.Interfaces, to) {
+				out = append(out, by.Name+"."+f.Name)
+			}
+		}
+	}
+	return out
+}
+
+// furnish makes one of everything that a door leads to.
+func (m *matrix) furnish() {
+	m.t.Helper()
+	owner, operator := m.tokens["owner"], m.tokens["operator"]
+	var data struct{ Viewer struct{ ID string } }
+	m.ask(owner, `{ viewer { id } }`, nil).into(m.t, &data)
+	m.ids["owner"], m.ids["task"] = data.Viewer.ID, m.ids["orderTask"]
+
+	scarce := m.seed(seed.Input{Users: 2, Stock: 1}) // as many as there are permits
+	for _, u := range scarce.Users {
+		if path, _, why := m.knock("issueSeckillPath", u.AccessToken, scarce); path == "" {
+			m.t.Fatalf("no path: %s", why)
+		}
+	}
+	_, ticket, why := m.knock("issueSeckillPath", owner, scarce)
+	if ticket == nil || ticket.Position == nil {
+		m.t.Fatalf("no place in the waiting room: %+v %s", ticket, why)
+	}
+	m.ids["ticket"] = ticket.ID
+	m.keep(ticket.ID)
+
+	var paid struct {
+		PayOrder struct{ Payment *struct{ ID string } }
+	}
+	out := m.ask(owner, `mutation($o: ID!) { payOrder(input: {orderId: $o, method: SANDBOX, idempotencyKey: "0123456789abcdef"}) { payment { id } userErrors { code } } }`,
+		map[string]any{"o": m.ids["orderId"]})
+	if out.into(m.t, &paid); paid.PayOrder.Payment == nil {
+		m.t.Fatalf("payOrder: %s", out.Data)
+	}
+	m.ids["payment"] = paid.PayOrder.Payment.ID
+
+	adjust := map[string]any{"itemId": m.ids["itemId"], "units": 1000, "note": "more came", "idempotencyKey": "0123456789abcdef"}
+	if p := m.desk(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
+		m.t.Fatalf("adjustStock: %+v", p)
+	}
+	if p, err := m.place(m.tokens["other"], order(m.ids["itemId"], "a guess")); err != nil || p.why() != "PATH_INVALID" {
+		m.t.Fatalf("a guess: %+v %v", p, err)
+	}
+	testenv.Eventually(m.t, 60*time.Second, func() bool {
+		f := m.figures(operator, m.ids["saleId"])
+		return len(f.Rejections) > 0 && len(f.Series) > 0
+	}, "the sale has figures")
+}
+
+// behind asks the fields of an object behind its door.
+func (m *matrix) behind(door string, def *ast.Definition, got map[string]string) {
+	m.t.Helper()
+	replace := strings.NewReplacer("{owner}", m.ids["owner"], "{order}", m.ids["orderId"], "{task}", m.ids["task"],
+		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"])
+	for fields := range slices.Chunk(def.Fields, asked) {
+		document := "query {"
+		for i, f := range fields {
+			document += fmt.Sprintf(" f%d: %s", i, fmt.Sprintf(replace.Replace(door), m.selection(f)))
+		}
+		document += " }"
+		for _, actor := range actors {
+			plain, pushed := m.ask(m.tokens[actor], document, nil), m.over(actor, document)
+			for i, f := range fields {
+				alias := fmt.Sprintf("f%d", i)
+				outcome := plain.outcome(alias)
+				if over := pushed.outcome(alias); over != outcome {
+					outcome += "/" + over
+				}
+				name := def.Name + "." + f.Name
+				got[name] = strings.TrimSpace(got[name] + " " + outcome)
+			}
+		}
+	}
+}
+
+// selection asks a field with the arguments that it needs.
+func (m *matrix) selection(f *ast.FieldDefinition) string {
+	var args []string
+	for _, a := range f.Arguments {
+		if a.Type.NonNull && a.DefaultValue == nil {
+			args = append(args, a.Name+": "+m.value(f.Name, a.Name, a.Type))
+		}
+	}
+	text := f.Name
+	if len(args) > 0 {
+		text += "(" + strings.Join(args, ", ") + ")"
+	}
+	switch m.schema.Types[f.Type.Name()].Kind {
+	case ast.Object, ast.Interface, ast.Union:
+		return text + " { __typename }"
+	case ast.Scalar, ast.Enum, ast.InputObject:
+	}
+	return text
+}
+
+// outcome says what came of one root field of several: refused, nothing there, an
+// empty list on the way, or told.
+func (a answer) outcome(alias string) string {
+	for _, e := range a.Errors {
+		if len(e.Path) == 0 || e.Path[0] == alias {
+			return e.Extensions.Code
+		}
+	}
+	var data map[string]any
+	if err := json.Unmarshal(a.Data, &data); err != nil {
+		return "NO_DATA"
+	}
+	v, ok := data[alias]
+	for ok {
+		switch now := v.(type) {
+		case nil:
+			return "NULL"
+		case []any:
+			if len(now) == 0 {
+				return "EMPTY"
+			}
+			v = now[0]
+		case map[string]any:
+			for _, v = range now { // the one field that was asked
+			}
+		default:
+			return "TOLD"
+		}
+	}
+	return "MISSING"
+}
