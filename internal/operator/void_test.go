@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/ent/salelog"
+	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/operator"
@@ -157,6 +159,39 @@ func TestVoidsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 	if _, _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{Order: o.ID, Note: "x"}); fault.CodeOf(err) != fault.Unauthenticated {
 		t.Errorf("by nobody: %v", err)
+	}
+}
+
+func TestVoidsInEveryStatusByEveryRole(t *testing.T) {
+	t.Parallel()
+	fit := []sale.Status{sale.Preheated, sale.Live, sale.Paused, sale.Ended}
+	for _, status := range sale.Statuses() {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			e := setup(t)
+			v := e.put(status, 5)
+			for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "nobody": nobody} {
+				o := e.order(v)
+				done, refusal, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: by, Order: o.ID, Note: "a robot"})
+				want := order.PendingPayment
+				switch {
+				case name == "nobody" && fault.CodeOf(err) != fault.Unauthenticated,
+					name == "customer" && fault.CodeOf(err) != fault.Forbidden:
+					t.Errorf("by %s: %v %v", name, refusal, err)
+				case !by.Role.AtLeast(auth.Operator):
+				case slices.Contains(fit, status):
+					want = order.Cancelled
+					if err != nil || refusal != nil || done.Intervention.State != operator.Done {
+						t.Errorf("by %s: %+v %v %v, want it done", name, done, refusal, err)
+					}
+				case err != nil || reason(refusal) != fault.Conflict:
+					t.Errorf("by %s: %v %v, want a conflict", name, refusal, err)
+				}
+				if got := e.status(o); got != want {
+					t.Errorf("by %s: the order is %s, want %s", name, got, want)
+				}
+			}
+		})
 	}
 }
 
