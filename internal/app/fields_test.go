@@ -52,6 +52,10 @@ var doors = map[string]string{
 	"GoodsConnection": `goods { %s }`,
 	"GoodsEdge":       `goods { edges { %s } }`,
 	"Intervention":    `interventions { %s }`,
+	"DeadLetter":      `deadLetters { %s }`,
+	"DeadLetterField": `deadLetters { fields { %s } }`,
+	"DeadLetterAct":   `deadLetterActs { %s }`,
+	"HeldPayment":     `heldPayments { %s }`,
 	"RateLimit":       `rateLimit { %s }`,
 	"ServerInfo":      `serverInfo { %s }`,
 }
