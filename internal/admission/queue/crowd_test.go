@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"flag"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -10,14 +11,16 @@ import (
 	"seckill/internal/id"
 )
 
+var crowdSize = flag.Int("crowd", 1500, "people in the waiting room of the crowd's test")
+
 func TestACrowdIsServedInOrderUntilAllIsSold(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		people, stock := 10_000, 2000
+		people := *crowdSize
 		if f.keys.Prefix == "t:" { // in memory: the same rules, a smaller crowd
-			people, stock = 600, 120
+			people = min(people, 600)
 		}
-		newCrowd(f, people, stock).run()
+		newCrowd(f, people, people/5).run()
 	})
 }
 
@@ -34,6 +37,7 @@ type crowd struct {
 func newCrowd(f *fixture, people, stock int) *crowd {
 	f.t.Helper()
 	c := &crowd{fixture: f, stock: stock, tickets: map[string]*queue.Ticket{}, told: map[string]int{}}
+	f.patiently()
 	f.rules.Store(&queue.Rules{PerMille: 200})
 	f.set("stock", stock, "total", stock, "opens", time.Now().Add(time.Hour).UnixMilli())
 	c.early = make([]*queue.Ticket, people/5)

@@ -34,11 +34,14 @@ type fixture struct {
 	captchas *captcha.Service
 	paths    *path.Service
 	queue    *queue.Service
-	rules    atomic.Pointer[queue.Rules]
-	gone     func(ctx context.Context, item uuid.UUID) (bool, error) // nil = there is hope
-	sale     uuid.UUID
-	item     uuid.UUID
-	shard    int
+
+	patiently func() // keeps places for an hour from now on: a crowd takes longer than half a minute on a busy machine
+
+	rules atomic.Pointer[queue.Rules]
+	gone  func(ctx context.Context, item uuid.UUID) (bool, error) // nil = there is hope
+	sale  uuid.UUID
+	item  uuid.UUID
+	shard int
 }
 
 func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
@@ -54,8 +57,16 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 		t.Fatal(err)
 	}
 	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: 1})
-	f.queue = queue.New(queue.Config{
-		Client: conn.Script, Keys: f.keys, Captchas: f.captchas,
+	f.queue = f.service(conn, 0)
+	f.patiently = func() { f.queue = f.service(conn, time.Hour) }
+	f.gate("gate", "open")
+	return f
+}
+
+// service is the waiting rooms of one process.
+func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.Service {
+	return queue.New(queue.Config{
+		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Patience: patience,
 		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
 		Gone: func(ctx context.Context, item uuid.UUID) (bool, error) {
 			if f.gone == nil {
@@ -64,8 +75,6 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 			return f.gone(ctx, item)
 		},
 	})
-	f.gate("gate", "open")
-	return f
 }
 
 // gate writes the hash of the item as the loader does, with some fields changed.
