@@ -74,7 +74,11 @@ func TestProductionProfile(t *testing.T) {
 		"SECKILL_JWT_KEY=conformance-conformance-conformance-key",
 	}
 	url := start(t, []string{"serve"}, env...)
-	create := exec.CommandContext(t.Context(), must(binary()), "user", "create", "--account", "admin@demo.example", "--role", "admin")
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := exec.CommandContext(t.Context(), path, "user", "create", "--account", "admin@demo.example", "--role", "admin")
 	create.Env, create.Stdin = append(clean(os.Environ()), env...), strings.NewReader("flash-sale-demo\n")
 	if out, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
