@@ -9,11 +9,12 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// cleanupTimeout bounds deleting the keys of one test.
-const cleanupTimeout = 10 * time.Second
+// cleanupTimeout bounds deleting the keys of one test: a look at those of all
+// tests, on a machine that may be busy.
+const cleanupTimeout = time.Minute
 
 // scanCount is how many keys one SCAN looks at.
-const scanCount = 1000
+const scanCount = 5000
 
 // Redis returns connections to the shared private Redis and a key prefix of the
 // test's own, for example "t3f9a0c11:". Keys under it are deleted when the test
