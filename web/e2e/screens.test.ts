@@ -12,6 +12,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { button, buy, signIn, stage } from './shop';
 
 const it = stage('--profile', 'development', '--limits', 'off');
+it.lasting = true;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const pictures = join(import.meta.dirname, '../screens');
 

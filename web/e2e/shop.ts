@@ -84,6 +84,8 @@ export function startBrowser(): Promise<Browser> {
 export interface Pages {
   /** A page of a new, empty browser profile. It fails the test on any script error. */
   page(options?: BrowserContextOptions): Promise<Page>;
+  /** Keeps the pages of a test open for those that follow. */
+  lasting?: boolean;
 }
 
 /** What a test file has at hand. */
@@ -116,13 +118,15 @@ export function curtain(): Pages {
       const file = `failed-${task.name.replace(/\W+/g, '-').slice(0, 60)}-${n}.png`;
       await page.screenshot({ path: join(import.meta.dirname, '../screens', file), fullPage: true }).catch(() => {});
     }
-    if (task.result?.state === 'fail') pages = [];
+    if (it.lasting) return;
+    await Promise.all(pages.map((page) => page.context().close()));
+    pages = [];
   });
   afterAll(async () => {
     await browser?.close();
     if (errors.length) throw new Error(`the page complained:\n${errors.join('\n')}`);
   });
-  return {
+  const it: Pages = {
     page: async (options = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
       const page = await context.newPage();
@@ -135,6 +139,7 @@ export function curtain(): Pages {
       return page;
     },
   };
+  return it;
 }
 
 /** Signs in and comes back to a page: as a demo account by its first part, or as anybody. */

@@ -1,7 +1,7 @@
 /** What the server has told us, newest revision by id. */
 import { Board } from './store';
 import { onSwitch } from './session';
-import type { Order, Sale, Stock, Task } from './types';
+import type { Entry, Order, Sale, Stock, Task } from './types';
 
 /** Sales with all that a sale page shows. Their viewer is the person who is signed in. */
 export const sales = new Board<Sale>();
@@ -12,13 +12,26 @@ export const tasks = new Board<Task>();
 /** Orders. */
 export const orders = new Board<Order>();
 
-/** Keeps a sale and the stock of its items. */
+/** The person's newest place on the waitlist, by sale. */
+const places = new Map<string, Entry>();
+
+/** Keeps a sale and the stock of its items. One that was read as a place was taken may not know of it yet. */
 export function putSale(sale: Sale): void {
-  sales.put(sale.id, sale);
+  const place = sale.viewer?.waitlistEntry ?? places.get(sale.id) ?? null;
+  if (place) places.set(sale.id, place);
+  sales.put(sale.id, sale.viewer ? { ...sale, viewer: { ...sale.viewer, waitlistEntry: place } } : sale);
   for (const item of sale.items) stocks.put(item.id, item.stock);
   if (sale.viewer?.orderTask) tasks.put(sale.viewer.orderTask.id, sale.viewer.orderTask);
 }
 
+/** Keeps a place on the waitlist that was just taken or given up. */
+export function putPlace(saleId: string, place: Entry): void {
+  places.set(saleId, place);
+  const { viewer, ...sale } = sales.of(saleId).peek() ?? { viewer: null };
+  if (viewer) sales.put(saleId, { ...(sale as Sale), viewer: { ...viewer, waitlistEntry: place } });
+}
+
 onSwitch(() => {
+  places.clear();
   for (const board of [sales, tasks, orders]) board.clear();
 });

@@ -14,6 +14,7 @@ export type Card = ResultOf<typeof CardParts>;
 export type Sale = ResultOf<typeof SaleParts>;
 export type Item = Sale['items'][number];
 export type Viewer = NonNullable<Sale['viewer']>;
+export type Entry = NonNullable<Viewer['waitlistEntry']>;
 export type Task = ResultOf<typeof TaskParts>;
 export type Order = ResultOf<typeof OrderParts>;
 export type Payment = NonNullable<NonNullable<ResultOf<typeof PayOrder>['payOrder']>['payment']>;

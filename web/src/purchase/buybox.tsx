@@ -74,6 +74,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
   const purchase = useMemo(() => purchaseOf(sale.id, reload), [sale.id, signedIn]);
   usePurchase(purchase, sale, signedIn, reload);
   const quantity = useSignal(1);
+  const joining = useSignal(false);
   const unjoined = useSignal<string | null>(null);
   usePhase(sale);
   const attempt = purchase.attempt.value;
@@ -91,8 +92,11 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
       case 'order':
         return go(`/orders/${button.order.id}`);
       case 'waitlist':
-        return void join(item).then((why) => {
+        if (joining.value) return;
+        joining.value = true;
+        return void join(sale, item).then((why) => {
           unjoined.value = why;
+          joining.value = false;
           reload();
         });
       default:
@@ -100,7 +104,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
     }
   };
   const enabled = ['sign-in', 'buy', 'pay', 'order', 'waitlist'].includes(button.kind);
-  const busy = button.kind === 'sending' || button.kind === 'queue' || button.kind === 'room';
+  const busy = button.kind === 'sending' || button.kind === 'queue' || button.kind === 'room' || joining.value;
 
   return (
     <>

@@ -1,6 +1,8 @@
 /** The waitlist of a sale that is sold out: join, wait, take the offer, leave. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { putPlace } from '../api/boards';
+import { jitter } from '../api/connection';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
 import type { Item, Sale } from '../api/types';
@@ -10,16 +12,20 @@ import { Tiles } from '../ui/countdown';
 import { notify } from './remind';
 
 /** Joins, and says why not. Who waits wants to be told when it is time, so this is when to ask. */
-export async function join(item: Item): Promise<string | null> {
+export async function join(sale: Sale, item: Item): Promise<string | null> {
   if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
   try {
     const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id } });
+    if (joinWaitlist?.waitlistEntry) putPlace(sale.id, joinWaitlist.waitlistEntry);
     const failure = joinWaitlist?.userErrors[0];
     return failure ? explain(failure) : null;
   } catch (thrown) {
     return apologise(toFault(thrown));
   }
 }
+
+/** How often to ask how many are left ahead, in ms: others move without a word to us. */
+const AHEAD_MS = 15_000;
 
 /** The person's place on the waitlist. */
 export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
@@ -29,12 +35,21 @@ export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
   useEffect(() => {
     if (offered) notify(`${t('waitlist.offer')}: ${sale.title}`);
   }, [offered]);
+  const waiting = entry?.status === 'WAITING';
+  useEffect(() => {
+    if (!waiting) return;
+    const timer = setInterval(reload, jitter(AHEAD_MS));
+    return () => clearInterval(timer);
+  }, [waiting]);
   const many = sale.items.length > 1;
   if (!entry || !['WAITING', 'OFFERED'].includes(entry.status)) return null;
 
   const leave = async (): Promise<void> => {
     try {
-      await request(LeaveWaitlist, { input: { waitlistEntryId: entry.id } });
+      const { leaveWaitlist } = await request(LeaveWaitlist, { input: { waitlistEntryId: entry.id } });
+      if (leaveWaitlist?.waitlistEntry) putPlace(sale.id, leaveWaitlist.waitlistEntry);
+      const failure = leaveWaitlist?.userErrors[0];
+      why.value = failure ? explain(failure) : null;
       reload();
     } catch (thrown) {
       why.value = apologise(toFault(thrown));
