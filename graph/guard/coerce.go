@@ -60,6 +60,7 @@ func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs
 				}
 			}
 			all[name] = in
+		case ast.Object, ast.Interface, ast.Union: // no types of inputs
 		}
 	}
 	return all

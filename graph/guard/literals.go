@@ -41,6 +41,7 @@ func (all inputs) literalFits(v *ast.Value) bool {
 			_, err := strconv.ParseInt(v.Raw, 10, 32)
 			return err == nil
 		}
+	case ast.FloatValue, ast.BooleanValue, ast.EnumValue: // judged as below
 	}
 	return !scalar || ofSpec
 }
