@@ -30,7 +30,7 @@ type socket struct {
 // dial opens a socket as somebody.
 func (s *site) dial(token string) *socket {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	s.t.Cleanup(cancel)
 	conn, _, err := websocket.Dial(ctx, strings.Replace(s.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
 		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})

@@ -1,144 +1,15 @@
 package app_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"seckill/internal/id"
 	"seckill/internal/reservation"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
-
-// patience is how long a busy machine may need for what takes a moment.
-const patience = 20 * time.Second
-
-// lined is a WaitlistEntry.
-type lined struct {
-	ID, Status     string
-	Ahead          *int
-	OfferExpiresAt *time.Time
-}
-
-// button is a sale as one buyer stands to it.
-type button struct {
-	Phase  string
-	Viewer struct {
-		Action         string
-		DisabledReason *string
-		WaitlistEntry  *lined
-		Order          *struct{ ID string }
-	}
-}
-
-const (
-	placeFields  = `id status ahead offerExpiresAt`
-	buttonFields = `phase viewer { action disabledReason waitlistEntry { ` + placeFields + ` item { id } } order { id } }`
-)
-
-// line joins or leaves: field is joinWaitlist or leaveWaitlist.
-func (s *site) line(token, field, argument, value string) (*lined, string) {
-	s.t.Helper()
-	out := s.ask(token, `mutation($v: ID!) { outcome: `+field+`(input: {`+argument+`: $v}) { waitlistEntry { `+placeFields+` } userErrors { __typename code message path } } }`,
-		map[string]any{"v": value})
-	var data struct {
-		Outcome *struct {
-			WaitlistEntry *lined
-			UserErrors
-		}
-	}
-	out.into(s.t, &data)
-	if data.Outcome == nil {
-		s.t.Fatalf("%s: %s %+v", field, out.Data, out.Errors)
-	}
-	return data.Outcome.WaitlistEntry, data.Outcome.why()
-}
-
-func (s *site) join(token, itemID string) (*lined, string) {
-	return s.line(token, "joinWaitlist", "itemId", itemID)
-}
-
-func (s *site) leave(token, place string) (*lined, string) {
-	return s.line(token, "leaveWaitlist", "waitlistEntryId", place)
-}
-
-// joined joins and wants it to work.
-func (s *site) joined(token, itemID string) *lined {
-	s.t.Helper()
-	place, why := s.join(token, itemID)
-	if why != "" || place == nil || place.Status != "WAITING" {
-		s.t.Fatalf("join: %+v %s", place, why)
-	}
-	return place
-}
-
-// button reads a sale as somebody.
-func (s *site) button(token, saleID string) button {
-	s.t.Helper()
-	var data struct{ Sale button }
-	s.ask(token, `query($id: ID!) { sale(by: {id: $id}) { `+buttonFields+` } }`, map[string]any{"id": saleID}).into(s.t, &data)
-	return data.Sale
-}
-
-// cancel calls an order off.
-func (s *site) cancel(token, taskID string) {
-	s.t.Helper()
-	orderID := "ord_" + strings.TrimPrefix(taskID, "tsk_")
-	out := s.ask(token, `mutation($o: ID!) { cancelOrder(input: {orderId: $o}) { userErrors { code } } }`, map[string]any{"o": orderID})
-	if string(out.Data) != `{"cancelOrder":{"userErrors":[]}}` {
-		s.t.Fatalf("cancel: %s %+v", out.Data, out.Errors)
-	}
-}
-
-// watchButton subscribes to a sale as the socket's buyer.
-func (k *socket) watchButton(saleID string) {
-	k.t.Helper()
-	k.send(frame{ID: "b", Type: "subscribe", Payload: subscription(k.t, `subscription($id: ID!) { saleStatus(saleId: $id) { kind sale { `+buttonFields+` } } }`, saleID)})
-}
-
-// until reads events of a sale until the buyer's place stands so.
-func (k *socket) until(status string) button {
-	k.t.Helper()
-	for n := 0; ; n++ {
-		var payload struct {
-			Data struct {
-				SaleStatus struct {
-					Kind string
-					Sale button
-				}
-			}
-		}
-		f := k.read()
-		if err := json.Unmarshal(f.Payload, &payload); err != nil || f.Type != "next" {
-			k.t.Fatalf("frame %s %s: %v", f.Type, f.Payload, err)
-		}
-		e := payload.Data.SaleStatus
-		if first := e.Kind == "SNAPSHOT"; first && n > 0 {
-			k.t.Errorf("event %d is a snapshot", n)
-		}
-		if place := e.Sale.Viewer.WaitlistEntry; place != nil && place.Status == status {
-			return e.Sale
-		}
-	}
-}
-
-// soldOut makes a sale whose only unit the first buyer holds unpaid, and returns
-// the attempt that took it.
-func (s *site) soldOut(in seed.Input) (made *seed.Result, task string) {
-	s.t.Helper()
-	in.Stock, in.PathTTL = 1, time.Hour
-	made = s.seed(in)
-	p, err := s.place(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path))
-	if err != nil || p.why() != "" {
-		s.t.Fatalf("placed: %+v %v", p, err)
-	}
-	s.drained(made.SaleID, 1)
-	return made, p.OrderTask.ID
-}
 
 func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	t.Parallel()
@@ -157,9 +28,7 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	if again := s.joined(first.AccessToken, made.ItemID); again.ID != place.ID {
 		t.Errorf("joined twice: %s, then %s", place.ID, again.ID)
 	}
-	k, other := s.dial(first.AccessToken), s.dial(second.AccessToken)
-	k.watchButton(made.SaleID)
-	other.watchButton(made.SaleID)
+	k, other := s.watch(first.AccessToken, made.SaleID), s.watch(second.AccessToken, made.SaleID)
 	k.until("WAITING")
 	other.until("WAITING")
 
@@ -170,8 +39,8 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	if e := offer.Viewer.WaitlistEntry; offer.Viewer.Action != "BUY" || e.OfferExpiresAt == nil || e.Ahead != nil {
 		t.Errorf("the offer: %+v %+v", offer.Viewer, e)
 	}
-	if p, err := s.place(passer.AccessToken, order(made.ItemID, passer.Path)); err != nil || p.why() != "SOLD_OUT" {
-		t.Errorf("a passer-by: %+v %v", p, err)
+	if p, why := s.press(passer.AccessToken, made); why != "SOLD_OUT" {
+		t.Errorf("a passer-by: %+v %s", p, why)
 	}
 	if report := s.audit(made.SaleID); report.Postgres.Offers != 1 || report.Redis.Reserved != 1 {
 		t.Errorf("with an open offer: %+v", report)
@@ -198,9 +67,6 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	}
 	s.cancel(first.AccessToken, p.OrderTask.ID)
 	other.until("OFFERED")
-	for _, c := range []*socket{k, other} {
-		_ = c.conn.Close(websocket.StatusNormalClosure, "")
-	}
 }
 
 // A unit goes from one to the next until somebody wants it, else to everybody.
@@ -211,9 +77,7 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	made, _ := s.soldOut(seed.Input{Users: 4})
 	first, second, passer := made.Users[1], made.Users[2], made.Users[3]
 	place, next := s.joined(first.AccessToken, made.ItemID), s.joined(second.AccessToken, made.ItemID)
-	k, other := s.dial(first.AccessToken), s.dial(second.AccessToken)
-	k.watchButton(made.SaleID)
-	other.watchButton(made.SaleID)
+	k, other := s.watch(first.AccessToken, made.SaleID), s.watch(second.AccessToken, made.SaleID)
 
 	db := s.database()
 	expire := func(statement string) {
@@ -240,14 +104,9 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	}
 	other.until("LEFT")
 	testenv.Eventually(t, patience, func() bool { return s.button(passer.AccessToken, made.SaleID).Phase == "LIVE" }, "the unit is on open sale")
-	if p, err := s.place(passer.AccessToken, order(made.ItemID, passer.Path)); err != nil || p.why() != "" {
-		t.Errorf("on open sale: %+v %v", p, err)
-	}
+	s.bought(passer.AccessToken, made)
 	if report := s.drained(made.SaleID, 1); report.Postgres.Offers != 0 {
 		t.Errorf("report %+v", report)
-	}
-	for _, c := range []*socket{k, other} {
-		_ = c.conn.Close(websocket.StatusNormalClosure, "")
 	}
 }
 
@@ -307,7 +166,7 @@ func TestSoldOutForNowIsToldApartFromSoldOutForGood(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	made, _ := s.soldOut(seed.Input{Users: 2})
+	made, _ := s.soldOut(seed.Input{Users: 2, PathTTL: time.Hour})
 	u := made.Users[1]
 	document := `mutation($in: PlaceOrderInput!) { placeOrder(input: $in) { userErrors { code message ... on SoldOutError { waitlistOpen item { id } } } } }`
 	refusal := func() string {

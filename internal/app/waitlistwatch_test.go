@@ -1,0 +1,187 @@
+package app_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket/wsjson"
+
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// patience is how long a busy machine may need for what takes a moment.
+const patience = 40 * time.Second
+
+// lined is a WaitlistEntry.
+type lined struct {
+	ID, Status     string
+	Ahead          *int
+	OfferExpiresAt *time.Time
+}
+
+// button is a sale as one buyer stands to it.
+type button struct {
+	Phase  string
+	Viewer struct {
+		Action         string
+		DisabledReason *string
+		WaitlistEntry  *lined
+		Order          *struct{ ID string }
+	}
+}
+
+const (
+	placeFields  = `id status ahead offerExpiresAt`
+	buttonFields = `phase viewer { action disabledReason waitlistEntry { ` + placeFields + ` item { id } } order { id } }`
+)
+
+// line joins or leaves: field is joinWaitlist or leaveWaitlist.
+func (s *site) line(token, field, argument, value string) (*lined, string) {
+	s.t.Helper()
+	out := s.ask(token, `mutation($v: ID!) { outcome: `+field+`(input: {`+argument+`: $v}) { waitlistEntry { `+placeFields+` } userErrors { __typename code message path } } }`,
+		map[string]any{"v": value})
+	var data struct {
+		Outcome *struct {
+			WaitlistEntry *lined
+			UserErrors
+		}
+	}
+	out.into(s.t, &data)
+	if data.Outcome == nil {
+		s.t.Fatalf("%s: %s %+v", field, out.Data, out.Errors)
+	}
+	return data.Outcome.WaitlistEntry, data.Outcome.why()
+}
+
+func (s *site) join(token, itemID string) (*lined, string) {
+	return s.line(token, "joinWaitlist", "itemId", itemID)
+}
+
+func (s *site) leave(token, place string) (*lined, string) {
+	return s.line(token, "leaveWaitlist", "waitlistEntryId", place)
+}
+
+// joined joins and wants it to work.
+func (s *site) joined(token, itemID string) *lined {
+	s.t.Helper()
+	place, why := s.join(token, itemID)
+	if why != "" || place == nil || place.Status != "WAITING" {
+		s.t.Fatalf("join: %+v %s", place, why)
+	}
+	return place
+}
+
+// button reads a sale as somebody.
+func (s *site) button(token, saleID string) button {
+	s.t.Helper()
+	var data struct{ Sale button }
+	s.ask(token, `query($id: ID!) { sale(by: {id: $id}) { `+buttonFields+` } }`, map[string]any{"id": saleID}).into(s.t, &data)
+	return data.Sale
+}
+
+// cancel calls an order off.
+func (s *site) cancel(token, taskID string) {
+	s.t.Helper()
+	orderID := "ord_" + strings.TrimPrefix(taskID, "tsk_")
+	out := s.ask(token, `mutation($o: ID!) { cancelOrder(input: {orderId: $o}) { userErrors { code } } }`, map[string]any{"o": orderID})
+	if string(out.Data) != `{"cancelOrder":{"userErrors":[]}}` {
+		s.t.Fatalf("cancel: %s %+v", out.Data, out.Errors)
+	}
+}
+
+// watch is a subscription to a sale as one buyer stands to it. It reads all the
+// time, as a client does, so that the server never takes it for gone.
+type watch struct {
+	t      testing.TB
+	events chan saleEvent
+	n      int // events that were looked at
+}
+
+type saleEvent struct {
+	Kind string
+	Sale button
+}
+
+// watch subscribes to a sale as somebody.
+func (s *site) watch(token, saleID string) *watch {
+	s.t.Helper()
+	k := s.dial(token)
+	k.send(frame{ID: "b", Type: "subscribe", Payload: subscription(s.t, `subscription($id: ID!) { saleStatus(saleId: $id) { kind sale { `+buttonFields+` } } }`, saleID)})
+	w := &watch{t: s.t, events: make(chan saleEvent, 1000)}
+	go func() {
+		defer close(w.events)
+		for {
+			var f frame
+			if wsjson.Read(k.ctx, k.conn, &f) != nil {
+				return
+			}
+			if f.Type == "ping" {
+				_ = wsjson.Write(k.ctx, k.conn, frame{Type: "pong"})
+			}
+			var payload struct {
+				Data struct{ SaleStatus saleEvent }
+			}
+			if f.Type == "next" && json.Unmarshal(f.Payload, &payload) == nil {
+				w.events <- payload.Data.SaleStatus
+			}
+		}
+	}()
+	return w
+}
+
+// until waits for the event by which the buyer's place stands so.
+func (w *watch) until(status string) button {
+	w.t.Helper()
+	for e := range w.events {
+		if w.n++; (w.n == 1) != (e.Kind == "SNAPSHOT") {
+			w.t.Errorf("event %d is a %s", w.n, e.Kind)
+		}
+		if place := e.Sale.Viewer.WaitlistEntry; place != nil && place.Status == status {
+			return e.Sale
+		}
+	}
+	w.t.Fatalf("the stream ended before the place was %s", status)
+	return button{}
+}
+
+// press goes the whole way of a buyer, from the captcha on.
+func (s *site) press(token string, made *seed.Result) (placed, string) {
+	s.t.Helper()
+	challenge, right := s.captcha(token, made.SaleID)
+	path, why := s.path(token, made.ItemID, challenge, right)
+	if why != "" {
+		return placed{}, why
+	}
+	p, err := s.place(token, order(made.ItemID, path))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return p, p.why()
+}
+
+// bought presses until the gate lets somebody in, and returns the task.
+func (s *site) bought(token string, made *seed.Result) (task string) {
+	s.t.Helper()
+	testenv.Eventually(s.t, patience, func() bool {
+		p, why := s.press(token, made)
+		if why == "" {
+			task = p.OrderTask.ID
+		}
+		return why == ""
+	}, "a unit is bought")
+	return task
+}
+
+// soldOut makes a sale whose only unit the first buyer holds unpaid, and returns
+// the attempt that took it.
+func (s *site) soldOut(in seed.Input) (made *seed.Result, task string) {
+	s.t.Helper()
+	in.Stock = 1
+	made = s.seed(in)
+	task = s.bought(made.Users[0].AccessToken, made)
+	s.drained(made.SaleID, 1)
+	return made, task
+}
