@@ -141,6 +141,7 @@ const screens: Screen[] = [
     },
   },
   { name: 'operate-orders', as: 'admin', open: (page) => goto(page, '/operate/orders', 'main li') },
+  { name: 'operate-aside', as: 'admin', open: (page) => goto(page, '/operate/aside', 'main section') },
   { name: 'missing', open: (page) => goto(page, '/nowhere', 'h1') },
   { name: 'sale-missing', open: (page) => goto(page, '/s/nowhere', 'h1') },
 ];

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ['*.test.ts'],
     globalSetup: ['setup.ts'],
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     hookTimeout: 120_000,
     maxWorkers: 2, // each file drives a browser and a server
   },

@@ -6,3 +6,4 @@ declare const __HAS_WAITLIST__: boolean;
 declare const __HAS_QUEUE__: boolean;
 declare const __HAS_OPERATOR__: boolean;
 declare const __HAS_DESK__: boolean;
+declare const __HAS_LETTERS__: boolean;

@@ -5,6 +5,7 @@ import { person } from '../api/session';
 import { loadTexts } from '../i18n/text';
 import { Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
+import { Aside } from './aside';
 import { Desk } from './desk';
 import { SaleEditor } from './editor';
 import { Goods } from './goods';
@@ -35,6 +36,7 @@ export function Operator() {
         <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
         <Route path="/operate/goods">{() => <Goods />}</Route>
         <Route path="/operate/orders">{() => <Orders />}</Route>
+        {__HAS_LETTERS__ && <Route path="/operate/aside">{() => <Aside />}</Route>}
       </Switch>
     </div>
   );
@@ -51,12 +53,13 @@ function Tabs() {
       {text}
     </Link>
   );
-  const other = where.startsWith('/operate/goods') || where.startsWith('/operate/orders');
+  const other = ['/operate/goods', '/operate/orders', '/operate/aside'].some((path) => where.startsWith(path));
   return (
-    <nav aria-label={ot('op.tabs')} class="mb-6 flex gap-1 border-b border-line">
+    <nav aria-label={ot('op.tabs')} class="mb-6 flex gap-1 overflow-x-auto border-b border-line">
       {tab('/operate', !other, ot('op.sales'))}
       {tab('/operate/goods', where.startsWith('/operate/goods'), ot('op.goods'))}
       {tab('/operate/orders', where.startsWith('/operate/orders'), ot('op.orders'))}
+      {__HAS_LETTERS__ && tab('/operate/aside', where.startsWith('/operate/aside'), ot('op.aside'))}
     </nav>
   );
 }

@@ -1,0 +1,104 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+import { MoneyParts } from './buyer';
+
+export const LetterParts = graphql(`
+  fragment LetterParts on DeadLetter {
+    id
+    reason
+    stream
+    attempts
+    deliveries
+    setAsideAt
+    orderTask {
+      id
+      status
+    }
+  }
+`);
+
+export const SetAside = graphql(
+  `
+  query SetAside {
+    deadLetters(first: 100) {
+      ...LetterParts
+    }
+    heldPayments(first: 100) {
+      id
+      at
+      provider
+      transaction
+      reason
+      amount {
+        ...MoneyParts
+      }
+      order {
+        id
+        number
+      }
+    }
+    deadLetterActs {
+      letterId
+      kind
+      at
+      note
+      reason
+      actor {
+        displayName
+      }
+    }
+  }
+`,
+  [LetterParts, MoneyParts],
+);
+
+export const Letter = graphql(`
+  query Letter($id: ID!) {
+    deadLetter(id: $id) {
+      id
+      fields {
+        name
+        value
+      }
+    }
+  }
+`);
+
+export const ReplayLetter = graphql(
+  `
+  mutation ReplayLetter($input: ReplayDeadLetterInput!) {
+    act: replayDeadLetter(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const DropLetter = graphql(
+  `
+  mutation DropLetter($input: DropDeadLetterInput!) {
+    act: dropDeadLetter(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ReturnHeld = graphql(
+  `
+  mutation ReturnHeld($input: ReturnHeldPaymentInput!) {
+    act: returnHeldPayment(input: $input) {
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);

@@ -1,0 +1,202 @@
+/** What was set aside and waits for a person: messages that nobody could handle, money that fits nothing. */
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { Link } from 'wouter-preact';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import type { ResultOf } from '../api/tada';
+import type { Failure } from '../api/types';
+import { DropLetter, Letter as LetterDoc, ReplayLetter, ReturnHeld, SetAside } from '../documents/letters';
+import { count, money } from '../i18n/text';
+import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { Dialog } from '../ui/dialog';
+import { toast } from '../ui/toast';
+import { Form, Note } from './form';
+import { ot, type OpKey } from './texts';
+
+type Found = ResultOf<typeof SetAside>;
+type Letter = NonNullable<Found['deadLetters']>[number];
+type Held = NonNullable<Found['heldPayments']>[number];
+type Past = NonNullable<Found['deadLetterActs']>[number];
+
+/** The page. */
+export function Aside() {
+  const { page, reload } = useLoad('aside', (signal) => request(SetAside, {}, signal));
+  switch (page.value.state) {
+    case 'loading':
+    case 'missing':
+      return <Loading />;
+    case 'failed':
+      return <Broken fault={page.value.fault} again={reload} />;
+    case 'ready': {
+      const { deadLetters, heldPayments, deadLetterActs } = page.value.data;
+      return (
+        <div class="grid gap-6">
+          <div class="flex flex-wrap items-center justify-between gap-3">
+            <Title>{ot('op.aside')}</Title>
+            <button class="btn" onClick={reload}>
+              {ot('op.refresh')}
+            </button>
+          </div>
+          <Stale fault={page.value.fault} again={reload} />
+          <Part name="op.letters" none="op.lettersNone" many={deadLetters?.length ?? 0}>
+            {deadLetters?.map((letter) => <LetterRow key={letter.id} letter={letter} reload={reload} />)}
+          </Part>
+          <Part name="op.held" none="op.heldNone" many={heldPayments?.length ?? 0}>
+            {heldPayments?.map((held) => <HeldRow key={held.id} held={held} reload={reload} />)}
+          </Part>
+          {!!deadLetterActs?.length && (
+            <Part name="op.decided" none="op.none" many={deadLetterActs.length}>
+              {deadLetterActs.map((past) => <PastRow key={`${past.letterId}${past.at}`} past={past} />)}
+            </Part>
+          )}
+        </div>
+      );
+    }
+  }
+}
+
+/** A list under its heading, with how many there are. */
+function Part(props: { name: OpKey; none: OpKey; many: number; children: ComponentChildren }) {
+  return (
+    <section class="card p-5">
+      <h2 class="head mb-3">
+        {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
+      </h2>
+      {props.many ? <ul class="grid gap-2">{props.children}</ul> : <p class="text-soft">{ot(props.none)}</p>}
+    </section>
+  );
+}
+
+/** Something that can be done, once more asked for with a reason. */
+interface Ask {
+  name: OpKey;
+  sure: OpKey;
+  send: (note: string) => Promise<Failure | undefined>;
+}
+
+/** The sheet that asks for the reason. */
+function Sheet({ ask, close, done }: { ask: Ask; close: () => void; done: () => void }) {
+  return (
+    <Dialog title={ot(ask.name)} close={close}>
+      <Form
+        label={ot(ask.name)}
+        send={({ note = '' }) => ask.send(note)}
+        done={() => {
+          close();
+          toast(ot('op.saved'));
+          done();
+        }}
+      >
+        <p>{ot(ask.sure)}</p>
+        <Note label={ot('op.reason')} required />
+      </Form>
+    </Dialog>
+  );
+}
+
+function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
+  const asking = useSignal<Ask | null>(null);
+  const looking = useSignal(false);
+  const replay: Ask = {
+    name: 'op.replay',
+    sure: 'op.sure.replay',
+    send: async (note) => (await request(ReplayLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
+  };
+  const drop: Ask = {
+    name: 'op.drop',
+    sure: 'op.sure.drop',
+    send: async (note) => (await request(DropLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
+  };
+  return (
+    <li class="note grid gap-2">
+      <p class="font-medium break-words">{letter.reason}</p>
+      <p class="text-sm break-words text-soft">
+        <When at={letter.setAsideAt} /> · {letter.stream} · {ot('op.letterTries', { tries: count(letter.attempts), times: count(letter.deliveries) })}
+        {letter.orderTask && ` · ${letter.orderTask.id}`}
+      </p>
+      <div class="flex flex-wrap gap-3">
+        <button class="btn btn-main" onClick={() => (asking.value = replay)}>
+          {ot('op.replay')}
+        </button>
+        <button class="btn" onClick={() => (asking.value = drop)}>
+          {ot('op.drop')}
+        </button>
+        <button class="btn" onClick={() => (looking.value = true)}>
+          {ot('op.inspect')}
+        </button>
+      </div>
+      {asking.value && <Sheet ask={asking.value} close={() => (asking.value = null)} done={reload} />}
+      {looking.value && (
+        <Dialog title={ot('op.inspect')} close={() => (looking.value = false)}>
+          <Fields id={letter.id} />
+        </Dialog>
+      )}
+    </li>
+  );
+}
+
+/** A message as it was. */
+function Fields({ id }: { id: string }) {
+  const { page, reload } = useLoad(`letter ${id}`, async (signal) => (await request(LetterDoc, { id }, signal)).deadLetter);
+  switch (page.value.state) {
+    case 'loading':
+      return <Loading />;
+    case 'missing':
+      return <p>{ot('op.none')}</p>;
+    case 'failed':
+      return <Broken fault={page.value.fault} again={reload} />;
+    case 'ready':
+      return (
+        <dl class="grid max-h-96 gap-3 overflow-y-auto text-sm" tabIndex={0}>
+          {page.value.data.fields.map(({ name, value }) => (
+            <div key={name}>
+              <dt class="text-soft">{name}</dt>
+              <dd class="font-mono break-all">{value}</dd>
+            </div>
+          ))}
+        </dl>
+      );
+  }
+}
+
+function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
+  const asking = useSignal(false);
+  const ask: Ask = {
+    name: 'op.sendBack',
+    sure: 'op.sure.sendBack',
+    send: async (note) => (await request(ReturnHeld, { input: { heldPaymentId: held.id, note } })).act?.userErrors[0],
+  };
+  return (
+    <li class="note grid gap-2">
+      <p class="flex flex-wrap justify-between gap-2">
+        <strong class="tabular-nums">{money(held.amount)}</strong>
+        {held.order && (
+          <Link class="link tabular-nums" href={`/orders/${held.order.id}`}>
+            {held.order.number}
+          </Link>
+        )}
+      </p>
+      <p class="text-sm break-words text-soft">
+        <When at={held.at} /> · {held.provider} · {held.transaction} · {held.reason}
+      </p>
+      <button class="btn justify-self-start" onClick={() => (asking.value = true)}>
+        {ot('op.sendBack')}
+      </button>
+      {asking.value && <Sheet ask={ask} close={() => (asking.value = false)} done={reload} />}
+    </li>
+  );
+}
+
+function PastRow({ past }: { past: Past }) {
+  return (
+    <li class="border-t border-line pt-2 first:border-0 first:pt-0">
+      <p class="font-medium break-words">
+        {ot(`op.did.${past.kind}`)}: {past.reason}
+      </p>
+      <p class="text-sm text-soft">
+        <When at={past.at} /> · {past.actor?.displayName ?? ot('op.byClock')} · {past.note}
+      </p>
+    </li>
+  );
+}
