@@ -99,3 +99,27 @@ test('who finds it sold out waits in line, is told when a unit comes back, and t
   await third!.getByRole('button', { name: 'Leave the waitlist' }).click();
   await button(third!, 'waitlist').waitFor();
 });
+
+test('a message that nobody can handle is set aside, looked at and dropped by an operator', async () => {
+  await site.startWorker();
+  await site.poison();
+  const page = await it.page();
+  await signIn(page, site, await site.operator(), '/operate/aside');
+  await expect
+    .poll(
+      async () => {
+        await page.getByRole('button', { name: 'Look again' }).click();
+        return page.getByRole('button', { name: 'Give up' }).count();
+      },
+      { timeout: 60_000, interval: 500 },
+    )
+    .toBe(1);
+  await page.getByRole('button', { name: 'Look inside' }).click();
+  await page.getByRole('dialog').getByText('of no sense').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Give up' }).click();
+  await page.getByRole('dialog').getByLabel('Reason').fill('It says nothing.');
+  await page.getByRole('dialog').getByRole('button', { name: 'Give up' }).click();
+  await page.getByText('None. Every message was handled.').waitFor();
+  await page.getByText('It says nothing.').waitFor();
+});

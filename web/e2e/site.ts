@@ -31,6 +31,10 @@ export interface Site {
   seed(seed: Seed): Promise<SeededSale>;
   /** Starts the process that writes orders, once; until then they wait in the queue. */
   startWorker(): Promise<void>;
+  /** Makes an operator. */
+  operator(): Promise<Person>;
+  /** Puts a message into the order stream that nobody can handle. */
+  poison(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -123,6 +127,12 @@ export async function startSite(settings: Record<string, string> = {}): Promise<
     startWorker: async () => {
       if (running.length === 1) running.push(await start(env, 'worker'));
     },
+    operator: async () => {
+      const made = { account: 'operator@shop.example', password: randomBytes(12).toString('hex') };
+      await run(binary, ['user', 'create', '--role', 'operator', '--account', made.account, '--password', made.password], { env });
+      return made;
+    },
+    poison: async () => void (await run('redis-cli', ['-u', redis, 'XADD', `${name}:{s01}:orders`, '*', 'nonsense', 'of no sense'], { env })),
     stop: async () => {
       await Promise.all(running.map(({ child }) => ended(child)));
       await run('psql', ['--quiet', '--no-psqlrc', database.href, '--command', `DROP DATABASE ${name} WITH (FORCE)`], { env });
