@@ -82,11 +82,11 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "This origin is not allowed.", http.StatusForbidden)
 	}))
-	bounded := http.MaxBytesHandler(protection.Handler(tidy(mux)), maxBody)
+	routes := bounded(protection.Handler(tidy(mux)), maxBody)
 	if opts.Media != nil {
-		bounded = besides(bounded, "/media/", http.MaxBytesHandler(protection.Handler(tidy(opts.Media)), opts.MediaBody))
+		routes = besides(routes, "/media/", bounded(protection.Handler(tidy(opts.Media)), opts.MediaBody))
 	}
-	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, bounded))}, nil
+	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, routes))}, nil
 }
 
 // besides sends what lies below a path to a handler of its own.
