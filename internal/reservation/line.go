@@ -82,6 +82,35 @@ func (l *Line) Look(ctx context.Context, saleID, item uuid.UUID, waiting bool, u
 	return s, nil
 }
 
+// Held returns under which names users hold units of an item, in one round trip.
+// Who holds nothing is left out.
+func (l *Line) Held(ctx context.Context, saleID, item uuid.UUID, users []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
+	held := map[uuid.UUID]uuid.UUID{}
+	if len(users) == 0 {
+		return held, nil
+	}
+	fields := make([]string, len(users))
+	for i, user := range users {
+		fields[i] = user.String()
+	}
+	records, err := l.client.HMGet(ctx, l.keys.Holders(id.ShardOf(saleID), item), fields...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read holders of %s: %w", item, err)
+	}
+	for i, record := range records {
+		text, ok := record.(string)
+		if !ok {
+			continue
+		}
+		holder, err := ParseHolder(users[i], text)
+		if err != nil {
+			return nil, fmt.Errorf("read holders of %s: %w", item, err)
+		}
+		held[users[i]] = holder.Task
+	}
+	return held, nil
+}
+
 // Redeem turns the units that are held for an offer into an order task and
 // appends its message, in one step. The outcome is like a reservation's:
 // PathInvalid says that nothing is held for the offer. An attempt whose answer

@@ -165,10 +165,19 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil || !sight.Loaded || !sight.Open {
 		return err
 	}
+	users := make([]uuid.UUID, len(waiting))
+	for i, row := range waiting {
+		users[i] = row.UserID
+	}
+	held, err := s.line.Held(ctx, it.sale, it.id, users)
+	if err != nil {
+		return err
+	}
 	stock := sight.Stock
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
-		if e.Status == Waiting && e.Quantity > stock {
+		begun := held[e.User] == e.ID // its units were held, and whoever held them died
+		if e.Status == Waiting && e.Quantity > stock && !begun {
 			continue
 		}
 		if stock, err = s.offerTo(ctx, e, stock, counts); err != nil {

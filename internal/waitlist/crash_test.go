@@ -1,0 +1,84 @@
+package waitlist_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"seckill/ent"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/reservation"
+	"seckill/internal/waitlist"
+)
+
+// A process dies between any two writes of an offer's life. Whoever steps next
+// finishes what was begun, and no unit is lost or held twice.
+func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
+	t.Parallel()
+	// What each case leaves behind is what the process that died had done.
+	for name, c := range map[string]struct {
+		offered bool // whether the first in line had its offer before
+		crash   func(h *hall, first *waitlist.Entry)
+		first   waitlist.Status // how the two stand after the next step
+		second  waitlist.Status
+		want    figures
+	}{
+		"units held, row not written": {false, func(h *hall, first *waitlist.Entry) {
+			_, err := h.releaser.Retake(h.t.Context(), reservation.Retake{Hold: hold(first), Quantity: 1})
+			h.must(err)
+		}, waitlist.Offered, waitlist.Waiting, figures{reserved: 1, holders: 1, messages: 1}},
+		"redeemed, row not written": {true, func(h *hall, first *waitlist.Entry) {
+			o, err := reservation.NewLine(h.conn.Script, h.keys, quiet).Redeem(h.t.Context(), h.attempt(first.User), first.ID)
+			if h.must(err); o.Code != reservation.Accepted {
+				h.t.Fatalf("redeem: %+v", o)
+			}
+			h.clock.Advance(time.Minute + time.Second)
+		}, waitlist.Expired, waitlist.Waiting, figures{reserved: 1, holders: 1, messages: 2}},
+		"row ended, units not given back": {true, func(h *hall, first *waitlist.Entry) {
+			h.end(first)
+		}, waitlist.Expired, waitlist.Offered, figures{reserved: 1, holders: 1, messages: 1}},
+		"units given back, row not marked": {true, func(h *hall, first *waitlist.Entry) {
+			h.end(first)
+			_, err := h.releaser.Release(h.t.Context(), hold(first))
+			h.must(err)
+		}, waitlist.Expired, waitlist.Offered, figures{reserved: 1, holders: 1, messages: 1}},
+		"holder lost": {true, func(h *hall, first *waitlist.Entry) {
+			_, err := h.releaser.Release(h.t.Context(), hold(first))
+			h.must(err)
+		}, waitlist.Offered, waitlist.Waiting, figures{reserved: 1, holders: 1, messages: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHall(t, 1)
+			o := h.buy()
+			places := h.joined(2)
+			h.cancel(o)
+			if c.offered {
+				h.step()
+				h.want(places[0], waitlist.Offered)
+			}
+			c.crash(h, places[0])
+			for range 3 { // again and again changes nothing
+				h.step()
+				for i, want := range []waitlist.Status{c.first, c.second} {
+					if now, err := h.line.Entry(t.Context(), places[i].ID); err != nil || now.Status != want {
+						t.Errorf("place %d: %+v %v, want %s", i, now, err, want)
+					}
+				}
+				h.wantFigures(c.want)
+			}
+		})
+	}
+}
+
+func hold(e *waitlist.Entry) reservation.Hold {
+	return reservation.Hold{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
+}
+
+// end writes the end of an offer and does nothing else.
+func (h *hall) end(e *waitlist.Entry) {
+	h.t.Helper()
+	h.must(h.db.WithTx(h.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.WaitlistEntry.UpdateOneID(e.ID).SetStatus(waitlistentry.StatusEXPIRED).SetReturnDue(true).AddVersion(1).Exec(ctx)
+	}))
+}
