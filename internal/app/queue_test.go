@@ -168,3 +168,27 @@ func TestAPlaceBeforeTheOpeningHasNoPositionAndCanBeLeft(t *testing.T) {
 		}
 	}
 }
+
+func TestSigningOutFreesThePlaceInLine(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 4, Stock: 1}) // two permits
+	for i := range 2 {
+		if path, _, why := s.knock("issueSeckillPath", made.Users[i].AccessToken, made); path == "" {
+			t.Fatalf("buyer %d: no path: %s", i, why)
+		}
+	}
+	third, fourth := s.login(made.Users[2].Account, made.Users[2].Password), made.Users[3].AccessToken
+	if _, ticket, why := s.knock("issueSeckillPath", third, made); ticket == nil {
+		t.Fatalf("the third has no place: %s", why)
+	}
+	_, ticket, why := s.knock("enterQueue", fourth, made)
+	if ticket == nil || ticket.Position == nil || ticket.Position.Ahead != 1 {
+		t.Fatalf("the fourth: %+v %s", ticket, why)
+	}
+	s.ask(third, `mutation { logout(input: {everywhere: false}) { endedSessions userErrors { code } } }`, nil)
+	if _, ticket, why = s.knock("enterQueue", fourth, made); ticket == nil || ticket.Position == nil || ticket.Position.Ahead != 0 {
+		t.Errorf("the fourth, after the third has signed out: %+v %s", ticket, why)
+	}
+}
