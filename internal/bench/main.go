@@ -117,6 +117,9 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := sockets(ctx, w, r); err != nil {
 		return fmt.Errorf("sockets: %w", err)
 	}
+	if err := gate(ctx, w, r); err != nil {
+		return fmt.Errorf("gate: %w", err)
+	}
 	r.print(os.Stdout)
 	if err := r.save(o.out); err != nil {
 		return err

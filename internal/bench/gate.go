@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"seckill/internal/seed"
+)
+
+const (
+	// ordersBeside is how many orders per second run beside what the gate is asked:
+	// a steady load, not the most that goes.
+	ordersBeside = 1000
+	// captchasPerSecond is how many pictures are asked for: a crowd of ten thousand
+	// in a little over a minute, each once.
+	captchasPerSecond = 150
+	// gatePow keeps the solving of proofs short, as far as settings allow: it is the client that pays.
+	gatePow = 10_000
+)
+
+// beside places orders at a steady pace until it is ended.
+type beside struct {
+	good, bad atomic.Int64
+	sample    atomic.Pointer[string]
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
+}
+
+// ordering starts orders that run beside a measurement; there must be enough buyers.
+func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
+	ctx, stop := context.WithCancel(ctx)
+	b := &beside{stop: stop}
+	due := make(chan []byte, len(requests))
+	for range 16 {
+		b.wg.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+			if err != nil {
+				return // the count tells
+			}
+			defer conn.Close()
+			c := client{conn: conn, buf: make([]byte, 32<<10)}
+			for request := range due {
+				ok, answer, err := c.ask(request, []byte(`"SUBMITTED"`))
+				if err != nil || !ok {
+					b.bad.Add(1)
+					text := fmt.Sprintf("%s %v", answer, err)
+					b.sample.CompareAndSwap(nil, &text)
+				}
+				if err != nil {
+					return
+				}
+				if ok {
+					b.good.Add(1)
+				}
+			}
+		})
+	}
+	b.wg.Go(func() {
+		defer close(due)
+		const beat = 10 * time.Millisecond
+		tick := time.NewTicker(beat)
+		defer tick.Stop()
+		for next := 0; next < len(requests); {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			for range min(ordersBeside*int(beat)/int(time.Second), len(requests)-next) {
+				due <- requests[next]
+				next++
+			}
+		}
+	})
+	return b
+}
+
+// end stops the orders. It is an error when one was not taken in.
+func (b *beside) end() error {
+	b.stop()
+	b.wg.Wait()
+	if b.good.Load() == 0 || b.bad.Load() > 0 {
+		text := ""
+		if s := b.sample.Load(); s != nil {
+			text = *s
+		}
+		return fmt.Errorf("orders beside: %d taken in, %d not, for example %s", b.good.Load(), b.bad.Load(), text)
+	}
+	return nil
+}
+
+// gate measures what stands before the stock while orders run: how long a picture
+// takes, and how many paths are issued.
+func gate(ctx context.Context, w *ways, r *report) error {
+	var slow, paths []float64
+	asked, pictures := 0, 0
+	for n := range w.opts.rounds {
+		say("the gate, round %d of %d", n+1, w.opts.rounds)
+		lats, drawn, err := w.captchas(ctx)
+		if err != nil {
+			return fmt.Errorf("captchas: %w", err)
+		}
+		slow = append(slow, float64(lats[len(lats)*99/100].Microseconds())/1000)
+		asked, pictures = asked+len(lats), pictures+drawn
+		rate, err := w.paths(ctx)
+		if err != nil {
+			return fmt.Errorf("paths: %w", err)
+		}
+		paths = append(paths, rate)
+	}
+	r.Figures = append(r.Figures,
+		figure{Name: fmt.Sprintf("createCaptcha p99, beside %d orders/s", ordersBeside), Ratio: median(slow), Unit: "ms", ToReach: "10"},
+		figure{Name: fmt.Sprintf("issueSeckillPath, beside %d orders/s", ordersBeside), Ratio: median(paths), Unit: "/s"})
+	r.Checks = append(r.Checks, check{
+		Name: "captchas asked for as pictures are pictures", OK: pictures*100 >= asked*95, Text: fmt.Sprintf("%d of %d", pictures, asked),
+	})
+	return nil
+}
+
+// besideFor seeds buyers for a stretch of time and starts their orders.
+func (w *ways) besideFor(ctx context.Context, lasts time.Duration) (*beside, error) {
+	n := int(lasts.Seconds()+1) * ordersBeside
+	offer, err := w.site.seed(ctx, n, n+100)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.onSale(ctx, offer); err != nil {
+		return nil, err
+	}
+	return ordering(ctx, w.shop.public, orderRequests(w.shop.public, offer.ItemID, offer.Users)), nil
+}
+
+// onSale waits until the server has heard of a sale, and makes its buyers known.
+func (w *ways) onSale(ctx context.Context, offer *seed.Result) error {
+	request := httpRequest(w.shop.public, "", fmt.Sprintf(`{"query":"{sale(by:{id:\"%s\"}){id}}"}`, offer.SaleID))
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); <-tick.C {
+		res, err := load{addr: w.shop.public, count: 1, request: cycle([][]byte{request}), want: []byte(offer.SaleID)}.run(ctx)
+		if err != nil {
+			return err
+		}
+		if res.good == 1 {
+			return greet(ctx, w.shop, offer.Users)
+		}
+	}
+	return errors.New("the server does not hear of a new sale")
+}
+
+// captchas asks for pictures at a steady pace and returns how long each took,
+// sorted, and how many came: a proof of work is given when none is at hand.
+func (w *ways) captchas(ctx context.Context) (lats []time.Duration, pictures int, err error) {
+	orders, err := w.besideFor(ctx, w.opts.lasts)
+	if err != nil {
+		return nil, 0, err
+	}
+	requests := make([][]byte, len(w.soldOut.Users))
+	for i, u := range w.soldOut.Users {
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, captchaBody(w.soldOut.SaleID, "TEXT"))
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	deadline := time.Now().Add(w.opts.lasts)
+	for worker := range errs {
+		wg.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.shop.public)
+			if err != nil {
+				errs[worker] = err
+				return
+			}
+			defer conn.Close()
+			c := client{conn: conn, buf: make([]byte, 128<<10)}
+			tick := time.NewTicker(time.Second * time.Duration(len(errs)) / captchasPerSecond)
+			defer tick.Stop()
+			for i := worker; time.Now().Before(deadline); i += len(errs) {
+				<-tick.C
+				began := time.Now()
+				ok, answer, err := c.ask(requests[i%len(requests)], []byte(`"cap_`))
+				if err != nil || !ok {
+					errs[worker] = fmt.Errorf("%.300s: %w", answer, err)
+					return
+				}
+				mu.Lock()
+				lats = append(lats, time.Since(began))
+				if bytes.Contains(answer, []byte(`"TEXT"`)) {
+					pictures++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if err = errors.Join(errors.Join(errs...), orders.end()); err == nil && len(lats) == 0 {
+		err = errors.New("none was answered")
+	}
+	slices.Sort(lats)
+	return lats, pictures, err
+}
+
+// paths returns how many paths are issued per second, each for a captcha that was
+// made and solved before.
+func (w *ways) paths(ctx context.Context) (float64, error) {
+	n := 250 * int(w.opts.lasts/time.Second+1)
+	offer, err := w.site.seed(ctx, n, n+100)
+	if err != nil {
+		return 0, err
+	}
+	if err := w.onSale(ctx, offer); err != nil {
+		return 0, err
+	}
+	requests, err := w.solved(ctx, offer)
+	if err != nil {
+		return 0, err
+	}
+	orders, err := w.besideFor(ctx, w.opts.lasts)
+	if err != nil {
+		return 0, err
+	}
+	res, err := load{addr: w.shop.public, count: n, request: cycle(requests), want: []byte(`"path":{"token"`)}.run(ctx)
+	if err = errors.Join(err, orders.end()); err == nil && res.bad > 0 {
+		err = fmt.Errorf("%d of %d were not issued, for example %s", res.bad, n, res.sample)
+	}
+	return float64(res.good) / res.took.Seconds(), err
+}
+
+// solved asks for a proof of work for each buyer, finds its number, and prepares
+// the request for a path.
+func (w *ways) solved(ctx context.Context, offer *seed.Result) ([][]byte, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.shop.public)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	c := client{conn: conn, buf: make([]byte, 32<<10)}
+	requests := make([][]byte, len(offer.Users))
+	for i, u := range offer.Users {
+		ok, answer, err := c.ask(httpRequest(w.shop.public, u.AccessToken, captchaBody(offer.SaleID, "PROOF_OF_WORK")), []byte(`"cap_`))
+		if err != nil || !ok {
+			return nil, fmt.Errorf("%.300s: %w", answer, err)
+		}
+		challenge, number, err := solve(answer[bytes.Index(answer, headEnd)+len(headEnd):])
+		if err != nil {
+			return nil, err
+		}
+		requests[i] = httpRequest(w.shop.public, u.AccessToken, fmt.Sprintf(
+			`{"query":"mutation I($i:IssueSeckillPathInput!){issueSeckillPath(input:$i){path{token} userErrors{code}}}",`+
+				`"variables":{"i":{"itemId":%q,"captcha":{"challengeId":%q,"answer":"%d"}}}}`, offer.ItemID, challenge, number))
+	}
+	return requests, nil
+}
+
+func captchaBody(saleID, kind string) string {
+	return fmt.Sprintf(`{"query":"mutation C($i:CreateCaptchaInput!){createCaptcha(input:$i){challenge{id kind image parameters} userErrors{code}}}",`+
+		`"variables":{"i":{"purpose":"SECKILL","saleId":%q,"kind":%q}}}`, saleID, kind)
+}
+
+// solve reads an answer of createCaptcha and finds the number that it asks for.
+func solve(answer []byte) (challenge string, number int, err error) {
+	var out struct {
+		Data struct {
+			CreateCaptcha struct {
+				Challenge struct{ ID, Parameters string }
+			}
+		}
+	}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return "", 0, err
+	}
+	got := out.Data.CreateCaptcha.Challenge
+	var p struct {
+		Salt, Challenge string
+		MaxNumber       int
+	}
+	if err := json.Unmarshal([]byte(got.Parameters), &p); err != nil {
+		return "", 0, err
+	}
+	for n := range p.MaxNumber + 1 {
+		sum := sha256.Sum256([]byte(p.Salt + strconv.Itoa(n)))
+		if hex.EncodeToString(sum[:]) == p.Challenge {
+			return got.ID, n, nil
+		}
+	}
+	return "", 0, errors.New("no number fits the challenge")
+}
