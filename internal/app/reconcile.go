@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +16,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/stream"
+	"seckill/internal/telemetry"
 	"seckill/internal/waitlist"
 )
 
@@ -51,10 +53,44 @@ func (a *App) reconciler() periodic.Loop {
 			}
 			return gate.Stock != stock, nil
 		},
-		Audit: auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load, Log: a.log,
+		Audit: auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load,
+		Unfinished: a.unfinished, Meter: driftMeter{telemetry.NewReconcileMetrics(a.registry)}, Log: a.log,
 	})
 	return periodic.Loop{Name: "reconcile", Every: reconcileEvery, Timeout: time.Minute, Step: r.Step, Log: a.log}
 }
+
+// patience is how long the loops may take to end what ends by itself, before the
+// reconciler tells: several rounds of the slowest of them.
+const patience = 2 * time.Minute
+
+// unfinished counts what other loops should have ended long ago.
+func (a *App) unfinished(ctx context.Context) (map[string]int, error) {
+	before := a.clock.Now().Add(-patience)
+	counts, err := a.orders.Unfinished(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	money, err := a.cashier.payments.Unfinished(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(counts, money)
+	letters, err := a.deadLetters.Len(ctx)
+	counts["dead_letters"] = int(letters)
+	return counts, err
+}
+
+// driftMeter puts what the reconciler sees into figures.
+type driftMeter struct{ m *telemetry.ReconcileMetrics }
+
+// Drift counts one finding.
+func (d driftMeter) Drift() { d.m.Drift.Inc() }
+
+// Repaired counts one repair.
+func (d driftMeter) Repaired(how string) { d.m.Repairs.With(how).Inc() }
+
+// Unfinished shows how much is unfinished.
+func (d driftMeter) Unfinished(what string, n int) { d.m.Unfinished.With(what).Set(float64(n)) }
 
 // loadedSales lists the sales whose gates should be in Redis.
 func (a *App) loadedSales(ctx context.Context) ([]*sale.Sale, error) {

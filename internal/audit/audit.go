@@ -51,6 +51,7 @@ type Report struct {
 	Postgres Record   `json:"postgres"`
 	Redis    Gate     `json:"redis"`
 	Stream   Queue    `json:"stream"`
+	Money    Money    `json:"-"`
 
 	Drift int    `json:"-"` // how many findings are about Redis: the record could mend them
 	Lost  []Lost `json:"-"` // holders in Redis with neither an order, nor a failure, nor a message
@@ -166,6 +167,7 @@ func (s *state) report() *Report {
 		r.Postgres.Held += it.row.Held
 		r.Postgres.Sold += it.row.Sold
 		r.Postgres.Orders += it.liveOrders()
+		r.Money.sum(it)
 		for _, e := range it.offers() {
 			r.Postgres.Offers += e.Quantity
 		}

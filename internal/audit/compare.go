@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -32,6 +33,7 @@ func (s *state) findings() findings {
 		f.limit(it, s.limit)
 		f.ends(it)
 		f.deadLetters(it)
+		f.money(it, time.Now())
 		before := len(f.lines)
 		f.inRedis(s, it)
 		f.drift += len(f.lines) - before

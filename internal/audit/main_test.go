@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/ent"
+	"seckill/ent/payment"
+	"seckill/ent/refund"
 	"seckill/internal/audit"
 	"seckill/internal/clock"
 	"seckill/internal/id"
@@ -202,8 +204,26 @@ func (w *world) finds(part string) {
 	}
 }
 
-// move moves an order the way that payments, buyers and clocks do.
+// move moves an order the way that payments, buyers and clocks do, with its money.
 func (w *world) move(i int, to order.Status, claim *uuid.UUID, keep bool) {
+	w.Helper()
+	w.moveOnly(i, to, claim, keep)
+	switch to {
+	case order.Paid:
+		w.pay(i, payment.StatusSUCCEEDED, time.Now().Add(time.Minute))
+	case order.Refunded:
+		p, err := w.db.Ent.Payment.Query().Where(payment.OrderID(w.tasks[i])).OnlyID(w.Context())
+		w.must(err)
+		w.sendBack(i, p, refund.CauseASKED, refund.StatusSUCCEEDED)
+		w.update(func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Payment.UpdateOneID(p).SetStatus(payment.StatusREFUNDED).Exec(ctx)
+		})
+	case order.PendingPayment, order.Refunding, order.Cancelled, order.Expired:
+	}
+}
+
+// moveOnly moves an order and no money.
+func (w *world) moveOnly(i int, to order.Status, claim *uuid.UUID, keep bool) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Order.Get(ctx, w.tasks[i])

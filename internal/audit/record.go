@@ -70,6 +70,9 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.places, err = readPlaces(ctx, tx, it); err != nil {
 		return err
 	}
+	if it.payments, err = readMoney(ctx, tx, it.id); err != nil {
+		return err
+	}
 	it.moving, err = readMoving(ctx, tx, it.id)
 	return err
 }

@@ -24,9 +24,10 @@ type itemState struct {
 	id       uuid.UUID
 	row      *ent.SaleItem
 	ledger   map[order.Movement]moves
-	orders   map[uuid.UUID]orderRow        // by task, every status
-	moving   int                           // units that operators are moving between Postgres and Redis
-	failures map[uuid.UUID]failure         // by task
+	orders   map[uuid.UUID]orderRow // by task, every status
+	moving   int                    // units that operators are moving between Postgres and Redis
+	failures map[uuid.UUID]failure  // by task
+	payments map[uuid.UUID]paymentRow
 	places   map[uuid.UUID]*waitlist.Entry // offers of the waitlist, and places that Redis holds units for
 	gate     gate                          // before all else was read
 	later    gate                          // after

@@ -199,7 +199,7 @@ func oneIn(n int, count *atomic.Int64) func(string) fate {
 			return fine
 		}
 		count.Add(1)
-		return fate(1 + rand.IntN(allFates-1))
+		return fate(1 + rand.IntN(lostFates-1))
 	}
 }
 

@@ -14,14 +14,21 @@ import (
 // errLost is what a caller sees of a call whose fate it cannot know.
 var errLost = errors.New("connection lost")
 
+// errDied is thrown where our process dies at a call to the outside.
+var errDied = errors.New("killed")
+
 // fate is what becomes of a call to the outside.
 type fate int
 
 const (
-	fine     fate = iota
-	unsent        // it never arrives
-	unheard       // it is carried out, and the answer is lost
-	allFates = 3
+	fine    fate = iota
+	unsent       // it never arrives
+	unheard      // it is carried out, and the answer is lost
+	died         // our process dies before it
+	diedAfter    // it is carried out, and our process dies
+
+	lostFates = 3 // fine and lost
+	allFates  = 5
 )
 
 // flaky stands in front of the bank and the gate, and loses calls as told.
@@ -52,12 +59,20 @@ func (f *flaky) fate(call string) fate {
 func lossy[T any](f *flaky, call string, do func() (T, error)) (T, error) {
 	var none T
 	fate := f.fate(call)
-	if fate == unsent {
+	switch fate {
+	case unsent:
 		return none, errLost
+	case died:
+		panic(errDied)
+	case fine, unheard, diedAfter:
 	}
 	got, err := do()
-	if fate == unheard {
+	switch fate {
+	case unheard:
 		return none, errLost
+	case diedAfter:
+		panic(errDied)
+	case fine, unsent, died:
 	}
 	return got, err
 }

@@ -12,7 +12,8 @@
 //     the stream, under the next epoch (package preload).
 //
 // It owns no table and no key. What ends by itself is not repaired here: units on
-// their way back, payments without an end, failed tasks have loops of their own.
+// their way back, payments without an end, failed tasks have loops of their own. It
+// counts what those loops have left undone for longer than they should, and tells.
 package reconcile
 
 import (
@@ -41,7 +42,20 @@ type Config struct {
 	Resend func(ctx context.Context, v *sale.Sale, lost audit.Lost) error
 	// Rebuild builds the gates of a sale anew.
 	Rebuild func(ctx context.Context, saleID uuid.UUID) error
-	Log     *slog.Logger
+	// Unfinished counts, by name, what other loops should have ended long ago.
+	Unfinished func(ctx context.Context) (map[string]int, error)
+	Meter      Meter
+	Log        *slog.Logger
+}
+
+// Meter puts what the reconciler sees into figures.
+type Meter interface {
+	// Drift is called once per finding about a sale whose Redis and record differ.
+	Drift()
+	// Repaired is called once per repair: "resent", "rebuilt".
+	Repaired(how string)
+	// Unfinished is called in every round with each count, also when it is zero.
+	Unfinished(what string, n int)
 }
 
 // Reconciler looks for drift. It is safe on every process at once: both repairs
@@ -51,11 +65,12 @@ type Reconciler struct {
 
 	mu      sync.Mutex
 	suspect map[uuid.UUID]bool // guarded by mu; sales whose figures differed in the last round
+	told    map[string]int     // guarded by mu; what was unfinished in the last round
 }
 
 // New returns a reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{cfg: cfg, suspect: map[uuid.UUID]bool{}}
+	return &Reconciler{cfg: cfg, suspect: map[uuid.UUID]bool{}, told: map[string]int{}}
 }
 
 // Step looks at every loaded sale once. It is a periodic.Step.
@@ -71,7 +86,26 @@ func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 			errs = append(errs, fmt.Errorf("sale %s: %w", v.ID, err))
 		}
 	}
+	errs = append(errs, r.unfinished(ctx))
 	return counts, errors.Join(errs...)
+}
+
+// unfinished tells what other loops left undone, in the log when it grows.
+func (r *Reconciler) unfinished(ctx context.Context) error {
+	counts, err := r.cfg.Unfinished(ctx)
+	if err != nil {
+		return fmt.Errorf("count what is unfinished: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for what, n := range counts {
+		r.cfg.Meter.Unfinished(what, n)
+		if n > r.told[what] {
+			r.cfg.Log.ErrorContext(ctx, "unfinished for too long", slog.String("what", what), slog.Int("count", n))
+		}
+		r.told[what] = n
+	}
+	return nil
 }
 
 func (r *Reconciler) look(ctx context.Context, v *sale.Sale, counts map[string]int) error {
@@ -111,6 +145,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 		return nil
 	}
 	for _, finding := range report.Findings {
+		r.cfg.Meter.Drift()
 		r.cfg.Log.ErrorContext(ctx, "drift", slog.String("sale", v.ID.String()), slog.String("finding", finding))
 	}
 	for _, lost := range report.Lost {
@@ -118,6 +153,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 			return fmt.Errorf("send task %s again: %w", lost.Task, err)
 		}
 		counts["resent"]++
+		r.cfg.Meter.Repaired("resent")
 	}
 	if len(report.Lost) > 0 {
 		return nil // what is left is seen once these have arrived
@@ -126,5 +162,6 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 		return fmt.Errorf("build the gates anew: %w", err)
 	}
 	counts["rebuilt"]++
+	r.cfg.Meter.Repaired("rebuilt")
 	return nil
 }

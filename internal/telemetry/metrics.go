@@ -93,3 +93,22 @@ func NewServerMetrics(r *Registry) *ServerMetrics {
 			Help: "Time of HTTP requests. Label route: the pattern."}),
 	}
 }
+
+// ReconcileMetrics are the figures of the reconciler.
+type ReconcileMetrics struct {
+	Drift      Counter
+	Repairs    CounterVec // by how
+	Unfinished GaugeVec   // by what
+}
+
+// NewReconcileMetrics makes the figures of the reconciler.
+func NewReconcileMetrics(r *Registry) *ReconcileMetrics {
+	const pkg = "reconcile"
+	return &ReconcileMetrics{
+		Drift: r.Counter(Desc{Package: pkg, Name: "findings_total", Help: "Differences between Redis and the record that did not pass by themselves."}),
+		Repairs: r.CounterVec(Desc{Package: pkg, Name: "repairs_total", Labels: []string{"how"},
+			Help: "Repairs towards the record. Label how: resent a lost message, rebuilt the gates of a sale."}),
+		Unfinished: r.GaugeVec(Desc{Package: pkg, Name: "unfinished_count", Labels: []string{"what"},
+			Help: "What should have ended by itself, some seconds ago. Label what: unpaid_orders, returns, failures, payments, payment_events, refunds, held_payments, dead_letters."}),
+	}
+}

@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	entpayment "seckill/ent/payment"
+	entrefund "seckill/ent/refund"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+)
+
+// overdue is how long after its time a payment may stay open: its provider may be
+// away, and is asked every two minutes at the most.
+const overdue = 10 * time.Minute
+
+// Money is what Postgres says of the money of a sale, in minor units.
+type Money struct {
+	Paid   int64 `json:"paid"`   // came in, whatever became of it
+	Back   int64 `json:"back"`   // went back
+	Coming int64 `json:"coming"` // decided to go back, and not gone yet
+}
+
+// paymentRow is a payment with what goes back of it.
+type paymentRow struct {
+	order  uuid.UUID
+	status payment.Status
+	amount int64
+	until  time.Time
+	refund *refundRow // the one that was not rejected; the database lets there be one
+}
+
+type refundRow struct {
+	cause  payment.Cause
+	status payment.RefundStatus
+	amount int64
+}
+
+// came tells whether money came in.
+func (p paymentRow) came() bool { return p.status == payment.Succeeded || p.status == payment.Refunded }
+
+// pays tells whether the money is what its order was paid with: not late, and not
+// a second time.
+func (p paymentRow) pays() bool {
+	return p.came() && (p.refund == nil || p.refund.cause == payment.Asked || p.refund.cause == payment.Voided)
+}
+
+// readMoney reads the payments of an item's orders, by id.
+func readMoney(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[uuid.UUID]paymentRow, error) {
+	ofItem := func(column string) func(*sql.Selector) {
+		return func(s *sql.Selector) {
+			orders := sql.Table(entorder.Table)
+			s.Where(sql.In(s.C(column), sql.Select(orders.C(entorder.FieldID)).From(orders).Where(sql.EQ(orders.C(entorder.FieldItemID), item))))
+		}
+	}
+	money := map[uuid.UUID]paymentRow{}
+	for last := uuid.Nil; ; {
+		rows, err := tx.Payment.Query().Where(ofItem(entpayment.FieldOrderID), entpayment.IDGT(last)).
+			Order(entpayment.ByID()).Limit(page).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read payments: %w", err)
+		}
+		for _, row := range rows {
+			money[row.ID] = paymentRow{order: row.OrderID, status: payment.Status(row.Status), amount: row.AmountMinor, until: row.ExpiresAt}
+			last = row.ID
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	for last := uuid.Nil; ; {
+		rows, err := tx.Refund.Query().
+			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
+			Order(entrefund.ByID()).Limit(page).All(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read refunds: %w", err)
+		}
+		for _, row := range rows {
+			p := money[row.PaymentID]
+			p.refund = &refundRow{cause: payment.Cause(row.Cause), status: payment.RefundStatus(row.Status), amount: row.AmountMinor}
+			money[row.PaymentID] = p
+			last = row.ID
+		}
+		if len(rows) < page {
+			return money, nil
+		}
+	}
+}
+
+// money checks that every order is paid once if it is sold, that no money stays
+// which pays for nothing, and that what came comes to an end.
+func (f *findings) money(it *itemState, now time.Time) {
+	pays := map[uuid.UUID]int{}
+	var wrong, open []uuid.UUID
+	for payment, p := range it.payments {
+		if p.pays() {
+			pays[p.order]++
+		}
+		if !p.sound() {
+			wrong = append(wrong, payment)
+		}
+		if p.status.IsOpen() && now.Sub(p.until) > overdue {
+			open = append(open, payment)
+		}
+	}
+	var unpaid, kept []uuid.UUID
+	for task, o := range it.orders {
+		switch o.status {
+		case order.Paid, order.Refunding, order.Refunded:
+			if pays[task] != 1 {
+				unpaid = append(unpaid, task)
+			}
+		case order.PendingPayment, order.Cancelled, order.Expired:
+			if pays[task] != 0 {
+				kept = append(kept, task)
+			}
+		}
+	}
+	f.tasks(unpaid, "%d sold orders are not paid exactly once")
+	f.tasks(kept, "%d orders are not sold, and their money is kept")
+	f.tasks(wrong, "%d payments do not agree with their refunds")
+	f.tasks(open, "%d payments have no end long after their time")
+}
+
+// sound tells whether a payment and its refund agree. Held money may be another
+// sum than was asked for, and goes back as it came: its refund is LATE.
+func (p paymentRow) sound() bool {
+	if p.refund == nil {
+		return p.status != payment.Refunded
+	}
+	if p.refund.amount > p.amount && p.refund.cause != payment.Late {
+		return false
+	}
+	return p.came() && (p.refund.status == payment.RefundSucceeded) == (p.status == payment.Refunded)
+}
+
+// sum adds the money of an item.
+func (m *Money) sum(it *itemState) {
+	for _, p := range it.payments {
+		if p.came() {
+			m.Paid += p.amount
+		}
+		if p.refund == nil {
+			continue
+		}
+		switch p.refund.status {
+		case payment.RefundSucceeded:
+			m.Back += p.refund.amount
+		case payment.RefundSending:
+			m.Coming += p.refund.amount
+		case payment.RefundRequested, payment.RefundRejected:
+		}
+	}
+}
