@@ -3,17 +3,15 @@
  * axe, and nothing wider than a phone of 320 px. With SCREENS=1 the pictures of
  * the screens go to screens/, for a person to look at.
  */
-import { mkdirSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { faults } from './axe';
 import { button, buy, signIn, stage } from './shop';
 
 const it = stage('--profile', 'development', '--limits', 'off');
 it.lasting = true;
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const pictures = join(import.meta.dirname, '../screens');
 
 /** A screen: who looks, and how it is come to. */
@@ -146,13 +144,6 @@ const screens: Screen[] = [
   { name: 'sale-missing', open: (page) => goto(page, '/s/nowhere', 'h1') },
 ];
 
-/** What axe finds wrong, in one line each. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const results = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as AxeResults;
-  return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
-}
-
 beforeAll(async () => {
   mkdirSync(pictures, { recursive: true });
   const page = await it.page();
@@ -160,8 +151,6 @@ beforeAll(async () => {
   await buy(page);
   await page.context().close();
 });
-
-const sizes = { light: { width: 1280, height: 860 }, dark: { width: 320, height: 700 } };
 
 describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
   const pages = new Map<string, Page>();
@@ -172,19 +161,8 @@ describe.each(['en-GB', 'zh-CN'])('in %s', (locale) => {
       if (who) await signIn(page, it.demo, who);
     }
     await open(page);
-    const found: string[] = [];
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await page.setViewportSize(sizes[colorScheme]);
-      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-      if (process.env['SCREENS']) await page.screenshot({ path: join(pictures, `${name}-${locale.slice(0, 2)}-${colorScheme}.png`) });
-      for (const violation of await violations(page)) found.push(`${colorScheme}: ${violation}`);
-      const wide = await page.evaluate(() => {
-        const boxes = [document.documentElement, ...document.querySelectorAll('dialog')];
-        return Math.max(...boxes.map((box) => box.scrollWidth - box.clientWidth));
-      });
-      if (wide > 0) found.push(`${colorScheme}: ${wide} px too wide`);
-    }
+    const shot = process.env['SCREENS'] ? join(pictures, `${name}-${locale.slice(0, 2)}`) : null;
+    const found = await faults(page, shot);
     expect(found).toEqual([]);
   });
 });

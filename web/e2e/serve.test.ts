@@ -1,15 +1,20 @@
 /** Journeys against `serve` on Postgres and Redis, with the process that writes orders apart from the one that answers. */
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { atTheBank, button, buy, checkByBrowser, curtain, sent, signIn, status } from './shop';
+import { faultsInBoth } from './axe';
 import { startSite, type Site } from './site';
 
 const it = curtain();
 let site: Site;
 beforeAll(async () => {
-  site = await startSite();
+  site = await startSite({ SECKILL_WAITLIST_OFFER: '10m' });
 });
 afterAll(() => site?.stop());
+
+/** Where the pictures of a screen go, with SCREENS=1. */
+const shot = (name: string): string | null => (process.env['SCREENS'] ? join(import.meta.dirname, '../screens', name) : null);
 
 const pill = (page: Page, state: string) => page.locator(`[data-line="${state}"]`);
 
@@ -75,7 +80,7 @@ test('an order that is not paid lapses under the eyes of the buyer, who may try 
 test('who finds it sold out waits in line, is told when a unit comes back, and takes it', async () => {
   await site.startWorker();
   const { slug, buyers } = await site.seed({ users: 3, stock: 1 });
-  const [first, second, third] = await Promise.all(buyers.map(() => it.page({ permissions: ['notifications'] })));
+  const [first, second, third] = await Promise.all(buyers.map(() => it.page({ permissions: ['notifications'], reducedMotion: 'reduce' })));
   await signIn(first!, site, buyers[0]!, `/s/${slug}`);
   await buy(first!);
   for (const [n, page] of [second!, third!].entries()) {
@@ -85,12 +90,14 @@ test('who finds it sold out waits in line, is told when a unit comes back, and t
   }
   await second!.getByText('You are next in line').waitFor();
   await third!.getByText('Ahead of you on the waitlist: 1').waitFor();
+  expect(await faultsInBoth(third!, shot('waitlist'))).toEqual([]);
 
   await button(first!, 'pay').click();
   await first!.getByRole('button', { name: 'Cancel the order' }).click();
   await first!.getByRole('button', { name: 'Cancel it' }).click();
   await second!.getByText('A unit is held for you').first().waitFor();
   await second!.getByText('Time left to buy it').waitFor();
+  expect(await faultsInBoth(second!, shot('offer'))).toEqual([]);
   const names = sent(second!);
   await button(second!, 'buy').click();
   await second!.getByText('You got one').waitFor(); // no captcha, no path: the offer is the way in

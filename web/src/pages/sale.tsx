@@ -177,7 +177,7 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
           <span class="grow">{goods.name}</span>
           <span class="grid justify-items-end text-sm">
             <Price now={price} usual={price} />
-            <span class="text-soft">{t(`stock.${(stocks.of(id).value ?? stock).level}`)}</span>
+            <span class="whitespace-nowrap text-soft">{t(`stock.${(stocks.of(id).value ?? stock).level}`)}</span>
           </span>
         </label>
       ))}
