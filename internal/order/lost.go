@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 

@@ -21,11 +21,11 @@ var errDied = errors.New("killed")
 type fate int
 
 const (
-	fine    fate = iota
-	unsent       // it never arrives
-	unheard      // it is carried out, and the answer is lost
-	died         // our process dies before it
-	diedAfter    // it is carried out, and our process dies
+	fine      fate = iota
+	unsent         // it never arrives
+	unheard        // it is carried out, and the answer is lost
+	died           // our process dies before it
+	diedAfter      // it is carried out, and our process dies
 
 	lostFates = 3 // fine and lost
 	allFates  = 5
