@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"seckill/internal/testenv"
 )
 
 // demo is a demo that runs inside the test.
@@ -243,6 +245,45 @@ func TestTheWalkThroughOfTheREADMEBuysAUnitInTheDemo(t *testing.T) {
 	if d.text(mine, "number") != d.text(last, "order", "number") || dig(mine, "status") != "PENDING_PAYMENT" {
 		t.Errorf("my order is %v, the event said %v", mine, last)
 	}
+	d.payAndReturn(docs, d.text(mine, "id"))
+}
+
+// payAndReturn pays an order on the page of the bank, and has its money sent back,
+// by the documents of the README.
+func (d *demo) payAndReturn(docs []string, orderID string) {
+	d.Helper()
+	ask := func(name string, pairs ...string) map[string]any {
+		d.Helper()
+		for _, document := range docs {
+			if strings.Contains(document, " "+name+" {") {
+				return d.ask(strings.NewReplacer(append(pairs, "ORDER_ID", orderID)...).Replace(document))
+			}
+		}
+		d.Fatalf("no document %s in the README", name)
+		return nil
+	}
+	becomes := func(status string) {
+		d.Helper()
+		testenv.Eventually(d, time.Minute, func() bool { return dig(ask("Paid"), "order", "status") == status }, "the order is "+status)
+	}
+	page := d.text(ask("Pay"), "payOrder", "payment", "redirectUrl")
+	request, err := http.NewRequestWithContext(d.Context(), http.MethodPost, page+"/approve", nil)
+	if err != nil {
+		d.Fatal(err)
+	}
+	response, err := d.client.Do(request)
+	if err != nil {
+		d.Fatal(err)
+	}
+	response.Body.Close()
+	becomes("PAID")
+	refund := d.text(ask("AskBack"), "requestRefund", "refund", "id")
+	buyer := d.token
+	d.token = ""
+	d.token = d.text(d.ask(strings.Replace(docs[0], "alice@", "operator@", 1)), "login", "tokens", "accessToken")
+	ask("Decide", "REFUND_ID", refund)
+	d.token = buyer
+	becomes("REFUNDED")
 }
 
 // openSale returns the sale that is live.
