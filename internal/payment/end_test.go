@@ -278,19 +278,34 @@ func TestAnOperatorVoidsUnpaidAndPaidOrders(t *testing.T) {
 	})
 }
 
-// Bots hold all stock and do not pay.
+// Defect 10: a mark per user, and not per user and item, keeps the buyer of one item
+// from all others.
+func TestAnOrderOfOneItemKeepsNobodyFromAnother(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		if s.place(o.User, 1) != nil {
+			t.Error("two orders of one item")
+		}
+		s.newSale(1)
+		if s.place(o.User, 1) == nil {
+			t.Error("the buyer of one item may not buy another")
+		}
+	})
+}
+
+// Bots hold all stock, begin to pay, and do not: five seconds after the window all
+// of it is on sale again.
 func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1000)
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for range 62 {
-				s.buy()
-			}
-		})
+	spread(1000, func(i int) {
+		if o := s.buy(); i%10 == 0 {
+			s.begin(o, "key-1")
+		}
+	})
+	if s.place(id.New(), 1) != nil {
+		t.Error("more was sold than is there")
 	}
-	wg.Wait()
 	s.clock.Advance(window + 5*time.Second)
 	s.step(s.lapser.Step)
 	for range 3 {
