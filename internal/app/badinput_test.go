@@ -14,6 +14,7 @@ import (
 
 	"seckill/internal/id"
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 // solve finds the number of a proof of work.
@@ -221,13 +222,9 @@ func TestWhoMayAsk(t *testing.T) {
 // awaitSale waits until the API process knows a sale that was just made.
 func (s *site) awaitSale(saleID string) {
 	s.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for time.Now().Before(deadline) {
+	testenv.Eventually(s.t, processPatience, func() bool {
 		var data struct{ Sale *struct{ ID string } }
 		s.ask("", `query($i: ID!) { sale(by: {id: $i}) { id } }`, map[string]any{"i": saleID}).into(s.t, &data)
-		if data.Sale != nil {
-			return
-		}
-	}
-	s.t.Fatalf("sale %s is not there", saleID)
+		return data.Sale != nil
+	}, "the process knows sale "+saleID)
 }

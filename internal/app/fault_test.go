@@ -20,8 +20,9 @@ import (
 	"seckill/internal/testenv"
 )
 
-// takeOver is how long orders of a worker that died may wait for another one.
-const takeOver = 20 * time.Second
+// takeOver is how long orders of a worker that died may wait for another one:
+// everything holds again within half a minute of any crash.
+const takeOver = 30 * time.Second
 
 // database is a connection of the test's own to the site's database.
 func (s *site) database() *postgres.DB {
