@@ -114,7 +114,7 @@ func (s *server) keepProfile(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := (&http.Client{Timeout: startTimeout}).Do(req)
 	if err != nil {
 		return err
 	}
