@@ -72,7 +72,7 @@ func (s *site) prepare(operator, admin string, stock int, opens time.Duration) (
 	goods := s.desk(operator, "createGoods", "goods { id }", map[string]any{"name": "Kettle", "listPrice": price})
 	now := time.Now().UTC()
 	draft := s.desk(operator, "createSale", saleParts, map[string]any{
-		"title": "Autumn", "startsAt": now.Add(opens).Format(time.RFC3339Nano), "endsAt": now.Add(time.Hour).Format(time.RFC3339Nano),
+		"title": "Autumn", "startsAt": now.Add(time.Minute).Format(time.RFC3339Nano), "endsAt": now.Add(time.Hour).Format(time.RFC3339Nano),
 		"items": []any{map[string]any{"goodsId": goods.Goods["id"], "price": price, "stock": stock}},
 	})
 	if draft.why() != "" {
@@ -82,7 +82,10 @@ func (s *site) prepare(operator, admin string, stock int, opens time.Duration) (
 	itemID = draft.Sale["items"].([]any)[0].(map[string]any)["id"].(string)
 	s.onSale(operator, "submitSale", saleID, "", "PENDING_APPROVAL")
 	s.onSale(admin, "approveSale", saleID, "fine", "APPROVED")
-	s.onSale(operator, "scheduleSale", saleID, "", "SCHEDULED PREHEATED") // the scheduler may be quicker
+	soon := time.Now().UTC().Add(opens).Format(time.RFC3339Nano)
+	if p := s.desk(operator, "scheduleSale", saleParts, map[string]any{"saleId": saleID, "startsAt": soon}); p.why() != "" {
+		s.t.Fatalf("scheduleSale: %+v", p.UserErrors)
+	}
 	s.onSale(operator, "preheatSale", saleID, "", "PREHEATED LIVE")
 	return saleID, itemID
 }
