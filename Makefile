@@ -71,10 +71,9 @@ bench: ## measure the ratios of the hot path against floors of the same run
 	@[ -x scripts/bench ] || { echo "scripts/bench is missing"; exit 1; }
 	@scripts/bench
 
-.PHONY: e2e
-e2e: services ## drive the shop in a real browser
-	@[ -x scripts/e2e ] || { echo "scripts/e2e is missing"; exit 1; }
-	@scripts/e2e
+.PHONY: lighthouse
+lighthouse: services ## let Lighthouse judge the shop's pages (wants an idle machine)
+	scripts/test-web lighthouse
 
 .PHONY: conformance
 conformance: ## run the protocol suites of others (part of make test; needs Node 20)
