@@ -26,7 +26,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		return nil
 	}
 	out := &model.SaleStats{
-		At: s.At, Gmv: toMoney(s.GMV), Requests: int(s.Requests), Accepted: int(s.Accepted), Replayed: int(s.Replayed), Faults: int(s.Faulted),
+		At: s.At, Gmv: toMoney(s.GMV), Captchas: int(s.Captchas), Paths: int(s.Paths), Requests: int(s.Requests), Accepted: int(s.Accepted), Replayed: int(s.Replayed), Faults: int(s.Faulted),
 		RequestsPerSecond: s.RequestsPerSecond, OrdersPerSecond: s.OrdersPerSecond, P50Ms: toMs(s.P50), P99Ms: toMs(s.P99),
 		QueueDepth: s.QueueDepth, QueueAgeSeconds: s.QueueAge.Seconds(),
 		Orders: s.Orders, PaidOrders: s.Paid, LapsedOrders: s.Lapsed, CancelledOrders: s.Cancelled, RefundedOrders: s.Refunded, FailedTasks: s.Failed,

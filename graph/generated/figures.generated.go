@@ -364,6 +364,29 @@ func (ec *executionContext) fieldContext_SaleStats_at(_ context.Context, field g
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _SaleStats_captchas(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleStats_captchas(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Captchas, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleStats_captchas(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _SaleStats_cancelledOrders(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -669,6 +692,29 @@ func (ec *executionContext) _SaleStats_paidUnits(ctx context.Context, field grap
 	)
 }
 func (ec *executionContext) fieldContext_SaleStats_paidUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _SaleStats_paths(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleStats_paths(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Paths, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleStats_paths(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
@@ -1482,6 +1528,11 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "captchas":
+			out.Values[i] = ec._SaleStats_captchas(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "cancelledOrders":
 			out.Values[i] = ec._SaleStats_cancelledOrders(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1544,6 +1595,11 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 			}
 		case "paidUnits":
 			out.Values[i] = ec._SaleStats_paidUnits(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "paths":
+			out.Values[i] = ec._SaleStats_paths(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -782,6 +782,8 @@ type SaleStats @auth(role: OPERATOR) {
   accepted: Int!
   """When these were true."""
   at: DateTime!
+  """Captchas that buyers were given so far."""
+  captchas: Int!
   """Orders that were called off so far."""
   cancelledOrders: Int!
   """Whether each store adds up in itself and they agree on the total."""
@@ -808,6 +810,8 @@ type SaleStats @auth(role: OPERATOR) {
   paidOrders: Int!
   """Units in paid orders."""
   paidUnits: Int!
+  """Rights to try that buyers were given so far, at once or from the waiting room."""
+  paths: Int!
   """Units in orders that wait for payment."""
   pendingUnits: Int!
   """Age in seconds of the oldest attempt that waits for a worker."""
@@ -3746,6 +3750,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_accepted(ctx, field)
 	case "at":
 		return ec.fieldContext_SaleStats_at(ctx, field)
+	case "captchas":
+		return ec.fieldContext_SaleStats_captchas(ctx, field)
 	case "cancelledOrders":
 		return ec.fieldContext_SaleStats_cancelledOrders(ctx, field)
 	case "conserved":
@@ -3772,6 +3778,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_paidOrders(ctx, field)
 	case "paidUnits":
 		return ec.fieldContext_SaleStats_paidUnits(ctx, field)
+	case "paths":
+		return ec.fieldContext_SaleStats_paths(ctx, field)
 	case "pendingUnits":
 		return ec.fieldContext_SaleStats_pendingUnits(ctx, field)
 	case "queueAgeSeconds":

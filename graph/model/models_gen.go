@@ -1272,6 +1272,8 @@ type SaleStats struct {
 	Accepted int `json:"accepted"`
 	// When these were true.
 	At time.Time `json:"at"`
+	// Captchas that buyers were given so far.
+	Captchas int `json:"captchas"`
 	// Orders that were called off so far.
 	CancelledOrders int `json:"cancelledOrders"`
 	// Whether each store adds up in itself and they agree on the total.
@@ -1298,6 +1300,8 @@ type SaleStats struct {
 	PaidOrders int `json:"paidOrders"`
 	// Units in paid orders.
 	PaidUnits int `json:"paidUnits"`
+	// Rights to try that buyers were given so far, at once or from the waiting room.
+	Paths int `json:"paths"`
 	// Units in orders that wait for payment.
 	PendingUnits int `json:"pendingUnits"`
 	// Age in seconds of the oldest attempt that waits for a worker.

@@ -18,9 +18,9 @@ import (
 
 // figures are what saleStats says.
 type figures struct {
-	Requests, Accepted, Replayed, Faults, Orders, TotalUnits, RemainingUnits, PendingUnits, PaidUnits, InFlightUnits, QueueDepth int
-	Conserved                                                                                                                    bool
-	Rejections                                                                                                                   []struct {
+	Captchas, Paths, Requests, Accepted, Replayed, Faults, Orders, TotalUnits, RemainingUnits, PendingUnits, PaidUnits, InFlightUnits, QueueDepth int
+	Conserved                                                                                                                                     bool
+	Rejections                                                                                                                                    []struct {
 		Code  string
 		Count int
 	}
@@ -35,7 +35,7 @@ func (f figures) series() (requests, orders int) {
 	return requests, orders
 }
 
-const figureParts = `requests accepted replayed faults orders totalUnits remainingUnits pendingUnits paidUnits inFlightUnits queueDepth
+const figureParts = `captchas paths requests accepted replayed faults orders totalUnits remainingUnits pendingUnits paidUnits inFlightUnits queueDepth
   conserved rejections { code count } series { requests orders }`
 
 func (s *site) figures(token, saleID string) figures {
@@ -63,6 +63,8 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	second := *s
 	second.url = first
 	second.awaitSale(made.SaleID) // a press before a process knows the item counts for no sale
+	challenge, right := s.captcha(made.Users[0].AccessToken, made.SaleID)
+	made.Users[0].Path, _ = s.path(made.Users[0].AccessToken, made.ItemID, challenge, right)
 	var mu sync.Mutex
 	seen := map[string]int{}
 	requests := 0
@@ -109,6 +111,9 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 		asked, written := got.series()
 		return got.Requests >= requests && asked >= requests && written >= stock
 	}, "all figures arrive")
+	if got.Captchas != 1 || got.Paths != 1 {
+		t.Errorf("%d captchas and %d paths; one of each was given", got.Captchas, got.Paths)
+	}
 	counted := map[string]int{"accepted": got.Accepted}
 	if got.Replayed > 0 {
 		counted["replayed"] = got.Replayed

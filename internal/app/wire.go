@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/account"
@@ -24,6 +25,7 @@ import (
 	"seckill/internal/ratelimit"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/salestats"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
@@ -218,6 +220,7 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 	a.captchas, err = captcha.New(captcha.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Secret: keys.Derive("captcha")[0],
 		Life: a.cfg.CaptchaTTL, PowMax: a.cfg.PowMax, Clock: a.clock, Offered: checkout.OfferedKinds(a.catalog),
+		Posed: func(sale uuid.UUID) { a.office.counts.Stepped(sale, salestats.StepCaptcha, 1) },
 	})
 	if err != nil {
 		return fmt.Errorf("captchas: %w", err)
@@ -228,6 +231,7 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 	a.queue = queue.New(queue.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Captchas: a.captchas, Life: a.cfg.PathTTL,
 		Rules: checkout.QueueRules(a.catalog, int(a.cfg.PermitRatio*1000+0.5)), Gone: a.office.sales.Gone,
+		Admitted: func(sale uuid.UUID, n int) { a.office.counts.Stepped(sale, salestats.StepPath, n) },
 	})
 	return nil
 }
@@ -246,6 +250,7 @@ func (a *App) wireBuying() {
 	a.checkout = checkout.New(checkout.Config{
 		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue,
 		Waitlist: a.waitlist, Tries: tries, Placed: a.office.counts.Placed,
+		Stepped: a.office.counts.Stepped,
 	})
 }
 

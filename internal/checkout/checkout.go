@@ -37,6 +37,7 @@ type Checkout struct {
 	waitlist *waitlist.Service
 	tries    *Tries
 	placed   func(salestats.Placement)
+	stepped  func(sale uuid.UUID, step salestats.Step, n int)
 }
 
 // Config says what a checkout needs.
@@ -51,6 +52,8 @@ type Config struct {
 	Tries    *Tries // nil = NoLimit
 	// Placed counts a call of Place on an item that is there; nil = nobody counts.
 	Placed func(salestats.Placement)
+	// Stepped counts a path that was issued; nil = nobody counts.
+	Stepped func(sale uuid.UUID, step salestats.Step, n int)
 }
 
 // New returns a checkout.
@@ -58,12 +61,15 @@ func New(cfg Config) *Checkout {
 	if cfg.Placed == nil {
 		cfg.Placed = func(salestats.Placement) {}
 	}
+	if cfg.Stepped == nil {
+		cfg.Stepped = func(uuid.UUID, salestats.Step, int) {}
+	}
 	if cfg.Tries == nil {
 		cfg.Tries = NoLimit()
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, placed: cfg.Placed,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, placed: cfg.Placed, stepped: cfg.Stepped,
 	}
 }
 

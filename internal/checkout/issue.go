@@ -11,6 +11,7 @@ import (
 	"seckill/internal/fault"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/salestats"
 )
 
 // IssueInput asks for the right to try for an item.
@@ -47,6 +48,9 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, fault.
 	if _, full := refusal.(path.NoPermit); full && err == nil {
 		ticket, refusal, err := c.enter(ctx, in, parent)
 		return Issued{Ticket: ticket}, refusal, err
+	}
+	if refusal == nil && err == nil {
+		c.stepped(parent.ID, salestats.StepPath, 1)
 	}
 	return Issued{Path: issued}, limited(refusal, parent), err
 }

@@ -42,6 +42,15 @@ type Placement struct {
 	Err      error
 }
 
+// Step is what buyers get on the way to placeOrder.
+type Step string
+
+// The steps, in their order.
+const (
+	StepCaptcha Step = "captchas" // a challenge to solve
+	StepPath    Step = "paths"    // the right to try, at once or from the waiting room
+)
+
 // Config is what a Recorder needs.
 type Config struct {
 	Client redis.UniversalClient // without retries
@@ -70,6 +79,7 @@ type Recorder struct {
 type batch struct {
 	seq                                   int64
 	requests, accepted, replayed, faulted int64
+	steps                                 map[Step]int64
 	refused                               map[fault.Reason]int64
 	took                                  [buckets]int64
 	seconds                               map[int64]*second
@@ -116,6 +126,15 @@ func (r *Recorder) Placed(p Placement) {
 	}
 }
 
+// Stepped counts n buyers who came as far as a step.
+func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b := r.batch(sale); b != nil {
+		b.steps[step] += int64(n)
+	}
+}
+
 // batch returns the open batch of a sale; nil when too many sales are counted.
 func (r *Recorder) batch(sale uuid.UUID) *batch {
 	b := r.open[sale]
@@ -123,7 +142,7 @@ func (r *Recorder) batch(sale uuid.UUID) *batch {
 		if len(r.open) >= maxSales {
 			return nil
 		}
-		b = &batch{refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{}}
+		b = &batch{steps: map[Step]int64{}, refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{}}
 		r.open[sale] = b
 	}
 	return b
@@ -246,6 +265,9 @@ func (b *batch) counters() (fields []any) {
 	add("accepted", b.accepted)
 	add("replayed", b.replayed)
 	add("faulted", b.faulted)
+	for step, n := range b.steps {
+		add(string(step), n)
+	}
 	for reason, n := range b.refused {
 		add("r:"+string(reason), n)
 	}

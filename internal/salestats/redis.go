@@ -104,6 +104,7 @@ func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error)
 
 func (c counters) into(s *Stats) {
 	s.Requests, s.Accepted, s.Replayed, s.Faulted = c["requests"], c["accepted"], c["replayed"], c["faulted"]
+	s.Captchas, s.Paths = c[string(StepCaptcha)], c[string(StepPath)]
 	took := latencies{}
 	for field, n := range c {
 		if reason, ok := strings.CutPrefix(field, "r:"); ok {

@@ -38,6 +38,8 @@ type Stats struct {
 	Sale uuid.UUID
 	At   time.Time
 
+	Captchas int64 // challenges that buyers were given
+	Paths    int64 // rights to try that buyers were given
 	Requests int64 // calls of placeOrder
 	Accepted int64 // that took units
 	Replayed int64 // that were answered with an earlier one's task

@@ -9,6 +9,8 @@ import { T0 } from './shop';
 const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   at: new Date(at).toISOString(),
   conserved: true,
+  captchas: 30,
+  paths: 12,
   requests: 9,
   accepted: 8,
   orders: 7,

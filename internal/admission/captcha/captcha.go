@@ -139,6 +139,8 @@ type Config struct {
 	PowMax   int           // highest number of a proof of work; below 10^4 only for tests and drills
 	PoolSize int           // pictures of each kind drawn ahead, about 12 kB each; 0 = 256
 	Clock    clock.Clock
+	// Posed is told of every challenge for a sale; nil = nobody counts.
+	Posed func(sale uuid.UUID)
 	// Offered returns the kinds that a sale offers now, none = every kind; nil =
 	// every sale offers every kind. ProofOfWork is granted whatever it returns.
 	Offered func(ctx context.Context, sale uuid.UUID) ([]Kind, error)

@@ -71,6 +71,9 @@ func (s *Service) create(ctx context.Context, scope Scope, kind Kind, keep uuid.
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
+	if scope.Sale != uuid.Nil && s.cfg.Posed != nil {
+		s.cfg.Posed(scope.Sale)
+	}
 	return Challenge{
 		ID: id.Format(id.Challenge, challenge), Kind: p.kind,
 		Image: p.image, Parameters: p.parameters, ExpiresAt: now.Add(s.cfg.Life),

@@ -66,6 +66,9 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 			return fmt.Errorf("tend waiting room of %s: %w", itemID, err)
 		}
 		counts["admitted"] += p.admitted
+		if p.admitted > 0 {
+			s.cfg.Admitted(saleID, p.admitted)
+		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
 		if p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {

@@ -93,6 +93,9 @@ type Config struct {
 	Patience time.Duration // 0 = Patience
 	// Rules returns the rules of an item of a sale.
 	Rules func(ctx context.Context, sale, item uuid.UUID) (Rules, error)
+	// Admitted is told how many people of a sale were given a path; nil = nobody
+	// counts.
+	Admitted func(sale uuid.UUID, n int)
 	// Gone tells whether an item of which no unit is left will have none again: all
 	// are paid for. It is asked once a pass while people wait for such an item; nil
 	// = there is always hope.
@@ -106,6 +109,9 @@ type Service struct{ cfg Config }
 func New(cfg Config) *Service {
 	if cfg.Life == 0 {
 		cfg.Life = path.DefaultLife
+	}
+	if cfg.Admitted == nil {
+		cfg.Admitted = func(uuid.UUID, int) {}
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = Patience

@@ -51,6 +51,8 @@ export const FigureParts = graphql(
     remainingUnits
     pendingUnits
     paidUnits
+    captchas
+    paths
     requests
     accepted
     orders

@@ -124,6 +124,8 @@ function Sum({ figures }: { figures: Figures }) {
 /** How many got how far. */
 function Funnel({ figures }: { figures: Figures }) {
   const steps: [string, number][] = [
+    [ot('op.funnel.captcha'), figures.captchas],
+    [ot('op.funnel.path'), figures.paths],
     [ot('op.funnel.asked'), figures.requests],
     [ot('op.funnel.accepted'), figures.accepted],
     [ot('op.funnel.ordered'), figures.orders],
@@ -132,7 +134,7 @@ function Funnel({ figures }: { figures: Figures }) {
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.funnel')}</h3>
-      <Bars rows={steps} most={figures.requests} colour="bg-good" />
+      <Bars rows={steps} most={Math.max(...steps.map(([, n]) => n))} colour="bg-good" />
       {figures.lapsedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.lapsed', { n: count(figures.lapsedOrders) })}</p>}
     </div>
   );

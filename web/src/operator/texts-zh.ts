@@ -153,6 +153,8 @@ export const zh: Record<OpKey, string> = {
   'op.searchOrders': '订单号、账号或昵称',
   'op.p99': '下单 p99',
   'op.funnel': '转化',
+  'op.funnel.captcha': '获取验证码',
+  'op.funnel.path': '获得抢购资格',
   'op.funnel.asked': '尝试',
   'op.funnel.accepted': '抢到',
   'op.funnel.ordered': '已成单',

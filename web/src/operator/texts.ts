@@ -154,6 +154,8 @@ const en = {
   'op.searchOrders': 'Number, account or name',
   'op.p99': 'p99 of ordering',
   'op.funnel': 'How far buyers got',
+  'op.funnel.captcha': 'Got a captcha',
+  'op.funnel.path': 'Got the right to try',
   'op.funnel.asked': 'Tried',
   'op.funnel.accepted': 'Got a unit',
   'op.funnel.ordered': 'Order written',
