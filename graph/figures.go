@@ -47,22 +47,6 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 
 func toMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// anySale reads the id of a sale that is there, visible to buyers or not.
-func (r *Resolver) anySale(ctx context.Context, saleID string) (uuid.UUID, error) {
-	u, err := id.Parse(id.Sale, saleID)
-	if err != nil {
-		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
-	}
-	snap, err := r.Store.Catalog(ctx)
-	if err != nil {
-		return uuid.Nil, err
-	}
-	if snap.Sale(u) == nil {
-		return uuid.Nil, fault.New(fault.NotFound, "There is no such sale.")
-	}
-	return u, nil
-}
-
 // report makes the report of a sale; nil when there is no such sale.
 func (r *Resolver) report(ctx context.Context, saleID string) (*model.SaleReport, error) {
 	u, err := id.Parse(id.Sale, saleID)

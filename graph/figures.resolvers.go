@@ -42,7 +42,7 @@ func (r *saleReportResolver) JSON(ctx context.Context, obj *model.SaleReport) (s
 }
 
 func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, after *string) (<-chan *model.SaleFeedEvent, error) {
-	saleUUID, err := r.anySale(ctx, saleID)
+	saleUUID, err := r.visibleSale(ctx, saleID)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (r *subscriptionResolver) SaleFeed(ctx context.Context, saleID string, afte
 }
 
 func (r *subscriptionResolver) SaleStats(ctx context.Context, saleID string) (<-chan *model.SaleStatsEvent, error) {
-	saleUUID, err := r.anySale(ctx, saleID)
+	saleUUID, err := r.visibleSale(ctx, saleID)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,15 +10,11 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 )
 
-// errMalformed is why an entry is set aside that is no message.
-var errMalformed = errors.New("malformed entry")
-
 // chain returns the middlewares of a handler, outermost first:
 //
 //	set aside   permanent errors only, and not by the message's context (watermill's
 //	            PoisonQueue takes every error, and with its Timeout loops for ever)
 //	measure     sees the verdict, and how long everything inside took
-//	abandon     lets the owner end what the message stands for, before it is set aside
 //	judge       turns errors into verdicts; refuses what must not reach the handler
 //	recover     a panic is an error of the handler
 //	deadline    ends the handler's context, and gives the message back its own
@@ -31,7 +26,6 @@ func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
 	return []message.HandlerMiddleware{
 		aside,
 		measure(h.Name, r.cfg.Metrics),
-		abandon(h.Abandon),
 		r.judge,
 		middleware.Recoverer,
 		deadline(r.cfg.HandlerTimeout),
@@ -57,7 +51,7 @@ func deadline(timeout time.Duration) message.HandlerMiddleware {
 func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *Message) ([]*Message, error) {
 		if reason, bad := Malformed(msg); bad {
-			return nil, Permanent(fmt.Errorf("%w: %s", errMalformed, reason))
+			return nil, Permanent(fmt.Errorf("malformed entry: %s", reason))
 		}
 		if n := Deliveries(msg); n > r.cfg.MaxDeliveries {
 			return nil, Permanent(fmt.Errorf("delivered %d times without an answer", n))
@@ -76,28 +70,6 @@ func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
 			return nil, Permanent(fmt.Errorf("failed %d times: %w", n, err))
 		}
 		return nil, err
-	}
-}
-
-// abandonTimeout bounds the owner's last act for a message.
-const abandonTimeout = 2 * time.Second
-
-// abandon calls the owner before a message is set aside. While the owner cannot
-// act, the message is tried again.
-func abandon(owner func(ctx context.Context, msg *Message, reason error) error) message.HandlerMiddleware {
-	return func(next message.HandlerFunc) message.HandlerFunc {
-		return func(msg *Message) ([]*Message, error) {
-			produced, err := next(msg)
-			if owner == nil || !IsPermanent(err) || errors.Is(err, errMalformed) {
-				return produced, err
-			}
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), abandonTimeout)
-			defer cancel()
-			if failed := owner(ctx, msg, err); failed != nil {
-				return nil, Later(fmt.Errorf("abandon after %q: %w", reasonOf(err), failed))
-			}
-			return nil, err
-		}
 	}
 }
 

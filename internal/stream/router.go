@@ -37,10 +37,6 @@ type Handler struct {
 	// never can be, and any other error to be called again. Handling the same
 	// message twice must do no harm. Its context (msg.Context) has a deadline.
 	Handle func(msg *Message) error
-	// Abandon, when set, is called before a message is set aside that could be
-	// decoded, so that its owner can end what it stands for. An error puts the
-	// setting aside off. It may be called twice for one message.
-	Abandon func(ctx context.Context, msg *Message, reason error) error
 }
 
 // RouterConfig is what a Router runs. Zero numbers take the default.

@@ -237,32 +237,6 @@ func TestAMessageThatKillsItsWorkersIsSetAside(t *testing.T) {
 	}
 }
 
-func TestTheOwnerEndsWhatAMessageStandsForBeforeItIsSetAside(t *testing.T) {
-	t.Parallel()
-	r := setup(t)
-	r.publish(0, 1)
-	r.add("not", "a message")
-	var asked atomic.Int64
-	r.route(func(*Message) error { return Permanent(errors.New("sale unknown")) }, func(c *RouterConfig) {
-		c.Handlers[0].Abandon = func(ctx context.Context, msg *Message, reason error) error {
-			if msg.UUID != name(0) || reason.Error() != "sale unknown" || ctx.Err() != nil {
-				t.Errorf("asked about %q: %v", msg.UUID, reason)
-			}
-			if asked.Add(1) < 4 {
-				return errors.New("database away")
-			}
-			return nil
-		}
-	})
-	r.settled()
-	if n := asked.Load(); n != 4 {
-		t.Errorf("asked %d times", n)
-	}
-	if letters := r.letters(); len(letters) != 2 {
-		t.Errorf("letters: %+v", letters)
-	}
-}
-
 func TestWhileRedisRefusesTheLetterTheEntryStaysPending(t *testing.T) {
 	t.Parallel()
 	r := setup(t)

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { follow } from '../api/live';
 import { request } from '../api/request';
-import { Feed as FeedDoc, Figures as FiguresDoc, FiguresLive } from '../documents/operator';
+import { Feed as FeedDoc, Figures as FiguresDoc, FiguresLive } from '../documents/figures';
 import { count, maybe, money, span } from '../i18n/text';
 import { When } from '../ui/bits';
 import { extend, sumHolds, type Figures, type Point } from './figures';

@@ -1,5 +1,5 @@
 import type { ResultOf } from '../api/tada';
-import type { FigureParts } from '../documents/operator';
+import type { FigureParts } from '../documents/figures';
 
 /** The figures of a sale at one moment. */
 export type Figures = ResultOf<typeof FigureParts>;

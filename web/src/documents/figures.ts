@@ -1,0 +1,86 @@
+/** What the cockpit of a running sale asks for and follows. */
+import { graphql } from '../api/tada';
+import { MoneyParts } from './buyer';
+
+export const FigureParts = graphql(
+  `
+  fragment FigureParts on SaleStats {
+    at
+    conserved
+    totalUnits
+    remainingUnits
+    pendingUnits
+    paidUnits
+    captchas
+    paths
+    requests
+    accepted
+    orders
+    paidOrders
+    lapsedOrders
+    p99Ms
+    queueDepth
+    queueAgeSeconds
+    requestsPerSecond
+    ordersPerSecond
+    gmv {
+      ...MoneyParts
+    }
+    rejections {
+      code
+      count
+    }
+  }
+`,
+  [MoneyParts],
+);
+
+export const Figures = graphql(
+  `
+  query Figures($id: ID!) {
+    sale(by: { id: $id }) {
+      id
+      saleStats {
+        ...FigureParts
+        series {
+          at
+          requests
+          orders
+          remainingUnits
+        }
+      }
+    }
+  }
+`,
+  [FigureParts],
+);
+
+export const FiguresLive = graphql(
+  `
+  subscription FiguresLive($id: ID!) {
+    saleStats(saleId: $id) {
+      kind
+      serverTime
+      saleStats {
+        ...FigureParts
+      }
+    }
+  }
+`,
+  [FigureParts],
+);
+
+export const Feed = graphql(`
+  subscription Feed($id: ID!, $after: String) {
+    saleFeed(saleId: $id, after: $after) {
+      kind
+      serverTime
+      cursor
+      message
+      order {
+        id
+        number
+      }
+    }
+  }
+`);
