@@ -36,7 +36,6 @@ test('a declined payment can be tried again', async () => {
   await page.getByRole('button', { name: /^Pay ¥/ }).click();
   await atTheBank(page, 'Decline');
   await page.getByRole('button', { name: /Start over/ }).click();
-  await expect.poll(async () => page.locator('main a[target=_blank]').getAttribute('href')).toBeTruthy();
   await atTheBank(page, 'Approve, tell three times');
   await status(page, 'Paid').waitFor();
 });

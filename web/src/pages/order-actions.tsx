@@ -20,6 +20,14 @@ type State =
   | { state: 'asking'; act: 'CANCEL' | 'REFUND' }
   | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
 
+/** Begins afresh: the payment of before is shown no more, so that nobody follows its link again. */
+function payAfresh(order: Order): Promise<Told | null> {
+  const { [order.id]: _, ...others } = payments.peek();
+  payments.value = others;
+  settleAct('pay', order.id);
+  return pay(order);
+}
+
 /** What an act answers. */
 interface Told {
   order: Order | null;
@@ -75,7 +83,7 @@ export function OrderActions({ order }: { order: Order }) {
 
   return (
     <div class="grid gap-3">
-      {payment && <PayHere payment={payment} again={() => void run('PAY', () => (settleAct('pay', order.id), pay(order)))} />}
+      {payment && <PayHere payment={payment} again={() => void run('PAY', () => payAfresh(order))} />}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && (
           <button class="btn btn-main grow" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>
