@@ -40,11 +40,12 @@ type Paying struct {
 	Replayed bool         // an earlier call with the same key began it
 }
 
-// errNotPayable says that the order left the unpaid state meanwhile.
-var errNotPayable = errors.New("order is not to be paid any more")
+// errNotPayable says that the order or its payment left the open state meanwhile.
+var errNotPayable = errors.New("order is not to be paid so any more")
 
 // Pay begins a payment of an order. The same key gives the same payment; another
-// key gives the open payment, if there is one: an order has one at a time.
+// key gives the open payment, if its provider agrees that there is one: an order
+// has one at a time.
 func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, fault.Refusal, error) {
 	provider, err := s.provider(in.Provider)
 	if err != nil {
@@ -79,13 +80,27 @@ func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (P
 	if p, err = s.openOf(ctx, o.ID); err != nil {
 		return Paying{}, nil, err
 	}
-	if p == nil {
+	switch {
+	case p == nil:
 		if p, err = s.begin(ctx, o, in, now); err != nil {
 			return Paying{}, nil, err
 		}
+	case s.over(ctx, p):
+		return Paying{}, nil, errNotPayable
 	}
 	p, err = s.create(ctx, provider, p)
 	return Paying{Order: o, Payment: p}, nil, err
+}
+
+// over asks whether an open payment has ended at its provider and the report is
+// still on its way: who was declined begins anew at once. Whoever gets no answer
+// goes on with the payment that is open as far as we know.
+func (s *Service) over(ctx context.Context, p *Payment) bool {
+	if p.Status != Pending {
+		return false
+	}
+	found, err := s.check(ctx, p)
+	return err == nil && found != ""
 }
 
 // own returns an order if it is the user's, as it stands in the database.

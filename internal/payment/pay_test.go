@@ -141,6 +141,31 @@ func TestADeclinedPaymentLeavesTheOrderToBePaid(t *testing.T) {
 	})
 }
 
+// A buyer who is declined starts over faster than the bank tells.
+func TestADeclineIsKnownBeforeItIsReported(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		first := s.begin(o, "key-1")
+		s.must(s.bank.Decline(t.Context(), s.charge(first).ID))
+		second := s.begin(o, "key-2")
+		if second.ID == first.ID || second.Status != payment.Pending {
+			t.Errorf("payment %s is %s, after %s", second.ID, second.Status, first.ID)
+		}
+		s.wantPayment(first, payment.Closed)
+		s.work() // the report comes
+		s.approve(second, sandbox.Prompt)
+		s.settleDown()
+		s.wantOrder(o, order.Paid)
+		// Nor does money that is on its way lead to a second payment.
+		another := s.buy()
+		s.approve(s.begin(another, "key-1"), sandbox.Delayed)
+		_, refusal, err := s.pay.Pay(t.Context(), payment.PayInput{Order: another.ID, User: another.User, Provider: sandbox.Name, IdempotencyKey: "key-2"})
+		s.must(err)
+		s.wantRefused(refusal, fault.Conflict)
+		s.wantOrder(another, order.Paid)
+	})
+}
+
 func TestRepeatedCallbacksPayOnce(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
