@@ -14,6 +14,7 @@ import (
 
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
+	"seckill/web"
 )
 
 // figures are what saleStats says.
@@ -223,4 +224,39 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	if after := lastQuery(t, watcher, name); after != before {
 		t.Errorf("the database was asked at %v, last before at %v", after.Time, before.Time)
 	}
+	s.unchanged("Sales")
+}
+
+// unchanged asks twice by GET for a document of the shop's, as browsers and CDNs do:
+// who has the answer is told that it still holds.
+func (s *site) unchanged(operation string) {
+	s.t.Helper()
+	documents, err := web.Documents()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, document := range documents {
+		if !strings.HasPrefix(document, "query "+operation+"(") && !strings.HasPrefix(document, "query "+operation+"{") {
+			continue
+		}
+		ask := func(tag string) *http.Response {
+			req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+"/graphql?"+url.Values{"query": {document}}.Encode(), nil)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			req.Header.Set("If-None-Match", tag)
+			res, err := s.http.Do(req)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			return res
+		}
+		first := ask("")
+		if again := ask(first.Header.Get("ETag")); first.StatusCode != http.StatusOK || again.StatusCode != http.StatusNotModified {
+			s.t.Errorf("%s is answered %d, then %d", operation, first.StatusCode, again.StatusCode)
+		}
+		return
+	}
+	s.t.Errorf("the shop has no document %s", operation)
 }

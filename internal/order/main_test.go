@@ -26,7 +26,7 @@ import (
 // TestMain bounds the property tests to what everyday runs can wait for; say
 // -rapid.checks to run more.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "40"); err != nil {
+	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

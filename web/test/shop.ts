@@ -18,7 +18,6 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     startsAt: at(-60),
     endsAt: at(3600),
     nextTransitionAt: at(3600),
-    serverTime: at(0),
     revision: 1,
     purchaseLimit: 1,
     paymentWindowSeconds: 900,

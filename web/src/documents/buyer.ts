@@ -50,7 +50,6 @@ export const HeadParts = graphql(`
     startsAt
     endsAt
     nextTransitionAt
-    serverTime
     revision
   }
 `);
