@@ -107,10 +107,8 @@ func (r Requested) validate() error {
 	if r.V != messageVersion {
 		return fmt.Errorf("%w: version %d, not %d", ErrMalformed, r.V, messageVersion)
 	}
-	for name, u := range map[string]uuid.UUID{"task": r.Task, "user": r.User, "sale": r.Sale, "item": r.Item} {
-		if u == uuid.Nil {
-			return fmt.Errorf("%w: no %s", ErrMalformed, name)
-		}
+	if r.Task == uuid.Nil || r.User == uuid.Nil || r.Sale == uuid.Nil || r.Item == uuid.Nil {
+		return fmt.Errorf("%w: task %s, user %s, sale %s or item %s is missing", ErrMalformed, r.Task, r.User, r.Sale, r.Item)
 	}
 	shard, err := id.TaskShard(r.Task)
 	if err != nil {

@@ -19,10 +19,11 @@
 --
 -- Keeps true: stock + reserved = loaded stock, at every instant; a unit is taken
 -- if and only if its holder is recorded and its message is in the stream. Redis
--- does not roll back, so each attempt makes all checks first and all writes after,
--- but for the count of tries. That is GCRA, as in package ratelimit, in whole
--- milliseconds; an attempt that was sent again after a lost reply is answered
--- before it counts.
+-- does not roll back, so all attempts are decided first and all writes come after,
+-- the stock's before the others'; what an attempt took is known to those behind
+-- it, and an item's writes are one command for all who got a unit. Only tries are
+-- counted at once. That is GCRA, as in package ratelimit, in whole milliseconds;
+-- an attempt that was sent again after a lost reply is answered before it counts.
 -- A gate that was built in another life of the server (run) is as good as none:
 -- what the server remembers may be old.
 
@@ -33,6 +34,8 @@ local at = string.format('%d', now) -- once: Redis renders numbers slowly
 local life = run()
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local items = {}
+local ids, used = {}, {} -- idempotency records and paths of those who got a unit here
+local orders = {}
 local reply = { now }
 
 local function answer(code, task, it)
@@ -54,7 +57,8 @@ local function load(key)
       it = {
         gate = f[1], era = f[2], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
         limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8]),
-        line = tonumber(f[10] or 0) -- until when (ms) units are kept for those who wait in line
+        line = tonumber(f[10] or 0), -- until when (ms) units are kept for those who wait in line
+        held = {}, paths = {}, users = {}, holders = {} -- of those who got a unit here
       }
     end
     items[key] = it
@@ -62,7 +66,8 @@ local function load(key)
   return it
 end
 
-local function holding(key, user)
+local function holding(it, key, user)
+  if it.held[user] then return it.held[user] end
   local held = redis.call('HGET', key, user)
   return held and string.match(held, '^[^|]*') or ''
 end
@@ -94,7 +99,7 @@ for i = 1, n do
 
   local input = '|' .. item .. '|' .. quantity
   local it = load(itemKey)
-  local before = redis.call('GET', idemKey)
+  local before = ids[idemKey] or redis.call('GET', idemKey)
   local known = before and string.match(before, '^[^|]*')
   local wait = 0
   if burst ~= '0' and known ~= task then wait = try(KEYS[k + 6], tonumber(burst), tonumber(ARGV[first - 2])) end
@@ -114,10 +119,10 @@ for i = 1, n do
     answer(5, '', it)
   elseif now < it.opens then
     answer(6, '', it)
-  elseif redis.call('GET', pathKey) ~= it.era .. '|' .. token then
-    answer(8, holding(holdersKey, user), it)
+  elseif used[pathKey] or redis.call('GET', pathKey) ~= it.era .. '|' .. token then
+    answer(8, holding(it, holdersKey, user), it)
   else
-    local held = holding(holdersKey, user)
+    local held = holding(it, holdersKey, user)
     if held ~= '' then
       answer(9, held, it)
     elseif quantity > it.limit then
@@ -128,19 +133,30 @@ for i = 1, n do
       answer(12, '', it)
     else
       it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
-      redis.call('DEL', pathKey)
-      redis.call('ZREM', permitsKey, user)
-      redis.call('HSET', itemKey, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
-      redis.call('HSET', holdersKey, user, task .. '|' .. quantity .. '|' .. at .. '|' .. idem)
-      redis.call('SET', idemKey, task .. input, 'PX', ttl)
-      redis.call('SET', taskKey, record .. ',"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}', 'PX', ttl)
-      local entry = { 'epoch', it.era, 'at', at }
-      for f = 0, fields - 1 do
-        entry[5 + f] = ARGV[first + f]
-      end
-      redis.call('XADD', KEYS[1], '*', unpack(entry))
+      it.key, it.holdersKey, it.permitsKey = itemKey, holdersKey, permitsKey
+      it.held[user], ids[idemKey], used[pathKey] = task, task .. input, true
+      local u = #it.users + 1
+      it.users[u], it.paths[u] = user, pathKey
+      it.holders[2 * u - 1], it.holders[2 * u] = user, task .. '|' .. quantity .. '|' .. at .. '|' .. idem
+      orders[#orders + 1] = { it.era, idemKey, taskKey, record, first, fields }
       answer(1, task, it)
     end
   end
+end
+
+for _, it in pairs(items) do
+  if it and it.key then
+    redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
+    redis.call('HSET', it.holdersKey, unpack(it.holders))
+    redis.call('DEL', unpack(it.paths))
+    redis.call('ZREM', it.permitsKey, unpack(it.users))
+  end
+end
+local times = ',"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}'
+for i = 1, #orders do
+  local o = orders[i]
+  redis.call('SET', o[2], ids[o[2]], 'PX', ttl)
+  redis.call('SET', o[3], o[4] .. times, 'PX', ttl)
+  redis.call('XADD', KEYS[1], '*', 'epoch', o[1], 'at', at, unpack(ARGV, o[5], o[5] + o[6] - 1))
 end
 return reply
