@@ -36,7 +36,8 @@ type TaskKey func(shard int, task uuid.UUID) string
 
 // Cache holds copies of tasks and orders in Redis, so that look-ups do not touch
 // the database. It owns the order keys; the task records are shared with the
-// reserve script, which makes them. Records only ever grow in revision.
+// reserve script, which makes them. Records only ever grow in revision. An order
+// says that its task succeeded, whatever the task's own record says.
 type Cache struct {
 	conn    *redisconn.Conn
 	prefix  string
@@ -76,11 +77,14 @@ type record struct {
 	text     []byte
 }
 
-// Put copies tasks and orders, unless Redis has something newer. It is one round
-// trip: scripts of at most recordsPerCall records in one pipeline.
+// Put copies failed tasks and orders, unless Redis has something newer. It is one
+// round trip: scripts of at most recordsPerCall records in one pipeline.
 func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 	var shards [id.Shards][]record
 	for _, t := range tasks {
+		if t.Status == Succeeded {
+			continue // its order is the record
+		}
 		shard, err := id.TaskShard(t.ID)
 		if err != nil {
 			return fmt.Errorf("record task: %w", err)
@@ -135,15 +139,23 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 	if err != nil {
 		return nil, nil //nolint:nilnil,nilerr // such a task cannot exist
 	}
-	text, err := c.conn.Cmd.Get(ctx, c.taskKey(shard, task)).Bytes()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil //nolint:nilnil // no record is an answer
-	}
+	texts, err := c.conn.Cmd.MGet(ctx, c.orderKey(shard, task), c.taskKey(shard, task)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read task record: %w", err)
 	}
+	if text, ok := texts[0].(string); ok {
+		var o Order
+		if err := json.Unmarshal([]byte(text), &o); err == nil { // not readable: as good as not there
+			t := o.Task()
+			return &t, nil
+		}
+	}
+	text, ok := texts[1].(string)
+	if !ok {
+		return nil, nil //nolint:nilnil // no record is an answer
+	}
 	var t Task
-	if err := json.Unmarshal(text, &t); err != nil {
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return nil, err
 	}
 	return &t, nil

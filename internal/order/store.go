@@ -79,7 +79,6 @@ func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 		return nil, err
 	case ended != nil:
 		s.watched.saw(ended)
-		s.remember(ctx, []Task{*ended}, nil)
 		return ended, nil
 	case record == nil && cacheErr != nil:
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
@@ -91,11 +90,14 @@ func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	return s.doubt(ctx, record)
 }
 
-// endedTask returns how a task ended according to Postgres, or nil.
+// endedTask returns how a task ended according to Postgres, or nil, and copies it
+// to Redis.
 func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
 	row, err := s.db.Ent.Order.Get(ctx, id)
 	if err == nil {
-		t := FromRow(row).Task()
+		o := FromRow(row)
+		s.remember(ctx, nil, []*Order{o})
+		t := o.Task()
 		return &t, nil
 	}
 	if !ent.IsNotFound(err) {
@@ -104,6 +106,7 @@ func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
 	failed, err := s.db.Ent.OrderFailure.Get(ctx, id)
 	if err == nil {
 		t := failureFromRow(failed).Task()
+		s.remember(ctx, []Task{t}, nil)
 		return &t, nil
 	}
 	if !ent.IsNotFound(err) {
