@@ -2,7 +2,9 @@ package payment_test
 
 import (
 	"flag"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,30 +19,38 @@ import (
 )
 
 // The everyday numbers are what a test run can wait for; 100,000 of each take
-// some hours.
+// about an hour.
 var (
 	races    = flag.Int("races", 60, "four-way races to run")
 	payments = flag.Int("payments", 200, "payments to make with bad call-backs")
 )
 
 const (
-	perShop = 1000 // orders until a new shop: its checks read all that it has
-	perRush = 100  // orders at once
-	hands   = 8    // how many act at once
+	perShop  = 1000 // orders until a new shop: its checks read all that it has
+	perRush  = 100  // orders at once
+	hands    = 8    // how many act at once
+	sweepers = 4
 )
 
-// inShops splits a large number of orders over shops, one after the other.
+// inShops splits a large number of orders over shops, a few at a time.
 func inShops(t *testing.T, all int, run func(s *shop, orders int)) {
 	t.Helper()
-	for done := 0; done < all; done += perShop {
-		t.Run("", func(t *testing.T) { run(newShop(t, perShop), min(perShop, all-done)) })
-		if t.Failed() {
-			return
+	var done atomic.Int64
+	t.Run("shops", func(shops *testing.T) {
+		for from := 0; from < all; from += perShop {
+			shops.Run("", func(t *testing.T) {
+				t.Parallel()
+				if shops.Failed() {
+					return
+				}
+				orders := min(perShop, all-from)
+				run(newShop(t, 1), orders)
+				if n := done.Add(int64(orders)); all > perShop {
+					t.Logf("%d of %d", n, all)
+				}
+			})
 		}
-		if all > perShop {
-			t.Logf("%d of %d", min(all, done+perShop), all)
-		}
-	}
+	})
 }
 
 // spread does something for each of n, many at once.
@@ -61,7 +71,7 @@ func spread(n int, do func(i int)) {
 func (s *shop) settleWhole() {
 	s.t.Helper()
 	for range 200 {
-		if s.count(unfinished) == 0 {
+		if s.count(unfinished, s.sale) == 0 {
 			return
 		}
 		s.clock.Advance(5 * time.Second)
@@ -69,12 +79,19 @@ func (s *shop) settleWhole() {
 	}
 }
 
+// How the orders of a sale stand, and what they went through.
+const (
+	ends  = `SELECT status, count(*) FROM orders o WHERE {o} GROUP BY status`
+	turns = `SELECT e.code, count(*) FROM order_events e JOIN orders o ON o.id = e.order_id WHERE {o} GROUP BY e.code`
+)
+
 // Pay, lapse, cancel and void meet on one order, with four sweepers. Half of the
 // money is with the bank when the race begins and only its call-back races; the
 // other half comes in during the race, however the order ends.
 func TestFourWayRacesEndOnce(t *testing.T) {
 	t.Parallel()
-	var ends [4]atomic.Int64
+	var mu sync.Mutex
+	ended, went := map[string]int{}, map[string]int{}
 	inShops(t, *races, func(s *shop, orders int) {
 		s.prompt.Store(true)
 		for left := orders; left > 0; left -= perRush {
@@ -83,24 +100,21 @@ func TestFourWayRacesEndOnce(t *testing.T) {
 			s.sound()
 			s.settleWhole()
 			s.quietened()
-			for _, o := range placed {
-				switch now := s.order(o); now.Status {
-				case order.Paid:
-					ends[0].Add(1)
-				case order.Expired:
-					ends[1].Add(1)
-				case order.Cancelled:
-					ends[2].Add(1)
-				case order.Refunded:
-					ends[3].Add(1)
-				case order.PendingPayment, order.Refunding:
-					s.t.Fatalf("order %s is %s", now.ID, now.Status)
-				}
-			}
+			mu.Lock()
+			s.tally(ends, ended)
+			s.tally(turns, went)
+			mu.Unlock()
 		}
+		s.allQuiet()
 	})
-	t.Logf("%d races: %d paid, %d expired, %d cancelled, %d paid, voided and refunded; no double end",
-		*races, ends[0].Load(), ends[1].Load(), ends[2].Load(), ends[3].Load())
+	all := 0
+	for _, n := range ended {
+		all += n
+	}
+	if all != *races || ended[string(order.PendingPayment)]+ended[string(order.Refunding)] != 0 {
+		t.Errorf("%d races ended as %v", *races, ended)
+	}
+	t.Logf("%d races, 0 double ends, every unit accounted for; orders ended as %v after turns %v", *races, ended, went)
 }
 
 // rush places orders in a sale of their own, with a payment begun for each.
@@ -119,37 +133,100 @@ func (s *shop) rush(orders int) []*order.Order {
 	return placed
 }
 
+// race lets all sides go: the sweepers first, and every other at a moment of its
+// own while they close payments, or when they have closed them and begin to lapse
+// the orders. So no side wins them all.
 func (s *shop) race(placed []*order.Order) {
 	s.t.Helper()
 	s.clock.Advance(window + 20*time.Second) // late money is due, and so are delayed call-backs
-	run := func(what string, do func() error) func() {
-		return func() {
-			if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable && !stream.IsLater(err) {
-				s.t.Errorf("%s: %v", what, err)
-			}
+	ctx := s.t.Context()
+	last := (sweepers + 1) * len(placed) // those who call off close payments too
+	moment := func() int { return min(rand.IntN(2*last), last) }
+	moments := make([]int, len(placed))
+	for i := range moments {
+		moments[i] = moment()
+	}
+	slices.Sort(moments)
+	sweep := &starter{waiting: map[chan struct{}]int{}}
+	s.flaky.lose(sweep.hear)
+	defer s.flaky.lose(nil)
+	at(func() {
+		sweep.wait(moment())
+		s.side("call-backs", func() error { _, err := s.courier.Step(ctx); return err })
+	}, func() {
+		sweep.wait(moment())
+		s.side("check", func() error { _, err := s.pay.CheckOpen(ctx); return err })
+	}, func() {
+		whose := rand.Perm(len(placed))
+		spread(len(placed), func(i int) {
+			sweep.wait(moments[i])
+			s.callOff(placed[whose[i]], whose[i]%3 == 0)
+		})
+	}, func() {
+		lapse := func() { s.side("lapse", func() error { _, err := s.lapser.Step(ctx); return err }) }
+		at(slices.Repeat([]func(){lapse}, sweepers)...)
+		sweep.advance(math.MaxInt32)
+	})
+}
+
+// callOff lets buyer and operator end an order at the same moment; the operator
+// whether or not it is paid.
+func (s *shop) callOff(o *order.Order, paid bool) {
+	ctx := s.t.Context()
+	void := s.pay.VoidUnpaid
+	if paid {
+		void = s.pay.Void
+	}
+	at(func() {
+		s.side("cancel", func() error { _, _, err := s.pay.Cancel(ctx, o.ID, o.User, ""); return err })
+	}, func() {
+		s.side("void", func() error {
+			_, _, err := void(ctx, payment.VoidInput{Order: o.ID, Operator: id.New()})
+			return err
+		})
+	})
+}
+
+// side runs one side of a race, which may be told to try again.
+func (s *shop) side(what string, do func() error) {
+	if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable && !stream.IsLater(err) {
+		s.t.Errorf("%s: %v", what, err)
+	}
+}
+
+// starter counts how many payments were closed, and lets whoever waits go then.
+type starter struct {
+	mu      sync.Mutex
+	closed  int                   // guarded by mu
+	waiting map[chan struct{}]int // guarded by mu; for so many
+}
+
+func (g *starter) hear(call string) fate {
+	if call == "close" {
+		g.advance(1)
+	}
+	return fine
+}
+
+func (g *starter) advance(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed += n
+	for ready, many := range g.waiting {
+		if many <= g.closed {
+			close(ready)
+			delete(g.waiting, ready)
 		}
 	}
-	ctx := s.t.Context()
-	all := []func(){func() {
-		spread(len(placed), func(i int) {
-			o := placed[i]
-			at(run("cancel", func() error { _, _, err := s.pay.Cancel(ctx, o.ID, o.User, ""); return err }),
-				run("void", func() error {
-					void := s.pay.VoidUnpaid
-					if i%3 == 0 { // money or not
-						void = s.pay.Void
-					}
-					_, _, err := void(ctx, payment.VoidInput{Order: o.ID, Operator: id.New()})
-					return err
-				}))
-		})
-	}}
-	for range 4 {
-		all = append(all, run("lapse", func() error { _, err := s.lapser.Step(ctx); return err }))
-	}
-	all = append(all, run("check", func() error { _, err := s.pay.CheckOpen(ctx); return err }),
-		run("call-backs", func() error { _, err := s.courier.Step(ctx); return err }))
-	at(all...)
+}
+
+func (g *starter) wait(many int) {
+	ready := make(chan struct{})
+	g.mu.Lock()
+	g.waiting[ready] = many
+	g.mu.Unlock()
+	g.advance(0)
+	<-ready
 }
 
 // Payments with bad call-backs: one in ten comes several times, one in ten long
@@ -163,9 +240,10 @@ func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
 	for _, habit := range []sandbox.Habit{sandbox.Prompt, sandbox.Delayed, sandbox.Duplicate, sandbox.Late} {
 		kinds[habit] = &atomic.Int64{}
 	}
-	var bank, ours int
+	var bank, ours atomic.Int64
 	inShops(t, *payments, func(s *shop, orders int) {
 		s.prompt.Store(true)
+		s.newSale(orders)
 		s.flaky.lose(oneIn(50, &lost))
 		post := oneIn(20, &timedOut)
 		roads := func() fate { return post("") }
@@ -179,16 +257,16 @@ func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
 		s.flaky.lose(nil)
 		s.roads.Store(nil)
 		s.settleWhole()
-		s.quietened()
-		bank += s.count(`SELECT COALESCE(sum(amount_minor - refunded_minor), 0) FROM sandbox_charges WHERE status = 'PAID'`)
-		ours += s.count(`SELECT COALESCE(sum(amount_minor), 0) FROM payments p JOIN orders o ON o.id = p.order_id
-			WHERE p.status = 'SUCCEEDED' AND o.status = 'PAID'`)
+		s.allQuiet()
+		bank.Add(int64(s.count(`SELECT COALESCE(sum(amount_minor - refunded_minor), 0) FROM sandbox_charges WHERE status = 'PAID'`, everything)))
+		ours.Add(int64(s.count(`SELECT COALESCE(sum(p.amount_minor), 0) FROM payments p JOIN orders o ON o.id = p.order_id
+			WHERE p.status = 'SUCCEEDED' AND o.status = 'PAID'`, everything)))
 	})
 	t.Logf("%d payments: %d prompt, %d reordered, %d duplicate, %d late; %d call-backs timed out, %d calls lost; the bank keeps %d cents, and we %d",
 		*payments, kinds[sandbox.Prompt].Load(), kinds[sandbox.Delayed].Load(), kinds[sandbox.Duplicate].Load(),
-		kinds[sandbox.Late].Load(), timedOut.Load(), lost.Load(), bank, ours)
-	if bank != ours {
-		t.Errorf("the bank keeps %d cents, and we %d", bank, ours)
+		kinds[sandbox.Late].Load(), timedOut.Load(), lost.Load(), bank.Load(), ours.Load())
+	if bank.Load() != ours.Load() {
+		t.Errorf("the bank keeps %d cents, and we %d", bank.Load(), ours.Load())
 	}
 }
 

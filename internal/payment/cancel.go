@@ -9,6 +9,7 @@ import (
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
+	"seckill/ent/paymentevent"
 	"seckill/internal/fault"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
@@ -138,6 +139,16 @@ func (s *Service) note(ctx context.Context, p *Payment, state State) error {
 	event, ok := state.event(p.ID)
 	if !ok {
 		return nil
+	}
+	// Many may ask about one payment: all but one of them hear what is known.
+	known, err := s.known(ctx, p.Provider, event.ID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read answer about payment %s: %w", p.ID, err)
+	case known != nil && known.State != paymentevent.StateRECEIVED:
+		return nil
+	case known != nil:
+		return s.Settle(ctx, known.ID)
 	}
 	stored, err := s.store(ctx, p.Provider, event)
 	if err != nil {

@@ -19,69 +19,6 @@ import (
 
 func u(text string) uuid.UUID { return uuid.MustParse(text) }
 
-// wrong counts what must never be, in one statement: the books of units, users
-// with two live orders, money noted twice.
-const wrong = `
-SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total OR available < 0
-     OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT')
-     OR sold <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status IN ('PAID', 'REFUNDING'))
-              + (SELECT COALESCE(sum(quantity), 0) FROM orders o JOIN refunds r ON r.order_id = o.id
-                 WHERE o.item_id = i.id AND o.status = 'REFUNDED' AND r.status = 'SUCCEEDED' AND r.cause IN ('ASKED', 'VOIDED') AND NOT r.restock))
-     + (SELECT count(*) FROM orders o JOIN order_failures f ON f.id = o.id)
-     + (SELECT count(*) FROM (SELECT 1 FROM orders WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
-        GROUP BY item_id, user_id HAVING count(*) > 1) twice)
-     + (SELECT count(*) FROM orders o WHERE status IN ('PAID', 'REFUNDING')
-        AND (SELECT count(*) FROM payments p WHERE p.order_id = o.id AND p.status = 'SUCCEEDED'
-             AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.cause IN ('LATE', 'DOUBLE'))) <> 1)
-     + (SELECT count(*) FROM payments p WHERE status = 'REFUNDED'
-        AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.status = 'SUCCEEDED' AND r.amount_minor = p.amount_minor))`
-
-// unfinished counts what must have come to its end once everything is quiet: the
-// bank's ledger against ours, to the cent.
-const unfinished = `
-SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merchant_payment JOIN orders o ON o.id = p.order_id
-        WHERE c.status = 'PAID' AND c.amount_minor - c.refunded_minor <>
-          CASE WHEN p.status = 'SUCCEEDED' AND o.status IN ('PAID', 'REFUNDING') THEN p.amount_minor ELSE 0 END)
-     + (SELECT count(*) FROM payments p JOIN sandbox_charges c ON c.merchant_payment = p.id
-        WHERE (c.status = 'PAID') <> (p.status IN ('SUCCEEDED', 'REFUNDED')))
-     + (SELECT count(*) FROM payment_events WHERE state <> 'HANDLED')
-     + (SELECT count(*) FROM refunds WHERE status = 'SENDING')
-     + (SELECT count(*) FROM orders WHERE status = 'PENDING_PAYMENT' OR return_due)`
-
-func (s *shop) count(query string) (n int) {
-	s.t.Helper()
-	_, err := patiently(func() (struct{}, error) {
-		return struct{}{}, s.db.SQL.QueryRowContext(s.t.Context(), query).Scan(&n)
-	})
-	s.must(err)
-	return n
-}
-
-// sound fails the test when something is that must never be.
-func (s *shop) sound() {
-	s.t.Helper()
-	if n := s.count(wrong); n != 0 {
-		s.t.Fatalf("%d things are wrong: %+v", n, s.figures())
-	}
-}
-
-// quietened fails the test when something did not come to its end, or the gate
-// and the record differ.
-func (s *shop) quietened() {
-	s.t.Helper()
-	s.sound()
-	if n := s.count(unfinished); n != 0 {
-		s.t.Fatalf("%d things did not come to their end", n)
-	}
-	live, err := s.orders.Count(s.t.Context(), order.Filter{Sale: s.sale, Statuses: order.Live()})
-	s.must(err)
-	f := s.figures()
-	kept := f.sold + f.held - f.reserved // units that were refunded and left out of the sale
-	if f.available != f.stock || kept != 0 || f.holders < live {
-		s.t.Fatalf("the gate and the record differ: %+v, %d live orders", f, live)
-	}
-}
-
 // units of the sale of a rapid run: fewer than its buyers.
 const units = 3
 

@@ -2,13 +2,13 @@ package payment_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"flag"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,6 +54,7 @@ var quiet = slog.New(slog.DiscardHandler)
 type shop struct {
 	t        testing.TB
 	db       *postgres.DB
+	books    *sql.DB // what the tests count by
 	conn     *redisconn.Conn
 	keys     reservation.Keys
 	clock    *clock.Fake
@@ -100,7 +101,13 @@ func (a *told) of(id uuid.UUID) *order.Order {
 
 func newShop(t testing.TB, units int) *shop {
 	t.Helper()
-	return shopOn(t, testenv.Postgres(t), units)
+	url := testenv.UnflushedPostgresURL(t)
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return shopOn(t, db, booksOf(t, url), units)
 }
 
 // onBoth runs a test on Postgres and on SQLite.
@@ -118,15 +125,15 @@ func onBoth(t *testing.T, units int, test func(t *testing.T, s *shop)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		test(t, shopOn(t, db, units))
+		test(t, shopOn(t, db, db.SQL, units))
 	})
 }
 
-func shopOn(t testing.TB, db *postgres.DB, units int) *shop {
+func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	s := &shop{
-		t: t, db: db, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
+		t: t, db: db, books: books, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
 		told: &told{orders: map[uuid.UUID]*order.Order{}},
 	}
 	cache := order.NewCache(conn, prefix, s.keys.Task, s.clock)
@@ -355,34 +362,6 @@ func (s *shop) wantPayment(p *payment.Payment, want payment.Status) {
 	s.must(err)
 	if now.Status != want {
 		s.t.Errorf("payment is %s, want %s", now.Status, want)
-	}
-}
-
-// figures are the units of the item, in the record and in the gate.
-type figures struct{ available, held, sold, stock, reserved, holders int }
-
-func (s *shop) figures() figures {
-	s.t.Helper()
-	row, err := s.db.Ent.SaleItem.Get(s.t.Context(), s.item)
-	s.must(err)
-	shard := id.ShardOf(s.sale)
-	gate, err := s.conn.Cmd.HMGet(s.t.Context(), s.keys.Item(shard, s.item), "stock", "reserved").Result()
-	s.must(err)
-	holders, err := s.conn.Cmd.HLen(s.t.Context(), s.keys.Holders(shard, s.item)).Result()
-	s.must(err)
-	return figures{row.Available, row.Held, row.Sold, number(gate[0]), number(gate[1]), int(holders)}
-}
-
-func number(v any) int {
-	text, _ := v.(string)
-	n, _ := strconv.Atoi(text)
-	return n
-}
-
-func (s *shop) wantFigures(want figures) {
-	s.t.Helper()
-	if got := s.figures(); got != want {
-		s.t.Errorf("stock %+v, want %+v", got, want)
 	}
 }
 

@@ -89,8 +89,23 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 	if !postgres.IsUnique(err) {
 		return uuid.Nil, err
 	}
-	return s.db.Ent.PaymentEvent.Query().
-		Where(paymentevent.Provider(provider), paymentevent.EventID(e.ID)).OnlyID(ctx)
+	known, err := s.known(ctx, provider, e.ID)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if known == nil {
+		return uuid.Nil, errors.New("an event that was there is gone")
+	}
+	return known.ID, nil
+}
+
+// known returns what a provider said under its id, or nil.
+func (s *Service) known(ctx context.Context, provider, event string) (*ent.PaymentEvent, error) {
+	row, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.Provider(provider), paymentevent.EventID(event)).Only(ctx)
+	if ent.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	return row, err
 }
 
 // Webhooks answers POST /webhooks/payments/{provider}: 200 once the event is

@@ -62,7 +62,7 @@ func number(t *testing.T, db *postgres.DB, query string) int {
 
 func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 	t.Parallel()
-	db := testenv.Postgres(t)
+	db := open(t, testenv.PostgresURL(t))
 	for name, want := range map[string]string{
 		"statement_timeout":                   "2s",
 		"lock_timeout":                        "1500ms",

@@ -22,10 +22,15 @@ import (
 const setupTimeout = time.Minute
 
 // Postgres returns a database of the test's own, with all tables. It is dropped
-// when the test ends.
+// when the test ends. A test does not wait for the disk, see UnflushedPostgresURL;
+// a benchmark does.
 func Postgres(t testing.TB) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(t.Context(), postgres.Options{URL: PostgresURL(t)})
+	address := UnflushedPostgresURL
+	if _, measures := t.(*testing.B); measures {
+		address = PostgresURL
+	}
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: address(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +52,22 @@ func PostgresURL(t testing.TB) string {
 		t.Fatalf("make the template database: %v", err)
 	}
 	return clone(t, server, name)
+}
+
+// UnflushedPostgresURL is PostgresURL for connections whose commits do not wait
+// until the disk has them. They are seen by everybody as before, and survive the
+// death of any process; what a power cut takes along no test asks. A flush may
+// take longer than all else that a test does.
+func UnflushedPostgresURL(t testing.TB) string {
+	t.Helper()
+	u, err := url.Parse(PostgresURL(t))
+	if err != nil {
+		t.Fatalf("address of the test's database: %v", err)
+	}
+	q := u.Query()
+	q.Set("synchronous_commit", "off")
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 // EmptyPostgresURL returns the URL of a database of the test's own that has no
