@@ -21,16 +21,71 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Load builds the gates of a sale under a new epoch, in the name of the clock.
-// While it runs the sale is closed. Two processes that load at once do no harm:
-// the higher epoch wins.
+// Load builds the gates of a sale under a new epoch, in the name of the clock, and
+// returns once they stand. While they are built the sale is closed. Two processes
+// that load at once do no harm: the higher epoch wins, and both wait for it.
 func (p *Preloader) Load(ctx context.Context, saleID uuid.UUID) error {
-	_, err := p.LoadBy(ctx, saleID, sale.TheClock, "")
-	return err
+	for {
+		if _, err := p.LoadBy(ctx, saleID, sale.TheClock, ""); err != nil {
+			return err
+		}
+		stand, err := p.await(ctx, saleID)
+		if err != nil || stand {
+			return err
+		}
+	}
 }
 
-// LoadBy is Load in the name of somebody. It returns false when another process
-// was faster; the error wraps sale.ErrForbidden when the sale's status, or the
+// look is the pause between two looks at gates that somebody else builds.
+const look = 20 * time.Millisecond
+
+// await waits until the gates of a sale stand under its newest epoch. It returns
+// false when they do not in the time that a build may take: whoever built them is
+// gone.
+func (p *Preloader) await(ctx context.Context, saleID uuid.UUID) (bool, error) {
+	late := time.NewTimer(buildTimeout)
+	defer late.Stop()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		if stand, err := p.stand(ctx, saleID); err != nil || stand {
+			return stand, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, fmt.Errorf("wait for the gates of %s: %w", saleID, ctx.Err())
+		case <-late.C:
+			return false, nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// stand tells whether all gates of a sale are built under its newest epoch.
+func (p *Preloader) stand(ctx context.Context, saleID uuid.UUID) (bool, error) {
+	row, err := p.db.Ent.Sale.Get(ctx, saleID)
+	if err != nil {
+		return false, fmt.Errorf("read sale %s: %w", saleID, err)
+	}
+	items, err := p.items(ctx, row)
+	if err != nil {
+		return false, err
+	}
+	for _, item := range items {
+		state, err := p.states.Of(ctx, row.ID, item.ID)
+		if err != nil {
+			return false, err
+		}
+		if state.Epoch < row.Epoch || state.Foreign || state.Gate == reservation.GateLoading {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// LoadBy builds the gates of a sale in the name of somebody. It returns false when
+// another process was faster, or began anew meanwhile: the gates are its matter
+// then, and may not stand yet. The error wraps sale.ErrForbidden when the sale's status, or the
 // role, does not allow it.
 func (p *Preloader) LoadBy(ctx context.Context, saleID uuid.UUID, by sale.Actor, note string) (bool, error) {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
@@ -67,9 +122,12 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 		return false, fmt.Errorf("read unwritten orders of %s: %w", row.ID, err)
 	}
 	for _, item := range items {
-		if err := p.build(ctx, row.ID, item, row.Epoch, waiting); err != nil {
+		if built, err := p.build(ctx, row.ID, item, row.Epoch, waiting); err != nil || !built {
 			return false, err
 		}
+	}
+	if err := p.Turn(ctx, row.ID); err != nil { // who held the sale meanwhile found no gate to turn
+		return false, err
 	}
 	p.forget()
 	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", row.ID.String()),
@@ -77,8 +135,9 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 	return true, nil
 }
 
-// build reads an item, and its sale, at one moment and opens its gate.
-func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) error {
+// build reads an item, and its sale, at one moment and opens its gate. It returns
+// false when another process has begun to build it anew.
+func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) (bool, error) {
 	var gate reservation.Gate
 	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Sale.Get(ctx, saleID) // it may have been held or ended since the epoch was taken
@@ -94,15 +153,14 @@ func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch i
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("read item %s: %w", itemID, err)
+		return false, fmt.Errorf("read item %s: %w", itemID, err)
 	}
 	if gate.Stock < 0 {
 		p.log.ErrorContext(ctx, "more units are promised than are there",
 			slog.String("item", itemID.String()), slog.Int("missing", -gate.Stock))
 		gate.Stock = 0
 	}
-	_, err = p.gates.Open(ctx, gate)
-	return err
+	return p.gates.Open(ctx, gate)
 }
 
 // gateOf is the gate as the tables and the unwritten messages want it.

@@ -11,14 +11,17 @@ import (
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/ent/salelog"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 )
 
 // keep looks at the gate of every item of a sale, turns those that do not stand
 // as the sale's status says, and notes when one is empty for the first time. It
 // returns false when a gate is not in Redis under the sale's epoch, or was built
-// in another life of the server: it was lost, or is older than it says. A gate that another process is building counts as
-// standing for as long as that may take.
+// in another life of the server: it was lost, or is older than it says. A gate that
+// another process is building, or is about to, counts as standing for as long as
+// that may take.
 func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
 	for _, item := range items {
 		state, err := p.states.Of(ctx, row.ID, item.ID)
@@ -27,7 +30,9 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		}
 		building := state.Gate == reservation.GateLoading
 		switch {
-		case state.Epoch < row.Epoch, state.Foreign, building && now.Sub(state.Since) > buildTimeout:
+		case state.Epoch < row.Epoch:
+			return p.taken(ctx, row, now)
+		case state.Foreign, building && now.Sub(state.Since) > buildTimeout:
 			return false, nil
 		case building:
 			continue
@@ -44,6 +49,21 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		}
 	}
 	return true, nil
+}
+
+// taken tells whether the epoch of a sale was taken just now: whoever took it is
+// about to begin with the gates.
+func (p *Preloader) taken(ctx context.Context, row *ent.Sale, now time.Time) (bool, error) {
+	line, err := p.db.Ent.SaleLog.Query().Where(
+		salelog.SaleID(row.ID), salelog.ActIn(string(sale.ActPreheat), string(sale.ActRebuild)),
+	).Order(ent.Desc(salelog.FieldRevision)).First(ctx)
+	if ent.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read when the sale was loaded: %w", err)
+	}
+	return now.Sub(line.CreatedAt) < beginTimeout, nil
 }
 
 func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID, state string) error {

@@ -146,6 +146,7 @@ func TestAHeldSaleIsRebuiltHeld(t *testing.T) {
 	f.step(t)
 	f.set(t, entsale.StatusPAUSED)
 	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item))
+	f.clock.Advance(5 * time.Second)
 	if counts := f.step(t); counts["rebuilt"] != 1 {
 		t.Fatalf("step: %v", counts)
 	}

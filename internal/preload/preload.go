@@ -43,6 +43,8 @@ const (
 	revisionsPerEpoch = 1000
 	// buildTimeout is how long one build may take before another process begins anew.
 	buildTimeout = 10 * time.Second
+	// beginTimeout is how long whoever took an epoch may take to begin.
+	beginTimeout = 3 * time.Second
 )
 
 // Preloader builds gates and keeps them.

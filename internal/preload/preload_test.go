@@ -167,6 +167,7 @@ func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
 	// One message was written already, one is waiting and stands twice in the stream.
 	waiting := message(id.NewTask(id.ShardOf(f.sale)))
 	f.pending = []order.Requested{message(written), waiting, waiting}
+	f.clock.Advance(5 * time.Second)
 	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Holders(id.ShardOf(f.sale), f.item))
 	if counts := f.step(t); counts["rebuilt"] != 1 {
 		t.Fatalf("step: %v", counts)

@@ -1,0 +1,136 @@
+package preload_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+)
+
+// nextSale puts another sale into the fixture, which is due at once.
+func (f *fixture) nextSale(t *testing.T) {
+	t.Helper()
+	f.sale, f.item = id.New(), id.New()
+	now := f.clock.Now()
+	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		if err := tx.Sale.Create().SetID(f.sale).SetSlug(f.sale.String()).SetTitle("S").SetStatus(entsale.StatusSCHEDULED).
+			SetStartsAt(now.Add(-time.Minute)).SetEndsAt(now.Add(time.Hour)).SetPreheatAt(now.Add(-time.Hour)).
+			SetPaymentWindowSeconds(900).SetPurchaseLimit(1).SetCreatedAt(now).Exec(ctx); err != nil {
+			return err
+		}
+		return tx.SaleItem.Create().SetID(f.item).SetSaleID(f.sale).SetGoodsID(id.New()).SetPosition(0).
+			SetPriceMinor(4900).SetCurrency("CNY").SetTotal(10).SetAvailable(10).Exec(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whoever seeds a sale loads it while the loops of other processes do the same, or
+// find that it is not there yet and begin anew: when loading returns, the gate
+// stands under the newest epoch, and it stands when all are done.
+func TestAGateStandsOnceItsLoadingReturns(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	again := 0
+	for range 30 {
+		f.nextSale(t)
+		done := make(chan struct{})
+		var loops sync.WaitGroup
+		for range 3 {
+			loops.Go(func() {
+				for p := f.preloader(); ; {
+					if _, err := p.Step(t.Context()); err != nil {
+						t.Error(err)
+					}
+					select {
+					case <-done:
+						return
+					default:
+					}
+				}
+			})
+		}
+		if err := f.preloader().Load(t.Context(), f.sale); err != nil {
+			t.Error(err)
+		}
+		f.wantWhole(t)
+		close(done)
+		loops.Wait()
+		f.wantWhole(t)
+		if f.row(t).Epoch > 1 {
+			again++
+		}
+		f.end(t)
+	}
+	t.Logf("30 sales loaded by four at once, %d of them more than once", again)
+}
+
+// A sale that is held at the moment at which its gate is built anew stays held,
+// whoever is the faster: the gate is not open until the next look of a loop.
+func TestASaleThatIsHeldWhileItIsLoadedIsHeld(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for range 20 {
+		f.nextSale(t)
+		if err := f.preloader().Load(t.Context(), f.sale); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := f.preloader().Load(t.Context(), f.sale); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Go(func() {
+			f.set(t, entsale.StatusPAUSED)
+			if err := f.preloader().Turn(t.Context(), f.sale); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		f.wantState(t, reservation.GatePaused)
+	}
+}
+
+// A gate that is not there yet is left to who took its epoch a moment ago, and
+// built by the next who looks when that one is gone.
+func TestAnEpochThatWasTakenIsNotTakenAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	f.step(t)
+	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item)) // as before the first step of a build
+	if counts := f.step(t); counts["rebuilt"] != 0 {
+		t.Errorf("taken from who was about to begin: %v", counts)
+	}
+	f.clock.Advance(5 * time.Second)
+	if counts := f.step(t); counts["rebuilt"] != 1 {
+		t.Errorf("nobody began, and nobody begins anew: %v", counts)
+	}
+}
+
+// wantWhole fails the test unless the gate is open, with all units.
+func (f *fixture) wantWhole(t *testing.T) {
+	t.Helper()
+	row, g := f.row(t), f.gate(t)
+	epoch, _ := strconv.ParseInt(g["epoch"], 10, 64)
+	if g["gate"] != reservation.GateOpen || epoch < row.Epoch || g["stock"] != "10" || g["reserved"] != "0" {
+		t.Errorf("gate %v, and the sale has epoch %d", g, row.Epoch)
+	}
+}
+
+// end ends the sale, so that the loops look after the next one alone.
+func (f *fixture) end(t *testing.T) {
+	t.Helper()
+	err := f.db.Ent.Sale.UpdateOneID(f.sale).SetStatus(entsale.StatusENDED).SetSettledAt(f.clock.Now()).Exec(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
