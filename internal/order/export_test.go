@@ -29,3 +29,12 @@ func RecordOf(t Task) ([]byte, error) {
 		Failure: t.Failure, CreatedAtMs: t.CreatedAt.UnixMilli(), UpdatedAtMs: t.UpdatedAt.UnixMilli(),
 	})
 }
+
+// WireOf returns a request as it is written.
+func WireOf(r Requested) ([]byte, error) { return r.marshal() }
+
+// ReadWire reads a request.
+func ReadWire(text []byte) (r Requested, err error) {
+	err = r.unmarshal(text)
+	return r, err
+}

@@ -1,7 +1,6 @@
 package order
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -59,7 +58,7 @@ func (r Requested) Encode() ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
-	return json.Marshal(r)
+	return r.marshal()
 }
 
 // Message returns the request as a message whose id is the task's.
@@ -74,7 +73,7 @@ func (r Requested) Message() (*stream.Message, error) {
 // Decode reads a message of the order stream. Its errors wrap ErrMalformed.
 func Decode(msg *stream.Message) (Requested, error) {
 	var r Requested
-	if err := json.Unmarshal(msg.Payload, &r); err != nil {
+	if err := r.unmarshal(msg.Payload); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	for _, field := range []struct {
