@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -154,7 +153,7 @@ func (a *App) announce(ctx context.Context, tasks []order.Task) error {
 	entries := make([]notifier.StatusEntry, 0, 2*len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		value, err := json.Marshal(t)
+		value, err := t.MarshalJSON() // json.Marshal would read it once more
 		if err != nil {
 			return fmt.Errorf("announce task %s: %w", t.ID, err)
 		}

@@ -89,6 +89,11 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer redis.Close()
+	quiet, err := quietRedis(ctx, redis)
+	if err != nil {
+		return err
+	}
+	defer quiet()
 
 	s.traces, apart.traces = o.profile, o.profile
 	say("seeding and starting")

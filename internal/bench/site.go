@@ -101,6 +101,26 @@ func (s *site) remove(ctx context.Context) error {
 	return errors.Join(err, keys.Err())
 }
 
+// quietRedis keeps the server from rewriting its append-only file until the
+// returned function is called: when it does depends on all that was written
+// before, and it would slow one round and not the other.
+func quietRedis(ctx context.Context, conn *redisconn.Conn) (restore func(), err error) {
+	const setting = "auto-aof-rewrite-percentage"
+	before, err := conn.Cmd.ConfigGet(ctx, setting).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", setting, err)
+	}
+	set := func(ctx context.Context, value string) error { return conn.Cmd.ConfigSet(ctx, setting, value).Err() }
+	if err := set(ctx, "0"); err != nil {
+		return nil, fmt.Errorf("set %s: %w", setting, err)
+	}
+	return func() {
+		if err := set(context.WithoutCancel(ctx), before[setting]); err != nil {
+			say("%s stays 0: %v", setting, err)
+		}
+	}, nil
+}
+
 // environ is the environment of a server on this installation.
 func (s *site) environ(more ...string) []string {
 	return append([]string{
