@@ -112,6 +112,7 @@ func gate(ctx context.Context, w *ways, r *report) error {
 			return fmt.Errorf("captchas: %w", err)
 		}
 		slow = append(slow, float64(lats[len(lats)*99/100].Microseconds())/1000)
+		say("captchas: p50 %s, p90 %s, p99 %s, slowest %s", lats[len(lats)/2], lats[len(lats)*9/10], lats[len(lats)*99/100], lats[len(lats)-1])
 		asked, pictures = asked+len(lats), pictures+drawn
 		rate, err := w.paths(ctx)
 		if err != nil {

@@ -35,14 +35,28 @@ type ways struct {
 	accepted, naivelyAccepted, again int
 }
 
-// open starts all servers and seeds what they sell.
+// open starts the servers and seeds what they sell.
 func (w *ways) open(ctx context.Context) (err error) {
 	w.done = map[string][]sample{}
-	orders := w.opts.rounds * w.opts.orders
-	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
-		return fmt.Errorf("seed: %w", err)
+	if !w.opts.gate {
+		if err := w.standIns(ctx); err != nil {
+			return err
+		}
 	}
 	if w.soldOut, err = w.site.seed(ctx, connections*2, 1); err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if w.shop, err = startShop(ctx, w.opts.seckill, w.site); err != nil {
+		return err
+	}
+	w.prepare()
+	return w.sellOut(ctx)
+}
+
+// standIns starts what the shop is compared with.
+func (w *ways) standIns(ctx context.Context) (err error) {
+	orders := w.opts.rounds * w.opts.orders
+	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
 	if w.naiveOffer, err = w.apart.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+1000); err != nil {
@@ -66,11 +80,7 @@ func (w *ways) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if w.shop, err = startShop(ctx, w.opts.seckill, w.site); err != nil {
-		return err
-	}
-	w.prepare()
-	return w.sellOut(ctx)
+	return nil
 }
 
 func (w *ways) close() {
@@ -85,9 +95,11 @@ func (w *ways) close() {
 func (w *ways) prepare() {
 	for _, u := range w.soldOut.Users {
 		body := orderBody(w.soldOut.ItemID, u.Path)
-		w.anonymous = append(w.anonymous, httpRequest(w.floor.public, "x", body))
-		w.known = append(w.known, httpRequest(w.authed.public, u.AccessToken, body))
 		w.losers = append(w.losers, httpRequest(w.shop.public, u.AccessToken, body))
+		if !w.opts.gate {
+			w.anonymous = append(w.anonymous, httpRequest(w.floor.public, "x", body))
+			w.known = append(w.known, httpRequest(w.authed.public, u.AccessToken, body))
+		}
 	}
 }
 

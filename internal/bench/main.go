@@ -31,6 +31,7 @@ type options struct {
 	seckill     string // path of the product's binary
 	out         string
 	profile     string // directory for CPU profiles; "" = none
+	gate        bool   // nothing but captchas and paths
 }
 
 func main() {
@@ -54,10 +55,12 @@ func parse() options {
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
+	flag.BoolVar(&o.gate, "gate", false, "only captchas and paths beside orders")
+	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
 	flag.Parse()
 	if o.quick {
-		o.rounds, o.lasts, o.orders, o.naiveOrders, o.messages, o.sockets = 3, 1500*time.Millisecond, min(o.orders, 6000), 1500, 15_000, 500
+		o.rounds, o.lasts, o.orders, o.naiveOrders, o.messages, o.sockets = min(o.rounds, 3), 1500*time.Millisecond, min(o.orders, 6000), 1500, 15_000, 500
 	}
 	return o
 }
@@ -102,25 +105,11 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	var stock, batch []sample
-	for n := range o.rounds {
-		say("round %d of %d", n+1, o.rounds)
-		if err := w.round(ctx, n); err != nil {
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Rounds: o.rounds}
+	if !o.gate {
+		if r, err = w.everything(ctx); err != nil {
 			return err
 		}
-		theirs, ours, err := subscriberRound(ctx, redis, fmt.Sprintf("%sbench:%d:", s.cfg.RedisPrefix, n), o.messages)
-		if err != nil {
-			return fmt.Errorf("subscribers: %w", err)
-		}
-		stock, batch = append(stock, theirs), append(batch, ours)
-	}
-	w.done["stock subscriber"], w.done["batch subscriber"] = stock, batch
-	r := w.report()
-	if r.Checks, err = w.checks(ctx); err != nil {
-		return err
-	}
-	if err := sockets(ctx, w, r); err != nil {
-		return fmt.Errorf("sockets: %w", err)
 	}
 	if err := gate(ctx, w, r); err != nil {
 		return fmt.Errorf("gate: %w", err)
@@ -133,6 +122,32 @@ func measure(ctx context.Context, o options) (err error) {
 		return errors.New("the orders do not add up")
 	}
 	return nil
+}
+
+// everything measures all but the gate.
+func (w *ways) everything(ctx context.Context) (*report, error) {
+	var stock, batch []sample
+	for n := range w.opts.rounds {
+		say("round %d of %d", n+1, w.opts.rounds)
+		if err := w.round(ctx, n); err != nil {
+			return nil, err
+		}
+		theirs, ours, err := subscriberRound(ctx, w.redis, fmt.Sprintf("%sbench:%d:", w.site.cfg.RedisPrefix, n), w.opts.messages)
+		if err != nil {
+			return nil, fmt.Errorf("subscribers: %w", err)
+		}
+		stock, batch = append(stock, theirs), append(batch, ours)
+	}
+	w.done["stock subscriber"], w.done["batch subscriber"] = stock, batch
+	r := w.report()
+	var err error
+	if r.Checks, err = w.checks(ctx); err != nil {
+		return nil, err
+	}
+	if err := sockets(ctx, w, r); err != nil {
+		return nil, fmt.Errorf("sockets: %w", err)
+	}
+	return r, nil
 }
 
 func (w *ways) report() *report {

@@ -137,7 +137,7 @@ type Config struct {
 	Secret   []byte        // at least 32 bytes, of this purpose alone; the same in all processes
 	Life     time.Duration // of a challenge; 0 = DefaultLife
 	PowMax   int           // highest number of a proof of work; below 10^4 only for tests and drills
-	PoolSize int           // pictures of each kind drawn ahead, about 12 kB each; 0 = 256
+	PoolSize int           // pictures of each kind drawn ahead, about 4 kB each; 0 = 1024
 	Clock    clock.Clock
 	// Posed is told of every challenge for a sale; nil = nobody counts.
 	Posed func(sale uuid.UUID)

@@ -127,11 +127,58 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 	}
 }
 
-func BenchmarkDraw(b *testing.B) {
+// The pixels are read past the library's own PNG: this version of it still keeps
+// them where we look, and what we write is what it drew.
+func TestPicturesAreSmallAndWhatTheLibraryDrew(t *testing.T) {
+	t.Parallel()
 	s := newStudio(1)
-	for b.Loop() {
-		if _, err := s.draw(Text); err != nil {
-			b.Fatal(err)
+	item, err := s.driver.DrawCaptcha("k7m4x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := raster(item)
+	if drawn == nil {
+		t.Fatal("this version of the library keeps its pixels elsewhere: pictures take four times as long")
+	}
+	shown, err := s.printer.print(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(shown, "data:image/png;base64,"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := png.Decode(bytes.NewReader(raw))
+	if err != nil || written.Bounds() != drawn.Bounds() {
+		t.Fatalf("%v, %v", written, err)
+	}
+	const near = 255/(cubeSide-1)/2 + 1 // half a step between shades
+	for y := range pictureHeight {
+		for x := range pictureWidth {
+			want := drawn.NRGBAAt(x, y)
+			r, g, b, _ := written.At(x, y).RGBA()
+			for _, pair := range [][2]int{{int(want.R), int(r >> 8)}, {int(want.G), int(g >> 8)}, {int(want.B), int(b >> 8)}} {
+				if d := pair[0] - pair[1]; d < -near || d > near {
+					t.Fatalf("at %d, %d: %v is shown for %v", x, y, written.At(x, y), want)
+				}
+			}
 		}
 	}
+	if library := item.EncodeB64string(); len(shown) > len(library) {
+		t.Errorf("%d bytes, %d as the library writes it", len(shown), len(library))
+	}
+}
+
+func BenchmarkDraw(b *testing.B) {
+	s := newStudio(1)
+	b.ReportAllocs()
+	bytes := 0
+	for b.Loop() {
+		p, err := s.draw(Text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		bytes += len(p.image)
+	}
+	b.ReportMetric(float64(bytes)/float64(b.N), "bytes/picture")
 }
