@@ -10302,6 +10302,8 @@ type SaleMutation struct {
 	settled_at                *time.Time
 	captcha_required          *bool
 	captcha_kinds             *string
+	pow_max                   *int
+	addpow_max                *int
 	permit_per_mille          *int
 	addpermit_per_mille       *int
 	inflow_per_second         *int
@@ -11174,6 +11176,62 @@ func (m *SaleMutation) ResetCaptchaKinds() {
 	m.captcha_kinds = nil
 }
 
+// SetPowMax sets the "pow_max" field.
+func (m *SaleMutation) SetPowMax(i int) {
+	m.pow_max = &i
+	m.addpow_max = nil
+}
+
+// PowMax returns the value of the "pow_max" field in the mutation.
+func (m *SaleMutation) PowMax() (r int, exists bool) {
+	v := m.pow_max
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPowMax returns the old "pow_max" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldPowMax(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPowMax is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPowMax requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPowMax: %w", err)
+	}
+	return oldValue.PowMax, nil
+}
+
+// AddPowMax adds i to the "pow_max" field.
+func (m *SaleMutation) AddPowMax(i int) {
+	if m.addpow_max != nil {
+		*m.addpow_max += i
+	} else {
+		m.addpow_max = &i
+	}
+}
+
+// AddedPowMax returns the value that was added to the "pow_max" field in this mutation.
+func (m *SaleMutation) AddedPowMax() (r int, exists bool) {
+	v := m.addpow_max
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetPowMax resets all changes to the "pow_max" field.
+func (m *SaleMutation) ResetPowMax() {
+	m.pow_max = nil
+	m.addpow_max = nil
+}
+
 // SetPermitPerMille sets the "permit_per_mille" field.
 func (m *SaleMutation) SetPermitPerMille(i int) {
 	m.permit_per_mille = &i
@@ -11432,7 +11490,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 22)
+	fields := make([]string, 0, 23)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -11486,6 +11544,9 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.captcha_kinds != nil {
 		fields = append(fields, sale.FieldCaptchaKinds)
+	}
+	if m.pow_max != nil {
+		fields = append(fields, sale.FieldPowMax)
 	}
 	if m.permit_per_mille != nil {
 		fields = append(fields, sale.FieldPermitPerMille)
@@ -11543,6 +11604,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.CaptchaRequired()
 	case sale.FieldCaptchaKinds:
 		return m.CaptchaKinds()
+	case sale.FieldPowMax:
+		return m.PowMax()
 	case sale.FieldPermitPerMille:
 		return m.PermitPerMille()
 	case sale.FieldInflowPerSecond:
@@ -11596,6 +11659,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldCaptchaRequired(ctx)
 	case sale.FieldCaptchaKinds:
 		return m.OldCaptchaKinds(ctx)
+	case sale.FieldPowMax:
+		return m.OldPowMax(ctx)
 	case sale.FieldPermitPerMille:
 		return m.OldPermitPerMille(ctx)
 	case sale.FieldInflowPerSecond:
@@ -11739,6 +11804,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCaptchaKinds(v)
 		return nil
+	case sale.FieldPowMax:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPowMax(v)
+		return nil
 	case sale.FieldPermitPerMille:
 		v, ok := value.(int)
 		if !ok {
@@ -11787,6 +11859,9 @@ func (m *SaleMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, sale.FieldRevision)
 	}
+	if m.addpow_max != nil {
+		fields = append(fields, sale.FieldPowMax)
+	}
 	if m.addpermit_per_mille != nil {
 		fields = append(fields, sale.FieldPermitPerMille)
 	}
@@ -11815,6 +11890,8 @@ func (m *SaleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedEpoch()
 	case sale.FieldRevision:
 		return m.AddedRevision()
+	case sale.FieldPowMax:
+		return m.AddedPowMax()
 	case sale.FieldPermitPerMille:
 		return m.AddedPermitPerMille()
 	case sale.FieldInflowPerSecond:
@@ -11859,6 +11936,13 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRevision(v)
+		return nil
+	case sale.FieldPowMax:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPowMax(v)
 		return nil
 	case sale.FieldPermitPerMille:
 		v, ok := value.(int)
@@ -11983,6 +12067,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldCaptchaKinds:
 		m.ResetCaptchaKinds()
+		return nil
+	case sale.FieldPowMax:
+		m.ResetPowMax()
 		return nil
 	case sale.FieldPermitPerMille:
 		m.ResetPermitPerMille()

@@ -54,6 +54,8 @@ type Sale struct {
 	CaptchaRequired bool `json:"captcha_required,omitempty"`
 	// comma separated; empty = every kind
 	CaptchaKinds string `json:"captcha_kinds,omitempty"`
+	// highest number of a proof of work; 0 = the server's default
+	PowMax int `json:"pow_max,omitempty"`
 	// unused paths at a time per thousand units left; 0 = any number
 	PermitPerMille int `json:"permit_per_mille,omitempty"`
 	// buyers let past the waiting room; 0 = no bound
@@ -76,7 +78,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
-		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
+		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
 		case sale.FieldSlug, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
@@ -215,6 +217,12 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CaptchaKinds = value.String
 			}
+		case sale.FieldPowMax:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field pow_max", values[i])
+			} else if value.Valid {
+				_m.PowMax = int(value.Int64)
+			}
 		case sale.FieldPermitPerMille:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field permit_per_mille", values[i])
@@ -332,6 +340,9 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("captcha_kinds=")
 	builder.WriteString(_m.CaptchaKinds)
+	builder.WriteString(", ")
+	builder.WriteString("pow_max=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PowMax))
 	builder.WriteString(", ")
 	builder.WriteString("permit_per_mille=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PermitPerMille))

@@ -212,6 +212,20 @@ func (_c *SaleCreate) SetNillableCaptchaKinds(v *string) *SaleCreate {
 	return _c
 }
 
+// SetPowMax sets the "pow_max" field.
+func (_c *SaleCreate) SetPowMax(v int) *SaleCreate {
+	_c.mutation.SetPowMax(v)
+	return _c
+}
+
+// SetNillablePowMax sets the "pow_max" field if the given value is not nil.
+func (_c *SaleCreate) SetNillablePowMax(v *int) *SaleCreate {
+	if v != nil {
+		_c.SetPowMax(*v)
+	}
+	return _c
+}
+
 // SetPermitPerMille sets the "permit_per_mille" field.
 func (_c *SaleCreate) SetPermitPerMille(v int) *SaleCreate {
 	_c.mutation.SetPermitPerMille(v)
@@ -341,6 +355,10 @@ func (_c *SaleCreate) defaults() {
 		v := sale.DefaultCaptchaKinds
 		_c.mutation.SetCaptchaKinds(v)
 	}
+	if _, ok := _c.mutation.PowMax(); !ok {
+		v := sale.DefaultPowMax
+		_c.mutation.SetPowMax(v)
+	}
 	if _, ok := _c.mutation.PermitPerMille(); !ok {
 		v := sale.DefaultPermitPerMille
 		_c.mutation.SetPermitPerMille(v)
@@ -438,6 +456,14 @@ func (_c *SaleCreate) check() error {
 	}
 	if _, ok := _c.mutation.CaptchaKinds(); !ok {
 		return &ValidationError{Name: "captcha_kinds", err: errors.New(`ent: missing required field "Sale.captcha_kinds"`)}
+	}
+	if _, ok := _c.mutation.PowMax(); !ok {
+		return &ValidationError{Name: "pow_max", err: errors.New(`ent: missing required field "Sale.pow_max"`)}
+	}
+	if v, ok := _c.mutation.PowMax(); ok {
+		if err := sale.PowMaxValidator(v); err != nil {
+			return &ValidationError{Name: "pow_max", err: fmt.Errorf(`ent: validator failed for field "Sale.pow_max": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.PermitPerMille(); !ok {
 		return &ValidationError{Name: "permit_per_mille", err: errors.New(`ent: missing required field "Sale.permit_per_mille"`)}
@@ -578,6 +604,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CaptchaKinds(); ok {
 		_spec.SetField(sale.FieldCaptchaKinds, field.TypeString, value)
 		_node.CaptchaKinds = value
+	}
+	if value, ok := _c.mutation.PowMax(); ok {
+		_spec.SetField(sale.FieldPowMax, field.TypeInt, value)
+		_node.PowMax = value
 	}
 	if value, ok := _c.mutation.PermitPerMille(); ok {
 		_spec.SetField(sale.FieldPermitPerMille, field.TypeInt, value)
@@ -896,6 +926,24 @@ func (u *SaleUpsert) SetCaptchaKinds(v string) *SaleUpsert {
 // UpdateCaptchaKinds sets the "captcha_kinds" field to the value that was provided on create.
 func (u *SaleUpsert) UpdateCaptchaKinds() *SaleUpsert {
 	u.SetExcluded(sale.FieldCaptchaKinds)
+	return u
+}
+
+// SetPowMax sets the "pow_max" field.
+func (u *SaleUpsert) SetPowMax(v int) *SaleUpsert {
+	u.Set(sale.FieldPowMax, v)
+	return u
+}
+
+// UpdatePowMax sets the "pow_max" field to the value that was provided on create.
+func (u *SaleUpsert) UpdatePowMax() *SaleUpsert {
+	u.SetExcluded(sale.FieldPowMax)
+	return u
+}
+
+// AddPowMax adds v to the "pow_max" field.
+func (u *SaleUpsert) AddPowMax(v int) *SaleUpsert {
+	u.Add(sale.FieldPowMax, v)
 	return u
 }
 
@@ -1310,6 +1358,27 @@ func (u *SaleUpsertOne) SetCaptchaKinds(v string) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdateCaptchaKinds() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateCaptchaKinds()
+	})
+}
+
+// SetPowMax sets the "pow_max" field.
+func (u *SaleUpsertOne) SetPowMax(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetPowMax(v)
+	})
+}
+
+// AddPowMax adds v to the "pow_max" field.
+func (u *SaleUpsertOne) AddPowMax(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddPowMax(v)
+	})
+}
+
+// UpdatePowMax sets the "pow_max" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdatePowMax() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdatePowMax()
 	})
 }
 
@@ -1903,6 +1972,27 @@ func (u *SaleUpsertBulk) SetCaptchaKinds(v string) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdateCaptchaKinds() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdateCaptchaKinds()
+	})
+}
+
+// SetPowMax sets the "pow_max" field.
+func (u *SaleUpsertBulk) SetPowMax(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetPowMax(v)
+	})
+}
+
+// AddPowMax adds v to the "pow_max" field.
+func (u *SaleUpsertBulk) AddPowMax(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddPowMax(v)
+	})
+}
+
+// UpdatePowMax sets the "pow_max" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdatePowMax() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdatePowMax()
 	})
 }
 

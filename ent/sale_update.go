@@ -322,6 +322,27 @@ func (_u *SaleUpdate) SetNillableCaptchaKinds(v *string) *SaleUpdate {
 	return _u
 }
 
+// SetPowMax sets the "pow_max" field.
+func (_u *SaleUpdate) SetPowMax(v int) *SaleUpdate {
+	_u.mutation.ResetPowMax()
+	_u.mutation.SetPowMax(v)
+	return _u
+}
+
+// SetNillablePowMax sets the "pow_max" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillablePowMax(v *int) *SaleUpdate {
+	if v != nil {
+		_u.SetPowMax(*v)
+	}
+	return _u
+}
+
+// AddPowMax adds value to the "pow_max" field.
+func (_u *SaleUpdate) AddPowMax(v int) *SaleUpdate {
+	_u.mutation.AddPowMax(v)
+	return _u
+}
+
 // SetPermitPerMille sets the "permit_per_mille" field.
 func (_u *SaleUpdate) SetPermitPerMille(v int) *SaleUpdate {
 	_u.mutation.ResetPermitPerMille()
@@ -470,6 +491,11 @@ func (_u *SaleUpdate) check() error {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.PowMax(); ok {
+		if err := sale.PowMaxValidator(v); err != nil {
+			return &ValidationError{Name: "pow_max", err: fmt.Errorf(`ent: validator failed for field "Sale.pow_max": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.PermitPerMille(); ok {
 		if err := sale.PermitPerMilleValidator(v); err != nil {
 			return &ValidationError{Name: "permit_per_mille", err: fmt.Errorf(`ent: validator failed for field "Sale.permit_per_mille": %w`, err)}
@@ -582,6 +608,12 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CaptchaKinds(); ok {
 		_spec.SetField(sale.FieldCaptchaKinds, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.PowMax(); ok {
+		_spec.SetField(sale.FieldPowMax, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedPowMax(); ok {
+		_spec.AddField(sale.FieldPowMax, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.PermitPerMille(); ok {
 		_spec.SetField(sale.FieldPermitPerMille, field.TypeInt, value)
@@ -921,6 +953,27 @@ func (_u *SaleUpdateOne) SetNillableCaptchaKinds(v *string) *SaleUpdateOne {
 	return _u
 }
 
+// SetPowMax sets the "pow_max" field.
+func (_u *SaleUpdateOne) SetPowMax(v int) *SaleUpdateOne {
+	_u.mutation.ResetPowMax()
+	_u.mutation.SetPowMax(v)
+	return _u
+}
+
+// SetNillablePowMax sets the "pow_max" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillablePowMax(v *int) *SaleUpdateOne {
+	if v != nil {
+		_u.SetPowMax(*v)
+	}
+	return _u
+}
+
+// AddPowMax adds value to the "pow_max" field.
+func (_u *SaleUpdateOne) AddPowMax(v int) *SaleUpdateOne {
+	_u.mutation.AddPowMax(v)
+	return _u
+}
+
 // SetPermitPerMille sets the "permit_per_mille" field.
 func (_u *SaleUpdateOne) SetPermitPerMille(v int) *SaleUpdateOne {
 	_u.mutation.ResetPermitPerMille()
@@ -1082,6 +1135,11 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.PowMax(); ok {
+		if err := sale.PowMaxValidator(v); err != nil {
+			return &ValidationError{Name: "pow_max", err: fmt.Errorf(`ent: validator failed for field "Sale.pow_max": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.PermitPerMille(); ok {
 		if err := sale.PermitPerMilleValidator(v); err != nil {
 			return &ValidationError{Name: "permit_per_mille", err: fmt.Errorf(`ent: validator failed for field "Sale.permit_per_mille": %w`, err)}
@@ -1211,6 +1269,12 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.CaptchaKinds(); ok {
 		_spec.SetField(sale.FieldCaptchaKinds, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.PowMax(); ok {
+		_spec.SetField(sale.FieldPowMax, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedPowMax(); ok {
+		_spec.AddField(sale.FieldPowMax, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.PermitPerMille(); ok {
 		_spec.SetField(sale.FieldPermitPerMille, field.TypeInt, value)

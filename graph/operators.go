@@ -131,7 +131,7 @@ func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
 func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 	p := operator.SwitchesPatch{
 		CaptchaRequired: in.CaptchaRequired, PermitRatio: in.PermitRatio, InflowPerSecond: in.InflowPerSecond,
-		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond,
+		LimitBurst: in.LimitBurst, LimitPerSecond: in.LimitPerSecond, PowMax: in.ProofOfWorkMax,
 	}
 	if in.CaptchaKinds != nil {
 		p.CaptchaKinds = []string{}
@@ -145,7 +145,7 @@ func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 func toSwitches(s sale.Switches) *model.SaleSwitches {
 	out := &model.SaleSwitches{
 		CaptchaRequired: s.CaptchaRequired, CaptchaKinds: []model.CaptchaKind{}, PermitRatio: float64(s.PermitPerMille) / 1000,
-		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond,
+		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond, ProofOfWorkMax: s.PowMax,
 	}
 	for _, kind := range s.CaptchaKinds {
 		out.CaptchaKinds = append(out.CaptchaKinds, model.CaptchaKind(kind))

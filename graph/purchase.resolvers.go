@@ -24,7 +24,7 @@ func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.Iss
 	}
 	p := auth.PrincipalFrom(ctx)
 	issued, refusal, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
-		User: p.UserID, Session: p.SessionID, Item: item, Captcha: toAnswer(input.Captcha),
+		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err

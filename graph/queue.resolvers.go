@@ -24,7 +24,7 @@ func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueu
 	}
 	p := auth.PrincipalFrom(ctx)
 	ticket, refusal, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
-		User: p.UserID, Session: p.SessionID, Item: item, Captcha: toAnswer(input.Captcha),
+		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err

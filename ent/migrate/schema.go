@@ -425,6 +425,7 @@ var (
 		{Name: "settled_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
 		{Name: "captcha_required", Type: field.TypeBool, Default: true},
 		{Name: "captcha_kinds", Type: field.TypeString, Default: ""},
+		{Name: "pow_max", Type: field.TypeInt, Default: 0},
 		{Name: "permit_per_mille", Type: field.TypeInt, Default: 1500},
 		{Name: "inflow_per_second", Type: field.TypeInt, Default: 0},
 		{Name: "limit_burst", Type: field.TypeInt, Default: 0},

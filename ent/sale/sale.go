@@ -49,6 +49,8 @@ const (
 	FieldCaptchaRequired = "captcha_required"
 	// FieldCaptchaKinds holds the string denoting the captcha_kinds field in the database.
 	FieldCaptchaKinds = "captcha_kinds"
+	// FieldPowMax holds the string denoting the pow_max field in the database.
+	FieldPowMax = "pow_max"
 	// FieldPermitPerMille holds the string denoting the permit_per_mille field in the database.
 	FieldPermitPerMille = "permit_per_mille"
 	// FieldInflowPerSecond holds the string denoting the inflow_per_second field in the database.
@@ -82,6 +84,7 @@ var Columns = []string{
 	FieldSettledAt,
 	FieldCaptchaRequired,
 	FieldCaptchaKinds,
+	FieldPowMax,
 	FieldPermitPerMille,
 	FieldInflowPerSecond,
 	FieldLimitBurst,
@@ -123,6 +126,10 @@ var (
 	DefaultCaptchaRequired bool
 	// DefaultCaptchaKinds holds the default value on creation for the "captcha_kinds" field.
 	DefaultCaptchaKinds string
+	// DefaultPowMax holds the default value on creation for the "pow_max" field.
+	DefaultPowMax int
+	// PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
+	PowMaxValidator func(int) error
 	// DefaultPermitPerMille holds the default value on creation for the "permit_per_mille" field.
 	DefaultPermitPerMille int
 	// PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
@@ -271,6 +278,11 @@ func ByCaptchaRequired(opts ...sql.OrderTermOption) OrderOption {
 // ByCaptchaKinds orders the results by the captcha_kinds field.
 func ByCaptchaKinds(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCaptchaKinds, opts...).ToFunc()
+}
+
+// ByPowMax orders the results by the pow_max field.
+func ByPowMax(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPowMax, opts...).ToFunc()
 }
 
 // ByPermitPerMille orders the results by the permit_per_mille field.

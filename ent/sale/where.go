@@ -140,6 +140,11 @@ func CaptchaKinds(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldCaptchaKinds, v))
 }
 
+// PowMax applies equality check predicate on the "pow_max" field. It's identical to PowMaxEQ.
+func PowMax(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldPowMax, v))
+}
+
 // PermitPerMille applies equality check predicate on the "permit_per_mille" field. It's identical to PermitPerMilleEQ.
 func PermitPerMille(v int) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldPermitPerMille, v))
@@ -943,6 +948,46 @@ func CaptchaKindsEqualFold(v string) predicate.Sale {
 // CaptchaKindsContainsFold applies the ContainsFold predicate on the "captcha_kinds" field.
 func CaptchaKindsContainsFold(v string) predicate.Sale {
 	return predicate.Sale(sql.FieldContainsFold(FieldCaptchaKinds, v))
+}
+
+// PowMaxEQ applies the EQ predicate on the "pow_max" field.
+func PowMaxEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldPowMax, v))
+}
+
+// PowMaxNEQ applies the NEQ predicate on the "pow_max" field.
+func PowMaxNEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldPowMax, v))
+}
+
+// PowMaxIn applies the In predicate on the "pow_max" field.
+func PowMaxIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldPowMax, vs...))
+}
+
+// PowMaxNotIn applies the NotIn predicate on the "pow_max" field.
+func PowMaxNotIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldPowMax, vs...))
+}
+
+// PowMaxGT applies the GT predicate on the "pow_max" field.
+func PowMaxGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldPowMax, v))
+}
+
+// PowMaxGTE applies the GTE predicate on the "pow_max" field.
+func PowMaxGTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldPowMax, v))
+}
+
+// PowMaxLT applies the LT predicate on the "pow_max" field.
+func PowMaxLT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldPowMax, v))
+}
+
+// PowMaxLTE applies the LTE predicate on the "pow_max" field.
+func PowMaxLTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldPowMax, v))
 }
 
 // PermitPerMilleEQ applies the EQ predicate on the "permit_per_mille" field.

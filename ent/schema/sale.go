@@ -37,6 +37,8 @@ func (Sale) Fields() []ent.Field {
 		// Switches: what operators change while the sale runs.
 		field.Bool("captcha_required").Default(true),
 		field.String("captcha_kinds").Default("").Comment("comma separated; empty = every kind"),
+		field.Int("pow_max").NonNegative().Default(0).
+			Comment("highest number of a proof of work; 0 = the server's default"),
 		field.Int("permit_per_mille").NonNegative().Default(1500).
 			Comment("unused paths at a time per thousand units left; 0 = any number"),
 		field.Int("inflow_per_second").NonNegative().Default(0).Comment("buyers let past the waiting room; 0 = no bound"),

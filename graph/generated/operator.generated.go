@@ -1434,6 +1434,29 @@ func (ec *executionContext) fieldContext_SaleSwitches_permitRatio(_ context.Cont
 	return graphql.NewScalarFieldContext("SaleSwitches", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
+func (ec *executionContext) _SaleSwitches_proofOfWorkMax(ctx context.Context, field graphql.CollectedField, obj *model.SaleSwitches) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleSwitches_proofOfWorkMax(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProofOfWorkMax, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleSwitches_proofOfWorkMax(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleSwitches", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _ScheduleSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.ScheduleSalePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2475,7 +2498,7 @@ func (ec *executionContext) unmarshalInputSetSaleSwitchesInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"captchaKinds", "captchaRequired", "inflowPerSecond", "limitBurst", "limitPerSecond", "note", "permitRatio", "saleId"}
+	fieldsInOrder := [...]string{"captchaKinds", "captchaRequired", "inflowPerSecond", "limitBurst", "limitPerSecond", "note", "permitRatio", "proofOfWorkMax", "saleId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2531,6 +2554,13 @@ func (ec *executionContext) unmarshalInputSetSaleSwitchesInput(ctx context.Conte
 				return it, err
 			}
 			it.PermitRatio = data
+		case "proofOfWorkMax":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("proofOfWorkMax"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProofOfWorkMax = data
 		case "saleId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
 			data, err := ec.unmarshalNID2string(ctx, v)
@@ -3709,6 +3739,11 @@ func (ec *executionContext) _SaleSwitches(ctx context.Context, sel ast.Selection
 			}
 		case "permitRatio":
 			out.Values[i] = ec._SaleSwitches_permitRatio(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "proofOfWorkMax":
+			out.Values[i] = ec._SaleSwitches_proofOfWorkMax(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -1260,6 +1260,8 @@ type SaleSwitches {
   limitPerSecond: Float!
   """Unused paths at a time per unit left; 0 = any number."""
   permitRatio: Float!
+  """Highest number of a proof of work; 0 = the server's default. Who asks for many challenges gets harder ones."""
+  proofOfWorkMax: Int!
 }
 
 extend type Sale {
@@ -1710,6 +1712,8 @@ input SetSaleSwitchesInput {
   note: String @constraint(maxLength: 200)
   """Unused paths at a time per unit left; 0 = any number."""
   permitRatio: Float
+  """Highest number of a proof of work, 10000 to 10000000; 0 = the server's default."""
+  proofOfWorkMax: Int @constraint(min: 0, max: 10000000)
   """Sale to switch."""
   saleId: ID!
 }
@@ -3848,6 +3852,8 @@ func (ec *executionContext) childFields_SaleSwitches(ctx context.Context, field 
 		return ec.fieldContext_SaleSwitches_limitPerSecond(ctx, field)
 	case "permitRatio":
 		return ec.fieldContext_SaleSwitches_permitRatio(ctx, field)
+	case "proofOfWorkMax":
+		return ec.fieldContext_SaleSwitches_proofOfWorkMax(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleSwitches", field.Name)
 }

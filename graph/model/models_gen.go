@@ -1367,6 +1367,8 @@ type SaleSwitches struct {
 	LimitPerSecond float64 `json:"limitPerSecond"`
 	// Unused paths at a time per unit left; 0 = any number.
 	PermitRatio float64 `json:"permitRatio"`
+	// Highest number of a proof of work; 0 = the server's default. Who asks for many challenges gets harder ones.
+	ProofOfWorkMax int `json:"proofOfWorkMax"`
 }
 
 // A sale as the caller stands to it.
@@ -1444,6 +1446,8 @@ type SetSaleSwitchesInput struct {
 	Note *string `json:"note,omitempty"`
 	// Unused paths at a time per unit left; 0 = any number.
 	PermitRatio *float64 `json:"permitRatio,omitempty"`
+	// Highest number of a proof of work, 10000 to 10000000; 0 = the server's default.
+	ProofOfWorkMax *int `json:"proofOfWorkMax,omitempty"`
 	// Sale to switch.
 	SaleID string `json:"saleId"`
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,13 +41,13 @@ type guard struct {
 
 // enter lets a try through and counts it as failed until pass takes that back. It
 // asks for a captcha only when one is needed, and only then uses an answer up.
-func (g *guard) enter(ctx context.Context, account string, answer captcha.Answer) (fault.Refusal, error) {
+func (g *guard) enter(ctx context.Context, account string, from netip.Addr, answer captcha.Answer) (fault.Refusal, error) {
 	verdict, wait, err := g.ask(ctx, account, false)
 	if err != nil {
 		return nil, err
 	}
 	if verdict == "captcha" {
-		refusal, err := g.captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login}, answer)
+		refusal, err := g.captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: from}, answer)
 		if refusal != nil || err != nil {
 			return refusal, err
 		}

@@ -35,7 +35,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fa
 		return nil, refusal, nil
 	}
 	defer leave()
-	if refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Register}, in.Captcha); refusal != nil || err != nil {
+	if refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Register, From: in.Addr}, in.Captcha); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
 	taken := refused(fault.AccountTaken, "input", "account")
@@ -74,7 +74,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 		return nil, refusal, nil
 	}
 	defer leave()
-	if refusal, err := s.guard.enter(ctx, account, in.Captcha); refusal != nil || err != nil {
+	if refusal, err := s.guard.enter(ctx, account, in.Addr, in.Captcha); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
 	user, hash, err := s.store.byAccount(ctx, account)

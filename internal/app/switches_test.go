@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -25,6 +26,25 @@ func (s *site) kindFor(token, saleID string) string {
 		return data.CreateCaptcha.why()
 	}
 	return data.CreateCaptcha.Challenge.Kind
+}
+
+// hardest is the highest number of a proof of work that somebody gets now.
+func (s *site) hardest(token, saleID string) int {
+	s.t.Helper()
+	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { parameters } userErrors { code } } }`,
+		map[string]any{"s": saleID})
+	var data struct {
+		CreateCaptcha struct {
+			Challenge struct{ Parameters string }
+			UserErrors
+		}
+	}
+	out.into(s.t, &data)
+	var p struct{ MaxNumber int }
+	if err := json.Unmarshal([]byte(data.CreateCaptcha.Challenge.Parameters), &p); err != nil {
+		s.t.Fatalf("proof of work: %s, %v", data.CreateCaptcha.why(), err)
+	}
+	return p.MaxNumber
 }
 
 // presses presses the button several times with a path that is a guess and counts
@@ -88,7 +108,21 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 	if whys[1] == "RATE_LIMITED" || whys[2] != "RATE_LIMITED" {
 		t.Errorf("three tries for a path: %q", whys)
 	}
-	turn(5, "PROOF_OF_WORK", map[string]any{"captchaKinds": []string{"PROOF_OF_WORK"}, "limitBurst": 100, "limitPerSecond": 1000})
+	if n := s.hardest(user(9), made.SaleID); n != s.cfg.PowMax {
+		t.Errorf("before any switch the highest number is %d, want that of the settings", n)
+	}
+	turn(5, "PROOF_OF_WORK", map[string]any{"captchaKinds": []string{"PROOF_OF_WORK"}, "limitBurst": 100, "limitPerSecond": 1000, "proofOfWorkMax": 30_000})
+	for n, url := range []string{first, second} {
+		s.url = url
+		if got := s.hardest(user(9+2*n), made.SaleID); got != 30_000 {
+			t.Errorf("process %d: the highest number is %d, want 30,000", n, got)
+		}
+	}
+	for _, odd := range []int{9_999, 10_000_001} {
+		if p := s.desk(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": made.SaleID, "proofOfWorkMax": odd}); p.why() != "INVALID_INPUT" {
+			t.Errorf("a difficulty of %d: %q", odd, p.why())
+		}
+	}
 	testenv.Eventually(t, 20*time.Second, func() bool { return s.presses(user(3), made.ItemID, 1, first) == 1 }, "the looser limit lets the buyer press")
 	if n := s.presses(user(7), made.ItemID, 20, first, second); n != 20 {
 		t.Errorf("%d of twenty presses were answered, want all", n)

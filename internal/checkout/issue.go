@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/google/uuid"
 
@@ -19,6 +20,7 @@ type IssueInput struct {
 	User    uuid.UUID
 	Session uuid.UUID // its end gives a place in the waiting room up
 	Item    uuid.UUID
+	From    netip.Addr // where the request came from
 	Captcha captcha.Answer
 }
 
@@ -42,7 +44,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, fault.
 		return Issued{}, refusal, err
 	}
 	issued, refusal, err := c.paths.Issue(ctx, path.IssueInput{
-		Sale: parent.ID, Item: item.ID, User: in.User, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
+		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
 	})
 	if _, full := refusal.(path.NoPermit); full && err == nil {
@@ -66,7 +68,7 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, fault.Refusal, error) {
 	ticket, refusal, err := c.queue.Enter(ctx, queue.EnterInput{
-		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, Captcha: in.Captcha,
+		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
 		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt,
 	})
 	return ticket, limited(refusal, parent), err
@@ -113,21 +115,21 @@ func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, s
 	}
 }
 
-// OfferedKinds returns which captchas a sale offers now: a captcha.Config's Offered.
-func OfferedKinds(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.UUID) ([]captcha.Kind, error) {
-	return func(ctx context.Context, saleID uuid.UUID) ([]captcha.Kind, error) {
+// CaptchaRules returns what a sale wants of captchas now: a captcha.Config's Rules.
+func CaptchaRules(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
+	return func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
 		snap, err := catalog.Snapshot(ctx)
 		if err != nil {
-			return nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+			return captcha.Rules{}, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
 		}
 		parent := snap.Sale(saleID)
 		if parent == nil {
-			return nil, nil
+			return captcha.Rules{}, nil
 		}
-		kinds := make([]captcha.Kind, len(parent.Switches.CaptchaKinds))
-		for i, kind := range parent.Switches.CaptchaKinds {
-			kinds[i] = captcha.Kind(kind)
+		rules := captcha.Rules{PowMax: parent.Switches.PowMax}
+		for _, kind := range parent.Switches.CaptchaKinds {
+			rules.Kinds = append(rules.Kinds, captcha.Kind(kind))
 		}
-		return kinds, nil
+		return rules, nil
 	}
 }

@@ -206,10 +206,10 @@ func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
 		if s, err := there.Snapshot(t.Context()); err != nil || !s.Sale(v.ID).Switches.CaptchaRequired {
 			t.Fatal(err)
 		}
-		no, ratio, inflow, burst, rate := false, 1.25, 50, 9, 2.5
+		no, ratio, inflow, burst, rate, hard := false, 1.25, 50, 9, 2.5, 300_000
 		got, refusal, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: "rush"}, operator.SwitchesPatch{
 			CaptchaRequired: &no, CaptchaKinds: []string{"MATH", "PROOF_OF_WORK"}, PermitRatio: &ratio,
-			InflowPerSecond: &inflow, LimitBurst: &burst, LimitPerSecond: &rate,
+			InflowPerSecond: &inflow, LimitBurst: &burst, LimitPerSecond: &rate, PowMax: &hard,
 		})
 		if err != nil || refusal != nil {
 			t.Fatal(refusal, err)
@@ -221,14 +221,15 @@ func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
 		}
 		w := s.Sale(v.ID).Switches
 		if w.CaptchaRequired || strings.Join(w.CaptchaKinds, " ") != "MATH PROOF_OF_WORK" || w.PermitPerMille != 1250 ||
-			w.InflowPerSecond != 50 || w.LimitBurst != 9 || w.LimitPerSecond != 2.5 || got.Revision != v.Revision+1 {
+			w.InflowPerSecond != 50 || w.PowMax != 300_000 || w.LimitBurst != 9 || w.LimitPerSecond != 2.5 || got.Revision != v.Revision+1 {
 			t.Errorf("switches %+v", w)
 		}
 		lines, err := e.sales.Log(t.Context(), v.ID, 1)
-		if err != nil || lines[0].Act != sale.ActSwitch || !strings.Contains(lines[0].Details, `"permitPerMille":1250`) || lines[0].Note != "rush" {
+		if err != nil || lines[0].Act != sale.ActSwitch || !strings.Contains(lines[0].Details, `"permitPerMille":1250`) || !strings.Contains(lines[0].Details, `"proofOfWorkMax":300000`) || lines[0].Note != "rush" {
 			t.Errorf("log %+v %v", lines, err)
 		}
-		wrong := []operator.SwitchesPatch{{CaptchaKinds: []string{"GUESS"}}, {PermitRatio: nan()}, {InflowPerSecond: neg()}, {LimitBurst: neg()}}
+		easy, endless := 9_999, 10_000_001
+		wrong := []operator.SwitchesPatch{{PowMax: &easy}, {PowMax: &endless}, {PowMax: neg()}, {CaptchaKinds: []string{"GUESS"}}, {PermitRatio: nan()}, {InflowPerSecond: neg()}, {LimitBurst: neg()}}
 		for _, p := range wrong {
 			if _, refusal, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, p); err != nil || reason(refusal) != fault.InvalidInput {
 				t.Errorf("%+v: %+v %v", p, refusal, err)

@@ -142,6 +142,7 @@ func (s *Service) followed(ctx context.Context, v *sale.Sale, refusal fault.Refu
 type SwitchesPatch struct {
 	CaptchaRequired *bool
 	CaptchaKinds    []string // nil = as they are; empty = every kind
+	PowMax          *int     // highest number of a proof of work; 0 = the server's default
 	PermitRatio     *float64 // unused paths at a time per unit left; 0 = any number
 	InflowPerSecond *int
 	LimitBurst      *int
@@ -153,6 +154,8 @@ const (
 	maxRatio  = 1000
 	maxInflow = 1_000_000
 	maxBurst  = 10_000
+	minPow    = 10_000 // a proof of work has at least as many answers
+	maxPow    = 10_000_000
 )
 
 var captchaKinds = []string{"AUDIO", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
@@ -162,6 +165,9 @@ func (p SwitchesPatch) check() fault.Refusal {
 		if !slices.Contains(captchaKinds, kind) {
 			return bad("known kind", "captchaKinds")
 		}
+	}
+	if n := value(p.PowMax); n != 0 && (n < minPow || n > maxPow) {
+		return bad(fmt.Sprintf("0, or between %d and %d", minPow, maxPow), "proofOfWorkMax")
 	}
 	return first(
 		within(p.PermitRatio, maxRatio, "permitRatio"),
@@ -191,6 +197,7 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 	if p.CaptchaKinds != nil {
 		v.CaptchaKinds = p.CaptchaKinds
 	}
+	set(&v.PowMax, p.PowMax)
 	if p.PermitRatio != nil {
 		v.PermitPerMille = int(*p.PermitRatio*1000 + 0.5)
 	}
@@ -215,7 +222,7 @@ func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch)
 			return v.Status, nil, nil
 		},
 		set: func(u *ent.SaleUpdate) {
-			u.SetCaptchaRequired(next.CaptchaRequired).SetCaptchaKinds(sale.JoinKinds(next.CaptchaKinds)).
+			u.SetCaptchaRequired(next.CaptchaRequired).SetCaptchaKinds(sale.JoinKinds(next.CaptchaKinds)).SetPowMax(next.PowMax).
 				SetPermitPerMille(next.PermitPerMille).SetInflowPerSecond(next.InflowPerSecond).
 				SetLimitBurst(next.LimitBurst).SetLimitPerSecond(next.LimitPerSecond)
 		},

@@ -92,6 +92,17 @@ func (k Keys) Captcha(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())
 }
 
+// Challenge is the hash of one challenge that is for no sale; lapses by TTL.
+func (k Keys) Challenge(shard int, challenge uuid.UUID) string {
+	return k.shard(shard, "challenge:"+challenge.String())
+}
+
+// Heat is when the last point of somebody who asks for captchas has gone, Unix
+// milliseconds; lapses then. The sale is Nil for captchas of accounts.
+func (k Keys) Heat(shard int, sale uuid.UUID, who string) string {
+	return k.shard(shard, "heat:"+sale.String()+":"+who)
+}
+
 // Idem is the string "task|item|quantity" of an idempotency key; lapses after 24 h.
 func (k Keys) Idem(shard int, user uuid.UUID, key string) string {
 	return k.shard(shard, "idem:"+user.String()+":"+key)

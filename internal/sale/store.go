@@ -147,7 +147,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Notice: r.Notice, SettledAt: utc(r.SettledAt),
 		Switches: Switches{
-			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds),
+			CaptchaRequired: r.CaptchaRequired, CaptchaKinds: splitKinds(r.CaptchaKinds), PowMax: r.PowMax,
 			PermitPerMille: r.PermitPerMille, InflowPerSecond: r.InflowPerSecond,
 			LimitBurst: r.LimitBurst, LimitPerSecond: r.LimitPerSecond,
 		},

@@ -7,6 +7,7 @@ import "strings"
 type Switches struct {
 	CaptchaRequired bool     `json:"captchaRequired"`
 	CaptchaKinds    []string `json:"captchaKinds"`    // kinds of captcha that are offered; empty = every kind
+	PowMax          int      `json:"proofOfWorkMax"`  // highest number of a proof of work; 0 = the server's default
 	PermitPerMille  int      `json:"permitPerMille"`  // unused paths at a time per thousand units left; 0 = any number
 	InflowPerSecond int      `json:"inflowPerSecond"` // buyers let past the waiting room each second; 0 = no bound
 	LimitBurst      int      `json:"limitBurst"`      // tries of one person at once; 0 = the product's default

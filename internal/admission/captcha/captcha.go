@@ -22,6 +22,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -69,6 +70,7 @@ type Scope struct {
 	Purpose Purpose
 	Sale    uuid.UUID
 	User    uuid.UUID
+	From    netip.Addr // where the request came from; nothing is bound to it
 }
 
 // Challenge is a puzzle to show.
@@ -136,14 +138,22 @@ type Config struct {
 	Keys     reservation.Keys
 	Secret   []byte        // at least 32 bytes, of this purpose alone; the same in all processes
 	Life     time.Duration // of a challenge; 0 = DefaultLife
-	PowMax   int           // highest number of a proof of work; below 10^4 only for tests and drills
+	PowMax   int           // highest number of a proof of work, before it grows harder; below 10^4 only for tests and drills
 	PoolSize int           // pictures of each kind drawn ahead, about 4 kB each; 0 = 1024
 	Clock    clock.Clock
 	// Posed is told of every challenge for a sale; nil = nobody counts.
 	Posed func(sale uuid.UUID)
-	// Offered returns the kinds that a sale offers now, none = every kind; nil =
-	// every sale offers every kind. ProofOfWork is granted whatever it returns.
-	Offered func(ctx context.Context, sale uuid.UUID) ([]Kind, error)
+	// Rules returns what a sale wants of captchas now; nil = every sale wants the
+	// same. It is asked for every challenge and must not cost a round trip.
+	Rules func(ctx context.Context, sale uuid.UUID) (Rules, error)
+	// SameForAll makes challenges no harder for those who ask for many: for drills and tests.
+	SameForAll bool
+}
+
+// Rules are what one sale wants of captchas.
+type Rules struct {
+	Kinds  []Kind // that are offered; none = every kind. ProofOfWork is granted in any case.
+	PowMax int    // highest number of a proof of work; 0 = that of the service
 }
 
 // Service makes and judges challenges. It is safe for concurrent use.
@@ -182,7 +192,7 @@ func (s *Service) Key(scope Scope, challenge uuid.UUID) string {
 	if scope.Purpose == Seckill {
 		return s.cfg.Keys.Captcha(id.ShardOf(scope.Sale), scope.Sale, scope.User)
 	}
-	return s.cfg.Keys.Prefix + "captcha:" + challenge.String()
+	return s.cfg.Keys.Challenge(id.ShardOf(challenge), challenge)
 }
 
 // Seal returns what AnswerLua wants to know of an answer: the challenge's id, Nil

@@ -61,7 +61,11 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error
 	if kind == "" {
 		kind = ProofOfWork // whoever sent it may not be able to see pictures
 	}
-	next, err := s.create(ctx, j.Scope, kind, challenge)
+	o := opening{kind: kind, keep: challenge, points: askedPoints}
+	if j.Verdict == Wrong {
+		o.points = wrongPoints
+	}
+	next, err := s.create(ctx, j.Scope, o)
 	if err != nil {
 		return nil, err
 	}

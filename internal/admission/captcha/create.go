@@ -3,6 +3,7 @@ package captcha
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/google/uuid"
@@ -16,7 +17,8 @@ type CreateInput struct {
 	Purpose Purpose
 	Sale    uuid.UUID // required for Seckill
 	User    uuid.UUID // who asks; required for Seckill
-	// Kind is wished for; "" = Text. A sale may offer others instead (Config.Offered).
+	From    netip.Addr
+	// Kind is wished for; "" = Text. A sale may offer others instead (Config.Rules).
 	// ProofOfWork is always granted, and given when no picture is at hand.
 	Kind Kind
 }
@@ -24,7 +26,7 @@ type CreateInput struct {
 // Create makes a challenge. For Seckill it voids the person's challenges and the
 // unused path in that sale.
 func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.Refusal, error) {
-	scope := Scope{Purpose: in.Purpose}
+	scope := Scope{Purpose: in.Purpose, From: in.From}
 	switch in.Purpose {
 	case Login, Register:
 	case Seckill:
@@ -45,57 +47,93 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.
 	default:
 		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}, nil
 	}
-	c, err := s.create(ctx, scope, in.Kind, uuid.Nil)
+	c, err := s.create(ctx, scope, opening{kind: in.Kind, points: askedPoints})
 	return c, nil, err
 }
 
-// create stores a fresh challenge. keep is the challenge that stays open beside
-// it, Nil when the new one voids all others and their path.
-func (s *Service) create(ctx context.Context, scope Scope, kind Kind, keep uuid.UUID) (Challenge, error) {
-	kind, err := s.offered(ctx, scope.Sale, kind)
+// opening says how a challenge comes about.
+type opening struct {
+	kind   Kind      // wished for
+	keep   uuid.UUID // challenge that stays open beside it; Nil = it voids all others and their path
+	points int       // of heat that it adds
+}
+
+// create stores a fresh challenge.
+func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge, error) {
+	rules, err := s.rules(ctx, scope.Sale)
 	if err != nil {
 		return Challenge{}, err
 	}
-	now := s.cfg.Clock.Now()
-	challenge := id.New()
-	p, err := s.pose(kind, now.Add(s.cfg.Life))
+	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
+	challenge := scope.name()
+	heats := s.heats(scope, id.ShardOf(challenge))
+	p, err := s.pose(rules.offered(o.kind), rules.PowMax, len(heats) > 0)
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
 	}
-	kept := ""
-	if keep != uuid.Nil {
-		kept = keep.String()
-	}
-	err = createScript.Run(ctx, s.cfg.Client, []string{s.Key(scope, challenge)},
-		challenge.String(), s.mac(scope, challenge, p.answer), string(p.kind), s.cfg.Life.Milliseconds(), kept).Err()
+	level, err := s.store(ctx, scope, challenge, stored{opening: o, posed: p, heats: heats})
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
 	if scope.Sale != uuid.Nil && s.cfg.Posed != nil {
 		s.cfg.Posed(scope.Sale)
 	}
-	return Challenge{
-		ID: id.Format(id.Challenge, challenge), Kind: p.kind,
-		Image: p.image, Parameters: p.parameters, ExpiresAt: now.Add(s.cfg.Life),
-	}, nil
+	c := Challenge{ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires}
+	if p.kind == ProofOfWork {
+		c.Parameters, err = s.parameters(p.works[level-1], expires)
+	}
+	return c, err
+}
+
+// stored is what the script is told.
+type stored struct {
+	opening
+	posed
+	heats []heat
+}
+
+// store runs the script and returns the level of difficulty, from 1 up to the
+// number of answers.
+func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, in stored) (int, error) {
+	kept := ""
+	if in.keep != uuid.Nil {
+		kept = in.keep.String()
+	}
+	keys := []string{s.Key(scope, challenge)}
+	args := []any{challenge.String(), string(in.posed.kind), s.cfg.Life.Milliseconds(), kept, in.points, easyHeat.Milliseconds(), levels}
+	for _, answer := range in.answers {
+		args = append(args, s.mac(scope, challenge, answer))
+	}
+	for _, h := range in.heats {
+		keys = append(keys, h.key)
+		args = append(args, h.cools.Milliseconds())
+	}
+	level, err := createScript.Run(ctx, s.cfg.Client, keys, args...).Int()
+	return min(level, len(in.answers)), err
+}
+
+func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err error) {
+	if sale != uuid.Nil && s.cfg.Rules != nil {
+		rules, err = s.cfg.Rules(ctx, sale)
+	}
+	if rules.PowMax == 0 {
+		rules.PowMax = s.cfg.PowMax
+	}
+	return rules, err
 }
 
 // offered returns the kind to give to somebody who wishes for one: that one, or
 // the first picture that the sale offers, or a proof of work.
-func (s *Service) offered(ctx context.Context, sale uuid.UUID, wished Kind) (Kind, error) {
-	if wished == ProofOfWork || sale == uuid.Nil || s.cfg.Offered == nil {
-		return wished, nil
+func (r Rules) offered(wished Kind) Kind {
+	if wished == ProofOfWork || len(r.Kinds) == 0 || slices.Contains(r.Kinds, wished) {
+		return wished
 	}
-	kinds, err := s.cfg.Offered(ctx, sale)
-	if err != nil || len(kinds) == 0 || slices.Contains(kinds, wished) {
-		return wished, err
-	}
-	for _, kind := range kinds {
+	for _, kind := range r.Kinds {
 		if kind == Text || kind == Math {
-			return kind, nil
+			return kind
 		}
 	}
-	return ProofOfWork, nil
+	return ProofOfWork
 }
 
 func unavailable(doing string, err error) *fault.Error {

@@ -14,7 +14,7 @@ func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
 		var offered []Kind
-		s.cfg.Offered = func(context.Context, uuid.UUID) ([]Kind, error) { return offered, nil }
+		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: offered}, nil }
 		scope := seckill()
 		for _, c := range []struct {
 			offered            []Kind

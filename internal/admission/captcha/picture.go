@@ -30,7 +30,7 @@ func newPrinter() *printer {
 		p.palette = append(p.palette, color.RGBA{R: shade(n / (cubeSide * cubeSide)), G: shade(n / cubeSide), B: shade(n), A: 255})
 	}
 	for v := range p.nearest {
-		p.nearest[v] = uint8((v*(cubeSide-1) + 127) / 255) //nolint:gosec // below cubeSide
+		p.nearest[v] = uint8((v*(cubeSide-1) + 127) / 255)
 	}
 	return p
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +96,7 @@ type IssueInput struct {
 	Sale    uuid.UUID
 	Item    uuid.UUID
 	User    uuid.UUID
+	From    netip.Addr     // where the request came from
 	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
 	// Waived says that the sale needs no captcha now.
 	Waived bool
@@ -197,7 +199,7 @@ func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, 
 }
 
 func (in IssueInput) scope() captcha.Scope {
-	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User}
+	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
 func parse(values []string) (reply, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type EnterInput struct {
 	Sale    uuid.UUID
 	Item    uuid.UUID
 	User    uuid.UUID
+	From    netip.Addr     // where the request came from
 	Session uuid.UUID      // its end gives the place up; Nil = none
 	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
 	Waived  bool           // the sale needs no captcha now
@@ -93,7 +95,7 @@ func (in EnterInput) session() string {
 }
 
 func (in EnterInput) scope() captcha.Scope {
-	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User}
+	return captcha.Scope{Purpose: captcha.Seckill, Sale: in.Sale, User: in.User, From: in.From}
 }
 
 func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, draw uint64) (entered, error) {

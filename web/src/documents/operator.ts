@@ -20,6 +20,7 @@ export const DeskParts = graphql(
       captchaRequired
       captchaKinds
       permitRatio
+      proofOfWorkMax
       inflowPerSecond
       limitBurst
       limitPerSecond

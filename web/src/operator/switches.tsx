@@ -34,6 +34,7 @@ export function Switches({ sale, reload }: { sale: DeskSale; reload: () => void 
               saleId: sale.id,
               captchaRequired: 'required' in of,
               captchaKinds: kinds.filter((kind) => kind in of),
+              proofOfWorkMax: Number(of['proofOfWorkMax']),
               permitRatio: Number(of['permitRatio']),
               inflowPerSecond: Number(of['inflowPerSecond']),
               limitBurst: Number(of['limitBurst']),
@@ -68,6 +69,7 @@ export function Switches({ sale, reload }: { sale: DeskSale; reload: () => void 
           {number('inflowPerSecond', ot('op.inflow'), '1')}
           {number('limitBurst', ot('op.limitBurst'), '1')}
           {number('limitPerSecond', ot('op.limitPerSecond'), '0.1')}
+          {number('proofOfWorkMax', ot('op.proofOfWorkMax'), '1')}
         </div>
         <Field label={ot('op.note')}>
           <input name="note" class="field font-normal" maxLength={200} />

@@ -132,6 +132,7 @@ export const zh: Record<OpKey, string> = {
   'op.inflow': '每秒放行人数（0 不限）',
   'op.limitBurst': '瞬时次数（0 为默认）',
   'op.limitPerSecond': '每秒恢复次数',
+  'op.proofOfWorkMax': '工作量证明难度（0 为默认）',
   'op.interventions': '库存与订单干预',
   'op.confirm': '确认',
   'op.decline': '拒绝',

@@ -133,6 +133,7 @@ const en = {
   'op.inflow': 'Buyers let in per second (0 = any)',
   'op.limitBurst': 'Tries at once (0 = default)',
   'op.limitPerSecond': 'Tries given back per second',
+  'op.proofOfWorkMax': 'Difficulty of a proof of work (0 = default)',
   'op.interventions': 'Acts that move units',
   'op.confirm': 'Confirm',
   'op.decline': 'Decline',
