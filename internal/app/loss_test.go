@@ -122,6 +122,32 @@ func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
 	s.drained(made.SaleID, 1)
 }
 
+// Nothing is left of a task: no units, no message, no record of it in Redis. Its
+// buyer, who watches, is told that it failed, and why.
+func TestTheEndOfATaskThatWasLostIsPushed(t *testing.T) {
+	t.Parallel()
+	s, server, _, _ := onOwnRedis(t)
+	s.start("api")
+	made := s.seed(seed.Input{Users: 1, Stock: 3, PathTTL: 10 * time.Minute})
+	p, err := s.place(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path))
+	if err != nil || p.why() != "" {
+		t.Fatalf("placed: %+v %v", p, err)
+	}
+	k := s.dial(made.Users[0].AccessToken)
+	k.follow("t", p.OrderTask.ID)
+	if e, done := k.event(); done || e.Kind != "SNAPSHOT" || e.OrderTask.Status != "SUBMITTED" {
+		t.Fatalf("at first: %+v", e)
+	}
+	server.FlushAll()
+	e, done := k.event()
+	if done || e.Kind == "SNAPSHOT" || e.OrderTask.Status != "FAILED" || e.OrderTask.Failure == nil || e.OrderTask.Failure.Code == "" {
+		t.Errorf("in the end: %+v", e)
+	}
+	if _, done := k.event(); !done {
+		t.Error("the stream goes on after the end")
+	}
+}
+
 func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {
 	t.Parallel()
 	s, _, client, keys := onOwnRedis(t)

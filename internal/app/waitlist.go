@@ -8,6 +8,7 @@ import (
 	"seckill/internal/notifier"
 	"seckill/internal/reservation"
 	"seckill/internal/storefront"
+	"seckill/internal/telemetry"
 	"seckill/internal/waitlist"
 )
 
@@ -15,10 +16,23 @@ import (
 func (a *App) wireWaitlist() {
 	a.waitlist = waitlist.New(waitlist.Config{
 		DB: a.svc.db, Releaser: a.releaser, Line: reservation.NewLine(a.svc.redis.Script, a.keys, a.log),
-		Announce: a.announcePlaces, OfferFor: a.cfg.WaitlistOffer, Clock: a.clock, Log: a.log,
+		Announce: a.announcePlaces, Meter: lineMeter{telemetry.NewWaitlistMetrics(a.registry)},
+		OfferFor: a.cfg.WaitlistOffer, Clock: a.clock, Log: a.log,
 	})
 	a.outlooks = waitlist.NewOutlooks(a.waitlist, a.itemsWithGates, a.log)
 }
+
+// lineMeter puts what becomes of places into figures.
+type lineMeter struct{ m *telemetry.WaitlistMetrics }
+
+// Line notes how long the line is.
+func (l lineMeter) Line(waiting, offered int) {
+	l.m.Places.With("waiting").Set(float64(waiting))
+	l.m.Places.With("offered").Set(float64(offered))
+}
+
+// Turned counts what became of places.
+func (l lineMeter) Turned(what string, n int) { l.m.Turns.With(what).Add(float64(n)) }
 
 // announcePlaces tells every process how places in line stand.
 func (a *App) announcePlaces(ctx context.Context, places []*waitlist.Entry) error {

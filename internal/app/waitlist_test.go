@@ -69,6 +69,24 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	other.until("OFFERED")
 }
 
+// joinedHereSeenThere joins at one process and reads at another right after.
+func (s *site) joinedHereSeenThere(buyer seed.LoadUser, made *seed.Result) *lined {
+	s.t.Helper()
+	here := s.url
+	s.start("api")
+	there := s.url
+	testenv.Eventually(s.t, patience, func() bool {
+		return s.button(buyer.AccessToken, made.SaleID).Phase == "SOLD_OUT"
+	}, "the other process knows that the sale is sold out")
+	s.url = here
+	place := s.joined(buyer.AccessToken, made.ItemID)
+	s.url = there
+	if seen := s.button(buyer.AccessToken, made.SaleID).Viewer.WaitlistEntry; seen == nil || seen.ID != place.ID {
+		s.t.Errorf("who has just joined sees %+v, want %+v", seen, place)
+	}
+	return place
+}
+
 // A unit goes from one to the next until somebody wants it, else to everybody.
 func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	t.Parallel()
@@ -76,7 +94,8 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	s.start("api", "worker", "scheduler")
 	made, _ := s.soldOut(seed.Input{Users: 4})
 	first, second, passer := made.Users[1], made.Users[2], made.Users[3]
-	place, next := s.joined(first.AccessToken, made.ItemID), s.joined(second.AccessToken, made.ItemID)
+	place := s.joinedHereSeenThere(first, made)
+	next := s.joined(second.AccessToken, made.ItemID)
 	k, other := s.watch(first.AccessToken, made.SaleID), s.watch(second.AccessToken, made.SaleID)
 
 	db := s.database()

@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,14 +28,25 @@ func NewHoldings(client redis.UniversalClient, keys Keys) *Holdings {
 // Of returns what a user holds of the given items of one sale, by item, in one
 // round trip. Items of which the user holds nothing are left out.
 func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID) (map[uuid.UUID]Holder, error) {
+	held, _, err := h.WithLines(ctx, sale, items, user, nil)
+	return held, err
+}
+
+// WithLines is Of, and tells in the same round trip whether people wait in line for
+// one of some items. Whoever has just joined is among them.
+func (h *Holdings) WithLines(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID) (map[uuid.UUID]Holder, bool, error) {
 	shard := id.ShardOf(sale)
 	pipe := h.client.Pipeline()
+	lines := make([]*redis.BoolCmd, len(soldOut))
+	for i, item := range soldOut {
+		lines[i] = pipe.HExists(ctx, h.keys.Item(shard, item), "line")
+	}
 	cmds := make([]*redis.SliceCmd, len(items))
 	for i, item := range items {
 		cmds[i] = pipe.HMGet(ctx, h.keys.Holders(shard, item), user.String())
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("read holdings: %w", err)
+		return nil, false, fmt.Errorf("read holdings: %w", err)
 	}
 	held := make(map[uuid.UUID]Holder)
 	for i, item := range items {
@@ -44,11 +56,12 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 		}
 		holder, err := ParseHolder(user, text)
 		if err != nil {
-			return nil, fmt.Errorf("read holding of %s: %w", item, err)
+			return nil, false, fmt.Errorf("read holding of %s: %w", item, err)
 		}
 		held[item] = holder
 	}
-	return held, nil
+	lined := slices.ContainsFunc(lines, func(line *redis.BoolCmd) bool { return line.Val() })
+	return held, lined, nil
 }
 
 // ParseHolder reads the record "task|quantity|at|idempotency key".

@@ -44,11 +44,11 @@ type Viewer struct {
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
 	out := Viewer{Phase: phase, RemainingLimit: v.PurchaseLimit, Gone: s.gone(v)}
-	held, err := s.holding(ctx, v, user)
+	held, lined, err := s.holding(ctx, v, user)
 	if err != nil {
 		return out, err
 	}
-	if s.lined(v) {
+	if lined || s.lined(v) {
 		if out.Place, err = s.waitlist.In(ctx, user, v.ID); err != nil {
 			return out, err
 		}
@@ -77,15 +77,21 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*
 	return page.Orders[0], nil
 }
 
-// holding returns the newest hold of a user in a sale; nil when there is none.
-func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Holder, error) {
+// holding returns the newest hold of a user in a sale, nil when there is none, and
+// whether people wait in line: who has joined sees the place at once, in whatever
+// process.
+func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Holder, bool, error) {
 	items := make([]uuid.UUID, len(v.Items))
+	var soldOut []uuid.UUID
 	for i, item := range v.Items {
 		items[i] = item.ID
+		if view, ok := s.board.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
+			soldOut = append(soldOut, item.ID)
+		}
 	}
-	held, err := s.holdings.Of(ctx, v.ID, items, user)
+	held, lined, err := s.holdings.WithLines(ctx, v.ID, items, user, soldOut)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
+		return nil, false, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
 	}
 	var newest *reservation.Holder
 	for _, h := range held {
@@ -93,7 +99,7 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 			newest = &h
 		}
 	}
-	return newest, nil
+	return newest, lined, nil
 }
 
 // follow finds what a buyer holds units for: an attempt, an order, or an offer of

@@ -112,3 +112,20 @@ func NewReconcileMetrics(r *Registry) *ReconcileMetrics {
 			Help: "What should have ended by itself, some seconds ago. Label what: unpaid_orders, returns, failures, payments, payment_events, refunds, held_payments, dead_letters."}),
 	}
 }
+
+// WaitlistMetrics are the figures of the line for units that come back.
+type WaitlistMetrics struct {
+	Places GaugeVec   // by status
+	Turns  CounterVec // by what
+}
+
+// NewWaitlistMetrics makes the figures of the line.
+func NewWaitlistMetrics(r *Registry) *WaitlistMetrics {
+	const pkg = "waitlist"
+	return &WaitlistMetrics{
+		Places: r.GaugeVec(Desc{Package: pkg, Name: "places_count", Labels: []string{"status"},
+			Help: "Places in line in all sales by the record, the same in every process. Label status: waiting, offered."}),
+		Turns: r.CounterVec(Desc{Package: pkg, Name: "turns_total", Labels: []string{"what"},
+			Help: "What became of places. Label what: joined, offered, redeemed, lapsed, left, withdrawn, renewed, returned."}),
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
-	entsale "seckill/ent/sale"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
@@ -36,65 +35,76 @@ func (s *Service) Loop() periodic.Loop {
 // item is an item with a line.
 type item struct {
 	sale, id uuid.UUID
-	over     bool // its sale is
+	standing // of its sale
 }
 
 // Step does what is due for every item with a line: offers that lapsed end, units
 // of ended places go back, units that are there are offered to the next. The line
 // of a sale that is over ends.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
-	var rows []struct {
-		SaleID uuid.UUID `json:"sale_id"`
-		ItemID uuid.UUID `json:"item_id"`
-	}
-	err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), waitlistentry.ReturnDue(true))).
-		Limit(maxItems).GroupBy(waitlistentry.FieldSaleID, waitlistentry.FieldItemID).Scan(ctx, &rows)
-	if err != nil {
-		return nil, fmt.Errorf("find items with a line: %w", err)
-	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	sales := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		sales[i] = row.SaleID
-	}
-	over, err := s.over(ctx, sales)
-	if err != nil {
+	items, err := s.lines(ctx)
+	if err != nil || len(items) == 0 {
 		return nil, err
 	}
 	counts := map[string]int{}
 	var failed []error
-	for _, row := range rows {
-		it := item{row.SaleID, row.ItemID, over[row.SaleID]}
-		for _, step := range []func(context.Context, item, map[string]int) error{s.expire, s.giveBack, s.offer} {
+	for _, it := range items {
+		for _, step := range []func(context.Context, item, map[string]int) error{s.renew, s.expire, s.giveBack, s.offer} {
 			if err := step(ctx, it, counts); err != nil {
 				failed = append(failed, fmt.Errorf("waitlist of item %s: %w", it.id, err))
 				break
 			}
 		}
 	}
+	for what, n := range counts {
+		s.meter.Turned(what, n)
+	}
 	return counts, errors.Join(failed...)
 }
 
-// over returns which of the sales with a line are over.
-func (s *Service) over(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]bool, error) {
-	ids, err := s.db.Ent.Sale.Query().
-		Where(entsale.IDIn(sales...), entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
+// lines returns the items with a line, and counts it.
+func (s *Service) lines(ctx context.Context) ([]item, error) {
+	var rows []struct {
+		SaleID uuid.UUID            `json:"sale_id"`
+		ItemID uuid.UUID            `json:"item_id"`
+		Status waitlistentry.Status `json:"status"`
+		Count  int                  `json:"count"`
+	}
+	err := s.db.Ent.WaitlistEntry.Query().
+		Where(waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), waitlistentry.ReturnDue(true))).
+		Limit(maxItems).GroupBy(waitlistentry.FieldSaleID, waitlistentry.FieldItemID, waitlistentry.FieldStatus).
+		Aggregate(ent.Count()).Scan(ctx, &rows)
 	if err != nil {
-		return nil, fmt.Errorf("find sales that are over: %w", err)
+		return nil, fmt.Errorf("find items with a line: %w", err)
 	}
-	over := make(map[uuid.UUID]bool, len(ids))
-	for _, u := range ids {
-		over[u] = true
+	places := map[waitlistentry.Status]int{}
+	known := map[uuid.UUID]bool{}
+	var items []item
+	var sales []uuid.UUID
+	for _, row := range rows {
+		places[row.Status] += row.Count
+		if !known[row.ItemID] {
+			known[row.ItemID] = true
+			items, sales = append(items, item{sale: row.SaleID, id: row.ItemID}), append(sales, row.SaleID)
+		}
 	}
-	return over, nil
+	s.meter.Line(places[waitlistentry.StatusWAITING], places[waitlistentry.StatusOFFERED])
+	if len(items) == 0 {
+		return nil, nil
+	}
+	standings, err := s.standings(ctx, sales)
+	for i := range items {
+		items[i].standing = standings[items[i].sale]
+	}
+	return items, err
 }
 
 // expire ends offers that were not taken in time, and all places when the sale is
-// over.
+// over. While it is held nobody can take an offer, and none ends.
 func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
+	if it.held {
+		return nil
+	}
 	ending := waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now()))
 	if it.over {
 		ending = waitlistentry.StatusIn(openStatuses...)

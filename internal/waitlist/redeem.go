@@ -43,6 +43,9 @@ func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error 
 		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
 		})
+		if moved != nil {
+			s.meter.Turned("redeemed", 1)
+		}
 		if err != nil || moved != nil {
 			return err
 		}

@@ -15,7 +15,8 @@
 // row, and a loop gives them back: to the next in line, or to the open sale when
 // nobody waits any more. Every step may be done twice: units are held once per
 // place, and each change of a row is a compare-and-set. When the sale is over, so
-// are its places.
+// are its places. While it is held no offer lapses, and when it goes on those that
+// are out have their whole time again.
 package waitlist
 
 import (
@@ -98,12 +99,28 @@ func (e *Entry) hold() reservation.Hold {
 // it was given.
 type Announce func(ctx context.Context, entries []*Entry) error
 
+// Meter counts what becomes of places.
+type Meter interface {
+	// Line is how many places wait and how many offers are out, in all sales.
+	Line(waiting, offered int)
+	// Turned is called when so many places took a turn: joined, offered, redeemed,
+	// lapsed, left, withdrawn (the units were gone), renewed (after a pause), or
+	// their units returned.
+	Turned(what string, n int)
+}
+
+type noMeter struct{}
+
+func (noMeter) Line(int, int)      {}
+func (noMeter) Turned(string, int) {}
+
 // Config is what a Service is made of.
 type Config struct {
 	DB       *postgres.DB
 	Releaser *reservation.Releaser
 	Line     *reservation.Line
 	Announce Announce      // nil = tell nobody
+	Meter    Meter         // nil = count nothing
 	OfferFor time.Duration // 0 = OfferFor
 	Clock    clock.Clock   // nil = clock.System
 	Log      *slog.Logger
@@ -116,6 +133,7 @@ type Service struct {
 	releaser *reservation.Releaser
 	line     *reservation.Line
 	announce Announce
+	meter    Meter
 	offerFor time.Duration
 	clock    clock.Clock
 	log      *slog.Logger
@@ -124,8 +142,11 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, releaser: cfg.Releaser, line: cfg.Line, announce: cfg.Announce, offerFor: cfg.OfferFor,
-		clock: cfg.Clock, log: cfg.Log,
+		db: cfg.DB, releaser: cfg.Releaser, line: cfg.Line, announce: cfg.Announce, meter: cfg.Meter,
+		offerFor: cfg.OfferFor, clock: cfg.Clock, log: cfg.Log,
+	}
+	if s.meter == nil {
+		s.meter = noMeter{}
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
@@ -205,6 +226,7 @@ func (s *Service) join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal
 	if _, err := s.line.Look(ctx, in.Sale, in.Item, true, uuid.Nil); err != nil {
 		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
 	}
+	s.meter.Turned("joined", 1)
 	e, err := s.Entry(ctx, entry)
 	s.tell(ctx, e)
 	return e, nil, err
@@ -243,6 +265,7 @@ func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fau
 			return nil, nil, err
 		}
 		if moved != nil {
+			s.meter.Turned("left", 1)
 			return moved, nil, nil
 		}
 	}

@@ -1,0 +1,76 @@
+package waitlist
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/ent/salelog"
+	"seckill/ent/waitlistentry"
+	"seckill/internal/sale"
+)
+
+// standing is how a sale stands, for its line.
+type standing struct {
+	over    bool
+	held    bool      // nobody can buy; offers wait
+	resumed time.Time // when it last went on after it was held, if that was a short while ago
+}
+
+// standings returns how the sales with a line stand.
+func (s *Service) standings(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]standing, error) {
+	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read sales with a line: %w", err)
+	}
+	all := make(map[uuid.UUID]standing, len(rows))
+	for _, row := range rows {
+		all[row.ID] = standing{
+			over: row.Status == entsale.StatusENDED || row.Status == entsale.StatusCANCELLED,
+			held: row.Status == entsale.StatusPAUSED,
+		}
+	}
+	lines, err := s.db.Ent.SaleLog.Query().Where(
+		salelog.SaleIDIn(sales...), salelog.Act(string(sale.ActResume)), salelog.CreatedAtGT(s.now().Add(-s.offerFor)),
+	).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read when sales went on: %w", err)
+	}
+	for _, line := range lines {
+		if is := all[line.SaleID]; line.CreatedAt.After(is.resumed) {
+			is.resumed = line.CreatedAt
+			all[line.SaleID] = is
+		}
+	}
+	return all, nil
+}
+
+// renew gives offers that were out while their sale was held their whole time
+// again, from when it went on.
+func (s *Service) renew(ctx context.Context, it item, counts map[string]int) error {
+	if it.held || it.over || it.resumed.IsZero() {
+		return nil
+	}
+	until := it.resumed.UTC().Add(s.offerFor)
+	rows, err := s.db.Ent.WaitlistEntry.Query().Where(
+		waitlistentry.ItemID(it.id), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED),
+		waitlistentry.UpdatedAtLT(it.resumed), waitlistentry.OfferExpiresAtLT(until),
+	).Order(ent.Asc(waitlistentry.FieldID)).Limit(maxOffers).All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		moved, err := s.change(ctx, fromRow(row), func(u *ent.WaitlistEntryUpdate) { u.SetOfferExpiresAt(until) })
+		if err != nil {
+			return err
+		}
+		if moved != nil {
+			counts["renewed"]++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package waitlist_test
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/ent"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/waitlist"
+)
+
+// turn holds the sale or lets it go on, in the record and at the gate.
+func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
+	h.t.Helper()
+	row, err := h.db.Ent.Sale.Get(h.t.Context(), h.sale)
+	h.must(err)
+	h.must(h.db.WithTx(h.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return sale.Apply(ctx, tx, sale.Change{
+			ID: id.New(), Sale: h.sale, Act: what, From: sale.Status(row.Status), To: to, Revision: row.Revision,
+			By: sale.Actor{ID: id.New(), Role: "OPERATOR"}, Note: "a moment, please", At: h.clock.Now(),
+		}, nil)
+	}))
+	_, err = reservation.NewKeeper(h.conn.Script, h.keys).Turn(h.t.Context(), reservation.Turn{
+		Sale: h.sale, Item: h.item, Epoch: 1, Revision: row.Revision + 1, State: gate,
+	})
+	h.must(err)
+}
+
+// Nobody can take an offer while the sale is held: none lapses meanwhile, and when
+// the sale goes on those that are out have their whole time again, once.
+func TestAPauseOfTheSaleStopsTheClockOfOffers(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	places := h.joined(2)
+	h.cancel(o)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	h.clock.Advance(50 * time.Second)
+	h.turn(sale.ActPause, sale.Paused, reservation.GatePaused)
+	h.clock.Advance(time.Hour / 4)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	if got, refusal := h.redeem(places[0], h.attempt(places[0].User)); refusal == nil && got.Code == reservation.Accepted {
+		t.Error("redeemed while the sale was held")
+	}
+	h.turn(sale.ActResume, sale.Live, reservation.GateOpen)
+	resumed := h.clock.Now()
+	h.clock.Advance(10 * time.Second)
+	h.step()
+	h.step()
+	again := h.want(places[0], waitlist.Offered)
+	if !again.OfferExpiresAt.Equal(resumed.Add(time.Minute)) || again.Version != 3 {
+		t.Errorf("offer until %s, version %d; the sale went on at %s", again.OfferExpiresAt, again.Version, resumed)
+	}
+	h.clock.Advance(51 * time.Second)
+	h.step()
+	h.want(places[0], waitlist.Expired)
+	next := h.want(places[1], waitlist.Offered)
+	if !next.OfferExpiresAt.Equal(h.clock.Now().Add(time.Minute)) {
+		t.Errorf("the next one's offer until %s", next.OfferExpiresAt)
+	}
+	if got, refusal := h.redeem(places[1], h.attempt(places[1].User)); refusal != nil || got.Code != reservation.Accepted {
+		t.Errorf("redeem: %+v %v", got, refusal)
+	}
+}
+
+// figuresOf remembers what a meter was told.
+type figuresOf struct {
+	mu               sync.Mutex
+	waiting, offered int            // guarded by mu
+	turns            map[string]int // guarded by mu
+}
+
+func (f *figuresOf) Line(waiting, offered int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting, f.offered = waiting, offered
+}
+
+func (f *figuresOf) Turned(what string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.turns[what] += n
+}
+
+func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	figures := &figuresOf{turns: map[string]int{}}
+	h.line = waitlist.New(waitlist.Config{
+		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(h.conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet, Meter: figures,
+	})
+	o := h.buy()
+	places := h.joined(4)
+	h.cancel(o)
+	h.step()
+	h.clock.Advance(time.Minute + time.Second)
+	h.step() // the first lapses, the second is offered
+	h.step()
+	if figures.waiting != 2 || figures.offered != 1 {
+		t.Errorf("%d wait, %d are offered", figures.waiting, figures.offered)
+	}
+	if _, refusal := h.redeem(places[1], h.attempt(places[1].User)); refusal != nil {
+		t.Fatal(refusal)
+	}
+	if _, refusal, err := h.line.Leave(t.Context(), places[3].ID, places[3].User); refusal != nil || err != nil {
+		t.Fatal(refusal, err)
+	}
+	h.step()
+	want := map[string]int{"joined": 4, "offered": 2, "lapsed": 1, "returned": 1, "redeemed": 1, "left": 1}
+	if !maps.Equal(figures.turns, want) || figures.waiting != 1 || figures.offered != 0 {
+		t.Errorf("%v, %d wait, %d are offered; want %v, 1 and 0", figures.turns, figures.waiting, figures.offered, want)
+	}
+}
