@@ -24,6 +24,10 @@ describe('the proof of work', () => {
     expect(search(work, 0, 31_337)).toBeNull();
     expect(search(work, 31_338, 50_001)).toBeNull();
   });
+  test('looks as far as the challenge says, however hard it is', () => {
+    const harder = { salt, challenge: reference(`${salt}179999`), maxNumber: 800_000 };
+    expect(search(readWork(JSON.stringify(harder)), 160_000, harder.maxNumber + 1)).toBe(179_999);
+  });
   test('reads the server’s parameters', () => {
     const parameters = JSON.stringify({ algorithm: 'SHA-256', ...work, signature: 's' });
     expect(readWork(parameters)).toEqual(work);
