@@ -13,7 +13,9 @@ var shown = map[string][]string{
 	"":       {},
 	"serve":  {"general", "services", "server", "accounts", "gate", "worker"},
 	"config": {"general", "services", "server", "accounts", "gate", "worker"},
-	"demo":   {"config", "http-addr", "admin-addr", "pow-max", "limits", "log-level", "log-format"},
+	"demo": {
+		"config", "http-addr", "admin-addr", "payment-window", "waitlist-offer", "pow-max", "limits", "log-level", "log-format",
+	},
 	"migrate": {
 		"config", "database-url", "log-level", "log-format",
 	},

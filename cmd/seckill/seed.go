@@ -8,6 +8,7 @@ import (
 
 	"seckill/internal/app"
 	"seckill/internal/config"
+	"seckill/internal/id"
 	"seckill/internal/seed"
 )
 
@@ -18,7 +19,8 @@ type seedCmd struct {
 	Lasts   time.Duration `default:"1h" help:"How long it is open."`
 	Limit   int           `default:"1" help:"Most units that one person may hold."`
 	Paths   bool          `help:"Issue each account's path as well, so that load tools begin at placeOrder. Refused in production."`
-	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}."`
+	Demo    bool          `help:"Make what the demo shows instead: its goods, its two sales and its four accounts. Refused in production."`
+	JSON    bool          `help:"Print {saleId,itemId,users:[{account,password,accessToken,path}]}; with --demo, {sales:[{saleId,title,slug,opensAt}],accounts}."`
 }
 
 // Help returns the examples.
@@ -27,6 +29,7 @@ func (seedCmd) Help() string {
 		"seckill seed",
 		"seckill seed --users 2000 --stock 200 --opens-in 30s --json > sale.json",
 		"seckill seed --profile development --users 5000 --paths --path-ttl 10m --json",
+		"seckill seed --profile development --demo",
 	)
 }
 
@@ -34,6 +37,9 @@ func (seedCmd) Help() string {
 func (s seedCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err
+	}
+	if s.Demo {
+		return s.demo(c)
 	}
 	in := seed.Input{
 		Users: s.Users, Stock: s.Stock, OpensIn: s.OpensIn, Lasts: s.Lasts,
@@ -56,5 +62,47 @@ func (s seedCmd) Run(c *call) error {
 	if err == nil && len(result.Users) > 0 {
 		_, err = fmt.Fprintf(c.env.stdout, "first  %s, password %s (--json lists all)\n", result.Users[0].Account, result.Users[0].Password)
 	}
+	return err
+}
+
+// demoSeeded is what --demo --json prints.
+type demoSeeded struct {
+	Sales    []seededSale `json:"sales"` // the open one first
+	Accounts []string     `json:"accounts"`
+}
+
+type seededSale struct {
+	SaleID  string    `json:"saleId"`
+	Title   string    `json:"title"`
+	Slug    string    `json:"slug"`
+	OpensAt time.Time `json:"opensAt"`
+}
+
+// demo seeds what the demo shows.
+func (s seedCmd) demo(c *call) error {
+	if c.cfg.Production() {
+		return errors.New("--demo makes an administrator whose password everybody knows, which production does not allow: set SECKILL_PROFILE to development")
+	}
+	made, err := app.SeedDemo(c.ctx, c.cfg, c.logger())
+	if err != nil {
+		return err
+	}
+	var out demoSeeded
+	for _, each := range []seed.DemoSale{made.Open, made.Soon} {
+		out.Sales = append(out.Sales, seededSale{SaleID: id.Format(id.Sale, each.Sale), Title: each.Title, Slug: each.Slug, OpensAt: each.Opens.UTC()})
+	}
+	for _, u := range made.Users {
+		out.Accounts = append(out.Accounts, u.Account)
+	}
+	if s.JSON {
+		return json.NewEncoder(c.env.stdout).Encode(out)
+	}
+	for _, each := range out.Sales {
+		fmt.Fprintf(c.env.stdout, "sale      %s  %s, opens at %s\n", each.SaleID, each.Title, each.OpensAt.Local().Format(time.DateTime))
+	}
+	for _, account := range out.Accounts {
+		fmt.Fprintf(c.env.stdout, "account   %s\n", account)
+	}
+	_, err = fmt.Fprintf(c.env.stdout, "password  %s (of all)\n", seed.DemoPassword)
 	return err
 }

@@ -123,10 +123,29 @@ func burnUnit(t *testing.T, environ []string, result seed.Result) {
 	}
 }
 
-func TestPathsAreNotSeededInProduction(t *testing.T) {
+func TestPathsAreNotSeededInProductionNorTheDemo(t *testing.T) {
 	t.Parallel()
 	environ := append(services(t), "SECKILL_PROFILE=production")
 	command(t, environ, "seed", "--users", "1", "--paths").wants(t, exitUnfit, "--paths goes around the captcha")
+	command(t, environ, "seed", "--demo").wants(t, exitUnfit, "whose password everybody knows")
+}
+
+func TestTheDemoIsSeededOnce(t *testing.T) {
+	t.Parallel()
+	environ := services(t)
+	seeded := command(t, environ, "seed", "--demo", "--json")
+	seeded.wants(t, exitOK)
+	var made demoSeeded
+	if err := json.Unmarshal([]byte(seeded.stdout), &made); err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Sales) != 2 || len(made.Accounts) != 4 {
+		t.Fatalf("made %+v", made)
+	}
+	for _, each := range made.Sales {
+		command(t, environ, "audit", "--sale", each.SaleID).wants(t, exitOK)
+	}
+	command(t, environ, "seed", "--demo").wants(t, exitUnfit, "already")
 }
 
 func TestAnUnknownSaleIsExitTwo(t *testing.T) {

@@ -43,15 +43,11 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 
 // Seed fills an installation with a sale and buyers.
 func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logger) (_ *seed.Result, err error) {
-	svc, err := openServices(ctx, cfg)
+	a, err := seeding(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	a, err := wire(ctx, cfg, Roles{}, svc, log)
-	if err != nil {
-		return nil, errors.Join(err, svc.Close())
-	}
-	defer func() { err = errors.Join(err, svc.Close()) }()
+	defer func() { err = errors.Join(err, a.svc.Close()) }()
 	life := cfg.AccessTokenTTL
 	if !cfg.Production() {
 		life = max(life, in.OpensIn+in.Lasts) // load tools do not refresh
@@ -60,6 +56,29 @@ func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logg
 		in.PermitRatio = cfg.PermitRatio // servers may run with another
 	}
 	return a.seeder(life).Run(ctx, in)
+}
+
+// SeedDemo fills an installation with what the demo shows.
+func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *seed.DemoResult, err error) {
+	a, err := seeding(ctx, cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, a.svc.Close()) }()
+	return a.seeder(0).Demo(ctx, cfg.PaymentWindow)
+}
+
+// seeding is an app with its services and no role, to seed through; its services are the caller's to close.
+func seeding(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a, err := wire(ctx, cfg, Roles{}, svc, log)
+	if err != nil {
+		return nil, errors.Join(err, svc.Close())
+	}
+	return a, nil
 }
 
 // NewUser is an account to be made by an administrator of the installation.

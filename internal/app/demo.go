@@ -27,7 +27,7 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	if err != nil {
 		return errors.Join(err, svc.Close())
 	}
-	made, err := a.seeder(0).Demo(ctx)
+	made, err := a.seeder(0).Demo(ctx, cfg.PaymentWindow)
 	if err != nil {
 		return errors.Join(fmt.Errorf("fill the demo: %w", err), svc.Close())
 	}

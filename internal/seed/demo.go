@@ -2,19 +2,20 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"seckill/internal/auth"
+	"seckill/internal/postgres"
 )
 
 // Times and rules of the demo's sales.
 const (
-	demoOpensIn       = 20 * time.Second
-	demoLasts         = 6 * time.Hour
-	demoPaymentWindow = 15 * time.Minute
+	demoOpensIn = 20 * time.Second
+	demoLasts   = 6 * time.Hour
 	// DemoPassword is the password of every demo account. The demo listens for
 	// one person who tries it out, and forgets everything at its end.
 	DemoPassword = "flash-sale-demo"
@@ -37,8 +38,10 @@ type DemoResult struct {
 }
 
 // Demo makes a catalogue of eight goods, a sale that is open, a sale that opens
-// in about 20 seconds, and an account of each role. Both sales are loaded.
-func (s *Seeder) Demo(ctx context.Context) (*DemoResult, error) {
+// in about 20 seconds, and an account of each role. Both sales are loaded; their
+// buyers have the window to pay in. Where the accounts are already, it makes
+// nothing and the error says so.
+func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, error) {
 	now := s.now()
 	result := &DemoResult{Users: []User{
 		{ID: s.NewID(), Account: "alice@demo.example", Name: "Alice", Role: auth.Customer},
@@ -46,7 +49,9 @@ func (s *Seeder) Demo(ctx context.Context) (*DemoResult, error) {
 		{ID: s.NewID(), Account: "operator@demo.example", Name: "Olive (operator)", Role: auth.Operator},
 		{ID: s.NewID(), Account: "admin@demo.example", Name: "Adam (administrator)", Role: auth.Admin},
 	}}
-	if err := s.createUsers(ctx, now, DemoPassword, result.Users); err != nil {
+	if err := s.createUsers(ctx, now, DemoPassword, result.Users); postgres.IsUnique(err) {
+		return nil, errors.New("the accounts of the demo are here already: one demo to a database")
+	} else if err != nil {
 		return nil, err
 	}
 	g := demoGoods()
@@ -55,7 +60,7 @@ func (s *Seeder) Demo(ctx context.Context) (*DemoResult, error) {
 		draft saleDraft
 	}{
 		{&result.Open, saleDraft{
-			title: "Morning bargains", rules: "One of each per person. Pay within 15 minutes, or it goes to the next in line.",
+			title: "Morning bargains", rules: "One of each per person. What is not paid for in time goes to the next in line.",
 			opens: now.Add(-time.Minute), closes: now.Add(demoLasts),
 			items: []itemDraft{
 				{&g.headphones, 699_00, 100}, {&g.reader, 499_00, 40}, {&g.watch, 399_00, 12},
@@ -68,7 +73,7 @@ func (s *Seeder) Demo(ctx context.Context) (*DemoResult, error) {
 			items: []itemDraft{{&g.phone, 2999_00, 20}, {&g.laptop, 4599_00, 10}, {&g.vacuum, 1199_00, 15}},
 		}},
 	} {
-		sale.draft.limit, sale.draft.paymentWindow = 1, demoPaymentWindow
+		sale.draft.limit, sale.draft.paymentWindow = 1, window
 		made, err := s.createSale(ctx, now, sale.draft)
 		if err != nil {
 			return nil, err

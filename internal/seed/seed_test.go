@@ -173,9 +173,17 @@ func TestTheDemoHasTwoSalesAndAnAccountOfEachRole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, loaded, _ := setup(t, db)
-			demo, err := s.Demo(t.Context())
+			demo, err := s.Demo(t.Context(), time.Minute)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if _, err := s.Demo(t.Context(), time.Minute); err == nil || !strings.Contains(err.Error(), "already") {
+				t.Errorf("a second demo: %v", err)
+			}
+			for _, made := range db.Ent.Sale.Query().AllX(t.Context()) {
+				if made.PaymentWindowSeconds != 60 {
+					t.Errorf("%d seconds to pay in %q, want 60", made.PaymentWindowSeconds, made.Title)
+				}
 			}
 			if !demo.Open.Opens.Before(start) || demo.Soon.Opens.Sub(start) != 20*time.Second {
 				t.Errorf("open since %s, soon at %s", demo.Open.Opens, demo.Soon.Opens)
