@@ -1,43 +1,71 @@
-/** What is wrong with a screen, by axe and by its width, light and wide, dark and narrow. */
-import { readFileSync } from 'node:fs';
+/** What is wrong with a screen, by axe and by its width, in both themes and both languages. */
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const sizes = { light: { width: 1280, height: 860 }, dark: { width: 320, height: 700 } };
 
-/** What axe finds wrong, in one line each. */
+const wide = { width: 1280, height: 860 };
+const narrow = { width: 320, height: 700 };
+
+/** How a screen is looked at: each theme and each language, once on a phone and once on a wide screen. */
+const looks = [
+  { language: 'en', colorScheme: 'light', size: wide },
+  { language: 'en', colorScheme: 'dark', size: narrow },
+  { language: 'zh', colorScheme: 'light', size: narrow },
+  { language: 'zh', colorScheme: 'dark', size: wide },
+] as const;
+
+/** Where the pictures of a screen go, for a person to look at; nowhere unless SCREENS is set. */
+function pictureOf(name: string): string | null {
+  if (!process.env['SCREENS']) return null;
+  const folder = join(import.meta.dirname, '../screens');
+  mkdirSync(folder, { recursive: true });
+  return join(folder, name);
+}
+
+/** What axe finds wrong, in one line each; under an open sheet, which nothing but itself can be reached through, it looks at the sheet alone. */
 async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const results = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as AxeResults;
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe);
+  const results = (await page.evaluate('axe.run(document.querySelector("dialog[open]") ?? document, { resultTypes: ["violations"] })')) as AxeResults;
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
 }
 
-/** The faults of the screen that is open, one line each; with a name, its pictures go to files that begin so. */
-export async function faults(page: Page, shot: string | null = null): Promise<string[]> {
+/** Changes the language, also under an open sheet, where no pointer reaches the switch. */
+async function speak(page: Page, language: string): Promise<void> {
+  if ((await page.locator('html').getAttribute('lang'))!.startsWith(language)) return;
+  await page.evaluate(() => document.querySelector<HTMLElement>('header button[lang]')!.click());
+  await page.locator(`html[lang^="${language}"]`).waitFor({ state: 'attached' });
+}
+
+/** The faults of the screen that is open, one line each; the page is left in the language that it was in. */
+async function faults(page: Page, name: string): Promise<string[]> {
   const found: string[] = [];
-  for (const colorScheme of ['light', 'dark'] as const) {
+  const picture = pictureOf(name);
+  const before = (await page.locator('html').getAttribute('lang'))!.slice(0, 2);
+  for (const { language, colorScheme, size } of looks) {
+    await speak(page, language);
     await page.emulateMedia({ colorScheme });
-    await page.setViewportSize(sizes[colorScheme]);
+    await page.setViewportSize(size);
+    await page.locator('[data-toast]').waitFor({ state: 'detached' }); // it lies over what is to be looked at
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
-    if (shot) await page.screenshot({ path: `${shot}-${colorScheme}.png` });
-    for (const violation of await violations(page)) found.push(`${colorScheme}: ${violation}`);
-    const wide = await page.evaluate(() => {
+    if (picture) await page.screenshot({ path: `${picture}-${language}-${colorScheme}.png`, fullPage: !(await page.locator('dialog').count()) });
+    const how = `${name}: ${language}, ${colorScheme}, ${size.width} px`;
+    for (const violation of await violations(page)) found.push(`${how}: ${violation}`);
+    const over = await page.evaluate(() => {
       const boxes = [document.documentElement, ...document.querySelectorAll('dialog')];
       return Math.max(...boxes.map((box) => box.scrollWidth - box.clientWidth));
     });
-    if (wide > 0) found.push(`${colorScheme}: ${wide} px too wide`);
+    if (over > 0) found.push(`${how}: ${over} px too wide`);
   }
+  await speak(page, before);
   return found;
 }
 
-/** The same in both languages; the page is left in the one that it was in. */
-export async function faultsInBoth(page: Page, shot: string | null = null): Promise<string[]> {
-  const found: string[] = [];
-  for (const language of ['English', '中文']) {
-    found.push(...(await faults(page, shot && `${shot}-${language === 'English' ? 'en' : 'zh'}`)).map((fault) => `${language}: ${fault}`));
-    await page.locator('header button[lang]').click();
-  }
-  return found;
+/** Looks at the screen that is open: it has no faults. */
+export async function look(page: Page, name: string): Promise<void> {
+  expect(await faults(page, name)).toEqual([]);
 }

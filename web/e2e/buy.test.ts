@@ -3,28 +3,17 @@ import { button, buy, checkByBrowser, fillSignIn, sent, signIn, stage } from './
 
 const it = stage();
 
-test('a buyer goes from the list to an order, signing in on the way and failing the captcha once', async () => {
+test('a buyer goes from the list to an order, signing in on the way', async () => {
   const page = await it.page();
   await page.goto(it.demo.url);
   await page.getByRole('link', { name: it.demo.open.title }).click();
   await button(page, 'sign-in').click();
   await fillSignIn(page, 'alice@demo.example');
   await page.waitForURL(`${it.demo.url}/s/${it.demo.open.slug}`);
-
-  await button(page, 'buy').click();
-  const sheet = page.getByRole('dialog');
-  const answer = sheet.getByLabel('Your answer');
-  await answer.fill('0');
-  await sheet.getByRole('button', { name: 'Send' }).click();
-  await sheet.getByText('That was not right').waitFor();
-  expect(await answer.inputValue()).toBe('');
-  await checkByBrowser(page);
-
-  await page.getByText('You got one').waitFor();
+  await buy(page);
   await button(page, 'pay').click();
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
   const number = await page.getByRole('heading', { level: 1 }).innerText();
-  expect(await page.locator('main').innerText()).toContain('Waits for payment');
 
   await page.getByRole('link', { name: 'My orders' }).click();
   await page.locator('main li').first().waitFor();
@@ -44,19 +33,6 @@ test('a new buyer makes an account by proof of work, in Chinese', async () => {
   await page.waitForURL(`${it.demo.url}/s/${it.demo.open.slug}`);
   await buy(page);
   await page.getByText('抢到了').waitFor();
-});
-
-test('a second tab of the same person hears of the order by itself', async () => {
-  const page = await it.page();
-  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
-  const other = await page.context().newPage();
-  await other.goto(`${it.demo.url}/s/${it.demo.open.slug}`);
-  await button(other, 'buy').waitFor();
-  await buy(page);
-  await button(other, 'pay').waitFor(); // it has heard of the order
-  await page.goto(`${it.demo.url}/orders`);
-  await page.locator('main li').first().waitFor();
-  expect(await page.locator('main li').count()).toBe(1);
 });
 
 test('a reload in the middle of sending makes one order, by the same key', async () => {
@@ -84,7 +60,7 @@ test('a reload in the middle of sending makes one order, by the same key', async
 
 test('signing out in one tab signs the other out', async () => {
   const page = await it.page();
-  await signIn(page, it.demo, 'bob');
+  await signIn(page, it.demo, 'alice');
   const other = await page.context().newPage();
   await other.goto(`${it.demo.url}/orders`);
   await other.locator('main li').first().waitFor();

@@ -1,11 +1,8 @@
-import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { buy, sent, signIn, stage } from './shop';
+import { buy, pill, sent, signIn, stage, stock, stockMoves } from './shop';
 
 const it = stage();
 const sale = (): string => `${it.demo.url}/s/${it.demo.open.slug}`;
-const pill = (page: Page, state: string) => page.locator(`[data-line="${state}"]`);
-const stock = async (page: Page): Promise<number> => Number(await page.locator('[data-stock]').first().getAttribute('data-stock'));
 
 /** Somebody else buys. */
 async function buyElsewhere(who: string): Promise<void> {
@@ -13,11 +10,6 @@ async function buyElsewhere(who: string): Promise<void> {
   await signIn(page, it.demo, who, `/s/${it.demo.open.slug}`);
   await buy(page);
   await page.context().close();
-}
-
-/** Waits until the page shows less stock than before. */
-async function stockMoves(page: Page, before: number): Promise<void> {
-  await page.waitForFunction((was) => Number(document.querySelector('[data-stock]')?.getAttribute('data-stock')) < was, before);
 }
 
 test('over a cut line the page says so, comes back by itself, and misses nothing', async () => {
@@ -67,31 +59,6 @@ test('where streams are blocked altogether, the page asks now and then, and buyi
   await pill(page, 'polling').waitFor({ timeout: 45_000 });
   await buy(page);
   await page.getByText('You got one').waitFor();
-});
-
-test('when the token lapses, streams go on with a fresh one', async () => {
-  const page = await it.page();
-  const open: { close(options: { code: number }): Promise<void> }[] = [];
-  const inits: string[] = [];
-  await page.routeWebSocket('**/graphql', (socket) => {
-    const server = socket.connectToServer();
-    socket.onMessage((message) => {
-      if (String(message).includes('connection_init')) inits.push(String(message));
-      server.send(message);
-    });
-    open.push(socket);
-  });
-  await signIn(page, it.demo, 'admin', `/s/${it.demo.open.slug}`);
-  await pill(page, 'live').waitFor();
-  const names = sent(page);
-  const before = await stock(page);
-  await open.at(-1)!.close({ code: 4403 });
-  await expect.poll(() => inits.length, { timeout: 15_000 }).toBeGreaterThan(1);
-  await pill(page, 'live').waitFor();
-  expect(names).toContain('RefreshSession');
-  expect(inits.at(-1)).not.toBe(inits.at(-2));
-  await buy(page);
-  await stockMoves(page, before);
 });
 
 test('a request that meets a lapsed token is sent again with a fresh one', async () => {

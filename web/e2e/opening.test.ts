@@ -1,18 +1,23 @@
 import { expect, test } from 'vitest';
-import { button, checkByBrowser, sent, signIn, stage } from './shop';
+import { button, checkByBrowser, curtain, sent, signIn } from './shop';
+import { onASite } from './venue';
 
-const it = stage();
+const it = curtain();
+const venue = onASite();
 
 /** Longest time from a press to something that can be seen, in ms. */
 const FEEDBACK_MS = 100;
 
 test('who joins the draw before the opening gets a turn, and one press then buys, once, and is felt at once', async () => {
-  const page = await it.page();
-  await signIn(page, it.demo, 'alice', `/s/${it.demo.soon.slug}`);
-  const list = await it.page();
-  await list.goto(it.demo.url);
-  const on = list.getByRole('region', { name: 'On now' }).getByRole('link', { name: it.demo.soon.title });
-  await list.getByRole('link', { name: it.demo.soon.title }).waitFor();
+  const { site } = venue;
+  await site.startWorker();
+  const [page, list] = [await it.page(), await it.page()];
+  await signIn(page, site, 'alice');
+  await page.evaluate(() => localStorage.setItem('captcha', 'browser')); // chosen on an earlier visit
+  const { slug } = await site.seed({ users: 0, stock: 5, more: ['--opens-in', '20s'] });
+  await Promise.all([page.goto(`${site.url}/s/${slug}`), list.goto(site.url)]);
+  const on = list.getByRole('region', { name: 'On now' }).getByRole('link', { name: 'Load sale' });
+  await list.getByRole('link', { name: 'Load sale' }).waitFor();
   expect(await on.count()).toBe(0);
 
   const wait = button(page, 'wait');

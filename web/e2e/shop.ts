@@ -1,4 +1,4 @@
-/** A demo server of the test's own, a browser, and the steps that journeys share. */
+/** What every journey needs: a browser, a shop to walk through, and the steps that journeys share. */
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,12 +7,12 @@ import { chromium, type Browser, type BrowserContextOptions, type Page } from 'p
 import { afterAll, afterEach, beforeAll } from 'vitest';
 
 /** A sale as the demo prints it. */
-interface DemoSale {
+export interface DemoSale {
   title: string;
   slug: string;
 }
 
-/** A running demo. */
+/** A running shop with what the demo shows: two sales, an account of each kind. */
 export interface Demo {
   url: string;
   open: DemoSale;
@@ -25,6 +25,9 @@ export interface Person {
   account: string;
   password: string;
 }
+
+/** Settings of a server, as its environment has them. */
+export type Settings = Record<string, string>;
 
 const demoPassword = 'flash-sale-demo';
 
@@ -44,10 +47,14 @@ export const flags = [
   '--disable-sync',
 ];
 
+/** An account of the demo, by the first part of its name. */
+export const demoPerson = (who: string): Person => ({ account: `${who}@demo.example`, password: demoPassword });
+
 /** Starts a demo on free ports and reads from its greeting where things are. */
-export async function startDemo(...more: string[]): Promise<Demo> {
-  const args = ['demo', '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', '--log-level', 'warn', ...more];
-  const child = spawn(process.env['SECKILL_BINARY']!, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+export async function startDemo(settings: Settings = {}): Promise<Demo> {
+  const args = ['demo', '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', '--log-level', 'warn'];
+  const env = { ...process.env, ...settings };
+  const child = spawn(process.env['SECKILL_BINARY']!, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const sales: DemoSale[] = [];
   const url = await new Promise<string>((resolve, reject) => {
@@ -94,10 +101,10 @@ export interface Stage extends Pages {
 }
 
 /** Sets a stage with a demo for the tests of a file. */
-export function stage(...args: string[]): Stage {
+export function stage(settings: Settings = {}): Stage {
   const it = curtain() as Stage;
   beforeAll(async () => {
-    it.demo = await startDemo(...args);
+    it.demo = await startDemo(settings);
   });
   afterAll(() => it.demo?.stop());
   return it;
@@ -144,7 +151,7 @@ export function curtain(): Pages {
 
 /** Signs in and comes back to a page: as a demo account by its first part, or as anybody. */
 export async function signIn(page: Page, { url }: { url: string }, who: string | Person, next = '/'): Promise<void> {
-  const { account, password } = typeof who === 'string' ? { account: `${who}@demo.example`, password: demoPassword } : who;
+  const { account, password } = typeof who === 'string' ? demoPerson(who) : who;
   await page.goto(`${url}/sign-in?next=${encodeURIComponent(next)}`);
   await fillSignIn(page, account, password);
   await page.waitForURL(url + next);
@@ -185,6 +192,17 @@ export async function atTheBank(page: Page, act: string): Promise<void> {
 
 /** The mark that says how an order stands. */
 export const status = (page: Page, text: string) => page.locator('main .chip', { hasText: text });
+
+/** The mark that says how live data comes in. */
+export const pill = (page: Page, state: string) => page.locator(`[data-line="${state}"]`);
+
+/** What is left of the chosen item, as the page shows it. */
+export const stock = async (page: Page): Promise<number> => Number(await page.locator('[data-stock]').first().getAttribute('data-stock'));
+
+/** Waits until the page shows less stock than before. */
+export async function stockMoves(page: Page, before: number): Promise<void> {
+  await page.waitForFunction((was) => Number(document.querySelector('[data-stock]')?.getAttribute('data-stock')) < was, before);
+}
 
 /** Names of the operations that the page sends, as they go out. */
 export function sent(page: Page): string[] {

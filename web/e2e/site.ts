@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import type { Person } from './shop';
+import type { Demo, DemoSale, Person, Settings } from './shop';
 
 const run = promisify(execFile);
 const SLUG_TRIES = 100;
@@ -25,17 +25,17 @@ export interface Seed {
   more?: string[];
 }
 
-/** A running site. */
-export interface Site {
-  url: string;
+/** A running site. It has the sales and the accounts of the demo, and what is seeded besides. */
+export interface Site extends Demo {
   seed(seed: Seed): Promise<SeededSale>;
   /** Starts the process that writes orders, once; until then they wait in the queue. */
   startWorker(): Promise<void>;
-  /** Makes an operator. */
-  operator(): Promise<Person>;
+  /** Starts one more process that answers, with settings of its own; answers its address. */
+  startBeside(settings: Settings): Promise<string>;
   /** Puts a message into the order stream that nobody can handle. */
   poison(): Promise<void>;
-  stop(): Promise<void>;
+  /** Has the bank ask for a cent more than it was told to. */
+  overcharge(): Promise<void>;
 }
 
 /** Where the private services are: from the environment, else from what scripts/services wrote. */
@@ -92,8 +92,8 @@ async function slugOf(url: string, saleId: string, tries = SLUG_TRIES): Promise<
   return slugOf(url, saleId, tries - 1);
 }
 
-/** Makes a site: database, accounts, the process that answers. `settings` are further environment settings. */
-export async function startSite(settings: Record<string, string> = {}): Promise<Site> {
+/** Makes a site: database, accounts, sales, the process that answers. */
+export async function startSite(settings: Settings = {}): Promise<Site> {
   const { database, redis } = services();
   const name = `shop_${randomBytes(6).toString('hex')}`;
   const own = new URL(database);
@@ -115,24 +115,29 @@ export async function startSite(settings: Record<string, string> = {}): Promise<
   const binary = process.env['SECKILL_BINARY']!;
   await run('psql', ['--quiet', '--no-psqlrc', database.href, '--command', `CREATE DATABASE ${name}`], { env });
   await run(binary, ['migrate', 'up'], { env });
+  const seeded = await run(binary, ['seed', '--demo', '--json'], { env });
+  const [open, soon] = (JSON.parse(seeded.stdout) as { sales: DemoSale[] }).sales;
   const running = [await start(env, 'api,scheduler')];
   const url = `http://${running[0]!.address}`;
+  let worker: Promise<void> | null = null;
   return {
     url,
+    open: open!,
+    soon: soon!,
     seed: async ({ users, stock, more = [] }) => {
       const { stdout } = await run(binary, ['seed', '--json', '--users', String(users), '--stock', String(stock), ...more], { env });
       const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Person[] };
       return { slug: await slugOf(url, saleId), buyers };
     },
-    startWorker: async () => {
-      if (running.length === 1) running.push(await start(env, 'worker'));
-    },
-    operator: async () => {
-      const made = { account: 'operator@shop.example', password: randomBytes(12).toString('hex') };
-      await run(binary, ['user', 'create', '--role', 'operator', '--account', made.account, '--password', made.password], { env });
-      return made;
+    startWorker: () => (worker ??= start(env, 'worker').then((one) => void running.push(one))),
+    startBeside: async (own) => {
+      const one = await start({ ...env, ...own }, 'api');
+      running.push(one);
+      return `http://${one.address}`;
     },
     poison: async () => void (await run('redis-cli', ['-u', redis, 'XADD', `${name}:{s01}:orders`, '*', 'nonsense', 'of no sense'], { env })),
+    overcharge: async () =>
+      void (await run('psql', ['--quiet', '--no-psqlrc', own.href, '--command', 'UPDATE sandbox_charges SET amount_minor = amount_minor + 1'], { env })),
     stop: async () => {
       await Promise.all(running.map(({ child }) => ended(child)));
       await run('psql', ['--quiet', '--no-psqlrc', database.href, '--command', `DROP DATABASE ${name} WITH (FORCE)`], { env });

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { actsOf } from '../src/operator/acts';
 import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
 import { decimal, localInput } from '../src/operator/form';
+import { fieldsOf, valueWords } from '../src/operator/log';
 import { texts } from '../src/operator/texts';
 import { ahead } from '../src/purchase/room';
 import { T0 } from './shop';
@@ -16,6 +17,7 @@ const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   orders: 7,
   paidOrders: 6,
   lapsedOrders: 0,
+  refundedOrders: 0,
   p99Ms: 1.5,
   queueAgeSeconds: 0,
   totalUnits: 42,
@@ -73,4 +75,22 @@ test('a place in the waiting room never moves back', () => {
   expect(ahead(null, 88)).toBe(88);
   expect(ahead(88, 161)).toBe(88);
   expect(ahead(88, 12)).toBe(12);
+});
+
+describe('the log of a sale', () => {
+  const names = { gds_1: 'Night lamp' };
+  test('lists what an act changed, in one order, and nothing of what it cannot read', () => {
+    expect(fieldsOf('{"endsAt":"b","startsAt":"a","title":"T"}').map(([name]) => name)).toEqual(['title', 'startsAt', 'endsAt']);
+    expect([fieldsOf(null), fieldsOf('{'), fieldsOf('[1]'), fieldsOf('"text"')]).toEqual([[], [], [], []]);
+  });
+  test('words values as people read them', () => {
+    expect(valueWords('items', [{ goods: 'gds_1', stock: 5, price: '19.90' }], names)).toBe('Night lamp × 5, 19.90');
+    expect(valueWords('units', 5000, names)).toBe('+5,000');
+    expect(valueWords('units', -3, names)).toBe('-3');
+    expect(valueWords('permitPerMille', 1500, names)).toBe('1.5');
+    expect(valueWords('paymentWindowSeconds', 900, names)).toBe('15 minutes');
+    expect(valueWords('captchaKinds', [], names)).toBe('All');
+    expect(valueWords('hideExactStock', true, names)).toBe('yes');
+    expect(valueWords('rules', '', names)).toBe('–');
+  });
 });

@@ -1,1 +1,1 @@
-import{j as e,lt as t}from"./core.js?v=1a991bbd0a69";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};
+import{M as e,ut as t}from"./core.js?v=b5d64612215f";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};

@@ -2,6 +2,7 @@ import { signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { toFault, type Fault } from './fault';
 import { person } from './session';
+import { lang } from '../i18n/lang';
 import { onWake } from './wake';
 
 /** What a page has of its data. */
@@ -21,8 +22,8 @@ export interface Loaded<T> {
 const cache = new Map<string, unknown>();
 
 /**
- * Loads data for a page: at once, when the key or the person changes, and when
- * the browser wakes up. Old data stays in sight while new data is on its way,
+ * Loads data for a page: at once, when the key, the person or the language
+ * changes, and when the browser wakes up. Old data stays in sight while new data is on its way,
  * and when it does not come. Null means that there is nothing of that name.
  */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>): Loaded<T> {
@@ -58,6 +59,6 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
       quiet();
       held.stop();
     };
-  }, [held]);
+  }, [held, lang.value]);
   return held;
 }

@@ -18,6 +18,7 @@ export const FigureParts = graphql(
     orders
     paidOrders
     lapsedOrders
+    refundedOrders
     p99Ms
     queueDepth
     queueAgeSeconds

@@ -36,6 +36,20 @@ export const LogParts = graphql(`
     act
     status
     note
+    details
+    actor {
+      id
+      displayName
+    }
+  }
+`);
+
+export const GoodsLogParts = graphql(`
+  fragment GoodsLogParts on GoodsLogEntry {
+    at
+    act
+    note
+    details
     actor {
       id
       displayName
@@ -99,6 +113,23 @@ export const GoodsList = graphql(
   }
 `,
   [MoneyParts],
+);
+
+export const GoodsLog = graphql(
+  `
+  query GoodsLog($id: ID!) {
+    node(id: $id) {
+      __typename
+      ... on Goods {
+        id
+        timeline {
+          ...GoodsLogParts
+        }
+      }
+    }
+  }
+`,
+  [GoodsLogParts],
 );
 
 export const CreateGoods = graphql(

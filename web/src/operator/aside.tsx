@@ -31,7 +31,7 @@ export function Aside() {
     case 'ready': {
       const { deadLetters, heldPayments, deadLetterActs } = page.value.data;
       return (
-        <div class="grid gap-6">
+        <div class="grid grid-cols-1 gap-6">
           <div class="flex flex-wrap items-center justify-between gap-3">
             <Title>{ot('op.aside')}</Title>
             <button class="btn" onClick={reload}>
@@ -63,7 +63,7 @@ function Part(props: { name: OpKey; none: OpKey; many: number; children: Compone
       <h2 class="head mb-3">
         {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
       </h2>
-      {props.many ? <ul class="grid gap-2">{props.children}</ul> : <p class="text-soft">{ot(props.none)}</p>}
+      {props.many ? <ul class="grid grid-cols-1 gap-2">{props.children}</ul> : <p class="text-soft">{ot(props.none)}</p>}
     </section>
   );
 }
@@ -109,7 +109,7 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
     send: async (note) => (await request(DropLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
   };
   return (
-    <li class="note grid gap-2">
+    <li class="note grid grid-cols-1 gap-2">
       <p class="font-medium break-words">{letter.reason}</p>
       <p class="text-sm break-words text-soft">
         <When at={letter.setAsideAt} /> · {letter.stream} · {ot('op.letterTries', { tries: count(letter.attempts), times: count(letter.deliveries) })}
@@ -168,7 +168,7 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
     send: async (note) => (await request(ReturnHeld, { input: { heldPaymentId: held.id, note } })).act?.userErrors[0],
   };
   return (
-    <li class="note grid gap-2">
+    <li class="note grid grid-cols-1 gap-2">
       <p class="flex flex-wrap justify-between gap-2">
         <strong class="tabular-nums">{money(held.amount)}</strong>
         {held.order && (

@@ -129,13 +129,14 @@ function Funnel({ figures }: { figures: Figures }) {
     [ot('op.funnel.asked'), figures.requests],
     [ot('op.funnel.accepted'), figures.accepted],
     [ot('op.funnel.ordered'), figures.orders],
-    [ot('op.funnel.paid'), figures.paidOrders],
+    [ot('op.funnel.paid'), figures.paidOrders + figures.refundedOrders],
   ];
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.funnel')}</h3>
       <Bars rows={steps} most={Math.max(...steps.map(([, n]) => n))} colour="bg-good" />
       {figures.lapsedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.lapsed', { n: count(figures.lapsedOrders) })}</p>}
+      {figures.refundedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.paidBack', { n: count(figures.refundedOrders) })}</p>}
     </div>
   );
 }
@@ -181,18 +182,19 @@ interface FeedLine {
 /** What happens in the sale, newest first. */
 function Feed({ id }: { id: string }) {
   const lines = useSignal<FeedLine[]>([]);
-  useEffect(
-    () =>
-      follow(FeedDoc, { id, after: null }, {
-        next: ({ saleFeed: { cursor, serverTime, message, order } }) => {
-          if (message || order) lines.value = [{ cursor, at: serverTime, message, order }, ...lines.peek()].slice(0, FEED_LINES);
-          return false;
-        },
-        failed: () => {},
-        poll: () => Promise.resolve(60_000), // the log is told by subscription alone
-      }),
-    [id],
-  );
+  useEffect(() => {
+    const where: { id: string; after: string | null } = { id, after: null }; // a line that was cut goes on from here
+    return follow(FeedDoc, where, {
+      next: ({ saleFeed: { kind, cursor, serverTime, message, order } }) => {
+        where.after = cursor;
+        const text = kind === 'GAP' ? ot('op.feedGap') : message;
+        if (text || order) lines.value = [{ cursor, at: serverTime, message: text, order }, ...lines.peek()].slice(0, FEED_LINES);
+        return false;
+      },
+      failed: () => {},
+      poll: () => Promise.resolve(60_000), // the log is told by subscription alone
+    });
+  }, [id]);
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.feed')}</h3>

@@ -5,9 +5,9 @@ import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { person } from '../api/session';
 import type { ResultOf } from '../api/tada';
-import { DeskSale as DeskSaleDoc, type LogParts } from '../documents/operator';
-import { maybe, t } from '../i18n/text';
-import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { DeskSale as DeskSaleDoc } from '../documents/operator';
+import { t } from '../i18n/text';
+import { Broken, Loading, Stale, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { actsOf, needs, take, type Act, type DeskSale } from './acts';
@@ -16,6 +16,7 @@ import { Form, Note, Times } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
 import { useDesk } from './live';
+import { Log, type Names } from './log';
 import { Downloads } from './report';
 import { StatusChip } from './sales';
 import { Switches } from './switches';
@@ -74,11 +75,19 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => void }) {
         </div>
         <div class="grid gap-6">
           {sold && <Downloads sale={sale} />}
-          <Log entries={sale.timeline} />
+          <section class="card p-5">
+            <h2 class="head mb-3">{ot('op.log')}</h2>
+            <Log entries={sale.timeline} names={namesOf(sale)} />
+          </section>
         </div>
       </div>
     </div>
   );
+}
+
+/** What the log calls by its id. */
+function namesOf({ items }: DeskSale): Names {
+  return Object.fromEntries(items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]]));
 }
 
 /** The steps that can be taken now; each asks once more. */
@@ -128,24 +137,5 @@ function Acts({ sale, reload }: { sale: DeskSale; reload: () => void }) {
         </Dialog>
       )}
     </div>
-  );
-}
-
-function Log({ entries }: { entries: ResultOf<typeof LogParts>[] }) {
-  return (
-    <section class="card p-5">
-      <h2 class="head mb-3">{ot('op.log')}</h2>
-      <ol class="grid gap-3 border-l-2 border-line pl-4">
-        {entries.map((entry) => (
-          <li key={`${entry.at}${entry.act}`}>
-            <p class="font-medium">{maybe(`op.did.${entry.act}`, entry.act)}</p>
-            <p class="text-sm text-soft">
-              <When at={entry.at} /> · {entry.actor?.displayName ?? ot('op.byClock')}
-              {entry.note && ` · ${entry.note}`}
-            </p>
-          </li>
-        ))}
-      </ol>
-    </section>
   );
 }

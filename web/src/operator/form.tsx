@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { toFault } from '../api/fault';
 import type { Failure } from '../api/types';
-import { apologise, explain } from '../i18n/text';
+import { apologise, count, explain } from '../i18n/text';
+import { fieldName } from './log';
 import { ot } from './texts';
 
 /** A field with its label above it. */
@@ -32,8 +33,8 @@ export function decimal(text: string): string {
 
 /** A refusal with the field that it is about. */
 function words(failure: Failure): string {
-  const field = failure.path?.slice(1).join(' ');
-  return field ? `${explain(failure)} (${field})` : explain(failure);
+  const field = failure.path?.slice(1).map((part) => (/^\d+$/.test(part) ? count(Number(part) + 1) : fieldName(part))).join(' ');
+  return field ? `${field}: ${explain(failure)}` : explain(failure);
 }
 
 interface Props {
@@ -52,16 +53,16 @@ interface Props {
 /** A form that cannot be sent twice and says why it was refused. */
 export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3' }: Props) {
   const sending = useSignal(false);
-  const why = useSignal<string | null>(null);
+  const why = useSignal<(() => string) | null>(null); // in the language of the moment
   const submit = async (form: HTMLFormElement): Promise<void> => {
     if (sending.peek()) return;
     sending.value = true;
     try {
       const failure = await send(values(form), form);
-      why.value = failure ? words(failure) : null;
+      why.value = failure ? () => words(failure) : null;
       if (!failure) done();
     } catch (thrown) {
-      why.value = apologise(toFault(thrown));
+      why.value = () => apologise(toFault(thrown));
     } finally {
       sending.value = false;
     }
@@ -77,7 +78,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
       {children}
       {why.value && (
         <p class="font-medium text-warn" role="alert">
-          {why.value}
+          {why.value()}
         </p>
       )}
       <div class="flex flex-wrap gap-3">
@@ -115,7 +116,7 @@ export function Times({ sale }: { sale: { startsAt: string; endsAt: string } }) 
     <>
       <Field label={ot('op.starts')}>{field('starts', sale.startsAt)}</Field>
       <Field label={ot('op.ends')}>{field('ends', sale.endsAt)}</Field>
-      <p class="text-sm text-soft sm:col-span-2">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
+      <p class="col-span-full text-sm text-soft">{ot('op.local', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone })}</p>
     </>
   );
 }

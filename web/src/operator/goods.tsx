@@ -1,14 +1,16 @@
 /** The catalogue: what can be put on sale. */
 import { useSignal } from '@preact/signals';
 import { Fault } from '../api/fault';
+import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { bearer } from '../api/session';
 import type { ResultOf } from '../api/tada';
-import { CreateGoods, GoodsList, UpdateGoods } from '../documents/operator';
+import { CreateGoods, GoodsList, GoodsLog, UpdateGoods } from '../documents/operator';
 import { money } from '../i18n/text';
 import { Picture, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { decimal, Field, Form, type Values } from './form';
+import { Log } from './log';
 import { Paged } from './paged';
 import { Search } from './search';
 import { ot } from './texts';
@@ -124,6 +126,22 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
         </Field>
         {refused.value && <p role="alert">{ot('op.uploadRefused')}</p>}
       </Form>
+      {goods && <Past id={goods.id} />}
     </Dialog>
+  );
+}
+
+/** What was done to the goods before. */
+function Past({ id }: { id: string }) {
+  const { page } = useLoad(`goods log ${id}`, async (signal) => {
+    const { node } = await request(GoodsLog, { id }, signal);
+    return node?.__typename === 'Goods' ? node.timeline : null;
+  });
+  if (page.value.state !== 'ready' || !page.value.data.length) return null;
+  return (
+    <section class="mt-5 border-t border-line pt-4">
+      <h3 class="mb-3 font-semibold">{ot('op.log')}</h3>
+      <Log entries={page.value.data} names={{}} />
+    </section>
   );
 }

@@ -48,7 +48,7 @@ function Tabs() {
     <Link
       href={href}
       aria-current={here ? 'page' : undefined}
-      class="inline-flex min-h-11 items-center border-b-2 border-transparent px-3 font-medium hover:border-edge aria-[current]:border-brand aria-[current]:text-brand"
+      class="inline-flex min-h-11 items-center border-b-2 border-transparent px-2 font-medium sm:px-3 whitespace-nowrap hover:border-edge aria-[current]:border-brand aria-[current]:text-brand"
     >
       {text}
     </Link>

@@ -80,7 +80,7 @@ function Row({ act, reload }: { act: Intervention; reload: () => void }) {
       {confirm !== null && (
         <Dialog title={what} close={() => (deciding.value = null)}>
           <Form
-            label={ot(confirm ? 'op.confirm' : 'op.decline')}
+            label={ot(confirm ? 'op.confirm' : mine ? 'op.takeBack' : 'op.decline')}
             send={async ({ note }) => {
               const { decideIntervention } = await request(DecideIntervention, {
                 input: { interventionId: act.id, confirm, note: note || null },

@@ -51,7 +51,7 @@ function Row({ item, change }: { item: DeskSale['items'][number]; change: (() =>
       <td class="py-2">
         {item.goods.name}
         {change && (
-          <button class="link block text-sm" onClick={change}>
+          <button class="link block text-left text-sm" onClick={change}>
             {ot('op.adjust')}
             <span class="sr-only"> {item.goods.name}</span>
           </button>

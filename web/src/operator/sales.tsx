@@ -43,7 +43,7 @@ export function Sales() {
                   {sale.title}
                 </Link>
                 <span class="text-sm text-soft">
-                  <When at={sale.startsAt} />
+                  <When at={sale.startsAt} zone />
                 </span>
                 <span class="text-sm text-soft tabular-nums">
                   {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}

@@ -80,6 +80,8 @@ export function OrderActions({ order }: { order: Order }) {
   };
   const close = (): void => void (state.value = { state: 'idle', why: null });
   const asking = state.value.state === 'asking' ? state.value.act : null;
+  const idle = !order.availableActions?.length && state.value.state === 'idle' && !state.value.why;
+  if (idle) return null;
 
   return (
     <div class="grid gap-3">

@@ -13,7 +13,7 @@ import { SaleBySlug, SaleStatus, SaleStock } from '../documents/buyer';
 import { clockTime, span, t } from '../i18n/text';
 import { BuyBox } from '../purchase/buybox';
 import { usePhase } from '../purchase/button';
-import { Broken, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
+import { Broken, leftOf, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Markdown } from '../ui/markdown';
 import { useCountedTitle } from '../ui/title';
@@ -177,7 +177,7 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
           <span class="grow">{goods.name}</span>
           <span class="grid justify-items-end text-sm">
             <Price now={price} usual={price} />
-            <span class="whitespace-nowrap text-soft">{t(`stock.${(stocks.of(id).value ?? stock).level}`)}</span>
+            <span class="whitespace-nowrap text-soft">{t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}</span>
           </span>
         </label>
       ))}

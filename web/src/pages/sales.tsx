@@ -187,7 +187,7 @@ export function Sales() {
         {slots.map((slot) => (
           <section key={slot.id} aria-labelledby={slot.id} class={slot.sales.length > 1 ? 'md:col-span-2' : ''}>
             <h2 id={slot.id} class="head mb-3">
-              {slot.title}
+              {slot.at ? <When at={slot.at} zone /> : slot.title}
             </h2>
             <ul class={slot.sales.length > 1 ? 'grid gap-3 md:grid-cols-2' : ''}>
               {slot.sales.map((sale) => (

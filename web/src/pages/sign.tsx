@@ -19,7 +19,7 @@ const Check = lazy(() => import('../captcha/check').then((module) => module.Chec
 
 /** How the form stands. */
 type State =
-  | { state: 'filling'; why: string | null }
+  | { state: 'filling'; why: (() => string) | null }
   | { state: 'checking'; challenge: Challenge | null; failure: Failure | null }
   | { state: 'sending' };
 
@@ -76,9 +76,9 @@ export function Sign({ isNew }: { isNew: boolean }) {
       if (failure?.code === 'CAPTCHA_REQUIRED' || failure?.code === 'CAPTCHA_INVALID') {
         const challenge = failure.__typename === 'CaptchaError' ? failure.challenge : null;
         state.value = { state: 'checking', challenge, failure };
-      } else state.value = { state: 'filling', why: failure ? explain(failure) : t('fault.INTERNAL') };
+      } else state.value = { state: 'filling', why: () => (failure ? explain(failure) : t('fault.INTERNAL')) };
     } catch (thrown) {
-      state.value = { state: 'filling', why: apologise(toFault(thrown)) };
+      state.value = { state: 'filling', why: () => apologise(toFault(thrown)) };
     }
   };
 
@@ -101,7 +101,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
       >
         {state.value.state === 'filling' && state.value.why && (
           <p class="note font-medium text-warn" role="alert">
-            {state.value.why}
+            {state.value.why()}
           </p>
         )}
         {isNew && (

@@ -6,14 +6,16 @@ import { phaseAt } from '../purchase/button';
 export interface Slot {
   id: string;
   title: string;
+  /** The opening, where that is what it is named by. */
+  at: string | null;
   sales: Card[];
 }
 
 /** Groups sales: on now, by opening time, over. */
 export function slotsOf(sales: Card[], at: number): Slot[] {
   const slots = new Map<string, Slot>();
-  const put = (id: string, title: string, sale: Card): void => {
-    const slot = slots.get(id) ?? { id, title, sales: [] };
+  const put = (id: string, title: string, sale: Card, at: string | null = null): void => {
+    const slot = slots.get(id) ?? { id, title, at, sales: [] };
     slot.sales.push(sale);
     slots.set(id, slot);
   };
@@ -25,7 +27,7 @@ export function slotsOf(sales: Card[], at: number): Slot[] {
   byPhase.on.sort((a, b) => Number(a.phase === 'SOLD_OUT') - Number(b.phase === 'SOLD_OUT'));
   for (const sale of byPhase.on) put('now', t('sales.now'), sale);
   byPhase.soon.sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
-  for (const sale of byPhase.soon) put(`at-${Date.parse(sale.startsAt)}`, moment(sale.startsAt), sale);
+  for (const sale of byPhase.soon) put(`at-${Date.parse(sale.startsAt)}`, moment(sale.startsAt), sale, sale.startsAt);
   for (const sale of byPhase.over) put('over', t('sales.ended'), sale);
   return [...slots.values()];
 }

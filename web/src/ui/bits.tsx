@@ -72,11 +72,20 @@ export function Price({ now, usual, large }: { now: Money; usual: Money; large?:
   );
 }
 
+/** So few are few, however small the stock was. */
+const FEW = 3;
+
+/** How much is left, in words that people use: the last unit of one is not plenty. */
+export function leftOf({ level, remaining }: Pick<Stock, 'level' | 'remaining'>): Stock['level'] {
+  return level !== 'SOLD_OUT' && remaining !== null && remaining <= FEW ? 'LOW' : level;
+}
+
 const shares: Record<Stock['level'], number> = { PLENTY: 75, LIMITED: 40, LOW: 10, SOLD_OUT: 0 };
 
 /** What is left, as a bar and in words. */
 export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
-  const { remaining, total, level } = stock;
+  const { remaining, total } = stock;
+  const level = leftOf(stock);
   const known = remaining !== null && total !== null && total > 0;
   const share = known ? Math.max((remaining / total) * 100, remaining ? 2 : 0) : shares[level];
   return (

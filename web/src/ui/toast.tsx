@@ -14,9 +14,9 @@ export function toast(text: string): void {
 /** Where the messages appear. They are announced too. */
 export function Toasts() {
   return (
-    <div class="pointer-events-none fixed inset-x-0 top-20 z-30 flex justify-center px-4" role="status">
+    <div class="pointer-events-none fixed inset-x-0 top-20 z-30 flex justify-center px-4 max-sm:top-28" role="status">
       {shown.value && (
-        <p key={shown.value.n} class="rise rounded-xl bg-ink px-4 py-2 text-page shadow-lg">
+        <p key={shown.value.n} data-toast class="rise rounded-xl bg-ink px-4 py-2 text-page shadow-lg">
           {shown.value.text}
         </p>
       )}

@@ -1,0 +1,169 @@
+/**
+ * What operators see, every page and every sheet, in both languages and both
+ * themes: no accessibility violation by axe, and nothing wider than a phone of
+ * 320 px. With SCREENS=1 the pictures go to screens/, for a person to look at.
+ */
+import type { Page } from 'playwright-core';
+import { beforeAll, test } from 'vitest';
+import { look } from './axe';
+import { act, draft, fromNow, stands } from './office';
+import { atTheBank, button, buy, signIn, stage, status } from './shop';
+
+const it = stage({ SECKILL_LIMITS: 'off' });
+it.lasting = true;
+
+let operator: Page;
+let admin: Page;
+/** A sale that is written, and the open one. */
+let written = '';
+let open = '';
+
+beforeAll(async () => {
+  [operator, admin] = await Promise.all([it.page({ reducedMotion: 'reduce' }), it.page({ reducedMotion: 'reduce' })]);
+  await signIn(operator, it.demo, 'operator', '/operate');
+  await signIn(admin, it.demo, 'admin', '/operate');
+});
+
+/** Opens a sheet by the button of that name, looks at it, and puts it away. */
+async function lookAtSheet(page: Page, name: string | RegExp, file: string): Promise<void> {
+  await page.getByRole('main').getByRole('button', { name, exact: true }).first().click();
+  await page.getByRole('dialog').waitFor();
+  await look(page, file);
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+}
+
+async function goto(page: Page, path: string, sign: string): Promise<void> {
+  await page.goto(it.demo.url + path);
+  await page.locator(sign).first().waitFor();
+}
+
+test('the list of sales and the editor', async () => {
+  await goto(operator, '/operate', 'main li');
+  await look(operator, 'desk-sales');
+  await goto(operator, '/operate/new', 'fieldset');
+  await look(operator, 'desk-new');
+  await operator.getByRole('button', { name: 'Add an item' }).click();
+  await operator.getByLabel('Title').fill('Evening drop');
+  for (const field of await operator.getByLabel('Price').all()) await field.fill('19.9');
+  for (const field of await operator.getByLabel('Stock', { exact: true }).all()) await field.fill('5');
+  const ends = await operator.getByLabel('Ends').inputValue();
+  await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
+  await operator.getByRole('button', { name: 'Save as a draft' }).click();
+  await operator.getByRole('alert').waitFor();
+  await look(operator, 'desk-new-refused');
+  await operator.getByLabel('Ends').fill(ends);
+  await operator.getByRole('button', { name: 'Remove Item 2' }).click();
+  await draft(operator, 'Evening drop');
+  written = new URL(operator.url()).pathname;
+});
+
+test('a sale on its way through review', async () => {
+  await operator.getByRole('link', { name: 'Edit' }).click();
+  await operator.getByLabel('Rules').fill('One each.\n\n- No returns on Sundays\n- Collect within a week');
+  await operator.getByRole('button', { name: 'Save as a draft' }).click();
+  await operator.getByRole('link', { name: 'Edit' }).waitFor();
+  await look(operator, 'desk-draft');
+  await lookAtSheet(operator, 'Hand in for approval', 'desk-submit');
+  await act(operator, 'Hand in for approval');
+  await stands(operator, 'Waits for approval').waitFor();
+  await look(operator, 'desk-waits');
+  await goto(admin, written, 'main .btn-main');
+  await lookAtSheet(admin, 'Approve', 'desk-approve');
+  await lookAtSheet(admin, 'Send back', 'desk-reject');
+  await lookAtSheet(admin, 'Call off', 'desk-cancel');
+  await act(admin, 'Approve', { 'Remark (optional)': 'Fine.' });
+  await stands(admin, 'Approved').waitFor();
+  await lookAtSheet(admin, 'Schedule', 'desk-schedule');
+  await act(admin, 'Schedule', { Opens: fromNow(3_600), Ends: fromNow(7_200) });
+  await stands(admin, 'Scheduled').waitFor();
+  await lookAtSheet(admin, 'Load now', 'desk-load');
+  await act(admin, 'Load now');
+  await stands(admin, 'Loaded').waitFor();
+  await look(admin, 'desk-loaded');
+});
+
+test('orders: called off, paid back', async () => {
+  for (const who of ['alice', 'bob']) {
+    const buyer = await it.page();
+    await signIn(buyer, it.demo, who, `/s/${it.demo.open.slug}`);
+    await buy(buyer);
+    if (who === 'alice') {
+      await button(buyer, 'pay').click();
+      await buyer.getByRole('button', { name: /^Pay ¥/ }).click();
+      await atTheBank(buyer, 'Approve');
+      await buyer.getByRole('button', { name: 'Ask for a refund' }).click();
+      await buyer.getByLabel('Why?').fill('Too heavy');
+      await buyer.getByRole('dialog').getByRole('button', { name: 'Ask' }).click();
+      await status(buyer, 'Being refunded').waitFor();
+    }
+    await buyer.context().close();
+  }
+  await goto(operator, '/operate/orders', 'main li');
+  await operator.getByRole('button', { name: 'Pay back' }).waitFor();
+  await look(operator, 'desk-orders');
+  await lookAtSheet(operator, /^Call off/, 'desk-void');
+});
+
+test('a sale while it runs', async () => {
+  await goto(operator, '/operate', 'main li');
+  await operator.getByRole('link', { name: it.demo.open.title }).click();
+  await operator.locator('#figures').waitFor();
+  open = new URL(operator.url()).pathname;
+  await operator.getByText('Rules at the gate').click();
+  await operator.getByLabel('Buyers let in per second').fill('500');
+  await operator.getByRole('button', { name: 'Save' }).click();
+  await operator.getByText('Rules changed').first().waitFor();
+  await look(operator, 'desk-live');
+  await lookAtSheet(operator, 'Pause', 'desk-pause');
+
+  await operator.getByRole('button', { name: /^Change the stock/ }).first().click();
+  await operator.getByRole('dialog').getByLabel('Units').fill('5000');
+  await operator.getByRole('dialog').getByLabel('Reason').fill('A lorry came.');
+  await look(operator, 'desk-stock');
+  await operator.getByRole('dialog').getByRole('button', { name: 'Change the stock' }).click();
+  await operator.getByRole('button', { name: 'Take back' }).waitFor();
+  await lookAtSheet(operator, 'Take back', 'desk-take-back');
+});
+
+test('a sale that is held, by the second person', async () => {
+  await goto(admin, open, '#figures');
+  await lookAtSheet(admin, 'End the sale', 'desk-end');
+  await lookAtSheet(admin, 'Confirm', 'desk-confirm');
+  await lookAtSheet(admin, 'Decline', 'desk-decline');
+  await act(admin, 'Pause', { Reason: 'A pause for tea.' });
+  await stands(admin, 'Paused').waitFor();
+  await look(admin, 'desk-paused');
+  await lookAtSheet(admin, 'Go on', 'desk-resume');
+  const buyer = await it.page({ reducedMotion: 'reduce' });
+  await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await button(buyer, 'pay').waitFor();
+  await look(buyer, 'sale-paused');
+  await act(admin, 'End the sale', { Reason: 'Enough for today.' });
+  await stands(admin, 'Over').waitFor();
+  await look(admin, 'desk-ended');
+  await buyer.goto(`${it.demo.url}/`);
+  await buyer.locator('main .chip', { hasText: 'Over' }).first().waitFor();
+  await look(buyer, 'list-over');
+});
+
+test('goods, their sheet with what was done to them, and an empty desk of what was set aside', async () => {
+  await goto(operator, '/operate/goods', 'main li');
+  await look(operator, 'desk-goods');
+  await lookAtSheet(operator, 'New goods', 'desk-goods-new');
+  const sheet = operator.getByRole('dialog');
+  await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
+  await sheet.getByLabel('Usual price').fill('2699');
+  await sheet.getByRole('button', { name: 'Save' }).click();
+  await sheet.waitFor({ state: 'detached' });
+  await operator.getByText('¥2,699').waitFor();
+  await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
+  await sheet.getByText('Changed', { exact: true }).waitFor();
+  await look(operator, 'desk-goods-edit');
+  await goto(operator, '/operate/aside', 'main section');
+  await look(operator, 'desk-aside-none');
+  const customer = await it.page({ reducedMotion: 'reduce' });
+  await signIn(customer, it.demo, 'alice', '/operate');
+  await customer.getByRole('heading', { name: 'This part is for operators.' }).waitFor();
+  await look(customer, 'desk-denied');
+});

@@ -1,0 +1,207 @@
+/** The journeys that hold wherever the shop runs. Each test file sends them through one venue. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { look } from './axe';
+import { atTheBank, button, buy, checkByBrowser, fillSignIn, pill, sent, signIn, status, stock, stockMoves, type Pages } from './shop';
+import { operatorJourney } from './office';
+import type { Stand, Venue } from './venue';
+
+/** Opens the sale as one of its people, with the item that is to be bought chosen. */
+async function visit(page: Page, stand: Stand, n = 0): Promise<void> {
+  await signIn(page, stand, stand.people[n]!, `/s/${stand.slug}`);
+  await choose(page, stand);
+}
+
+async function choose(page: Page, { item }: Stand): Promise<void> {
+  if (item) await page.getByRole('radio', { name: item }).check();
+}
+
+/** Goes from the order in hand to its page. */
+async function toOrder(page: Page): Promise<void> {
+  await button(page, 'pay').click();
+  await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
+}
+
+/** A line that can be held, so that no news comes through it, and cut, so that nothing does. */
+async function wire(page: Page): Promise<{ hold(): void; cut(): Promise<void>; mend(): void }> {
+  let state: 'whole' | 'held' | 'cut' = 'whole';
+  const open = new Set<{ close(options: { code: number }): Promise<void> }>();
+  await page.routeWebSocket('**/graphql', (socket) => {
+    if (state === 'cut') return void socket.close({ code: 1013 });
+    const server = socket.connectToServer();
+    server.onMessage((message) => state === 'whole' && socket.send(message));
+    open.add(socket);
+  });
+  await page.route('**/graphql', (route) => (state === 'cut' ? route.abort() : route.continue()));
+  return {
+    hold: () => void (state = 'held'),
+    cut: async () => {
+      state = 'cut';
+      for (const socket of open) await socket.close({ code: 1013 });
+      open.clear();
+    },
+    mend: () => void (state = 'whole'),
+  };
+}
+
+function cutInMidQueue(it: Pages, venue: Venue): void {
+  test('a line that is cut in mid-queue costs nothing: the order is heard of when it is back', async () => {
+    const stand = await venue.sell();
+    const page = await it.page();
+    const line = await wire(page);
+    await visit(page, stand);
+    await pill(page, 'live').waitFor();
+    const names = sent(page);
+    line.hold();
+    await button(page, 'buy').click();
+    await checkByBrowser(page);
+    await button(page, 'queue').waitFor();
+    await page.getByText('Your unit is held').waitFor();
+    await line.cut();
+    await pill(page, 'retrying').waitFor();
+    expect(await button(page, 'queue').count()).toBe(1);
+    await venue.startWorker();
+    line.mend();
+    await button(page, 'pay').waitFor();
+    expect(names.filter((name) => name === 'PlaceOrder')).toHaveLength(1);
+  });
+}
+
+function buyAndPay(it: Pages, venue: Venue): void {
+  test('a buyer fails the captcha, then passes it, buys and pays, and a second tab hears of all of it', async () => {
+    await venue.startWorker();
+    const stand = await venue.sell();
+    const page = await it.page();
+    await page.goto(`${stand.url}/s/${stand.slug}`);
+    await button(page, 'sign-in').click();
+    await fillSignIn(page, stand.people[0]!.account, stand.people[0]!.password);
+    await page.waitForURL(`${stand.url}/s/${stand.slug}`);
+    await choose(page, stand);
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await button(other, 'buy').waitFor();
+
+    await button(page, 'buy').click();
+    const sheet = page.getByRole('dialog');
+    const answer = sheet.getByLabel('Your answer');
+    await answer.fill('wrong');
+    await sheet.getByRole('button', { name: 'Send' }).click();
+    await sheet.getByText('That was not right').waitFor();
+    expect(await answer.inputValue()).toBe('');
+    await checkByBrowser(page);
+    await page.getByText('You got one').waitFor();
+    await button(other, 'pay').waitFor();
+
+    await toOrder(page);
+    expect(await page.locator('main').innerText()).toContain('Waits for payment');
+    await page.getByRole('button', { name: /^Pay ¥/ }).click();
+    await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
+    await atTheBank(page, 'Approve');
+    await status(page, 'Paid').waitFor();
+    expect(await page.getByRole('img', { name: 'Scan to pay' }).count()).toBe(0);
+    await button(other, 'order').waitFor();
+    await page.goto(`${stand.url}/orders`);
+    await page.locator('main li').first().waitFor();
+    expect(await page.locator('main li').count()).toBe(1);
+  });
+}
+
+function lapse(it: Pages, venue: Venue): void {
+  test('an order that is not paid lapses under the eyes of the buyer, who may try again', async () => {
+    await venue.startWorker();
+    const stand = await venue.sell({ single: true, window: '10s' });
+    const page = await it.page({ reducedMotion: 'reduce' });
+    await visit(page, stand);
+    await button(page, 'buy').click();
+    await checkByBrowser(page);
+    await page.getByText('You got one').waitFor();
+    await page.goto(`${stand.url}/orders`);
+    await page.locator('main li a').first().click();
+    await status(page, 'Not paid in time').waitFor();
+    await look(page, 'order-lapsed');
+    await page.locator('main dl a').click();
+    await choose(page, stand);
+    await button(page, 'buy').click();
+    await page.getByText('You got one').waitFor();
+  });
+}
+
+function soldOutToOffer(it: Pages, venue: Venue): void {
+  test('who finds it sold out waits in line, is told when a unit comes back, and takes it', async () => {
+    await venue.startWorker();
+    const stand = await venue.sell({ people: 3, single: true });
+    const [first, second, third] = await Promise.all(
+      stand.people.map(() => it.page({ permissions: ['notifications'], reducedMotion: 'reduce' })),
+    );
+    await visit(first!, stand);
+    await buy(first!);
+    for (const [n, page] of [second!, third!].entries()) {
+      await visit(page, stand, n + 1);
+      await button(page, 'waitlist').waitFor();
+      if (n) await look(page, 'sold-out');
+      await button(page, 'waitlist').click();
+      await button(page, 'waiting').waitFor();
+    }
+    await second!.getByText('You are next in line').waitFor();
+    await third!.getByText('Ahead of you on the waitlist: 1').waitFor();
+    await look(third!, 'waitlist');
+
+    await toOrder(first!);
+    await first!.getByRole('button', { name: 'Cancel the order' }).click();
+    await first!.getByRole('button', { name: 'Cancel it' }).click();
+    await second!.getByText('A unit is held for you').first().waitFor();
+    await second!.getByText('Time left to buy it').waitFor();
+    await look(second!, 'offer');
+    const names = sent(second!);
+    await button(second!, 'buy').click();
+    await second!.getByText('You got one').waitFor(); // no captcha, no path: the offer is the way in
+    expect(names.filter((name) => name === 'PlaceOrder')).toHaveLength(1);
+    expect(names).not.toContain('CreateCaptcha');
+    await third!.getByRole('button', { name: 'Leave the waitlist' }).click();
+    await button(third!, 'waitlist').waitFor();
+  });
+}
+
+function tokenExpiry(it: Pages, venue: Venue): void {
+  test('when the token lapses the server cuts the line, and the page goes on with a fresh one', async () => {
+    await venue.startWorker();
+    const stand = await venue.sell({ settings: { SECKILL_ACCESS_TOKEN_TTL: '10s' } });
+    const page = await it.page();
+    const inits: string[] = [];
+    const closed: (number | undefined)[] = [];
+    await page.routeWebSocket('**/graphql', (socket) => {
+      const server = socket.connectToServer();
+      socket.onMessage((message) => {
+        if (String(message).includes('connection_init')) inits.push(String(message));
+        server.send(message);
+      });
+      server.onClose((code, reason) => {
+        closed.push(code);
+        void socket.close({ code: code ?? 1000, reason: reason ?? '' });
+      });
+    });
+    await visit(page, stand);
+    await pill(page, 'live').waitFor();
+    const names = sent(page);
+    const before = await stock(page);
+    const so = inits.length;
+    await expect.poll(() => closed, { timeout: 45_000 }).toContain(4403);
+    await expect.poll(() => inits.length, { timeout: 45_000 }).toBeGreaterThan(so);
+    expect(inits.at(-1)).not.toBe(inits[so - 1]);
+    expect(names).toContain('RefreshSession');
+    await pill(page, 'live').waitFor();
+    await buy(page);
+    await stockMoves(page, before);
+    expect(await page.getByRole('link', { name: 'Sign in' }).count()).toBe(0);
+  });
+}
+
+/** Registers the journeys of a file. The cut in mid-queue comes first: until the worker is started, orders wait. */
+export function journeys(it: Pages, venue: Venue): void {
+  cutInMidQueue(it, venue);
+  buyAndPay(it, venue);
+  soldOutToOffer(it, venue);
+  lapse(it, venue);
+  tokenExpiry(it, venue);
+  operatorJourney(it, venue);
+}

@@ -1,0 +1,92 @@
+/** What operators do in the browser: the steps that their journeys share, and the journey from a draft to the end of a sale. */
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { button, buy, signIn, type Pages } from './shop';
+import type { Venue } from './venue';
+
+/** Takes a step of the sale that is open on the page, and fills in what its sheet asks for. */
+export async function act(page: Page, name: string, fields: Record<string, string> = {}): Promise<void> {
+  await page.getByRole('main').getByRole('button', { name, exact: true }).click();
+  const sheet = page.getByRole('dialog');
+  for (const [label, value] of Object.entries(fields)) await sheet.getByLabel(label).fill(value);
+  await sheet.getByRole('button', { name, exact: true }).click();
+  await sheet.waitFor({ state: 'detached' });
+}
+
+/** The mark that says how the sale stands. */
+export const stands = (page: Page, text: string) => page.locator('main .chip', { hasText: text }).first();
+
+/** An instant as a field of date and time shows it in the browser's zone. */
+export function fromNow(seconds: number): string {
+  const format = new Intl.DateTimeFormat('sv-SE', { dateStyle: 'short', timeStyle: 'medium', timeZone: 'Europe/Berlin' });
+  return format.format(Date.now() + seconds * 1000).replace(' ', 'T');
+}
+
+/** Writes a draft of one item, from the page for new sales. */
+export async function draft(page: Page, title: string): Promise<void> {
+  await page.getByLabel('Title').fill(title);
+  await page.getByLabel('Price').fill('19.9');
+  await page.getByLabel('Stock', { exact: true }).fill('5');
+  await page.getByRole('button', { name: 'Save as a draft' }).click();
+  await stands(page, 'Draft').waitFor();
+}
+
+/** A figure of the cockpit. */
+export async function figure(page: Page, name: string): Promise<string> {
+  return page.locator('dl > div', { hasText: name }).locator('dd').innerText();
+}
+
+/** How many got as far as a step of the funnel. */
+const reached = (page: Page, step: string): Promise<string> => page.locator('#figures ~ div li', { hasText: step }).locator('span > span').nth(1).innerText();
+
+/** The journey of a sale, by two people, with a buyer in between. */
+export function operatorJourney(it: Pages, venue: Venue): void {
+  test('a sale goes from a draft through review, by two people, to the shop; is watched, held, resumed and ended', async () => {
+    await venue.startWorker();
+    const shop = await venue.office();
+    const operator = await it.page();
+    await signIn(operator, shop, 'operator', '/operate/new');
+    await draft(operator, 'Evening drop');
+    await operator.getByRole('link', { name: 'Edit' }).click();
+    await operator.getByLabel('Rules').fill('One each.');
+    await operator.getByRole('button', { name: 'Save as a draft' }).click();
+    await operator.getByRole('link', { name: 'Edit' }).waitFor();
+    await operator.getByText('Changed', { exact: true }).waitFor(); // the log has what was changed, and into what
+    await operator.getByText('One each.').waitFor();
+    await act(operator, 'Hand in for approval');
+    await stands(operator, 'Waits for approval').waitFor();
+    expect(await operator.getByRole('button', { name: 'Approve' }).count()).toBe(0);
+
+    const admin = await it.page();
+    await signIn(admin, shop, 'admin', '/operate');
+    await admin.getByRole('link', { name: 'Evening drop' }).click();
+    await act(admin, 'Approve', { 'Remark (optional)': 'Fine.' });
+    await stands(admin, 'Approved').waitFor();
+    await act(admin, 'Schedule', { Opens: fromNow(12), Ends: fromNow(7_200) });
+    await stands(admin, 'Scheduled').waitFor();
+    await act(admin, 'Load now');
+    await admin.getByRole('heading', { name: 'Live figures' }).waitFor();
+
+    const buyer = await it.page();
+    await signIn(buyer, shop, 'alice');
+    await buyer.getByRole('link', { name: 'Evening drop' }).click();
+    await button(buyer, 'buy').waitFor();
+    await buy(buyer);
+    await expect.poll(() => figure(admin, 'Left to take'), { timeout: 20_000 }).toBe('4');
+    await expect.poll(() => figure(admin, 'Wait for payment'), { timeout: 20_000 }).toBe('1');
+    await expect.poll(() => reached(admin, 'Order written'), { timeout: 20_000 }).toBe('1');
+    await admin.getByText('The sum holds').waitFor();
+
+    await admin.reload();
+    await act(admin, 'Pause', { Reason: 'A pause for tea.' });
+    const other = await it.page();
+    await signIn(other, shop, 'bob', new URL(buyer.url()).pathname);
+    await button(other, 'none').waitFor();
+    await other.getByText('A pause for tea.').first().waitFor();
+    await act(admin, 'Go on');
+    await button(other, 'buy').waitFor(); // by push, without a reload
+    await act(admin, 'End the sale', { Reason: 'Enough for today.' });
+    await stands(admin, 'Over').waitFor();
+    await button(other, 'none').waitFor();
+  });
+}

@@ -1,0 +1,81 @@
+/** Where journeys go: the demo, all in one process, or `serve` on Postgres and Redis. */
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import { demoPerson, startDemo, type Demo, type Person, type Settings } from './shop';
+import { startSite, type Site } from './site';
+
+/** What a journey wants to find. */
+export interface Wanted {
+  people?: number;
+  /** A single unit, so that it is soon gone. */
+  single?: boolean;
+  /** How long a buyer has to pay. */
+  window?: string;
+  /** Settings of the server that answers. */
+  settings?: Settings;
+}
+
+/** A sale of the journey's own that is open, and people who have bought nothing yet. */
+export interface Stand {
+  url: string;
+  slug: string;
+  /** Which of its items to take; null where there is but one. */
+  item: string | null;
+  people: Person[];
+}
+
+/** Where journeys go. */
+export interface Venue {
+  sell(wanted?: Wanted): Promise<Stand>;
+  /** A shop with an operator and an administrator, and the goods and buyers of the demo. */
+  office(): Promise<Pick<Demo, 'url' | 'open'>>;
+  /** Lets orders be written, where they are not anyhow. */
+  startWorker(): Promise<void>;
+}
+
+const customers = ['alice', 'bob', 'operator', 'admin'];
+
+/** Every journey finds a demo of its own, so that it is nobody's business what it leaves behind. */
+export function inTheDemo(): Venue {
+  let demos: Demo[] = [];
+  afterEach(async () => {
+    await Promise.all(demos.map((demo) => demo.stop()));
+    demos = [];
+  });
+  const begin = async (settings: Settings = {}): Promise<Demo> => {
+    const demo = await startDemo({ SECKILL_LIMITS: 'off', ...settings });
+    demos.push(demo);
+    return demo;
+  };
+  return {
+    sell: async ({ people = 1, single = false, window = '15m', settings = {} } = {}) => {
+      const { url, open } = await begin({ SECKILL_PAYMENT_WINDOW: window, SECKILL_WAITLIST_OFFER: '10m', ...settings });
+      const item = single ? 'Kestrel mini drone' : 'Nimbus headphones';
+      return { url, slug: open.slug, item, people: customers.slice(0, people).map(demoPerson) };
+    },
+    office: begin,
+    startWorker: () => Promise.resolve(),
+  };
+}
+
+/** One site for all; every journey finds a sale and people of its own. */
+export function onASite(): Venue & { readonly site: Site } {
+  let site: Site;
+  beforeAll(async () => {
+    site = await startSite({ SECKILL_WAITLIST_OFFER: '10m', SECKILL_PATH_TTL: '10m' });
+  });
+  afterAll(() => site?.stop());
+  return {
+    get site() {
+      return site;
+    },
+    sell: async ({ people = 1, single = false, window = '15m', settings } = {}) => {
+      const [{ slug, buyers }, url] = await Promise.all([
+        site.seed({ users: people, stock: single ? 1 : 3, more: ['--payment-window', window] }),
+        settings ? site.startBeside(settings) : site.url,
+      ]);
+      return { url, slug, item: null, people: buyers };
+    },
+    office: () => Promise.resolve(site),
+    startWorker: () => site.startWorker(),
+  };
+}

@@ -1,0 +1,134 @@
+/** What operators did to a sale or to goods, newest first, with what each act changed. */
+import { Link } from 'wouter-preact';
+import { count, maybe, span } from '../i18n/text';
+import { When } from '../ui/bits';
+import { ot, type OpKey } from './texts';
+
+/** A line of a log, as the API answers it. */
+export interface Entry {
+  at: string;
+  act: string;
+  note: string | null;
+  details: string | null;
+  actor: { displayName: string } | null;
+}
+
+/** Names of goods and items, by their ids. */
+export type Names = Readonly<Record<string, string>>;
+
+/** The words for the fields that a log names. */
+const labels: Record<string, OpKey> = {
+  title: 'op.saleTitle',
+  slug: 'op.detail.slug',
+  rules: 'op.rules',
+  startsAt: 'op.starts',
+  endsAt: 'op.ends',
+  preheatAt: 'op.detail.preheatAt',
+  paymentWindowSeconds: 'op.detail.window',
+  price: 'op.price',
+  stock: 'op.stock',
+  permitRatio: 'op.detail.permits',
+  purchaseLimit: 'op.limit',
+  hideExactStock: 'op.hide',
+  items: 'op.items',
+  captchaRequired: 'op.captchaRequired',
+  captchaKinds: 'op.detail.captchaKinds',
+  proofOfWorkMax: 'op.detail.proofOfWork',
+  permitPerMille: 'op.detail.permits',
+  inflowPerSecond: 'op.detail.inflow',
+  limitBurst: 'op.detail.limitBurst',
+  limitPerSecond: 'op.limitPerSecond',
+  item: 'op.detail.item',
+  units: 'op.units',
+  order: 'op.detail.order',
+  name: 'op.name',
+  description: 'op.description',
+  listPrice: 'op.usual',
+  imageUrl: 'op.detail.picture',
+};
+
+/** The fields in the order in which they are shown. */
+const order = Object.keys(labels);
+
+/** The words for a field; its name where there are none. */
+export const fieldName = (name: string): string => (labels[name] ? ot(labels[name]) : name);
+
+const INSTANT = /^\d{4}-\d\d-\d\dT/;
+
+/** The fields of an act that changed something; none where its details cannot be read. */
+export function fieldsOf(details: string | null): [string, unknown][] {
+  if (!details) return [];
+  try {
+    const read: unknown = JSON.parse(details);
+    const found: [string, unknown][] = read && typeof read === 'object' && !Array.isArray(read) ? Object.entries(read) : [];
+    return found.sort(([a], [b]) => order.indexOf(a) - order.indexOf(b));
+  } catch {
+    return [];
+  }
+}
+
+/** A value of the log in words; instants and orders are shown by what draws them. */
+export function valueWords(name: string, value: unknown, names: Names): string {
+  if (typeof value === 'boolean') return ot(value ? 'op.yes' : 'op.no');
+  if (typeof value === 'number') {
+    if (name === 'paymentWindowSeconds') return span(value);
+    if (name === 'permitPerMille') return count(value / 1000);
+    return name === 'units' && value > 0 ? `+${count(value)}` : count(value);
+  }
+  if (Array.isArray(value)) {
+    if (name === 'captchaKinds') return value.length ? value.map((kind) => maybe(`op.kind.${kind}`, String(kind))).join(', ') : ot('op.all');
+    return value.map((each) => valueWords('', each, names)).join('; ');
+  }
+  if (value && typeof value === 'object') {
+    const { goods, stock, price } = value as Record<string, unknown>;
+    if (goods) return `${names[String(goods)] ?? String(goods)} × ${count(Number(stock))}, ${String(price)}`;
+    return JSON.stringify(value);
+  }
+  return names[String(value)] ?? (value === null || value === '' ? '–' : String(value));
+}
+
+function Value({ name, value, names }: { name: string; value: unknown; names: Names }) {
+  if (typeof value === 'string' && INSTANT.test(value)) return <When at={value} zone />;
+  if (name === 'order') {
+    return (
+      <Link class="link break-all" href={`/orders/${String(value)}`}>
+        {String(value)}
+      </Link>
+    );
+  }
+  return <>{valueWords(name, value, names)}</>;
+}
+
+/** The log. */
+export function Log({ entries, names }: { entries: readonly Entry[]; names: Names }) {
+  return (
+    <ol class="grid gap-3 border-l-2 border-line pl-4">
+      {entries.map((entry) => (
+        <li key={`${entry.at}${entry.act}`} class="min-w-0">
+          <p class="font-medium">{maybe(`op.did.${entry.act}`, entry.act)}</p>
+          <p class="text-sm text-soft">
+            <When at={entry.at} /> · {entry.actor?.displayName ?? ot('op.byClock')}
+            {entry.note && ` · ${entry.note}`}
+          </p>
+          <Changes fields={fieldsOf(entry.details)} names={names} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Changes({ fields, names }: { fields: [string, unknown][]; names: Names }) {
+  if (!fields.length) return null;
+  return (
+    <dl class="mt-1 grid gap-x-3 text-sm sm:grid-cols-[auto_1fr]" aria-label={ot('op.changed')}>
+      {fields.map(([name, value]) => (
+        <>
+          <dt class="text-soft">{fieldName(name)}</dt>
+          <dd class="min-w-0 break-words whitespace-pre-line max-sm:mb-1">
+            <Value name={name} value={value} names={names} />
+          </dd>
+        </>
+      ))}
+    </dl>
+  );
+}
