@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -101,6 +102,7 @@ func (s *socket) init(m message) bool {
 		return false
 	}
 	s.headers.Del("Authorization")
+	s.speak(m)
 	caller, err := s.h.authenticate(s.ctx, header) // the init time-out ends ctx
 	if err != nil || !caller.ExpiresAt.IsZero() && !caller.ExpiresAt.After(time.Now()) {
 		if err != nil && fault.CodeOf(err) != fault.Unauthenticated && fault.CodeOf(err) != fault.Forbidden {
@@ -145,6 +147,23 @@ func (s *socket) authorization(m message) (header string, ok bool) {
 		}
 	}
 	return s.headers.Get("Authorization"), true
+}
+
+// maxLanguage bounds the languages that a socket may ask for, in bytes.
+const maxLanguage = 128
+
+// speak takes the language from the payload, where it says one: browsers cannot
+// set the header of an upgrade request, and people choose another than theirs.
+func (s *socket) speak(m message) {
+	payload, _ := m.payload.(map[string]any)
+	for key, v := range payload {
+		if language, ok := v.(string); ok && strings.EqualFold(key, "accept-language") && len(language) <= maxLanguage {
+			if s.headers == nil {
+				s.headers = http.Header{}
+			}
+			s.headers.Set("Accept-Language", language)
+		}
+	}
 }
 
 // subscribe starts a stream.

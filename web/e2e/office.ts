@@ -83,6 +83,11 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await signIn(other, shop, 'bob', new URL(buyer.url()).pathname);
     await button(other, 'none').waitFor();
     await other.getByText('A pause for tea.').first().waitFor();
+    const pushed: string[] = [];
+    other.on('websocket', (socket) => void socket.on('framereceived', ({ payload }) => pushed.push(String(payload))));
+    await other.locator('header button[lang]').click();
+    await expect.poll(() => pushed.some((frame) => frame.includes('抢购暂停中')), { timeout: 45_000 }).toBe(true); // in the person's language
+    await button(other, 'none').getByText('抢购暂停中').waitFor();
     await act(admin, 'Go on');
     await button(other, 'buy').waitFor(); // by push, without a reload
     await act(admin, 'End the sale', { Reason: 'Enough for today.' });

@@ -4,6 +4,7 @@
  * Each subscription starts with the full state, so following anew is the resume,
  * and the reader drops revisions that it has already.
  */
+import { lang } from '../i18n/lang';
 import { connection, backoff, jitter } from './connection';
 import { readEvents } from './events';
 import { Fault, faultOf, toFault, type GraphQLFault } from './fault';
@@ -224,3 +225,5 @@ export function renew(): void {
 }
 
 onSwitch(renew);
+// What is told in words comes in the language of the moment. The line is not lost, so nobody is told so.
+lang.subscribe(() => take(way));

@@ -1,5 +1,6 @@
 /** The WebSocket that all streams of the page share (graphql-transport-ws). */
 import { createClient, type Client, type FormattedExecutionResult } from 'graphql-ws/client';
+import { tag } from '../i18n/lang';
 import { backoff, connection } from './connection';
 import { ENDPOINT } from './post';
 import { bearer, refused } from './session';
@@ -38,7 +39,7 @@ export class Socket {
       connectionParams: async () => {
         // A refresh that fails for now must not end the streams: the public ones work signed out.
         this.#token = await bearer().catch(() => null);
-        return this.#token ? { authorization: `Bearer ${this.#token}` } : {};
+        return { 'accept-language': tag(), ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
       },
       retryWait: (tries) => {
         if (tries >= STUCK_AFTER) {
