@@ -25,6 +25,8 @@ export interface Stand {
 
 /** Where journeys go. */
 export interface Venue {
+  /** Whether screens on the way are looked at: once is enough, they are the same everywhere. */
+  readonly looks: boolean;
   sell(wanted?: Wanted): Promise<Stand>;
   /** A shop with an operator and an administrator, and the goods and buyers of the demo. */
   office(): Promise<Pick<Demo, 'url' | 'open'>>;
@@ -47,6 +49,7 @@ export function inTheDemo(): Venue {
     return demo;
   };
   return {
+    looks: false,
     sell: async ({ people = 1, single = false, window = '15m', settings = {} } = {}) => {
       const { url, open } = await begin({ SECKILL_PAYMENT_WINDOW: window, SECKILL_WAITLIST_OFFER: '10m', ...settings });
       const item = single ? 'Kestrel mini drone' : 'Nimbus headphones';
@@ -65,6 +68,7 @@ export function onASite(): Venue & { readonly site: Site } {
   });
   afterAll(() => site?.stop());
   return {
+    looks: true,
     get site() {
       return site;
     },
