@@ -36,8 +36,10 @@ func sqlFiles(t *testing.T, dir *sqltool.GooseDir) []string {
 	return names
 }
 
+// The tests run one after the other: ent's comparison writes into the tables of
+// its package.
+
 func TestADatabaseMigratedByTheFilesEqualsTheSchema(t *testing.T) {
-	t.Parallel()
 	dir := copyOf(t)
 	before := len(sqlFiles(t, dir))
 	if err := diff(t.Context(), testenv.EmptyPostgresURL(t), dir, "missing"); err != nil {
@@ -55,7 +57,6 @@ func TestADatabaseMigratedByTheFilesEqualsTheSchema(t *testing.T) {
 }
 
 func TestWhatIsMissingIsWritten(t *testing.T) {
-	t.Parallel()
 	dir, err := sqltool.NewGooseDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
