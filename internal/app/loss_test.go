@@ -63,20 +63,26 @@ func gateKey(t *testing.T, keys reservation.Keys, made *seed.Result) string {
 
 func TestRedisLostInMidSaleIsBuiltAnewAndNothingIsOversold(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(*testenv.RedisProcess){
-		"emptied":   func(r *testenv.RedisProcess) { r.FlushAll() },
-		"restarted": func(r *testenv.RedisProcess) { r.Kill(); r.Restart() },
+	for name, lose := range map[string]func(r *testenv.RedisProcess, restore func()){
+		"emptied":   func(r *testenv.RedisProcess, _ func()) { r.FlushAll() },
+		"restarted": func(r *testenv.RedisProcess, _ func()) { r.Kill(); r.Restart() },
+		"restored":  func(_ *testenv.RedisProcess, restore func()) { restore() }, // from before half of the orders
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, server, client, keys := onOwnRedis(t)
 			s.start("api", "worker", "scheduler")
 			made := s.seed(seed.Input{Users: 12, Stock: 10})
-			if n := s.buy(made, made.Users[:4]); n != 4 {
-				t.Fatalf("%d accepted before", n)
+			if n := s.buy(made, made.Users[:2]); n != 2 {
+				t.Fatalf("%d accepted at first", n)
+			}
+			s.drained(made.SaleID, 2)
+			restore := server.Backup()
+			if n := s.buy(made, made.Users[2:4]); n != 2 {
+				t.Fatalf("%d accepted then", n)
 			}
 			s.drained(made.SaleID, 4)
-			lose(server)
+			lose(server, restore)
 			testenv.Eventually(t, 30*time.Second, func() bool {
 				g := gateOf(t, client, keys, made)
 				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen

@@ -90,6 +90,23 @@ func (s *RedisProcess) Restart() {
 	}
 }
 
+// Backup copies the data as it is now and returns a function that brings it back,
+// as an operator does after a disaster: the server is killed and starts again with
+// the copy, and knows nothing of what came after.
+func (s *RedisProcess) Backup() (restore func()) {
+	s.t.Helper()
+	copied := s.t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(s.dir)); err != nil {
+		s.t.Fatal(err)
+	}
+	return func() {
+		s.t.Helper()
+		s.Kill()
+		s.dir = copied
+		s.Restart()
+	}
+}
+
 // Pause stops the process without closing its connections: a server that is
 // there and says nothing. Resume lets it go on.
 func (s *RedisProcess) Pause() { s.signal(syscall.SIGSTOP) }
