@@ -129,7 +129,8 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
       const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Person[] };
       return { slug: await slugOf(url, saleId), buyers };
     },
-    startWorker: () => (worker ??= start(env, 'worker').then((one) => void running.push(one))),
+    // The bank's call-backs go out from there, to the process that answers.
+    startWorker: () => (worker ??= start({ ...env, SECKILL_PUBLIC_URL: url }, 'worker').then((one) => void running.push(one))),
     startBeside: async (own) => {
       const one = await start({ ...env, ...own }, 'api');
       running.push(one);
