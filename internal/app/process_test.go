@@ -107,8 +107,10 @@ func (s *site) launch(roles string, more ...string) *process {
 	case <-deadline.C:
 		s.t.Fatalf("process %s does not listen:\n%s", roles, p.said())
 	}
-	if p.public != "" {
-		s.url = "http://" + p.public
+	// A process that takes the place of another at the same address is not written
+	// down anew: requests are on their way there.
+	if at := "http://" + p.public; p.public != "" && at != s.url {
+		s.url = at
 	}
 	return p
 }
