@@ -43,7 +43,7 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 
 // Seed fills an installation with a sale and buyers.
 func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logger) (_ *seed.Result, err error) {
-	a, err := seeding(ctx, cfg, log)
+	a, err := unmanned(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logg
 
 // SeedDemo fills an installation with what the demo shows.
 func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *seed.DemoResult, err error) {
-	a, err := seeding(ctx, cfg, log)
+	a, err := unmanned(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,9 @@ func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *see
 	return a.seeder(0).Demo(ctx, cfg.PaymentWindow)
 }
 
-// seeding is an app with its services and no role, to seed through; its services are the caller's to close.
-func seeding(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
+// unmanned wires a process that only runs a command: its services are open, none of
+// its roles runs. The services are the caller's to close.
+func unmanned(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // Report tells how a sale went. The error is report.ErrUnknownSale when there is
 // no such sale.
 func Report(ctx context.Context, cfg *config.Config, sale uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
-	a, err := openOffice(ctx, cfg, log)
+	a, err := unmanned(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func Report(ctx context.Context, cfg *config.Config, sale uuid.UUID, log *slog.L
 // Export writes the orders of a sale as CSV and returns how many there were. The
 // error is report.ErrUnknownSale when there is no such sale.
 func Export(ctx context.Context, cfg *config.Config, sale uuid.UUID, out io.Writer, log *slog.Logger) (orders int, err error) {
-	a, err := openOffice(ctx, cfg, log)
+	a, err := unmanned(ctx, cfg, log)
 	if err != nil {
 		return 0, err
 	}
@@ -39,17 +39,4 @@ func Export(ctx context.Context, cfg *config.Config, sale uuid.UUID, out io.Writ
 		return 0, report.ErrUnknownSale
 	}
 	return export.CSV(ctx, out)
-}
-
-// openOffice wires a process that only runs a command.
-func openOffice(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
-	svc, err := openServices(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	a, err := wire(ctx, cfg, Roles{}, svc, log)
-	if err != nil {
-		return nil, errors.Join(err, svc.Close())
-	}
-	return a, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"seckill/ent"
+	"seckill/internal/admission/captcha"
 	"seckill/internal/fault"
 	"seckill/internal/sale"
 )
@@ -154,8 +155,6 @@ const (
 	maxRatio  = 1000
 	maxInflow = 1_000_000
 	maxBurst  = 10_000
-	minPow    = 10_000 // a proof of work has at least as many answers
-	maxPow    = 10_000_000
 )
 
 var captchaKinds = []string{"AUDIO", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
@@ -166,8 +165,8 @@ func (p SwitchesPatch) check() fault.Refusal {
 			return bad("known kind", "captchaKinds")
 		}
 	}
-	if n := value(p.PowMax); n != 0 && (n < minPow || n > maxPow) {
-		return bad(fmt.Sprintf("0, or between %d and %d", minPow, maxPow), "proofOfWorkMax")
+	if n := value(p.PowMax); n != 0 && (n < captcha.EasiestPow || n > captcha.HardestPow) {
+		return bad(fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow), "proofOfWorkMax")
 	}
 	return first(
 		within(p.PermitRatio, maxRatio, "permitRatio"),

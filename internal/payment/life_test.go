@@ -41,6 +41,7 @@ func TestTheLifeOfPaymentsKeepsTheBooks(t *testing.T) {
 		s.flaky.lose(nil)
 		s.newSale(units)
 		l := &life{shop: s, users: []uuid.UUID{id.New(), id.New(), id.New(), id.New()}}
+		l.orders = append(l.orders, l.place(l.users[0], 1)) // so that there is one to pick
 		rt.Repeat(l.mortal(l.steps()))
 		s.flaky.lose(nil)
 		s.restart()
@@ -90,7 +91,7 @@ func (l *life) steps() map[string]func(*rapid.T) {
 		},
 		"bank": func(rt *rapid.T) {
 			if len(l.pays) == 0 {
-				rt.Skip()
+				return // the bank has heard of nobody
 			}
 			p := rapid.SampledFrom(l.pays).Draw(rt, "payment")
 			c, err := l.bank.ByMerchant(rt.Context(), p.ID)
@@ -152,9 +153,6 @@ func (l *life) lose(ofThree int) {
 }
 
 func (l *life) pick(rt *rapid.T) *order.Order {
-	if len(l.orders) == 0 {
-		rt.Skip()
-	}
 	return rapid.SampledFrom(l.orders).Draw(rt, "order")
 }
 

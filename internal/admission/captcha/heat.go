@@ -33,6 +33,9 @@ const (
 	networkBits4 = 24 // of an IPv4 address
 	networkBits6 = 64 // one household or one server
 
+	// EasiestPow is the least that the highest number of a proof of work may be
+	// set to: it has at least as many answers.
+	EasiestPow = 10_000
 	// HardestPow bounds the highest number of every proof of work: about ten
 	// seconds of a telephone.
 	HardestPow = 10_000_000
