@@ -28,6 +28,7 @@ type ways struct {
 	theirs *postgres.DB // of the naive design
 	redis  *redisconn.Conn
 
+	services                         services
 	floor, noop, authed, shop, naive *server
 	offer, soldOut, naiveOffer       *seed.Result
 	done                             map[string][]sample
@@ -38,6 +39,9 @@ type ways struct {
 // open starts the servers and seeds what they sell.
 func (w *ways) open(ctx context.Context) (err error) {
 	w.done = map[string][]sample{}
+	if w.services, err = findServices(ctx, w.db, w.redis); err != nil {
+		return err
+	}
 	if !w.opts.gate {
 		if err := w.standIns(ctx); err != nil {
 			return err
@@ -139,6 +143,9 @@ func (w *ways) round(ctx context.Context, n int) error {
 	if err := w.whole(ctx, n); err != nil {
 		return fmt.Errorf("whole path: %w", err)
 	}
+	if w.opts.path {
+		return nil
+	}
 	if err := w.naively(ctx, n); err != nil {
 		return fmt.Errorf("naive: %w", err)
 	}
@@ -147,7 +154,7 @@ func (w *ways) round(ctx context.Context, n int) error {
 
 // measure runs one load and counts the processor time of its server.
 func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
-	before, err := s.cpu()
+	before, err := w.used(s)
 	if err != nil {
 		return sample{}, err
 	}
@@ -155,14 +162,15 @@ func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
-	after, err := s.cpu()
+	after, err := w.used(s)
 	if err != nil {
 		return sample{}, err
 	}
 	if res.bad > 0 {
 		return sample{}, fmt.Errorf("%d of %d answers are wrong, for example %s", res.bad, res.good+res.bad, res.sample)
 	}
-	return sample{n: res.good, took: res.took, cpu: after - before}, nil
+	used := after.since(before)
+	return sample{n: res.good, took: res.took, cpu: used.server, used: used}, nil
 }
 
 // greet makes tokens known to a server, as those of buyers are who asked for
@@ -186,7 +194,7 @@ func (w *ways) whole(ctx context.Context, n int) error {
 		return err
 	}
 	requests := orderRequests(w.shop.public, w.offer.ItemID, users)
-	before, err := w.shop.cpu()
+	before, err := w.used(w.shop)
 	if err != nil {
 		return err
 	}
@@ -205,8 +213,9 @@ func (w *ways) whole(ctx context.Context, n int) error {
 		return err
 	}
 	took := time.Since(began)
-	after, err := w.shop.cpu()
-	w.done["whole path"] = append(w.done["whole path"], sample{n: res.good, took: took, cpu: after - before})
+	after, err := w.used(w.shop)
+	used := after.since(before)
+	w.done["whole path"] = append(w.done["whole path"], sample{n: res.good, took: took, cpu: used.server, used: used})
 	return errors.Join(err, <-profiled)
 }
 

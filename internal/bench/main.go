@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ type options struct {
 	out         string
 	profile     string // directory for CPU profiles; "" = none
 	gate        bool   // nothing but captchas and paths
+	path        bool   // nothing but the way of an order and its floors
 }
 
 func main() {
@@ -55,6 +57,7 @@ func parse() options {
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
+	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
 	flag.BoolVar(&o.gate, "gate", false, "only captchas and paths beside orders")
 	flag.IntVar(&o.rounds, "rounds", o.rounds, "rounds; the median counts")
 	flag.IntVar(&o.orders, "orders", o.orders, "orders of the whole path in one round")
@@ -105,14 +108,16 @@ func measure(ctx context.Context, o options) (err error) {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Rounds: o.rounds}
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds}
 	if !o.gate {
 		if r, err = w.everything(ctx); err != nil {
 			return err
 		}
 	}
-	if err := gate(ctx, w, r); err != nil {
-		return fmt.Errorf("gate: %w", err)
+	if !o.path {
+		if err := gate(ctx, w, r); err != nil {
+			return fmt.Errorf("gate: %w", err)
+		}
 	}
 	r.print(os.Stdout)
 	if err := r.save(o.out); err != nil {
@@ -132,6 +137,9 @@ func (w *ways) everything(ctx context.Context) (*report, error) {
 		if err := w.round(ctx, n); err != nil {
 			return nil, err
 		}
+		if w.opts.path {
+			continue
+		}
 		theirs, ours, err := subscriberRound(ctx, w.redis, fmt.Sprintf("%sbench:%d:", w.site.cfg.RedisPrefix, n), w.opts.messages)
 		if err != nil {
 			return nil, fmt.Errorf("subscribers: %w", err)
@@ -144,6 +152,9 @@ func (w *ways) everything(ctx context.Context) (*report, error) {
 	if r.Checks, err = w.checks(ctx); err != nil {
 		return nil, err
 	}
+	if w.opts.path {
+		return r, nil
+	}
 	if err := sockets(ctx, w, r); err != nil {
 		return nil, fmt.Errorf("sockets: %w", err)
 	}
@@ -152,9 +163,12 @@ func (w *ways) everything(ctx context.Context) (*report, error) {
 
 func (w *ways) report() *report {
 	d := w.done
-	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Rounds: w.opts.rounds,
+	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: w.opts.rounds,
 		Body: len(orderBody(w.soldOut.ItemID, w.soldOut.Users[0].Path))}
 	for name, samples := range d {
+		if len(samples) == 0 {
+			continue
+		}
 		r.note(name, samples)
 	}
 	r.Figures = []figure{
@@ -166,6 +180,7 @@ func (w *ways) report() *report {
 		compare("whole path / naive design, orders written", d["whole path"], d["naive design, written"], "", ""),
 		compare("batch subscriber / stock subscriber", d["batch subscriber"], d["stock subscriber"], "12", "10"),
 	}
+	r.Figures = slices.DeleteFunc(r.Figures, func(f figure) bool { return f.Ratio == 0 }) // not measured: --path
 	return r
 }
 

@@ -101,22 +101,6 @@ func (s *server) stop() {
 
 // cpu is the processor time that the process has used so far.
 func (s *server) cpu() (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, ok := strings.Cut(string(text), ") ") // the name may hold spaces
-	f := strings.Fields(rest)
-	if !ok || len(f) < 13 {
-		return 0, fmt.Errorf("odd /proc stat: %s", text)
-	}
-	var ticks int64
-	for _, field := range f[11:13] { // utime, stime
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * clockTick, nil
+	stat, err := readStat(s.cmd.Process.Pid)
+	return stat.cpu, err
 }

@@ -16,6 +16,7 @@ type sample struct {
 	n    int
 	took time.Duration
 	cpu  time.Duration
+	used usage // by everybody, where that was read
 }
 
 func (s sample) rate() float64   { return float64(s.n) / s.took.Seconds() }
@@ -67,6 +68,7 @@ type report struct {
 	Checks  []check            `json:"checks"`
 	Rates   map[string]float64 `json:"ratesPerSecond"` // medians; they mean nothing across machines
 	Micros  map[string]float64 `json:"serverMicros"`   // medians of processor time per thing
+	Shares  map[string]shares  `json:"sharesMicros"`   // of whom it was, where that was read
 	Rounds  int                `json:"rounds"`
 	Body    int                `json:"requestBodyBytes"`
 }
@@ -88,6 +90,35 @@ func (r *report) note(name string, samples []sample) {
 		}
 	}
 	r.Rates[name], r.Micros[name] = median(rates), median(micros)
+	if sh := sharesOf(samples); sh.Server > 0 {
+		r.Shares[name] = sh
+	}
+}
+
+// shares is processor time per thing, microseconds: medians.
+type shares struct {
+	Server    float64 `json:"server"`
+	Redis     float64 `json:"redis"`
+	Postgres  float64 `json:"postgres"`
+	Generator float64 `json:"generator"`
+	Idle      float64 `json:"idle"`
+}
+
+func sharesOf(samples []sample) shares {
+	of := func(part func(usage) time.Duration) float64 {
+		var v []float64
+		for _, s := range samples {
+			v = append(v, float64(part(s.used).Microseconds())/float64(s.n))
+		}
+		return median(v)
+	}
+	return shares{
+		Server:    of(func(u usage) time.Duration { return u.server }),
+		Redis:     of(func(u usage) time.Duration { return u.redis }),
+		Postgres:  of(func(u usage) time.Duration { return u.postgres }),
+		Generator: of(func(u usage) time.Duration { return u.generator }),
+		Idle:      of(func(u usage) time.Duration { return u.idle }),
+	}
 }
 
 // print writes the table.
@@ -105,9 +136,13 @@ func (r *report) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "  %-52s %8.2f %15s %8s %10s %9s\n", f.Name, f.Ratio, fmt.Sprintf("%.2f - %.2f", f.Least, f.Most), cpu, f.Wanted, f.ToReach)
 	}
-	fmt.Fprintf(out, "\n  %-52s %10s %12s\n", "on this machine, now", "per second", "server us")
+	fmt.Fprintf(out, "\n  %-34s %11s %10s %8s %9s %10s %6s\n", "on this machine, now", "per second", "server us", "Redis", "Postgres", "generator", "idle")
 	for _, name := range slices.Sorted(keysOf(r.Rates)) {
-		fmt.Fprintf(out, "  %-52s %10.0f %12.1f\n", name, r.Rates[name], r.Micros[name])
+		fmt.Fprintf(out, "  %-34s %11.0f %10.1f", name, r.Rates[name], r.Micros[name])
+		if s, ok := r.Shares[name]; ok {
+			fmt.Fprintf(out, " %8.1f %9.1f %10.1f %6.1f", s.Redis, s.Postgres, s.Generator, s.Idle)
+		}
+		fmt.Fprintln(out)
 	}
 	fmt.Fprintln(out)
 	for _, c := range r.Checks {
