@@ -139,7 +139,7 @@ func (a *App) loadedItems(ctx context.Context) ([]reservation.ItemRef, error) {
 
 // wireOrders joins the record of orders and its copies in Redis.
 func (a *App) wireOrders() {
-	a.cache = order.NewCache(a.svc.redis, a.keys.Prefix, a.keys.Task, a.clock)
+	a.cache = order.NewCache(a.svc.redis, a.keys.Tasks, a.clock)
 	a.orders = order.NewStore(order.StoreConfig{
 		DB: a.svc.db, Cache: a.cache, Clock: a.clock, Losses: &order.Losses{Alive: a.alive, Lost: a.lost}, Log: a.log,
 	})

@@ -135,13 +135,11 @@ func (w *world) buy(n int) {
 			V: 1, Task: id.NewTask(w.shard()), User: user, Sale: w.sale, Item: w.item, Quantity: 1,
 			UnitPriceMinor: 69900, Currency: "CNY", PaymentWindowSeconds: 60, IdempotencyKey: "key-of-sixteen-bytes",
 		}
-		msg, err := r.Message()
-		w.must(err)
-		entry, err := stream.Entry(msg)
+		message, err := r.Encode()
 		w.must(err)
 		out, err := w.reserver.Reserve(w.Context(), reservation.Attempt{
 			Task: r.Task, Sale: r.Sale, Item: r.Item, User: user, Quantity: 1, PathToken: "token",
-			IdempotencyKey: r.IdempotencyKey, Record: "{", Entry: entry,
+			IdempotencyKey: r.IdempotencyKey, Message: message,
 		})
 		w.must(err)
 		if out.Code != reservation.Accepted {

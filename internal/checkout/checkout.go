@@ -9,7 +9,6 @@ package checkout
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,7 +21,6 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
-	"seckill/internal/stream"
 	"seckill/internal/waitlist"
 )
 
@@ -164,41 +162,19 @@ func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sal
 // newAttempt makes everything that the reserve script needs, the task id first.
 func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
 	task := id.NewTask(id.ShardOf(parent.ID))
-	msg, err := order.Requested{
+	message, err := order.Requested{
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
 		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 		PaymentWindowSeconds: int(parent.PaymentWindow / time.Second), IdempotencyKey: in.IdempotencyKey,
-	}.Message()
+	}.Encode()
 	if err != nil {
 		return reservation.Attempt{}, fmt.Errorf("make order message: %w", err)
-	}
-	entry, err := stream.Entry(msg)
-	if err != nil {
-		return reservation.Attempt{}, fmt.Errorf("make stream entry: %w", err)
 	}
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
 		PathToken: in.PathToken, IdempotencyKey: in.IdempotencyKey,
-		Record: record(task, in, parent), Entry: entry,
+		Message: message,
 	}, nil
-}
-
-// record is the JSON of the task as order.Task reads it, without the times that
-// the script adds and without its closing brace.
-func record(task uuid.UUID, in PlaceInput, parent *sale.Sale) string {
-	b := make([]byte, 0, 256)
-	b = append(b, `{"id":"`...)
-	b = append(b, task.String()...)
-	b = append(b, `","user":"`...)
-	b = append(b, in.User.String()...)
-	b = append(b, `","sale":"`...)
-	b = append(b, parent.ID.String()...)
-	b = append(b, `","item":"`...)
-	b = append(b, in.Item.String()...)
-	b = append(b, `","quantity":`...)
-	b = strconv.AppendInt(b, int64(in.Quantity), 10)
-	b = append(b, `,"status":"SUBMITTED","revision":1`...)
-	return string(b)
 }
 
 func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {

@@ -63,7 +63,7 @@ func setup(t *testing.T) *rig {
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(9).SetAvailable(9).Exec(ctx)
 	}))
 	r.letters = stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet})
-	cache := order.NewCache(conn, prefix, keys.Task, r.clock)
+	cache := order.NewCache(conn, keys.Tasks, r.clock)
 	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: cache, Clock: r.clock, Log: quiet})
 	r.writer = order.NewWriter(order.WriterConfig{DB: r.db, Cache: cache, Clock: r.clock, Log: quiet})
 	t.Cleanup(func() { r.must(r.writer.Close(context.Background())) })

@@ -63,7 +63,7 @@ func (r *running) buy(ctx context.Context) {
 	}
 	a := reservation.Attempt{
 		Task: id.NewTask(shard), Sale: r.sale.ID, Item: item.ID, User: user, Quantity: 1, PathToken: "t",
-		IdempotencyKey: uuid.NewString(), Record: `{"status":"SUBMITTED"`, Entry: []any{"payload", "{}"},
+		IdempotencyKey: uuid.NewString(), Message: []byte("{}"),
 	}
 	o, err := r.reserver.Reserve(ctx, a)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,39 +31,32 @@ var newerLua string
 
 var newerScript = redis.NewScript(newerLua)
 
-// TaskKey returns the key of a task's record: reservation.Keys.Task.
-type TaskKey func(shard int, task uuid.UUID) string
+// BucketKey returns the key of the hash that holds the records of a task and of its
+// order: reservation.Keys.Tasks.
+type BucketKey func(shard int, task uuid.UUID) string
 
 // Cache holds copies of tasks and orders in Redis, so that look-ups do not touch
-// the database. It owns the order keys; the task records are shared with the
-// reserve script, which makes them. Records only ever grow in revision. An order
-// says that its task succeeded, whatever the task's own record says.
+// the database. It shares the buckets with the reserve script, which writes tasks
+// there. Records only ever grow in revision. An order says that its task succeeded,
+// whatever the task's own record says.
 type Cache struct {
-	conn    *redisconn.Conn
-	prefix  string
-	taskKey TaskKey
-	clock   clock.Clock
+	conn   *redisconn.Conn
+	bucket BucketKey
+	clock  clock.Clock
 }
 
-// NewCache returns a cache whose keys begin with prefix. A nil clock is the
-// system's.
-func NewCache(conn *redisconn.Conn, prefix string, taskKey TaskKey, c clock.Clock) *Cache {
+// NewCache returns a cache. A nil clock is the system's.
+func NewCache(conn *redisconn.Conn, bucket BucketKey, c clock.Clock) *Cache {
 	if c == nil {
 		c = clock.System{}
 	}
-	return &Cache{conn: conn, prefix: prefix, taskKey: taskKey, clock: c}
+	return &Cache{conn: conn, bucket: bucket, clock: c}
 }
 
-// orderKey is the string with the JSON of an order: revision, fields, and when it
-// was copied. Lapses after recordTTL.
-func (c *Cache) orderKey(shard int, order uuid.UUID) string {
-	key := append(append(make([]byte, 0, len(c.prefix)+48), c.prefix...), "{s"...)
-	if shard < 10 {
-		key = append(key, '0')
-	}
-	key = append(strconv.AppendInt(key, int64(shard), 10), "}:order:"...)
-	return string(appendUUID(key, order))
-}
+// Fields of a bucket: the JSON of a task, and that of an order with the time of
+// the copy.
+func taskField(task uuid.UUID) string   { return "task:" + task.String() }
+func orderField(order uuid.UUID) string { return "order:" + order.String() }
 
 // orderRecord is an order with the time of the copy.
 type orderRecord struct {
@@ -72,7 +65,8 @@ type orderRecord struct {
 }
 
 type record struct {
-	key      string
+	bucket   string
+	field    string
 	revision int64
 	text     []byte
 }
@@ -89,7 +83,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		if err != nil {
 			return fmt.Errorf("record task: %w", err)
 		}
-		shards[shard] = append(shards[shard], record{c.taskKey(shard, t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
+		shards[shard] = append(shards[shard], record{c.bucket(shard, t.ID), taskField(t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
 	}
 	now := c.clock.Now().UnixMilli()
 	for _, o := range orders {
@@ -97,7 +91,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		if err != nil {
 			return fmt.Errorf("record order: %w", err)
 		}
-		shards[shard] = append(shards[shard], record{c.orderKey(shard, o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now)})
+		shards[shard] = append(shards[shard], record{c.bucket(shard, o.ID), orderField(o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now)})
 	}
 	err := c.write(ctx, &shards)
 	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
@@ -116,17 +110,20 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 func (c *Cache) write(ctx context.Context, shards *[id.Shards][]record) error {
 	pipe := c.conn.Cmd.Pipeline() // twice does no harm
 	for _, records := range shards {
-		for len(records) > 0 {
-			n := min(len(records), recordsPerCall)
-			keys := make([]string, 0, n)
-			args := make([]any, 0, 2*n+1)
-			args = append(args, recordTTL.Milliseconds())
-			for _, r := range records[:n] {
-				keys = append(keys, r.key)
-				args = append(args, r.revision, r.text)
+		for part := range slices.Chunk(records, recordsPerCall) {
+			buckets := map[string]int{}
+			keys := make([]string, 0, 4)
+			args := append(make([]any, 0, 4*len(part)+1), recordTTL.Milliseconds())
+			for _, r := range part {
+				n, ok := buckets[r.bucket]
+				if !ok {
+					keys = append(keys, r.bucket)
+					n = len(keys)
+					buckets[r.bucket] = n
+				}
+				args = append(args, n, r.field, r.revision, r.text)
 			}
 			newerScript.EvalSha(ctx, pipe, keys, args...)
-			records = records[n:]
 		}
 	}
 	_, err := pipe.Exec(ctx)
@@ -139,7 +136,7 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 	if err != nil {
 		return nil, nil //nolint:nilnil,nilerr // such a task cannot exist
 	}
-	texts, err := c.conn.Cmd.MGet(ctx, c.orderKey(shard, task), c.taskKey(shard, task)).Result()
+	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(task), taskField(task)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read task record: %w", err)
 	}
@@ -167,7 +164,7 @@ func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orde
 	replies := make([]*redis.StringCmd, 0, len(ids))
 	for _, o := range ids {
 		if shard, err := id.TaskShard(o); err == nil {
-			replies = append(replies, pipe.Get(ctx, c.orderKey(shard, o)))
+			replies = append(replies, pipe.HGet(ctx, c.bucket(shard, o), orderField(o)))
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {

@@ -396,5 +396,5 @@ func TestTellingOfOrdersMayFail(t *testing.T) {
 	away := testenv.RedisServer(t)
 	conn := away.Conn()
 	away.Kill()
-	order.NewTeller(order.NewCache(conn, "x:", e.keys.Task, e.clock), nil, nil, slog.New(slog.DiscardHandler)).Tell(t.Context(), paid)
+	order.NewTeller(order.NewCache(conn, e.keys.Tasks, e.clock), nil, nil, slog.New(slog.DiscardHandler)).Tell(t.Context(), paid)
 }

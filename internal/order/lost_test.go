@@ -70,7 +70,7 @@ func TestATaskWhoseRecordIsGoneTooEndsAsFailedForThoseWhoSawIt(t *testing.T) {
 		saw, late := e.suspicious(w, gone), e.suspicious(w, gone)
 		e.submit(r)
 		e.task(saw, r.Task)
-		e.must(e.conn.Cmd.Del(t.Context(), e.keys.Task(shardOf(r), r.Task)).Err())
+		e.must(e.conn.Cmd.Del(t.Context(), e.keys.Tasks(shardOf(r), r.Task)).Err())
 		e.clock.Advance(time.Minute)
 		if got := e.task(late, r.Task); got != nil {
 			t.Errorf("nobody knows it, and %+v", got)
@@ -89,7 +89,7 @@ func TestATaskWhoseRecordIsGoneTooEndsAsFailedForThoseWhoSawIt(t *testing.T) {
 		e.submit(other)
 		e.task(saw, other.Task)
 		e.write(w, other)
-		e.must(e.conn.Cmd.Del(t.Context(), e.keys.Task(shardOf(other), other.Task)).Err())
+		e.must(e.conn.Cmd.Del(t.Context(), e.keys.Tasks(shardOf(other), other.Task)).Err())
 		if got := e.task(saw, other.Task); got == nil || got.Status != order.Succeeded {
 			t.Errorf("written: %+v", got)
 		}

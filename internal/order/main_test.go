@@ -88,7 +88,7 @@ func setupOn(t testing.TB, db *postgres.DB, s stock) *env {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	e := &env{t: t, db: db, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening)}
-	e.cache = order.NewCache(conn, prefix, e.keys.Task, e.clock)
+	e.cache = order.NewCache(conn, e.keys.Tasks, e.clock)
 	e.sale, e.item = e.addSale(s)
 	return e
 }

@@ -135,7 +135,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 	conn, err := redisconn.Open(t.Context(), server.URL())
 	e.must(err)
 	t.Cleanup(func() { _ = conn.Close() })
-	e.cache = order.NewCache(conn, "x:", e.keys.Task, e.clock)
+	e.cache = order.NewCache(conn, e.keys.Tasks, e.clock)
 	out := e.write(e.writer(nil), e.request())
 	server.Kill()
 	s := e.store()

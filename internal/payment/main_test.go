@@ -136,7 +136,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 		t: t, db: db, books: books, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
 		told: &told{orders: map[uuid.UUID]*order.Order{}},
 	}
-	cache := order.NewCache(conn, prefix, s.keys.Task, s.clock)
+	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
 	s.writer = order.NewWriter(order.WriterConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
 	s.releaser = reservation.NewReleaser(conn.Script, s.keys)
@@ -161,7 +161,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 
 // restart makes the processes of the shop anew: what they knew is gone.
 func (s *shop) restart() {
-	teller := order.NewTeller(order.NewCache(s.conn, s.keys.Prefix, s.keys.Task, s.clock), s.told.announce, nil, quiet)
+	teller := order.NewTeller(order.NewCache(s.conn, s.keys.Tasks, s.clock), s.told.announce, nil, quiet)
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Teller: teller, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
 		Clock: s.clock, Log: quiet, Publish: func(ctx context.Context, event uuid.UUID) error {

@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"encoding/hex"
 	"fmt"
 	"strconv"
 
@@ -103,9 +104,10 @@ func (k Keys) Heat(shard int, sale uuid.UUID, who string) string {
 	return k.shard(shard, "heat:"+sale.String()+":"+who)
 }
 
-// Idem is the string "task|item|quantity" of an idempotency key; lapses after 24 h.
-func (k Keys) Idem(shard int, user uuid.UUID, key string) string {
-	return k.shard(shard, "idem:"+user.String()+":"+key)
+// Idems is the hash of the idempotency keys that took units of a sale: user:key →
+// "task|item|quantity". Lapses 24 h after the last.
+func (k Keys) Idems(shard int, sale uuid.UUID) string {
+	return k.shard(shard, "idems:"+sale.String())
 }
 
 // Tries is the bucket of a user's tries to take stock in a sale: the theoretical
@@ -114,10 +116,16 @@ func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "tries:"+sale.String()+":"+user.String())
 }
 
-// Task is the JSON record of an order task; lapses after 24 h.
-func (k Keys) Task(shard int, task uuid.UUID) string {
-	return k.shard(shard, "task:"+task.String())
+// Tasks is the hash of what is known of the order tasks whose ids were made in
+// the same quarter of a second: "task:<id>" → JSON of a task, "order:<id>" → JSON
+// of its order (package order). Many in one hash are written at once and take half
+// the room of as many keys. Lapses 24 h after the last was written.
+func (k Keys) Tasks(shard int, task uuid.UUID) string {
+	return k.shard(shard, "tasks:"+hex.EncodeToString(task[:momentBytes]))
 }
+
+// momentBytes is how many bytes of a UUIDv7 tell when it was made to 256 ms.
+const momentBytes = 5
 
 // Orders is the order stream of a shard. No TTL, no MAXLEN.
 func (k Keys) Orders(shard int) string { return k.shard(shard, "orders") }

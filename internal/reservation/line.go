@@ -12,6 +12,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/stream"
 )
 
 //go:embed lua/redeem.lua
@@ -128,6 +129,9 @@ func (l *Line) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome,
 	if o.Code == Replayed && o.Task == a.Task {
 		o.Code = Accepted
 	}
+	if o.Code == Accepted {
+		o.Task = a.Task
+	}
 	return o, err
 }
 
@@ -135,17 +139,21 @@ func (l *Line) redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome,
 	shard := a.Shard()
 	keys := []string{
 		l.keys.Orders(shard), l.keys.Item(shard, a.Item), l.keys.Holders(shard, a.Item),
-		l.keys.Idem(shard, a.User, a.IdempotencyKey), l.keys.Task(shard, a.Task),
+		l.keys.Idems(shard, a.Sale), l.keys.Tasks(shard, a.Task),
+	}
+	entry, err := stream.Entry(stream.NewMessage(a.Task.String(), a.Message))
+	if err != nil {
+		return Outcome{}, fmt.Errorf("redeem: %w", err)
 	}
 	args := append([]any{
-		a.User.String(), a.Task.String(), offer.String(), a.Item.String(), a.Quantity, a.IdempotencyKey,
-		recordTTL.Milliseconds(), a.Record,
-	}, a.Entry...)
+		a.User.String(), a.Task.String(), offer.String(), a.Sale.String(), a.Item.String(), a.Quantity, a.IdempotencyKey,
+		recordTTL.Milliseconds(),
+	}, entry...)
 	reply, err := redeemScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcomes, err := parse(reply, 1)
+	outcomes, err := parse(reply, []int{0}, 1)
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -131,8 +131,7 @@ func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
 	return reservation.Attempt{
 		Task: task, Sale: f.sale, Item: f.item, User: user, Quantity: 1,
 		PathToken: "token", IdempotencyKey: uuid.NewString(),
-		Record: fmt.Sprintf(`{"id":"%s","status":"SUBMITTED"`, task),
-		Entry:  []any{"_watermill_message_uuid", task.String(), "payload", "{}"},
+		Message: []byte("{}"),
 	}
 }
 

@@ -58,8 +58,7 @@ type Attempt struct {
 	Quantity       int
 	PathToken      string
 	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
-	Record         string // JSON of the order task without its closing brace; the script adds the times
-	Entry          []any  // stream entry of the order message: field, value, field, value, …
+	Message        []byte // payload of the order message, whose id is the task's
 	Tries          Tries
 }
 
@@ -146,7 +145,7 @@ var (
 	holdersScript = redis.NewScript(holdersLua)
 )
 
-// recordTTL is how long the records of tasks and idempotency keys are kept.
+// recordTTL is how long the records of tasks and idempotency keys are kept, at least.
 const recordTTL = 24 * time.Hour
 
 // LoadScripts makes the scripts known to Redis, so that the first buyer does
@@ -161,14 +160,6 @@ func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 		}
 	}
 	return nil
-}
-
-// keysOf returns the seven keys of an attempt in the order of lua/reserve.lua.
-func (k Keys) keysOf(dst []string, a *Attempt, shard int) []string {
-	return append(dst,
-		k.Item(shard, a.Item), k.Holders(shard, a.Item), k.Path(shard, a.Item, a.User),
-		k.Permits(shard, a.Item), k.Idem(shard, a.User, a.IdempotencyKey), k.Task(shard, a.Task),
-		k.Tries(shard, a.Sale, a.User))
 }
 
 // Shard returns the shard of the attempt's sale.

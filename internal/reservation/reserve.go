@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
@@ -176,66 +175,9 @@ func (r *Reserver) runBatch(batch []*call) {
 		if o.Code == Replayed && o.Task == c.attempt.Task {
 			o.Code = Accepted
 		}
+		if o.Code == Accepted {
+			o.Task = c.attempt.Task
+		}
 		c.done <- result{outcome: o}
 	}
-}
-
-func (r *Reserver) send(ctx context.Context, batch []*call) ([]Outcome, error) {
-	shard := batch[0].attempt.Shard()
-	keys := make([]string, 1, 1+7*len(batch))
-	keys[0] = r.keys.Orders(shard)
-	args := make([]any, 2, 2+18*len(batch))
-	args[0], args[1] = len(batch), recordTTL.Milliseconds()
-	for _, c := range batch {
-		a := &c.attempt
-		keys = r.keys.keysOf(keys, a, shard)
-		args = append(args, a.User.String(), a.Task.String(), a.PathToken, a.Item.String(), a.Quantity,
-			a.IdempotencyKey, a.Record, a.Tries.Burst, a.Tries.everyMs(), len(a.Entry))
-		args = append(args, a.Entry...)
-	}
-	reply, err := reserveScript.Run(ctx, r.client, keys, args...).Slice()
-	if err != nil {
-		return nil, err
-	}
-	return parse(reply, len(batch))
-}
-
-// parse reads the flat reply of lua/reserve.lua.
-func parse(reply []any, n int) ([]Outcome, error) {
-	if len(reply) != 1+6*n {
-		return nil, fmt.Errorf("reserve: reply of %d values for %d attempts", len(reply), n)
-	}
-	at, ok := reply[0].(int64)
-	if !ok {
-		return nil, fmt.Errorf("reserve: time is %T", reply[0])
-	}
-	outcomes := make([]Outcome, n)
-	for i := range outcomes {
-		v := reply[1+6*i : 7+6*i]
-		code, ok1 := v[0].(int64)
-		task, ok2 := v[1].(string)
-		left, ok3 := v[2].(int64)
-		rev, ok4 := v[3].(int64)
-		epoch, ok5 := v[4].(int64)
-		opens, ok6 := v[5].(int64)
-		if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 || !ok6 {
-			return nil, fmt.Errorf("reserve: unexpected types in the reply of attempt %d", i)
-		}
-		o := Outcome{
-			Code: Code(code), Remaining: int(left), Revision: rev, Epoch: epoch,
-			Opens: time.UnixMilli(opens).UTC(), At: time.UnixMilli(at).UTC(),
-		}
-		if o.Code == TooManyTries {
-			o.Remaining, o.RetryAfter = 0, time.Duration(left)*time.Millisecond
-		}
-		if task != "" {
-			u, err := uuid.Parse(task)
-			if err != nil {
-				return nil, fmt.Errorf("reserve: task of attempt %d: %w", i, err)
-			}
-			o.Task = u
-		}
-		outcomes[i] = o
-	}
-	return outcomes, nil
 }

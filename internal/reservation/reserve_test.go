@@ -35,7 +35,7 @@ func TestAcceptanceTakesStockRecordsTheHolderAndQueuesTheMessageTogether(t *test
 		if entry["_watermill_message_uuid"] != a.Task.String() || entry["epoch"] != "1" || entry["at"] == "" {
 			t.Errorf("stream entry %v", entry)
 		}
-		record := f.client.Get(t.Context(), f.keys.Task(shard, a.Task)).Val()
+		record := f.client.HGet(t.Context(), f.keys.Tasks(shard, a.Task), "task:"+a.Task.String()).Val()
 		if !json.Valid([]byte(record)) || !strings.Contains(record, `"createdAtMs":`) {
 			t.Errorf("task record %s", record)
 		}
@@ -357,7 +357,7 @@ func TestScriptsNameEveryKeyOfOneShard(t *testing.T) {
 	tag := fmt.Sprintf("{s%02d}", shard)
 	for _, key := range []string{
 		keys.Item(shard, item), keys.Holders(shard, item), keys.Path(shard, item, user), keys.Permits(shard, item),
-		keys.Captcha(shard, sale, user), keys.Idem(shard, user, "k"), keys.Task(shard, id.NewTask(shard)), keys.Orders(shard),
+		keys.Captcha(shard, sale, user), keys.Idems(shard, sale), keys.Tasks(shard, id.NewTask(shard)), keys.Orders(shard),
 	} {
 		if strings.Count(key, "{") != 1 || !strings.Contains(key, tag) {
 			t.Errorf("key %s does not carry the tag %s once", key, tag)

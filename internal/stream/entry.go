@@ -68,6 +68,26 @@ func Entry(msg *Message) ([]any, error) {
 	return []any{fieldID, fields[fieldID], fieldMetadata, metadata, fieldPayload, fields[fieldPayload]}, nil
 }
 
+// Envelope is how a message without metadata lies in an entry, for a script that
+// appends many: the names of the fields of its id and its payload, and the field
+// that is the same in all of them.
+type Envelope struct {
+	ID, Payload string
+	Name        string
+	Value       []byte
+}
+
+// Plain returns the envelope of messages without metadata: the fields that Entry
+// gives for one.
+func Plain() Envelope {
+	metadata, err := marshaller.Marshal("", message.NewMessage("", nil))
+	if err != nil {
+		panic(fmt.Sprintf("stream: an empty message cannot be written: %v", err)) // nothing in it could fail
+	}
+	value, _ := metadata[fieldMetadata].([]byte)
+	return Envelope{ID: fieldID, Payload: fieldPayload, Name: fieldMetadata, Value: value}
+}
+
 // outward returns the message without the metadata that the subscriber added.
 func outward(msg *Message) *Message {
 	inward := false

@@ -2,7 +2,6 @@ package waitlist_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
-	"seckill/internal/stream"
 	"seckill/internal/testenv"
 	"seckill/internal/waitlist"
 )
@@ -120,13 +118,11 @@ func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
 		V: 1, Task: task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
 		PaymentWindowSeconds: 900, IdempotencyKey: task.String(),
 	}
-	msg, err := r.Message()
-	h.must(err)
-	entry, err := stream.Entry(msg)
+	message, err := r.Encode()
 	h.must(err)
 	return reservation.Attempt{
 		Task: task, Sale: h.sale, Item: h.item, User: user, Quantity: 1, PathToken: "token", IdempotencyKey: task.String(),
-		Record: fmt.Sprintf(`{"id":%q,"status":"SUBMITTED","revision":1`, task), Entry: entry,
+		Message: message,
 	}
 }
 

@@ -144,7 +144,7 @@ func TestAnOfferBecomesOneOrderTask(t *testing.T) {
 	h.clock.Advance(time.Hour)
 	h.step() // the lapse of a redeemed offer is none
 	h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
-	record, err := h.conn.Cmd.Get(t.Context(), h.keys.Task(id.ShardOf(h.sale), a.Task)).Bytes()
+	record, err := h.conn.Cmd.HGet(t.Context(), h.keys.Tasks(id.ShardOf(h.sale), a.Task), "task:"+a.Task.String()).Bytes()
 	h.must(err)
 	var task order.Task
 	if err := json.Unmarshal(record, &task); err != nil || task.Status != order.Submitted || task.CreatedAt.IsZero() {

@@ -122,7 +122,7 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	try := func(who uuid.UUID) {
 		o, err := reserver.Reserve(ctx, reservation.Attempt{
 			Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: who, Quantity: 1, PathToken: p.Token,
-			IdempotencyKey: id.New().String(), Record: `{"v":1`, Entry: []any{"payload", "x"},
+			IdempotencyKey: id.New().String(), Message: []byte("x"),
 		})
 		if err != nil {
 			t.Error(err)

@@ -1,9 +1,9 @@
 -- redeem: turns units that are held for an offer into an order task.
 --
--- KEYS  [1] order stream of the shard   [2] item   [3] holders   [4] idem   [5] task
--- ARGV  [1] user   [2] task   [3] offer   [4] item id   [5] quantity
---       [6] idempotency key   [7] life of idem and task records, ms
---       [8] task record (JSON without its closing brace)
+-- KEYS  [1] order stream of the shard   [2] item   [3] holders
+--       [4] idempotency records of the sale   [5] bucket of task records
+-- ARGV  [1] user   [2] task      [3] offer   [4] sale   [5] item id   [6] quantity
+--       [7] idempotency key      [8] life of idempotency and task records, ms
 --       then field, value, field, value, … of the stream entry
 -- Reply as of reserve.lua, for one attempt; code 8 says that nothing is held for
 --       the offer.
@@ -18,39 +18,45 @@ local loaded = (f[7] or '') == run() and f[1] and f[2] and f[3] and f[4] and f[5
 
 local function answer(code, task)
   if not loaded then
-    return { now, code, task, 0, 0, 0, 0 }
+    return { now, 0, 0, code, 0, 0, task }
   end
-  return { now, code, task, tonumber(f[5]), tonumber(f[6]), tonumber(f[2]), tonumber(f[3]) }
+  return { now, tonumber(f[2]), tonumber(f[3]), code, tonumber(f[5]), tonumber(f[6]), task }
 end
 
-local input = '|' .. ARGV[4] .. '|' .. ARGV[5]
-local before = redis.call('GET', KEYS[4])
+local user, task, quantity = ARGV[1], ARGV[2], ARGV[6]
+local idem, input = user .. ':' .. ARGV[7], '|' .. ARGV[5] .. '|' .. quantity
+local before = redis.call('HGET', KEYS[4], idem)
 if before then
   local known = string.match(before, '^[^|]*')
   return answer(string.sub(before, #known + 1) == input and 2 or 3, known)
 end
 if not loaded then
-  return answer(4, '')
+  return answer(4)
 end
 if f[1] == 'ended' or now >= tonumber(f[4]) then
-  return answer(7, '')
+  return answer(7)
 end
 if f[1] ~= 'open' then
-  return answer(5, '')
+  return answer(5)
 end
-local held = redis.call('HGET', KEYS[3], ARGV[1])
+local held = redis.call('HGET', KEYS[3], user)
 if not held then
   return answer(8, '')
 end
-local holder, quantity = string.match(held, '^([^|]*)|(%d+)|')
+local holder, holds = string.match(held, '^([^|]*)|(%d+)|')
 if holder ~= ARGV[3] then
   return answer(9, holder)
 end
-if quantity ~= ARGV[5] then
+if holds ~= quantity then
   return answer(8, '')
 end
-redis.call('HSET', KEYS[3], ARGV[1], ARGV[2] .. '|' .. quantity .. '|' .. now .. '|' .. ARGV[6])
-redis.call('SET', KEYS[4], ARGV[2] .. input, 'PX', ARGV[7])
-redis.call('SET', KEYS[5], ARGV[8] .. ',"createdAtMs":' .. now .. ',"updatedAtMs":' .. now .. '}', 'PX', ARGV[7])
-redis.call('XADD', KEYS[1], '*', 'epoch', f[2], 'at', now, unpack(ARGV, 9))
-return answer(1, ARGV[2])
+local at = string.format('%d', now)
+redis.call('HSET', KEYS[3], user, task .. '|' .. quantity .. '|' .. at .. '|' .. ARGV[7])
+redis.call('HSET', KEYS[4], idem, task .. input)
+redis.call('PEXPIRE', KEYS[4], ARGV[8])
+redis.call('HSET', KEYS[5], 'task:' .. task, '{"id":"' .. task .. '","user":"' .. user .. '","sale":"' .. ARGV[4] ..
+  '","item":"' .. ARGV[5] .. '","quantity":' .. quantity .. ',"status":"SUBMITTED","revision":1,"createdAtMs":' .. at ..
+  ',"updatedAtMs":' .. at .. '}')
+redis.call('PEXPIRE', KEYS[5], ARGV[8])
+redis.call('XADD', KEYS[1], '*', 'epoch', f[2], 'at', at, unpack(ARGV, 9))
+return answer(1)

@@ -1,14 +1,20 @@
 -- reserve: attempts to take stock, many in one call, all on items of one shard.
 --
 -- KEYS  [1] order stream of the shard
---       then seven for each attempt: item, holders, path, permits, idem, task, tries
--- ARGV  [1] how many attempts   [2] life of idem and task records, ms
---       then for each attempt: user, task, "token", item id, quantity,
---       idempotency key, task record (JSON without its closing brace),
---       tries of the user at once (0 = any number), how long one takes to come back (ms),
---       how many stream fields follow, then field, value, field, value, …
--- Reply [1] Redis time, ms; then six for each attempt:
---       code, task, remaining, revision, epoch, opens (ms)
+--       then four for each item: item, holders, permits, idempotency records of its sale
+--       then the buckets of task records
+--       then for each attempt its path, and its tries where they are counted
+-- ARGV  [1] how many attempts   [2] life of idempotency and task records, ms
+--       [3] how many items      [4] how many buckets   [5] 1 = tries are counted
+--       [6] [7] names of the stream's fields for task and message
+--       [8] [9] a field that is the same in all entries, and its value
+--       then for each item: sale, id
+--       then for each attempt: its item and its bucket (1, 2, …), user, task, token,
+--       quantity, idempotency key, message, and where tries are counted those of
+--       the user at once (0 = any number) and how long one takes to come back (ms)
+-- Reply Redis time, ms; then for each item: epoch, opens (ms);
+--       then for each attempt: code, remaining, revision, and behind the codes 2, 3,
+--       8 and 9 a task
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
@@ -19,11 +25,12 @@
 --
 -- Keeps true: stock + reserved = loaded stock, at every instant; a unit is taken
 -- if and only if its holder is recorded and its message is in the stream. Redis
--- does not roll back, so all attempts are decided first and all writes come after,
--- the stock's before the others'; what an attempt took is known to those behind
--- it, and an item's writes are one command for all who got a unit. Only tries are
--- counted at once. That is GCRA, as in package ratelimit, in whole milliseconds;
--- an attempt that was sent again after a lost reply is answered before it counts.
+-- does not roll back, so all is read first, then all attempts are decided, and all
+-- writes come last, the stock's before the others'; what an attempt took is known
+-- to those behind it. Reads and writes are one command for the whole batch where
+-- Redis has one. Only tries are counted at once. That is GCRA, as in package
+-- ratelimit, in whole milliseconds; an attempt that was sent again after a lost
+-- reply is answered before it counts.
 -- A gate that was built in another life of the server (run) is as good as none:
 -- what the server remembers may be old.
 
@@ -33,43 +40,56 @@ local at = string.format('%d', now) -- once: Redis renders numbers slowly
 
 local life = run()
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
-local items = {}
-local ids, used = {}, {} -- idempotency records and paths of those who got a unit here
-local orders = {}
+local nItems, nBuckets, counted = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local perKeys, width = counted and 2 or 1, counted and 10 or 8
+local firstKey = 2 + 4 * nItems + nBuckets  -- of the attempts
+local first = 10 + 2 * nItems               -- argument of the attempts
 local reply = { now }
 
-local function answer(code, task, it)
-  local r = #reply
-  reply[r + 1], reply[r + 2] = code, task
-  if it then
-    reply[r + 3], reply[r + 4], reply[r + 5], reply[r + 6] = it.stock, it.rev, it.epoch, it.opens
+-- What is known of the items.
+local items = {}
+for i = 1, nItems do
+  local k = 2 + (i - 1) * 4
+  local f = redis.call('HMGET', KEYS[k], 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev', 'run', 'line')
+  local it = { loaded = (f[9] or '') == life and f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] }
+  if it.loaded then
+    it.gate, it.era, it.opens, it.closes = f[1], f[2], tonumber(f[3]), tonumber(f[4])
+    it.limit, it.stock, it.reserved, it.rev = tonumber(f[5]), tonumber(f[6]), tonumber(f[7]), tonumber(f[8])
+    it.line = tonumber(f[10] or 0) -- until when (ms) units are kept for those who wait in line
+    reply[2 * i], reply[2 * i + 1] = tonumber(it.era), it.opens
   else
-    reply[r + 3], reply[r + 4], reply[r + 5], reply[r + 6] = 0, 0, 0, 0
+    it.stock, it.rev = 0, 0
+    reply[2 * i], reply[2 * i + 1] = 0, 0
   end
+  it.key, it.holdersKey, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
+  local sale, id = ARGV[10 + 2 * (i - 1)], ARGV[11 + 2 * (i - 1)]
+  it.input = '|' .. id .. '|'
+  it.task = '","sale":"' .. sale .. '","item":"' .. id .. '","quantity":'
+  it.asking, it.users, it.idems = {}, {}, {}                   -- who asks
+  it.got, it.paths, it.holders, it.records = {}, {}, {}, {}    -- who got a unit here
+  items[i] = it
 end
 
-local function load(key)
-  local it = items[key]
-  if it == nil then
-    local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev', 'run', 'line')
-    it = false
-    if (f[9] or '') == life and f[1] and f[2] and f[3] and f[4] and f[5] and f[6] and f[7] and f[8] then
-      it = {
-        gate = f[1], era = f[2], epoch = tonumber(f[2]), opens = tonumber(f[3]), closes = tonumber(f[4]),
-        limit = tonumber(f[5]), stock = tonumber(f[6]), reserved = tonumber(f[7]), rev = tonumber(f[8]),
-        line = tonumber(f[10] or 0), -- until when (ms) units are kept for those who wait in line
-        held = {}, paths = {}, users = {}, holders = {} -- of those who got a unit here
-      }
+-- What is known of those who ask.
+local paths = {}
+for i = 1, n do
+  local a = first + (i - 1) * width
+  local it = items[tonumber(ARGV[a])]
+  local c = #it.asking + 1
+  it.asking[c], it.users[c], it.idems[c] = i, ARGV[a + 2], ARGV[a + 2] .. ':' .. ARGV[a + 6]
+  paths[i] = KEYS[firstKey + (i - 1) * perKeys]
+end
+local tokens = redis.call('MGET', unpack(paths))
+local held, before, idems = {}, {}, {}
+for i = 1, nItems do
+  local it = items[i]
+  if #it.asking > 0 then
+    local holders = redis.call('HMGET', it.holdersKey, unpack(it.users))
+    local known = redis.call('HMGET', it.idemKey, unpack(it.idems))
+    for c, attempt in ipairs(it.asking) do
+      held[attempt], before[attempt], idems[attempt] = holders[c], known[c], it.idems[c]
     end
-    items[key] = it
   end
-  return it
-end
-
-local function holding(it, key, user)
-  if it.held[user] then return it.held[user] end
-  local held = redis.call('HGET', key, user)
-  return held and string.match(held, '^[^|]*') or ''
 end
 
 -- try takes a token of a user's bucket and returns 0, or how long to wait for one.
@@ -88,75 +108,84 @@ local function try(key, burst, every)
   return 0
 end
 
-local a = 3
-for i = 1, n do
-  local k = 2 + (i - 1) * 7
-  local itemKey, holdersKey, pathKey, permitsKey, idemKey, taskKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5]
-  local user, task, token, item, quantity, idem = ARGV[a], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 4]), ARGV[a + 5]
-  local record, burst, fields = ARGV[a + 6], ARGV[a + 7], tonumber(ARGV[a + 9])
-  local first = a + 10
-  a = first + fields
+local taken, used, holds = {}, {}, {} -- idempotency records, paths and holds of those who got a unit here
+local orders = {}
 
-  local input = '|' .. item .. '|' .. quantity
-  local it = load(itemKey)
-  local before = ids[idemKey] or redis.call('GET', idemKey)
-  local known = before and string.match(before, '^[^|]*')
-  local wait = 0
-  if burst ~= '0' and known ~= task then wait = try(KEYS[k + 6], tonumber(burst), tonumber(ARGV[first - 2])) end
-  if wait > 0 then
-    answer(13, '', { stock = wait, rev = 0, epoch = 0, opens = 0 })
-  elseif before then
-    if string.sub(before, #known + 1) == input then
-      answer(2, known, it)
-    else
-      answer(3, known, it)
-    end
-  elseif not it then
-    answer(4, '', nil)
-  elseif it.gate == 'ended' or now >= it.closes then
-    answer(7, '', it)
-  elseif it.gate ~= 'open' then
-    answer(5, '', it)
-  elseif now < it.opens then
-    answer(6, '', it)
-  elseif used[pathKey] or redis.call('GET', pathKey) ~= it.era .. '|' .. token then
-    answer(8, holding(it, holdersKey, user), it)
-  else
-    local held = holding(it, holdersKey, user)
-    if held ~= '' then
-      answer(9, held, it)
-    elseif quantity > it.limit then
-      answer(10, '', it)
-    elseif it.stock == 0 or now < it.line then
-      answer(11, '', it)
-    elseif it.stock < quantity then
-      answer(12, '', it)
-    else
-      it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
-      it.key, it.holdersKey, it.permitsKey = itemKey, holdersKey, permitsKey
-      it.held[user], ids[idemKey], used[pathKey] = task, task .. input, true
-      local u = #it.users + 1
-      it.users[u], it.paths[u] = user, pathKey
-      it.holders[2 * u - 1], it.holders[2 * u] = user, task .. '|' .. quantity .. '|' .. at .. '|' .. idem
-      orders[#orders + 1] = { it.era, idemKey, taskKey, record, first, fields }
-      answer(1, task, it)
-    end
+-- decide returns the code of attempt i and the task that it names.
+local function decide(i, a, it)
+  local user, task, quantity = ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 5])
+  local idem = it.idemKey .. idems[i]
+  local past = taken[idem] or before[i]
+  local known = past and string.match(past, '^[^|]*')
+  if counted and ARGV[a + 8] ~= '0' and known ~= task then
+    local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 8]), tonumber(ARGV[a + 9]))
+    if wait > 0 then return 13, wait end
+  end
+  if past then
+    return string.sub(past, #known + 1) == it.input .. quantity and 2 or 3, known
+  end
+  if not it.loaded then return 4 end
+  if it.gate == 'ended' or now >= it.closes then return 7 end
+  if it.gate ~= 'open' then return 5 end
+  if now < it.opens then return 6 end
+  local hold = holds[it.key .. user] or held[i] and string.match(held[i], '^[^|]*') or ''
+  if used[paths[i]] or tokens[i] ~= it.era .. '|' .. ARGV[a + 4] then return 8, hold end
+  if hold ~= '' then return 9, hold end
+  if quantity > it.limit then return 10 end
+  if it.stock == 0 or now < it.line then return 11 end
+  if it.stock < quantity then return 12 end
+  it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
+  taken[idem], used[paths[i]], holds[it.key .. user] = task .. it.input .. quantity, true, task
+  local u = #it.got + 1
+  it.got[u], it.paths[u] = user, paths[i]
+  it.holders[2 * u - 1], it.holders[2 * u] = user, task .. '|' .. quantity .. '|' .. at .. '|' .. ARGV[a + 6]
+  it.records[2 * u - 1], it.records[2 * u] = idems[i], taken[idem]
+  orders[#orders + 1] = i
+  return 1
+end
+
+for i = 1, n do
+  local a = first + (i - 1) * width
+  local it = items[tonumber(ARGV[a])]
+  local code, more = decide(i, a, it)
+  local r = #reply
+  reply[r + 1], reply[r + 2], reply[r + 3] = code, it.stock, it.rev
+  if code == 13 then
+    reply[r + 2], reply[r + 3] = more, 0
+  elseif more then
+    reply[r + 4] = more
   end
 end
 
-for _, it in pairs(items) do
-  if it and it.key then
+for i = 1, nItems do
+  local it = items[i]
+  if #it.got > 0 then
     redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
     redis.call('HSET', it.holdersKey, unpack(it.holders))
+    redis.call('HSET', it.idemKey, unpack(it.records))
+    redis.call('PEXPIRE', it.idemKey, ttl)
     redis.call('DEL', unpack(it.paths))
-    redis.call('ZREM', it.permitsKey, unpack(it.users))
+    redis.call('ZREM', it.permitsKey, unpack(it.got))
   end
 end
-local times = ',"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}'
-for i = 1, #orders do
-  local o = orders[i]
-  redis.call('SET', o[2], ids[o[2]], 'PX', ttl)
-  redis.call('SET', o[3], o[4] .. times, 'PX', ttl)
-  redis.call('XADD', KEYS[1], '*', 'epoch', o[1], 'at', at, unpack(ARGV, o[5], o[5] + o[6] - 1))
+local times = ',"status":"SUBMITTED","revision":1,"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}'
+local buckets = {}
+for o = 1, #orders do
+  local a = first + (orders[o] - 1) * width
+  local it, bucket, task = items[tonumber(ARGV[a])], tonumber(ARGV[a + 1]), ARGV[a + 3]
+  local records = buckets[bucket]
+  if not records then
+    records = {}
+    buckets[bucket] = records
+  end
+  local r = #records
+  records[r + 1] = 'task:' .. task
+  records[r + 2] = '{"id":"' .. task .. '","user":"' .. ARGV[a + 2] .. it.task .. ARGV[a + 5] .. times
+  redis.call('XADD', KEYS[1], '*', 'epoch', it.era, 'at', at, ARGV[6], task, ARGV[8], ARGV[9], ARGV[7], ARGV[a + 7])
+end
+for bucket, records in pairs(buckets) do
+  local key = KEYS[1 + 4 * nItems + bucket]
+  redis.call('HSET', key, unpack(records))
+  redis.call('PEXPIRE', key, ttl)
 end
 return reply
