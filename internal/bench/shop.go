@@ -50,13 +50,18 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	return nil, errors.New("seckill serve is not ready")
 }
 
-// quiet waits until the process has done what it does once, for example drawn its
-// stock of captcha pictures.
+// quietTimeout bounds the wait for a quiet server: its stock of pictures is drawn
+// with pauses, which takes most of a minute.
+const quietTimeout = 3 * time.Minute
+
+// quiet waits until the process has done what it does once: drawn its stock of
+// captcha pictures. That takes a twelfth of a core for a while; a server that has
+// nothing to do needs less than a hundredth.
 func (s *server) quiet(ctx context.Context) error {
-	tick := time.NewTicker(250 * time.Millisecond)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last, err := s.cpu()
-	for deadline := time.Now().Add(startTimeout); err == nil && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(quietTimeout); err == nil && time.Now().Before(deadline); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
