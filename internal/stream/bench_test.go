@@ -3,6 +3,8 @@ package stream
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -132,5 +134,64 @@ func BenchmarkRouter(b *testing.B) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
+	stop()
+}
+
+// commits lets messages wait together, as the writer of orders does.
+type commits struct {
+	mu      sync.Mutex
+	waiting []chan struct{} // guarded by mu
+}
+
+func (c *commits) handle(msg *Message) error {
+	done := make(chan struct{}, 1)
+	c.mu.Lock()
+	c.waiting = append(c.waiting, done)
+	c.mu.Unlock()
+	select {
+	case <-done:
+		return nil
+	case <-msg.Context().Done():
+		return msg.Context().Err()
+	}
+}
+
+// run commits all that wait every 20 ms until so many were.
+func (c *commits) run(messages int) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for messages > 0 {
+		<-tick.C
+		c.mu.Lock()
+		waiting := c.waiting
+		c.waiting = nil
+		c.mu.Unlock()
+		for _, done := range waiting {
+			done <- struct{}{}
+		}
+		messages -= len(waiting)
+	}
+}
+
+// BenchmarkRouterInBatches measures messages of an order's size whose handlers
+// wait for a common commit, as in a rush.
+func BenchmarkRouterInBatches(b *testing.B) {
+	r := setup(b)
+	r.pad = strings.Repeat("x", 350)
+	r.publish(0, b.N)
+	var c commits
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := cpuTime()
+	_, stop := r.route(c.handle, func(cfg *RouterConfig) {
+		cfg.Metrics.Tried = nil // as in the product
+		cfg.NewSubscriber = func() (*Subscriber, error) {
+			return r.subscriber("bench", func(s *SubscriberConfig) { s.Metrics = Metrics{} }), nil
+		}
+	})
+	c.run(b.N)
+	r.settled()
+	b.StopTimer()
+	b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/msg")
 	stop()
 }

@@ -37,6 +37,7 @@ type rig struct {
 	topic string // a stream of the test's own
 	dead  *DeadLetters
 	tally *tally
+	pad   string // behind the payload of what is published
 }
 
 // setup returns a rig on the shared Redis.
@@ -130,7 +131,7 @@ func (r *rig) publish(first, n int) []string {
 		page := min(n, 1000)
 		cmds, err := r.redis.Pipelined(context.Background(), func(p redis.Pipeliner) error {
 			for i := range page {
-				p.XAdd(context.Background(), &redis.XAddArgs{Stream: r.topic, Values: entryOf(r.t, first+i)})
+				p.XAdd(context.Background(), &redis.XAddArgs{Stream: r.topic, Values: r.entry(first + i)})
 			}
 			return nil
 		})
@@ -145,9 +146,13 @@ func (r *rig) publish(first, n int) []string {
 	return ids
 }
 
-func entryOf(t testing.TB, number int) []any {
+func (r *rig) entry(number int) []any { return paddedEntry(r.t, number, r.pad) }
+
+func entryOf(t testing.TB, number int) []any { return paddedEntry(t, number, "") }
+
+func paddedEntry(t testing.TB, number int, pad string) []any {
 	t.Helper()
-	fields, err := Entry(NewMessage(name(number), []byte(`{"number":`+strconv.Itoa(number)+`}`)))
+	fields, err := Entry(NewMessage(name(number), []byte(`{"number":`+strconv.Itoa(number)+`}`+pad)))
 	if err != nil {
 		t.Fatal(err)
 	}
