@@ -202,7 +202,11 @@ func Attempt(msg *Message) int { return countIn(msg, metaAttempt, 1) }
 func failures(msg *Message) int { return countIn(msg, metaFailures, 0) }
 
 func countIn(msg *Message, key string, absent int) int {
-	n, err := strconv.Atoi(msg.Metadata.Get(key))
+	text := msg.Metadata.Get(key)
+	if text == "" { // nearly always; Atoi would make an error of it
+		return absent
+	}
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		return absent
 	}

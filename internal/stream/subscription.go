@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -12,9 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sweepEvery is how often a batch looks at all of its messages while the last
-// one is not finished, so that one slow handler holds back no acknowledgement.
-const sweepEvery = 5 * time.Millisecond
+// A batch looks at all of its messages while the last one is not finished, so
+// that one slow handler holds back no acknowledgement: after firstSweep, then
+// after twice as long each time, lastSweep at most. A commit that all wait for
+// takes some tens of milliseconds.
+const (
+	firstSweep = 5 * time.Millisecond
+	lastSweep  = 40 * time.Millisecond
+)
 
 // subscription is one topic being read. Three kinds of goroutines share it: one
 // reads and takes over (read), one per batch in flight waits for handlers and
@@ -38,7 +42,7 @@ type subscription struct {
 func newSubscription(cfg *SubscriberConfig, topic string) *subscription {
 	s := &subscription{
 		cfg: cfg, topic: topic,
-		out:      make(chan *Message),
+		out:      make(chan *Message, cfg.Batch),
 		window:   newWindow(cfg.MaxInFlight),
 		draining: make(chan struct{}),
 	}
@@ -60,6 +64,7 @@ func (s *subscription) run(stop context.Context) {
 
 	newReader(s).run(stop)
 	s.watchers.Wait() // each ends by itself, or when hard does
+	s.withdraw()
 	s.acks.finish()
 	<-acked
 	s.handBack()
@@ -90,9 +95,9 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 	}
 	s.cfg.Metrics.count(MalformedSeen, s.topic, malformed)
 	s.watchers.Add(1)
-	go s.watch(slices.Clone(batch))
-	for _, d := range batch {
-		if !s.hand(d.msg) {
+	go s.watch(batch)
+	for i := range all { // the batch is the watcher's now
+		if !s.hand(all[i].msg) {
 			return
 		}
 	}
@@ -101,10 +106,27 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 // hand gives a message to the consumer, unless the drain ends first.
 func (s *subscription) hand(msg *Message) bool {
 	select {
+	case s.out <- msg: // nearly always there is room
+		return true
+	default:
+	}
+	select {
 	case s.out <- msg:
 		return true
 	case <-s.hard.Done():
 		return false
+	}
+}
+
+// withdraw takes back the messages that nobody has received. They are still ours
+// and are handed back.
+func (s *subscription) withdraw() {
+	for {
+		select {
+		case <-s.out:
+		default:
+			return
+		}
 	}
 }
 

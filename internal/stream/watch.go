@@ -20,15 +20,15 @@ type delivery struct {
 // when nothing is out.
 func (s *subscription) watch(batch []*delivery) {
 	defer s.watchers.Done()
-	timer := time.NewTimer(sweepEvery)
+	timer := time.NewTimer(firstSweep)
 	defer timer.Stop()
 	draining := s.draining
-	for {
+	for pause := firstSweep; ; pause = min(2*pause, lastSweep) {
 		batch = s.sweep(batch, draining == nil)
 		if len(batch) == 0 {
 			return
 		}
-		last, wait := lookOut(batch)
+		last, wait := lookOut(batch, pause)
 		timer.Reset(wait)
 		var acked, nacked <-chan struct{}
 		if last != nil {
@@ -48,8 +48,9 @@ func (s *subscription) watch(batch []*delivery) {
 }
 
 // lookOut returns the last message that is out, the one that most likely
-// finishes last, and how long to wait for it before all are looked at again.
-func lookOut(batch []*delivery) (last *delivery, wait time.Duration) {
+// finishes last, and how long to wait for it before all are looked at again: for
+// the pause when there are others.
+func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.Duration) {
 	out := 0
 	var due time.Time
 	for _, d := range batch {
@@ -61,7 +62,7 @@ func lookOut(batch []*delivery) (last *delivery, wait time.Duration) {
 	}
 	wait = time.Hour // nothing but the one message to wait for
 	if out > 1 {
-		wait = sweepEvery
+		wait = pause
 	}
 	if !due.IsZero() {
 		wait = min(wait, max(0, time.Until(due)))
@@ -118,14 +119,18 @@ func (s *subscription) state(d *delivery) deliveryState {
 	if !d.due.IsZero() {
 		return waiting
 	}
+	// One channel after the other: a look at one alone takes no lock.
 	select {
 	case <-d.msg.Acked():
 		return finished
+	default:
+	}
+	select {
 	case <-d.msg.Nacked():
 		return refusedNow
 	default:
-		return out
 	}
+	return out
 }
 
 // again hands out a copy, because watermill's message is spent once it was
