@@ -44,7 +44,8 @@ func (a *App) newWorker() (*worker, error) {
 			})
 		},
 		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler)}},
-		DeadLetters: a.deadLetters, Later: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
+		DeadLetters: a.deadLetters, Later: postgres.Retryable, HandlerTimeout: order.HandleTimeout,
+		Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("order router: %w", err)

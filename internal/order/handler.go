@@ -1,7 +1,6 @@
 package order
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -9,10 +8,9 @@ import (
 	"seckill/internal/stream"
 )
 
-// handleTimeout bounds one message. It is the handler's own, because a message
-// that comes again has lost its context, and a fifth of the idle time after
-// which another worker claims the message.
-const handleTimeout = 3 * time.Second
+// HandleTimeout is how long the router is to wait for one message: a fifth of the
+// idle time after which another worker claims it.
+const HandleTimeout = 3 * time.Second
 
 // Handler hands messages of the order streams to the writer. The router runs it
 // once per message, many at a time; they meet in the writer's batches.
@@ -26,15 +24,13 @@ func NewHandler(w *Writer) *Handler { return &Handler{writer: w} }
 // Handle returns nil once the task has ended and that is committed: as an order
 // or as a recorded failure. A message that can never be handled gives a permanent
 // error, for the dead letters; any other error means that the message is to come
-// again.
+// again. How long it takes is bounded by the message's context.
 func (h *Handler) Handle(msg *stream.Message) error {
 	request, err := Decode(msg)
 	if err != nil {
 		return stream.Permanent(err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), handleTimeout)
-	defer cancel()
-	_, err = h.writer.Write(ctx, request)
+	_, err = h.writer.Write(msg.Context(), request)
 	switch {
 	case err == nil:
 		return nil

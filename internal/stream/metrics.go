@@ -47,9 +47,3 @@ func (m Metrics) count(event Event, topic string, n int) {
 		m.Count(event, topic, n)
 	}
 }
-
-func (m Metrics) tried(handler string, outcome Outcome, took time.Duration) {
-	if m.Tried != nil {
-		m.Tried(handler, outcome, took)
-	}
-}

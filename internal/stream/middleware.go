@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -35,12 +34,13 @@ func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
 // deadline bounds the context of the handler alone. watermill's Timeout leaves
 // the message with a context that is over, so that nothing after it can act.
 func deadline(timeout time.Duration) message.HandlerMiddleware {
+	limits := &limits{timeout: timeout}
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *Message) ([]*Message, error) {
 			outer := msg.Context()
-			ctx, cancel := context.WithTimeout(outer, timeout)
-			defer cancel()
-			msg.SetContext(ctx)
+			limit := limits.enter(outer)
+			defer limits.leave(limit)
+			msg.SetContext(limit.ctx)
 			defer msg.SetContext(outer)
 			return next(msg)
 		}
@@ -73,13 +73,16 @@ func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// measure tells how each try ended.
+// measure tells how each try ended, if anybody asks.
 func measure(handler string, metrics Metrics) message.HandlerMiddleware {
 	return func(next message.HandlerFunc) message.HandlerFunc {
+		if metrics.Tried == nil {
+			return next
+		}
 		return func(msg *Message) ([]*Message, error) {
 			began := time.Now()
 			produced, err := next(msg)
-			metrics.tried(handler, outcomeOf(err), time.Since(began))
+			metrics.Tried(handler, outcomeOf(err), time.Since(began))
 			return produced, err
 		}
 	}

@@ -35,7 +35,8 @@ type Handler struct {
 	// Handle handles one message; it is called for many at once. It returns nil
 	// when the message's effects are stored, an error marked Permanent when they
 	// never can be, and any other error to be called again. Handling the same
-	// message twice must do no harm. Its context (msg.Context) has a deadline.
+	// message twice must do no harm. Its context (msg.Context) has a deadline, which
+	// messages that begin together share: it does not end with the call.
 	Handle func(msg *Message) error
 }
 
@@ -176,11 +177,11 @@ func (r *Router) setCurrent(sub *Subscriber) {
 func (r *Router) addHandlers(router *message.Router, sub *Subscriber) ([]*message.Handler, error) {
 	var added []*message.Handler
 	for _, h := range r.cfg.Handlers {
-		chain, err := r.chain(h)
-		if err != nil {
-			return nil, fmt.Errorf("handler %s: %w", h.Name, err)
-		}
 		for _, topic := range h.Topics {
+			chain, err := r.chain(h)
+			if err != nil {
+				return nil, fmt.Errorf("handler %s: %w", h.Name, err)
+			}
 			one := router.AddConsumerHandler(h.Name+" "+topic, topic, sub, h.Handle)
 			one.AddMiddleware(chain...)
 			added = append(added, one)
