@@ -1,7 +1,6 @@
 package notifier
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,56 +99,6 @@ func (b *Bus) receive(msg *stream.Message) {
 	if skipped > 0 {
 		b.log.Warn("changes on the bus that cannot be read", slog.String("message_id", msg.UUID), slog.Int("entries", skipped))
 	}
-}
-
-// encode returns the payloads of the messages that carry entries: JSON arrays.
-func encode(entries []StatusEntry) [][]byte {
-	var payloads [][]byte
-	var array bytes.Buffer
-	n := 0
-	flush := func() {
-		if n > 0 {
-			array.WriteByte(']')
-			payloads = append(payloads, bytes.Clone(array.Bytes()))
-		}
-		array.Reset()
-		n = 0
-	}
-	for _, e := range entries {
-		one, ok := encodeOne(e)
-		if !ok {
-			continue
-		}
-		if n == maxEntries || array.Len()+len(one)+2 > maxEncoded {
-			flush()
-		}
-		if n == 0 {
-			array.WriteByte('[')
-		} else {
-			array.WriteByte(',')
-		}
-		array.Write(one)
-		n++
-	}
-	flush()
-	return payloads
-}
-
-// encodeOne leaves a value out that is no JSON or too large: the change itself
-// must not be lost for it.
-func encodeOne(e StatusEntry) ([]byte, bool) {
-	if !e.valid() {
-		return nil, false
-	}
-	if len(e.Value) > maxValue {
-		e.Value = nil
-	}
-	one, err := json.Marshal(e)
-	if err != nil {
-		e.Value = nil
-		one, err = json.Marshal(e)
-	}
-	return one, err == nil && len(one) <= maxEncoded/2
 }
 
 // decode returns the entries of a payload and how many could not be read. One

@@ -12,7 +12,10 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
+	"seckill/internal/fault"
+	"seckill/internal/order"
 	"seckill/internal/redisconn"
 	"seckill/internal/stream"
 	"seckill/internal/testenv"
@@ -206,6 +209,47 @@ func TestEncodingKeepsEveryChange(t *testing.T) {
 	}
 	if got := encode(nil); got != nil {
 		t.Errorf("%q", got)
+	}
+}
+
+func FuzzWhatIsTakenForARecordIsJSON(f *testing.F) {
+	for _, text := range []string{
+		`{"a":"b","c":12,"d":0}`, `{"a":"b"`, `{"a":"b"}}`, `{"a":"b",}`, `{,"a":1}`, `{"a":01}`, `{"a":}`, `{"a"}`, `{`, `{}`, `"a"`,
+		`{"a":"\x"}`, `{"a":"` + "\n" + `"}`, `{"a":"b""c":1}`, `{"a":1 }`, `{"a":-1}`, `{"a":1.5}`, `,"a":1}`, `{"a":{"b":1}}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if isRecord(text) && !json.Valid(text) {
+			t.Errorf("%q is taken for a record", text)
+		}
+	})
+}
+
+func TestWhatTheWorkerTellsOfATaskIsARecord(t *testing.T) {
+	t.Parallel()
+	at := time.UnixMilli(1795204800123)
+	text, err := order.Task{ID: uuid.New(), Status: order.Failed, Revision: 2, Failure: fault.SoldOut, CreatedAt: at, UpdatedAt: at}.MarshalJSON()
+	if err != nil || !isRecord(text) {
+		t.Errorf("%s is read by encoding/json, %v", text, err)
+	}
+}
+
+func TestAnEntryIsWrittenAsEncodingJSONDoes(t *testing.T) {
+	t.Parallel()
+	for _, e := range []StatusEntry{
+		{Key: "task:1", Revision: 2, Terminal: true, Value: json.RawMessage(`{"a":"b","c":12}`)},
+		{Key: "buyer:1", Revision: 1 << 62},
+		{Key: "a \"b\" <ü>\x00", Revision: 1, Value: json.RawMessage(`[1.5,{"a":null}]`)},
+		{Key: "\xff", Revision: 1, Value: json.RawMessage(`null`)},
+	} {
+		want, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := appendEntry(nil, e); !ok || string(got) != string(want) {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 
