@@ -25,7 +25,7 @@ type acks struct {
 // ackGroup is what one batch finished at one time.
 type ackGroup struct {
 	epoch int
-	ids   []string
+	done  []*delivery
 }
 
 func newAcks(cfg *SubscriberConfig, topic string, w *window) *acks {
@@ -33,9 +33,9 @@ func newAcks(cfg *SubscriberConfig, topic string, w *window) *acks {
 }
 
 // add queues finished entries.
-func (a *acks) add(epoch int, ids []string) {
+func (a *acks) add(epoch int, done []*delivery) {
 	a.mu.Lock()
-	a.queue = append(a.queue, ackGroup{epoch: epoch, ids: ids})
+	a.queue = append(a.queue, ackGroup{epoch: epoch, done: done})
 	a.mu.Unlock()
 	select {
 	case a.some <- struct{}{}:
@@ -69,12 +69,14 @@ func (a *acks) flush() {
 	var ids []string
 	for _, g := range groups {
 		if a.window.current(g.epoch) {
-			ids = append(ids, g.ids...)
+			for _, d := range g.done {
+				ids = append(ids, d.id)
+			}
 		}
 	}
 	if len(ids) == 0 || a.send(ids) {
 		for _, g := range groups {
-			a.window.remove(g.epoch, g.ids)
+			a.window.remove(g.epoch, g.done)
 		}
 	}
 }

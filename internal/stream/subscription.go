@@ -73,12 +73,6 @@ func (s *subscription) run(stop context.Context) {
 // dispatch hands entries to the consumer of the channel. deliveries holds the
 // group's count for entries that were delivered before, by id.
 func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]int64) {
-	now := time.Now()
-	ids := make([]string, len(entries))
-	for i := range entries {
-		ids[i] = entries[i].ID
-	}
-	epoch := s.window.add(ids, now)
 	all, batch := make([]delivery, len(entries)), make([]*delivery, len(entries))
 	malformed := 0
 	for i, entry := range entries {
@@ -90,10 +84,11 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 			malformed++
 		}
 		msg.SetContext(s.hard)
-		all[i] = delivery{id: entry.ID, epoch: epoch, attempt: 1, msg: msg}
+		all[i] = delivery{id: entry.ID, attempt: 1, msg: msg}
 		batch[i] = &all[i]
 	}
 	s.cfg.Metrics.count(MalformedSeen, s.topic, malformed)
+	s.window.add(batch, time.Now())
 	s.watchers.Add(1)
 	go s.watch(batch)
 	for i := range all { // the batch is the watcher's now

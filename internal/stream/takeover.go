@@ -65,10 +65,17 @@ func (r *reader) pending(args redis.XPendingExtArgs, count int) ([]redis.XPendin
 // were. An entry that was deleted meanwhile does not come back from XCLAIM, which
 // drops it from the pending list.
 func (r *reader) take(page []redis.XPendingExt, idle time.Duration) (int, error) {
+	if len(page) == 0 {
+		return 0, nil
+	}
+	flying := map[string]bool{}
+	for _, id := range r.window.left() {
+		flying[id] = true
+	}
 	deliveries := make(map[string]int64, len(page))
 	ids := make([]string, 0, len(page))
 	for _, p := range page {
-		if !r.window.has(p.ID) {
+		if !flying[p.ID] {
 			ids = append(ids, p.ID)
 			deliveries[p.ID] = p.RetryCount + 1
 		}

@@ -9,10 +9,11 @@ import (
 // that watches its batch.
 type delivery struct {
 	id      string
-	epoch   int // of the window
+	epoch   int // of the window; the same for a batch
 	attempt int
 	msg     *Message
 	due     time.Time // when to try again; zero while the message is out
+	flight  flight    // the window's
 }
 
 // watch waits for the handlers of a batch, passes on what they acknowledged and
@@ -75,19 +76,19 @@ func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.
 func (s *subscription) sweep(batch []*delivery, draining bool) []*delivery {
 	now := time.Now()
 	live := batch[:0]
-	var done []string
+	var done []*delivery
 	epoch := batch[0].epoch
 	refused := 0
 	for _, d := range batch {
 		switch s.state(d) {
 		case out:
 		case finished:
-			done = append(done, d.id)
+			done = append(done, d)
 			continue
 		case refusedNow:
 			refused++
 			d.due = now.Add(s.delay(d.attempt))
-			s.window.began(d.epoch, d.id, time.Time{})
+			s.window.began(d, time.Time{})
 		case waiting:
 			if !draining && !now.Before(d.due) {
 				s.again(d, now)
@@ -141,7 +142,7 @@ func (s *subscription) again(d *delivery, now time.Time) {
 	d.msg = d.msg.Copy()
 	d.msg.SetContext(s.hard)
 	d.msg.Metadata.Set(metaAttempt, strconv.Itoa(d.attempt))
-	s.window.began(d.epoch, d.id, now)
+	s.window.began(d, now)
 	s.hand(d.msg)
 }
 

@@ -10,25 +10,26 @@ import (
 // which must be kept from being taken over.
 //
 // An epoch begins when the group is lost. What was in flight before then is
-// still counted, but no longer known by its id: the new group delivers it again.
+// still counted, but no longer known: the new group delivers it again.
 type window struct {
 	limit int
 	freed chan struct{} // holds a token after entries left
 
 	mu     sync.Mutex
-	taken  int               // entries of all epochs; guarded by mu
-	epoch  int               // guarded by mu
-	flying map[string]flight // entries of this epoch by id; guarded by mu
+	taken  int         // entries of all epochs; guarded by mu
+	epoch  int         // guarded by mu
+	flying []*delivery // of this epoch, in no order; guarded by mu
 }
 
-// flight is one entry in flight.
+// flight is what the window knows of an entry; guarded by its mu.
 type flight struct {
+	place int       // in flying
 	began time.Time // when the present try was handed out; zero while waiting for the next
 	fresh time.Time // when Redis last heard that the entry is being worked on
 }
 
 func newWindow(limit int) *window {
-	return &window{limit: limit, freed: make(chan struct{}, 1), flying: map[string]flight{}}
+	return &window{limit: limit, freed: make(chan struct{}, 1)}
 }
 
 // room returns how many more entries may fly.
@@ -38,32 +39,29 @@ func (w *window) room() int {
 	return w.limit - w.taken
 }
 
-// add puts entries into flight and returns their epoch.
-func (w *window) add(ids []string, now time.Time) (epoch int) {
+// add puts entries into flight, in the present epoch.
+func (w *window) add(batch []*delivery, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.taken += len(ids)
-	for _, id := range ids {
-		w.flying[id] = flight{began: now, fresh: now}
+	w.taken += len(batch)
+	for _, d := range batch {
+		d.epoch = w.epoch
+		d.flight = flight{place: len(w.flying), began: now, fresh: now}
+		w.flying = append(w.flying, d)
 	}
-	return w.epoch
 }
 
-// has reports whether an entry is in flight.
-func (w *window) has(id string) bool {
+// remove takes entries out of flight, all of one epoch.
+func (w *window) remove(epoch int, batch []*delivery) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, flying := w.flying[id]
-	return flying
-}
-
-// remove takes entries of an epoch out of flight.
-func (w *window) remove(epoch int, ids []string) {
-	w.mu.Lock()
-	w.taken -= len(ids)
+	w.taken -= len(batch)
 	if epoch == w.epoch {
-		for _, id := range ids {
-			delete(w.flying, id)
+		for _, d := range batch {
+			last := len(w.flying) - 1
+			w.flying[d.flight.place] = w.flying[last]
+			w.flying[d.flight.place].flight.place = d.flight.place
+			w.flying[last] = nil
+			w.flying = w.flying[:last]
 		}
 	}
 	w.mu.Unlock()
@@ -82,13 +80,10 @@ func (w *window) current(epoch int) bool {
 
 // began notes that a try of an entry was handed out at a time, zero when it
 // waits for the next.
-func (w *window) began(epoch int, id string, at time.Time) {
+func (w *window) began(d *delivery, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if f, flying := w.flying[id]; flying && epoch == w.epoch {
-		f.began = at
-		w.flying[id] = f
-	}
+	d.flight.began = at
 }
 
 // stale returns the entries that Redis has not heard of since before, notes that
@@ -98,13 +93,13 @@ func (w *window) stale(before, stuck, now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var ids []string
-	for id, f := range w.flying {
+	for _, d := range w.flying {
+		f := &d.flight
 		if f.fresh.After(before) || (!f.began.IsZero() && f.began.Before(stuck)) {
 			continue
 		}
 		f.fresh = now
-		w.flying[id] = f
-		ids = append(ids, id)
+		ids = append(ids, d.id)
 	}
 	return ids
 }
@@ -114,16 +109,16 @@ func (w *window) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.epoch++
-	w.flying = map[string]flight{}
+	w.flying = nil
 }
 
 // left returns the entries that are still in flight in this epoch.
 func (w *window) left() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ids := make([]string, 0, len(w.flying))
-	for id := range w.flying {
-		ids = append(ids, id)
+	ids := make([]string, len(w.flying))
+	for i, d := range w.flying {
+		ids[i] = d.id
 	}
 	return ids
 }
