@@ -183,15 +183,21 @@ func BenchmarkRouterInBatches(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	before := cpuTime()
+	counted := &commands{}
 	_, stop := r.route(c.handle, func(cfg *RouterConfig) {
 		cfg.Metrics.Tried = nil // as in the product
 		cfg.NewSubscriber = func() (*Subscriber, error) {
-			return r.subscriber("bench", func(s *SubscriberConfig) { s.Metrics = Metrics{} }), nil
+			return r.subscriber("bench", func(s *SubscriberConfig) {
+				s.Metrics = Metrics{}
+				s.Client.AddHook(counted)
+			}), nil
 		}
 	})
 	c.run(b.N)
 	r.settled()
 	b.StopTimer()
+	b.ReportMetric(float64(b.N)/float64(counted.reads.Load()), "msg/read")
+	b.ReportMetric(float64(b.N)/float64(counted.acks.Load()), "msg/ack")
 	b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/float64(b.N), "cpu-ns/msg")
 	stop()
 }

@@ -57,15 +57,18 @@ func Entry(msg *Message) ([]any, error) {
 	if len(msg.Payload) > MaxPayload {
 		return nil, fmt.Errorf("stream entry %s: payload has %d bytes, more than %d", msg.UUID, len(msg.Payload), MaxPayload)
 	}
-	fields, err := marshaller.Marshal("", outward(msg))
+	msg = outward(msg)
+	if len(msg.Metadata) == 0 {
+		// watermill-redisstream would write an empty field of metadata, and reads none
+		// as the same. Orders have no metadata here, and each field is read by script,
+		// stream and worker.
+		return []any{fieldID, msg.UUID, fieldPayload, []byte(msg.Payload)}, nil
+	}
+	fields, err := marshaller.Marshal("", msg)
 	if err != nil {
 		return nil, fmt.Errorf("stream entry %s: %w", msg.UUID, err)
 	}
-	metadata, _ := fields[fieldMetadata].([]byte)
-	if metadata == nil {
-		metadata = []byte{}
-	}
-	return []any{fieldID, fields[fieldID], fieldMetadata, metadata, fieldPayload, fields[fieldPayload]}, nil
+	return []any{fieldID, fields[fieldID], fieldMetadata, fields[fieldMetadata], fieldPayload, fields[fieldPayload]}, nil
 }
 
 // Envelope is how a message without metadata lies in an entry, for a script that

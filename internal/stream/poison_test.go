@@ -29,13 +29,13 @@ func garbage(t testing.TB, rnd *rand.Rand, number int) []any {
 	case 1:
 		return fields[2:] // no id
 	case 2:
-		return append(append([]any{}, fields[:4]...), "epoch", noise()) // no payload
+		return append(append([]any{}, fields[:2]...), "epoch", noise()) // no payload
 	case 3:
 		fields[1] = ""
 	case 4:
-		fields[3] = "\x82\xa1a\xc1" + noise() // metadata with a byte that msgpack does not have
+		return append(fields, fieldMetadata, "\x82\xa1a\xc1"+noise()) // a byte that msgpack does not have
 	default:
-		fields[3] = "\xdd\xff\xff\xff\xff" + noise() // metadata that is no map
+		return append(fields, fieldMetadata, "\xdd\xff\xff\xff\xff"+noise()) // no map
 	}
 	return fields
 }
