@@ -43,6 +43,7 @@ func TestMessagesThatBeginTogetherShareALimit(t *testing.T) {
 			t.Error("a limit outlives its topic")
 		}
 		<-time.After(timeout)
+		synctest.Wait()
 		if !errors.Is(late.ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("after its time: %v", late.ctx.Err())
 		}
