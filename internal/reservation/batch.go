@@ -10,9 +10,6 @@ import (
 	"seckill/internal/stream"
 )
 
-// envelope is how order messages lie in the stream.
-var envelope = stream.Plain()
-
 // table numbers things in the order in which they come, from 0.
 type table[K comparable] struct {
 	keys []K
@@ -51,8 +48,8 @@ func (r *Reserver) send(ctx context.Context, batch []*call) ([]Outcome, error) {
 		counted = counted || c.attempt.Tries.Burst > 0
 	}
 	keys := append(make([]string, 0, 1+4*len(items.keys)+len(buckets.keys)+2*len(batch)), r.keys.Orders(shard))
-	args := append(make([]any, 0, 9+2*len(items.keys)+10*len(batch)), len(batch), recordTTL.Milliseconds(), len(items.keys), len(buckets.keys),
-		counted, envelope.ID, envelope.Payload, envelope.Name, envelope.Value)
+	args := append(make([]any, 0, 7+2*len(items.keys)+10*len(batch)), len(batch), recordTTL.Milliseconds(), len(items.keys), len(buckets.keys),
+		counted, stream.FieldID, stream.FieldPayload)
 	for _, b := range items.keys {
 		keys = append(keys, r.keys.Item(shard, b.item), r.keys.Holders(shard, b.item), r.keys.Permits(shard, b.item), r.keys.Idems(shard, b.sale))
 		args = append(args, b.sale.String(), b.item.String())

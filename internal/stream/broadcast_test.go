@@ -118,7 +118,7 @@ func TestABrokenMessageDoesNotEndATail(t *testing.T) {
 	b := broadcast(t, r.conn, r.topic, r.tally)
 	h := follow(t, b)
 	r.add("not", "a message")
-	r.add(fieldID, "x", fieldMetadata, "\xc1", fieldPayload, "p")
+	r.add(FieldID, "x", fieldMetadata, "\xc1", FieldPayload, "p")
 	send(t, b, "after")
 	testenv.Eventually(t, patience, func() bool { return h.has("after") }, "not seen")
 	if n := r.tally.of(MalformedSeen); n != 2 || h.count() != 1 {
@@ -145,7 +145,7 @@ func TestATailGoesOnAfterRedisWasAway(t *testing.T) {
 
 	// Emptied, and the clock of the new server is behind: ids begin below the old.
 	server.FlushAll()
-	if err := server.Conn().Cmd.Do(t.Context(), "xadd", "bus", "5-1", fieldID, "four", fieldMetadata, "", fieldPayload, "four").Err(); err != nil {
+	if err := server.Conn().Cmd.Do(t.Context(), "xadd", "bus", "5-1", FieldID, "four", fieldMetadata, "", FieldPayload, "four").Err(); err != nil {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, patience, func() bool { return h.has("four") }, "waits for the old clock")

@@ -18,11 +18,12 @@ type Message = message.Message
 // NewMessage returns a message with an id and a payload.
 func NewMessage(id string, payload []byte) *Message { return message.NewMessage(id, payload) }
 
-// Fields of an entry in watermill-redisstream's wire format.
+// Fields of an entry in watermill-redisstream's wire format. A script that appends
+// messages without metadata needs the first two alone, as Entry does.
 const (
-	fieldID       = redisstream.UUIDHeaderKey
+	FieldID       = redisstream.UUIDHeaderKey
+	FieldPayload  = "payload"
 	fieldMetadata = "metadata"
-	fieldPayload  = "payload"
 )
 
 // Metadata that the subscriber adds. It never reaches the wire.
@@ -62,33 +63,13 @@ func Entry(msg *Message) ([]any, error) {
 		// watermill-redisstream would write an empty field of metadata, and reads none
 		// as the same. Orders have no metadata here, and each field is read by script,
 		// stream and worker.
-		return []any{fieldID, msg.UUID, fieldPayload, []byte(msg.Payload)}, nil
+		return []any{FieldID, msg.UUID, FieldPayload, []byte(msg.Payload)}, nil
 	}
 	fields, err := marshaller.Marshal("", msg)
 	if err != nil {
 		return nil, fmt.Errorf("stream entry %s: %w", msg.UUID, err)
 	}
-	return []any{fieldID, fields[fieldID], fieldMetadata, fields[fieldMetadata], fieldPayload, fields[fieldPayload]}, nil
-}
-
-// Envelope is how a message without metadata lies in an entry, for a script that
-// appends many: the names of the fields of its id and its payload, and the field
-// that is the same in all of them.
-type Envelope struct {
-	ID, Payload string
-	Name        string
-	Value       []byte
-}
-
-// Plain returns the envelope of messages without metadata: the fields that Entry
-// gives for one.
-func Plain() Envelope {
-	metadata, err := marshaller.Marshal("", message.NewMessage("", nil))
-	if err != nil {
-		panic(fmt.Sprintf("stream: an empty message cannot be written: %v", err)) // nothing in it could fail
-	}
-	value, _ := metadata[fieldMetadata].([]byte)
-	return Envelope{ID: fieldID, Payload: fieldPayload, Name: fieldMetadata, Value: value}
+	return []any{FieldID, fields[FieldID], fieldMetadata, fields[fieldMetadata], FieldPayload, fields[FieldPayload]}, nil
 }
 
 // outward returns the message without the metadata that the subscriber added.
@@ -130,8 +111,8 @@ func unmarshal(values map[string]any) (msg *Message, reason string) {
 			msg, reason = nil, "metadata cannot be decoded"
 		}
 	}()
-	id, _ := values[fieldID].(string)
-	payload, hasPayload := values[fieldPayload].(string)
+	id, _ := values[FieldID].(string)
+	payload, hasPayload := values[FieldPayload].(string)
 	switch {
 	case id == "":
 		return nil, "no message id"
@@ -159,7 +140,7 @@ func unmarshal(values map[string]any) (msg *Message, reason string) {
 		}
 	}
 	for name, value := range values {
-		if name == fieldID || name == fieldMetadata || name == fieldPayload || strings.HasPrefix(name, reserved) {
+		if name == FieldID || name == fieldMetadata || name == FieldPayload || strings.HasPrefix(name, reserved) {
 			continue
 		}
 		if text, ok := value.(string); ok {

@@ -88,7 +88,7 @@ func TestEntryRefusesWhatNobodyWouldRead(t *testing.T) {
 		"no id":             NewMessage("", []byte("{}")),
 		"long id":           NewMessage(string(make([]byte, maxIDLength+1)), nil),
 		"large payload":     NewMessage("a", make([]byte, MaxPayload+1)),
-		"watermill's field": {UUID: "a", Metadata: message.Metadata{fieldID: "b"}},
+		"watermill's field": {UUID: "a", Metadata: message.Metadata{FieldID: "b"}},
 	} {
 		if fields, err := Entry(msg); err == nil {
 			t.Errorf("%s: %d fields", name, len(fields))
@@ -105,10 +105,10 @@ func TestMalformedEntriesAreMarkedWithTheReason(t *testing.T) {
 		many[name(i)] = ""
 	}
 	for want, values := range map[string]map[string]any{
-		"no message id":              without(fieldID),
-		"no payload":                 without(fieldPayload),
-		"message id too long":        good(fieldID, string(make([]byte, maxIDLength+1))),
-		"payload too large":          good(fieldPayload, string(make([]byte, MaxPayload+1))),
+		"no message id":              without(FieldID),
+		"no payload":                 without(FieldPayload),
+		"message id too long":        good(FieldID, string(make([]byte, maxIDLength+1))),
+		"payload too large":          good(FieldPayload, string(make([]byte, MaxPayload+1))),
 		"metadata too large":         good(fieldMetadata, string(make([]byte, maxMetadata+1))),
 		"metadata cannot be decoded": good(fieldMetadata, "\xdf\xff\xff\xff\xffnot msgpack"),
 		"too many fields":            many,
@@ -128,10 +128,10 @@ func TestMalformedEntriesAreMarkedWithTheReason(t *testing.T) {
 }
 
 func FuzzDecodeNeverFails(f *testing.F) {
-	f.Add(fieldID, "id", fieldMetadata, "\x81\xa1a\xa1b", fieldPayload, "{}")
-	f.Add(fieldID, "id", fieldMetadata, "\xc0", fieldPayload, "{}")
-	f.Add(fieldID, "id", fieldMetadata, "\xdf\xff\xff\xff\xff", fieldPayload, "")
-	f.Add(fieldID, "", "", "", "epoch", "x")
+	f.Add(FieldID, "id", fieldMetadata, "\x81\xa1a\xa1b", FieldPayload, "{}")
+	f.Add(FieldID, "id", fieldMetadata, "\xc0", FieldPayload, "{}")
+	f.Add(FieldID, "id", fieldMetadata, "\xdf\xff\xff\xff\xff", FieldPayload, "")
+	f.Add(FieldID, "", "", "", "epoch", "x")
 	f.Fuzz(func(t *testing.T, n1, v1, n2, v2, n3, v3 string) {
 		msg := decode(redis.XMessage{ID: "5-1", Values: map[string]any{n1: v1, n2: v2, n3: v3}})
 		if EntryID(msg) != "5-1" {

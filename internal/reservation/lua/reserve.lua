@@ -7,7 +7,6 @@
 -- ARGV  [1] how many attempts   [2] life of idempotency and task records, ms
 --       [3] how many items      [4] how many buckets   [5] 1 = tries are counted
 --       [6] [7] names of the stream's fields for task and message
---       [8] [9] a field that is the same in all entries, and its value
 --       then for each item: sale, id
 --       then for each attempt: its item and its bucket (1, 2, …), user, task, token,
 --       quantity, idempotency key, message, and where tries are counted those of
@@ -43,7 +42,7 @@ local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, nBuckets, counted = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local perKeys, width = counted and 2 or 1, counted and 10 or 8
 local firstKey = 2 + 4 * nItems + nBuckets  -- of the attempts
-local first = 10 + 2 * nItems               -- argument of the attempts
+local first = 8 + 2 * nItems                -- argument of the attempts
 local reply = { now }
 
 -- What is known of the items.
@@ -62,7 +61,7 @@ for i = 1, nItems do
     reply[2 * i], reply[2 * i + 1] = 0, 0
   end
   it.key, it.holdersKey, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local sale, id = ARGV[10 + 2 * (i - 1)], ARGV[11 + 2 * (i - 1)]
+  local sale, id = ARGV[6 + 2 * i], ARGV[7 + 2 * i]
   it.input = '|' .. id .. '|'
   it.task = '","sale":"' .. sale .. '","item":"' .. id .. '","quantity":'
   it.asking, it.users, it.idems = {}, {}, {}                   -- who asks
@@ -181,7 +180,7 @@ for o = 1, #orders do
   local r = #records
   records[r + 1] = 'task:' .. task
   records[r + 2] = '{"id":"' .. task .. '","user":"' .. ARGV[a + 2] .. it.task .. ARGV[a + 5] .. times
-  redis.call('XADD', KEYS[1], '*', 'epoch', it.era, 'at', at, ARGV[6], task, ARGV[8], ARGV[9], ARGV[7], ARGV[a + 7])
+  redis.call('XADD', KEYS[1], '*', 'epoch', it.era, 'at', at, ARGV[6], task, ARGV[7], ARGV[a + 7])
 end
 for bucket, records in pairs(buckets) do
   local key = KEYS[1 + 4 * nItems + bucket]
