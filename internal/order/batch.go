@@ -15,6 +15,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/saleitem"
+	"seckill/internal/postgres"
 )
 
 // maxAttempts bounds how often a batch is decided anew because another writer
@@ -83,6 +84,7 @@ func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, d
 // commit. Requests that were written before are recognised. Anything else ends
 // it with errUnusual.
 func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+	ctx = postgres.Keep(ctx)
 	for _, r := range requests {
 		if b.reject(r) != "" {
 			return errUnusual

@@ -1,6 +1,9 @@
 package order
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Waiting returns how many requests wait for a batch.
 func Waiting(w *Writer) int {
@@ -37,4 +40,10 @@ func WireOf(r Requested) ([]byte, error) { return r.marshal() }
 func ReadWire(text []byte) (r Requested, err error) {
 	err = r.unmarshal(text)
 	return r, err
+}
+
+// Persist writes requests in one transaction.
+func Persist(ctx context.Context, w *Writer, requests []Requested) error {
+	_, err := w.persist(ctx, requests)
+	return err
 }

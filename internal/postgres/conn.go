@@ -53,12 +53,22 @@ type pqConn interface {
 type conn struct {
 	pqConn
 	wire *wire
+	kept map[string]pqStmt // by text, see Keep
 }
 
 // QueryContext runs a query.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	defer c.wire.bound(ctx)()
-	rows, err := c.pqConn.QueryContext(ctx, query, args)
+	stmt, err := c.keptFor(ctx, query)
+	if err != nil {
+		return nil, inTime(ctx, err)
+	}
+	var rows driver.Rows
+	if stmt == nil {
+		rows, err = c.pqConn.QueryContext(ctx, query, args)
+	} else if rows, err = stmt.QueryContext(context.WithoutCancel(ctx), args); err != nil {
+		c.forget(query, err)
+	}
 	return rows, inTime(ctx, err)
 }
 
@@ -67,7 +77,16 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // only its reply was lost; so the error is given another name.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	defer c.wire.bound(ctx)()
-	res, err := c.pqConn.ExecContext(ctx, query, args)
+	stmt, err := c.keptFor(ctx, query)
+	if err != nil {
+		return nil, inTime(ctx, err)
+	}
+	var res driver.Result
+	if stmt == nil {
+		res, err = c.pqConn.ExecContext(ctx, query, args)
+	} else if res, err = stmt.ExecContext(context.WithoutCancel(ctx), args); err != nil {
+		c.forget(query, err)
+	}
 	if errors.Is(err, driver.ErrBadConn) {
 		err = ErrConnectionLost
 	}

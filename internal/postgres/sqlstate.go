@@ -22,9 +22,10 @@ func IsUnique(err error) bool {
 
 // Retryable reports whether the database gave a transaction up for the sake of
 // another one, so that running it again is right: serialization failure,
-// deadlock, or a SQLite file that somebody else was writing to.
+// deadlock, or a SQLite file that somebody else was writing to. So it is when a
+// kept statement had to be forgotten.
 func Retryable(err error) bool {
-	if pq.As(err, pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected) != nil {
+	if pq.As(err, pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected) != nil || isStale(err) {
 		return true
 	}
 	primary := sqliteCode(err) & 0xff // the rest of an extended code only says where
