@@ -3398,7 +3398,6 @@ type OrderMutation struct {
 	sale_id             *uuid.UUID
 	item_id             *uuid.UUID
 	user_id             *uuid.UUID
-	batch_id            *uuid.UUID
 	kind                *order.Kind
 	status              *order.Status
 	quantity            *int
@@ -3669,42 +3668,6 @@ func (m *OrderMutation) OldUserID(ctx context.Context) (v uuid.UUID, err error) 
 // ResetUserID resets all changes to the "user_id" field.
 func (m *OrderMutation) ResetUserID() {
 	m.user_id = nil
-}
-
-// SetBatchID sets the "batch_id" field.
-func (m *OrderMutation) SetBatchID(u uuid.UUID) {
-	m.batch_id = &u
-}
-
-// BatchID returns the value of the "batch_id" field in the mutation.
-func (m *OrderMutation) BatchID() (r uuid.UUID, exists bool) {
-	v := m.batch_id
-	if v == nil {
-		return
-	}
-	return *v, true
-}
-
-// OldBatchID returns the old "batch_id" field's value of the Order entity.
-// If the Order object wasn't provided to the builder, the object is fetched from the database.
-// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *OrderMutation) OldBatchID(ctx context.Context) (v uuid.UUID, err error) {
-	if !m.op.Is(OpUpdateOne) {
-		return v, errors.New("OldBatchID is only allowed on UpdateOne operations")
-	}
-	if m.id == nil || m.oldValue == nil {
-		return v, errors.New("OldBatchID requires an ID field in the mutation")
-	}
-	oldValue, err := m.oldValue(ctx)
-	if err != nil {
-		return v, fmt.Errorf("querying old value for OldBatchID: %w", err)
-	}
-	return oldValue.BatchID, nil
-}
-
-// ResetBatchID resets all changes to the "batch_id" field.
-func (m *OrderMutation) ResetBatchID() {
-	m.batch_id = nil
 }
 
 // SetKind sets the "kind" field.
@@ -4364,7 +4327,7 @@ func (m *OrderMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OrderMutation) Fields() []string {
-	fields := make([]string, 0, 19)
+	fields := make([]string, 0, 18)
 	if m.number != nil {
 		fields = append(fields, order.FieldNumber)
 	}
@@ -4376,9 +4339,6 @@ func (m *OrderMutation) Fields() []string {
 	}
 	if m.user_id != nil {
 		fields = append(fields, order.FieldUserID)
-	}
-	if m.batch_id != nil {
-		fields = append(fields, order.FieldBatchID)
 	}
 	if m.kind != nil {
 		fields = append(fields, order.FieldKind)
@@ -4438,8 +4398,6 @@ func (m *OrderMutation) Field(name string) (ent.Value, bool) {
 		return m.ItemID()
 	case order.FieldUserID:
 		return m.UserID()
-	case order.FieldBatchID:
-		return m.BatchID()
 	case order.FieldKind:
 		return m.Kind()
 	case order.FieldStatus:
@@ -4485,8 +4443,6 @@ func (m *OrderMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldItemID(ctx)
 	case order.FieldUserID:
 		return m.OldUserID(ctx)
-	case order.FieldBatchID:
-		return m.OldBatchID(ctx)
 	case order.FieldKind:
 		return m.OldKind(ctx)
 	case order.FieldStatus:
@@ -4551,13 +4507,6 @@ func (m *OrderMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetUserID(v)
-		return nil
-	case order.FieldBatchID:
-		v, ok := value.(uuid.UUID)
-		if !ok {
-			return fmt.Errorf("unexpected type %T for field %s", value, name)
-		}
-		m.SetBatchID(v)
 		return nil
 	case order.FieldKind:
 		v, ok := value.(order.Kind)
@@ -4789,9 +4738,6 @@ func (m *OrderMutation) ResetField(name string) error {
 		return nil
 	case order.FieldUserID:
 		m.ResetUserID()
-		return nil
-	case order.FieldBatchID:
-		m.ResetBatchID()
 		return nil
 	case order.FieldKind:
 		m.ResetKind()

@@ -26,8 +26,6 @@ type Order struct {
 	ItemID uuid.UUID `json:"item_id,omitempty"`
 	// UserID holds the value of the "user_id" field.
 	UserID uuid.UUID `json:"user_id,omitempty"`
-	// the write that made the row; tells own rows from rows that were there
-	BatchID uuid.UUID `json:"batch_id,omitempty"`
 	// Kind holds the value of the "kind" field.
 	Kind order.Kind `json:"kind,omitempty"`
 	// Status holds the value of the "status" field.
@@ -74,7 +72,7 @@ func (*Order) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullString)
 		case order.FieldReservedAt, order.FieldCreatedAt, order.FieldUpdatedAt, order.FieldPaymentDeadline, order.FieldPaidAt:
 			values[i] = new(sql.NullTime)
-		case order.FieldID, order.FieldSaleID, order.FieldItemID, order.FieldUserID, order.FieldBatchID:
+		case order.FieldID, order.FieldSaleID, order.FieldItemID, order.FieldUserID:
 			values[i] = new(uuid.UUID)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -120,12 +118,6 @@ func (_m *Order) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field user_id", values[i])
 			} else if value != nil {
 				_m.UserID = *value
-			}
-		case order.FieldBatchID:
-			if value, ok := values[i].(*uuid.UUID); !ok {
-				return fmt.Errorf("unexpected type %T for field batch_id", values[i])
-			} else if value != nil {
-				_m.BatchID = *value
 			}
 		case order.FieldKind:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -261,9 +253,6 @@ func (_m *Order) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("user_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.UserID))
-	builder.WriteString(", ")
-	builder.WriteString("batch_id=")
-	builder.WriteString(fmt.Sprintf("%v", _m.BatchID))
 	builder.WriteString(", ")
 	builder.WriteString("kind=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Kind))

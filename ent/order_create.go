@@ -48,12 +48,6 @@ func (_c *OrderCreate) SetUserID(v uuid.UUID) *OrderCreate {
 	return _c
 }
 
-// SetBatchID sets the "batch_id" field.
-func (_c *OrderCreate) SetBatchID(v uuid.UUID) *OrderCreate {
-	_c.mutation.SetBatchID(v)
-	return _c
-}
-
 // SetKind sets the "kind" field.
 func (_c *OrderCreate) SetKind(v order.Kind) *OrderCreate {
 	_c.mutation.SetKind(v)
@@ -272,9 +266,6 @@ func (_c *OrderCreate) check() error {
 	if _, ok := _c.mutation.UserID(); !ok {
 		return &ValidationError{Name: "user_id", err: errors.New(`ent: missing required field "Order.user_id"`)}
 	}
-	if _, ok := _c.mutation.BatchID(); !ok {
-		return &ValidationError{Name: "batch_id", err: errors.New(`ent: missing required field "Order.batch_id"`)}
-	}
 	if _, ok := _c.mutation.Kind(); !ok {
 		return &ValidationError{Name: "kind", err: errors.New(`ent: missing required field "Order.kind"`)}
 	}
@@ -384,10 +375,6 @@ func (_c *OrderCreate) createSpec() (*Order, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.UserID(); ok {
 		_spec.SetField(order.FieldUserID, field.TypeUUID, value)
 		_node.UserID = value
-	}
-	if value, ok := _c.mutation.BatchID(); ok {
-		_spec.SetField(order.FieldBatchID, field.TypeUUID, value)
-		_node.BatchID = value
 	}
 	if value, ok := _c.mutation.Kind(); ok {
 		_spec.SetField(order.FieldKind, field.TypeEnum, value)
@@ -657,9 +644,6 @@ func (u *OrderUpsertOne) UpdateNewValues() *OrderUpsertOne {
 		}
 		if _, exists := u.create.mutation.UserID(); exists {
 			s.SetIgnore(order.FieldUserID)
-		}
-		if _, exists := u.create.mutation.BatchID(); exists {
-			s.SetIgnore(order.FieldBatchID)
 		}
 		if _, exists := u.create.mutation.Kind(); exists {
 			s.SetIgnore(order.FieldKind)
@@ -1055,9 +1039,6 @@ func (u *OrderUpsertBulk) UpdateNewValues() *OrderUpsertBulk {
 			}
 			if _, exists := b.mutation.UserID(); exists {
 				s.SetIgnore(order.FieldUserID)
-			}
-			if _, exists := b.mutation.BatchID(); exists {
-				s.SetIgnore(order.FieldBatchID)
 			}
 			if _, exists := b.mutation.Kind(); exists {
 				s.SetIgnore(order.FieldKind)

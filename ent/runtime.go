@@ -118,15 +118,15 @@ func init() {
 	// order.NumberValidator is a validator for the "number" field. It is called by the builders before save.
 	order.NumberValidator = orderDescNumber.Validators[0].(func(string) error)
 	// orderDescQuantity is the schema descriptor for quantity field.
-	orderDescQuantity := orderFields[8].Descriptor()
+	orderDescQuantity := orderFields[7].Descriptor()
 	// order.QuantityValidator is a validator for the "quantity" field. It is called by the builders before save.
 	order.QuantityValidator = orderDescQuantity.Validators[0].(func(int) error)
 	// orderDescUnitPriceMinor is the schema descriptor for unit_price_minor field.
-	orderDescUnitPriceMinor := orderFields[9].Descriptor()
+	orderDescUnitPriceMinor := orderFields[8].Descriptor()
 	// order.UnitPriceMinorValidator is a validator for the "unit_price_minor" field. It is called by the builders before save.
 	order.UnitPriceMinorValidator = orderDescUnitPriceMinor.Validators[0].(func(int64) error)
 	// orderDescCurrency is the schema descriptor for currency field.
-	orderDescCurrency := orderFields[10].Descriptor()
+	orderDescCurrency := orderFields[9].Descriptor()
 	// order.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	order.CurrencyValidator = func() func(string) error {
 		validators := orderDescCurrency.Validators
@@ -144,11 +144,11 @@ func init() {
 		}
 	}()
 	// orderDescVersion is the schema descriptor for version field.
-	orderDescVersion := orderFields[11].Descriptor()
+	orderDescVersion := orderFields[10].Descriptor()
 	// order.DefaultVersion holds the default value on creation for the version field.
 	order.DefaultVersion = orderDescVersion.Default.(int64)
 	// orderDescReturnDue is the schema descriptor for return_due field.
-	orderDescReturnDue := orderFields[19].Descriptor()
+	orderDescReturnDue := orderFields[18].Descriptor()
 	// order.DefaultReturnDue holds the default value on creation for the return_due field.
 	order.DefaultReturnDue = orderDescReturnDue.Default.(bool)
 	ordereventFields := schema.OrderEvent{}.Fields()

@@ -125,7 +125,6 @@ var (
 		{Name: "sale_id", Type: field.TypeUUID},
 		{Name: "item_id", Type: field.TypeUUID},
 		{Name: "user_id", Type: field.TypeUUID},
-		{Name: "batch_id", Type: field.TypeUUID},
 		{Name: "kind", Type: field.TypeEnum, Enums: []string{"ORDINARY", "SECKILL"}, Default: "SECKILL"},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED"}, Default: "PENDING_PAYMENT"},
 		{Name: "quantity", Type: field.TypeInt},
@@ -163,22 +162,20 @@ var (
 			{
 				Name:    "order_user_id_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{OrdersColumns[4], OrdersColumns[14]},
+				Columns: []*schema.Column{OrdersColumns[4], OrdersColumns[13]},
 			},
 			{
 				Name:    "order_sale_id_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{OrdersColumns[2], OrdersColumns[14]},
+				Columns: []*schema.Column{OrdersColumns[2], OrdersColumns[13]},
 			},
 			{
-				Name:    "order_item_id_status",
+				Name:    "order_unpaid_by_deadline",
 				Unique:  false,
-				Columns: []*schema.Column{OrdersColumns[3], OrdersColumns[7]},
-			},
-			{
-				Name:    "order_status_payment_deadline",
-				Unique:  false,
-				Columns: []*schema.Column{OrdersColumns[7], OrdersColumns[16]},
+				Columns: []*schema.Column{OrdersColumns[15]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "status = 'PENDING_PAYMENT'",
+				},
 			},
 			{
 				Name:    "order_returns",

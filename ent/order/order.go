@@ -21,8 +21,6 @@ const (
 	FieldItemID = "item_id"
 	// FieldUserID holds the string denoting the user_id field in the database.
 	FieldUserID = "user_id"
-	// FieldBatchID holds the string denoting the batch_id field in the database.
-	FieldBatchID = "batch_id"
 	// FieldKind holds the string denoting the kind field in the database.
 	FieldKind = "kind"
 	// FieldStatus holds the string denoting the status field in the database.
@@ -62,7 +60,6 @@ var Columns = []string{
 	FieldSaleID,
 	FieldItemID,
 	FieldUserID,
-	FieldBatchID,
 	FieldKind,
 	FieldStatus,
 	FieldQuantity,
@@ -186,11 +183,6 @@ func ByItemID(opts ...sql.OrderTermOption) OrderOption {
 // ByUserID orders the results by the user_id field.
 func ByUserID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldUserID, opts...).ToFunc()
-}
-
-// ByBatchID orders the results by the batch_id field.
-func ByBatchID(opts ...sql.OrderTermOption) OrderOption {
-	return sql.OrderByField(FieldBatchID, opts...).ToFunc()
 }
 
 // ByKind orders the results by the kind field.

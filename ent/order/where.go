@@ -75,11 +75,6 @@ func UserID(v uuid.UUID) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldUserID, v))
 }
 
-// BatchID applies equality check predicate on the "batch_id" field. It's identical to BatchIDEQ.
-func BatchID(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldBatchID, v))
-}
-
 // Quantity applies equality check predicate on the "quantity" field. It's identical to QuantityEQ.
 func Quantity(v int) predicate.Order {
 	return predicate.Order(sql.FieldEQ(FieldQuantity, v))
@@ -323,46 +318,6 @@ func UserIDLT(v uuid.UUID) predicate.Order {
 // UserIDLTE applies the LTE predicate on the "user_id" field.
 func UserIDLTE(v uuid.UUID) predicate.Order {
 	return predicate.Order(sql.FieldLTE(FieldUserID, v))
-}
-
-// BatchIDEQ applies the EQ predicate on the "batch_id" field.
-func BatchIDEQ(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldEQ(FieldBatchID, v))
-}
-
-// BatchIDNEQ applies the NEQ predicate on the "batch_id" field.
-func BatchIDNEQ(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldNEQ(FieldBatchID, v))
-}
-
-// BatchIDIn applies the In predicate on the "batch_id" field.
-func BatchIDIn(vs ...uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldIn(FieldBatchID, vs...))
-}
-
-// BatchIDNotIn applies the NotIn predicate on the "batch_id" field.
-func BatchIDNotIn(vs ...uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldNotIn(FieldBatchID, vs...))
-}
-
-// BatchIDGT applies the GT predicate on the "batch_id" field.
-func BatchIDGT(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldGT(FieldBatchID, v))
-}
-
-// BatchIDGTE applies the GTE predicate on the "batch_id" field.
-func BatchIDGTE(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldGTE(FieldBatchID, v))
-}
-
-// BatchIDLT applies the LT predicate on the "batch_id" field.
-func BatchIDLT(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldLT(FieldBatchID, v))
-}
-
-// BatchIDLTE applies the LTE predicate on the "batch_id" field.
-func BatchIDLTE(v uuid.UUID) predicate.Order {
-	return predicate.Order(sql.FieldLTE(FieldBatchID, v))
 }
 
 // KindEQ applies the EQ predicate on the "kind" field.

@@ -21,7 +21,6 @@ func (Order) Fields() []ent.Field {
 		field.UUID("sale_id", uuid.UUID{}).Immutable(),
 		field.UUID("item_id", uuid.UUID{}).Immutable(),
 		field.UUID("user_id", uuid.UUID{}).Immutable(),
-		field.UUID("batch_id", uuid.UUID{}).Immutable().Comment("the write that made the row; tells own rows from rows that were there"),
 		field.Enum("kind").Values("ORDINARY", "SECKILL").Default("SECKILL").Immutable(),
 		field.Enum("status").Values("PENDING_PAYMENT", "PAID", "CANCELLED", "EXPIRED", "REFUNDING", "REFUNDED").Default("PENDING_PAYMENT"),
 		field.Int("quantity").Positive().Immutable(),
@@ -40,7 +39,8 @@ func (Order) Fields() []ent.Field {
 	}
 }
 
-// Indexes of Order.
+// Indexes of Order. Each costs every order of a rush a twentieth of its time in
+// Postgres: who asks for the orders of an item names its sale too.
 func (Order) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("number").Unique(),
@@ -48,8 +48,8 @@ func (Order) Indexes() []ent.Index {
 			Annotations(entsql.IndexWhere("status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')")),
 		index.Fields("user_id", "created_at"),
 		index.Fields("sale_id", "created_at"),
-		index.Fields("item_id", "status"),
-		index.Fields("status", "payment_deadline"),
+		index.Fields("payment_deadline").StorageKey("order_unpaid_by_deadline").
+			Annotations(entsql.IndexWhere("status = 'PENDING_PAYMENT'")),
 		index.Fields("id").StorageKey("order_returns").Annotations(entsql.IndexWhere("return_due")),
 	}
 }

@@ -1896,7 +1896,7 @@ type Order implements Node {
   id: ID!
   """What was bought."""
   item: SaleItem!
-  """Number for people: ` + "`" + `20261120-7H3K9` + "`" + `."""
+  """Number for people: ` + "`" + `20261120-7H3K9QX` + "`" + `."""
   number: String!
   """When it was paid."""
   paidAt: DateTime

@@ -607,7 +607,7 @@ type Order struct {
 	ID string `json:"id"`
 	// What was bought.
 	Item *SaleItem `json:"item"`
-	// Number for people: `20261120-7H3K9`.
+	// Number for people: `20261120-7H3K9QX`.
 	Number string `json:"number"`
 	// When it was paid.
 	PaidAt *time.Time `json:"paidAt,omitempty"`

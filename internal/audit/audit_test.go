@@ -284,7 +284,7 @@ func (w *world) bigOrder() {
 		}
 		now := time.Now()
 		return tx.Order.Create().SetID(w.tasks[0]).SetNumber("X1").SetSaleID(w.sale).SetItemID(w.item).SetUserID(w.users[0]).
-			SetBatchID(id.New()).SetQuantity(2).SetUnitPriceMinor(69900).SetCurrency("CNY").SetEpoch(1).
+			SetQuantity(2).SetUnitPriceMinor(69900).SetCurrency("CNY").SetEpoch(1).
 			SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 	})
 }

@@ -52,11 +52,12 @@ func (p paymentRow) pays() bool {
 }
 
 // readMoney reads the payments of an item's orders, by id.
-func readMoney(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[uuid.UUID]paymentRow, error) {
+func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.UUID]paymentRow, error) {
 	ofItem := func(column string) func(*sql.Selector) {
 		return func(s *sql.Selector) {
 			orders := sql.Table(entorder.Table)
-			s.Where(sql.In(s.C(column), sql.Select(orders.C(entorder.FieldID)).From(orders).Where(sql.EQ(orders.C(entorder.FieldItemID), item))))
+			s.Where(sql.In(s.C(column), sql.Select(orders.C(entorder.FieldID)).From(orders).
+				Where(sql.And(sql.EQ(orders.C(entorder.FieldSaleID), sale), sql.EQ(orders.C(entorder.FieldItemID), item)))))
 		}
 	}
 	money := map[uuid.UUID]paymentRow{}

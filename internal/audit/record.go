@@ -61,7 +61,7 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.ledger, err = readLedger(ctx, tx, it.id); err != nil {
 		return err
 	}
-	if it.orders, err = readOrders(ctx, tx, it.id); err != nil {
+	if it.orders, err = readOrders(ctx, tx, saleID, it.id); err != nil {
 		return err
 	}
 	if it.failures, err = readFailures(ctx, tx, saleID, it.id); err != nil {
@@ -70,7 +70,7 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.places, err = readPlaces(ctx, tx, it); err != nil {
 		return err
 	}
-	if it.payments, err = readMoney(ctx, tx, it.id); err != nil {
+	if it.payments, err = readMoney(ctx, tx, saleID, it.id); err != nil {
 		return err
 	}
 	it.moving, err = readMoving(ctx, tx, it.id)
@@ -132,10 +132,10 @@ func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Move
 	return ledger, nil
 }
 
-func readOrders(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[uuid.UUID]orderRow, error) {
+func readOrders(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.UUID]orderRow, error) {
 	orders := map[uuid.UUID]orderRow{}
 	for last := uuid.Nil; ; {
-		rows, err := tx.Order.Query().Where(entorder.ItemID(item), entorder.IDGT(last)).
+		rows, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ItemID(item), entorder.IDGT(last)).
 			Order(entorder.ByID()).Limit(page).
 			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldStatus,
 				entorder.FieldClaimID, entorder.FieldReturnDue).All(ctx)

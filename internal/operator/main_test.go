@@ -271,7 +271,7 @@ func (e *env) order(v *sale.Sale) *order.Order {
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return errFirst(
 			tx.Order.Create().SetID(task).SetNumber(order.Number(task, now, 0)).SetSaleID(v.ID).SetItemID(item).SetUserID(user).
-				SetBatchID(id.New()).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(v.Epoch).
+				SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(v.Epoch).
 				SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).SetPaymentDeadline(now.Add(time.Hour)).Exec(ctx),
 			tx.StockMovement.Create().SetID(id.New()).SetOrderID(task).SetItemID(item).SetKind("HOLD").
 				SetQuantity(1).SetCreatedAt(now).Exec(ctx),

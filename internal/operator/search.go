@@ -7,11 +7,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/predicate"
+	"seckill/ent/saleitem"
 	entuser "seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
@@ -101,6 +103,15 @@ func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([
 	return orders, nil, nil
 }
 
+// ofItem matches the orders of an item, which are found by its sale.
+func ofItem(item uuid.UUID) predicate.Order {
+	return entorder.And(entorder.ItemID(item), func(s *sql.Selector) {
+		items := sql.Table(saleitem.Table)
+		s.Where(sql.In(s.C(entorder.FieldSaleID), sql.Select(items.C(saleitem.FieldSaleID)).From(items).
+			Where(sql.EQ(items.C(saleitem.FieldID), item))))
+	})
+}
+
 // orderMatch reads the text as a public id, else as a number or a buyer.
 func (s *Service) orderMatch(ctx context.Context, text string) (predicate.Order, error) {
 	if kind, u, err := id.Split(text); err == nil {
@@ -110,7 +121,7 @@ func (s *Service) orderMatch(ctx context.Context, text string) (predicate.Order,
 		case id.Sale:
 			return entorder.SaleID(u), nil
 		case id.Item:
-			return entorder.ItemID(u), nil
+			return ofItem(u), nil
 		case id.User:
 			return entorder.UserID(u), nil
 		}

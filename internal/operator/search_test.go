@@ -129,7 +129,7 @@ func (e *env) manyOrders(v *sale.Sale, n int) {
 		rows := make([]*ent.OrderCreate, n)
 		for i := range rows {
 			rows[i] = tx.Order.Create().SetID(id.NewTask(id.ShardOf(v.ID))).SetNumber(fmt.Sprintf("N-%d", i)).SetSaleID(v.ID).
-				SetItemID(v.Items[0].ID).SetUserID(id.New()).SetBatchID(id.New()).SetStatus("CANCELLED").SetQuantity(1).
+				SetItemID(v.Items[0].ID).SetUserID(id.New()).SetStatus("CANCELLED").SetQuantity(1).
 				SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now)
 		}
 		return tx.Order.CreateBulk(rows...).Exec(ctx)

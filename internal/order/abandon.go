@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"seckill/ent"
 )
 
@@ -36,14 +34,10 @@ func (w *Writer) Abandon(ctx context.Context, r Requested, reason string) (Outco
 	if r.SubmittedAtMs <= 0 {
 		r.SubmittedAtMs = w.clock.Now().UnixMilli()
 	}
-	var ends map[uuid.UUID]Outcome
-	err := errAgain
-	for attempt := 0; attempt < maxAttempts && errors.Is(err, errAgain); attempt++ {
-		ends, err = w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
-			b.giveUp = reason
-			return b.careful(ctx, tx, []Requested{r})
-		})
-	}
+	ends, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+		b.giveUp = reason
+		return b.careful(ctx, tx, []Requested{r})
+	})
 	if err != nil {
 		return Outcome{}, fmt.Errorf("abandon task %s: %w", r.Task, err)
 	}

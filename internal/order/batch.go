@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
-	entorder "seckill/ent/order"
 	"seckill/ent/saleitem"
 	"seckill/internal/postgres"
 )
@@ -22,28 +21,24 @@ import (
 // came between, or an order number was taken.
 const maxAttempts = 4
 
-var (
-	// errUnusual ends the fast way: the batch holds something else than fresh
-	// requests that all fit. Nothing of it was committed.
-	errUnusual = errors.New("batch needs the careful way")
-	// errAgain says that another writer came between.
-	errAgain = errors.New("batch must be decided anew")
-)
+// errUnusual says that a batch holds something else than fresh requests that all
+// fit. Nothing of it was committed.
+var errUnusual = errors.New("batch needs the careful way")
 
 // batch is the work of one transaction. It is made anew for each try, since a
 // transaction may be run several times.
 type batch struct {
-	id    uuid.UUID // tells own rows from rows that were there
 	rows  inserter
 	now   time.Time
 	terms map[uuid.UUID]terms
 	ends  map[uuid.UUID]Outcome
 
-	giveUp string // why all its tasks are to end as failed; "" = they are not
+	attempt int    // how often the careful way was gone before: numbers grow with it
+	giveUp  string // why all its tasks are to end as failed; "" = they are not
 }
 
 func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
-	return &batch{id: w.newID(), rows: w.rows, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
+	return &batch{rows: w.rows, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
 }
 
 // persist ends every request in one transaction: the fast way when all are fresh
@@ -59,8 +54,9 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (map[uuid.UU
 	ends, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 		return b.fast(ctx, tx, requests)
 	})
-	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errUnusual) || errors.Is(err, errAgain)); attempt++ {
+	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errUnusual) || postgres.IsUnique(err)); attempt++ {
 		ends, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+			b.attempt = attempt
 			return b.careful(ctx, tx, requests)
 		})
 	}
@@ -81,8 +77,10 @@ func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, d
 
 // fast inserts all requests first and takes the stock last, so that the lock on
 // the item's row, which everybody needs, is held for one statement and the
-// commit. Requests that were written before are recognised. Anything else ends
-// it with errUnusual.
+// commit. A request that does not fit ends it with errUnusual; one that was written
+// before, a buyer with a live order, or a number that is taken, with a broken
+// unique index. Finding out afterwards is cheaper than asking each time: messages
+// that come again are rare.
 func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ctx = postgres.Keep(ctx)
 	for _, r := range requests {
@@ -90,14 +88,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 			return errUnusual
 		}
 	}
-	written, err := b.insertOrders(ctx, tx, requests)
-	if err != nil {
-		return err
-	}
-	if len(b.ends) < len(requests) {
-		return errUnusual
-	}
-	if err := b.takeStock(ctx, tx, written); err != nil {
+	if err := b.insertOrders(ctx, tx, requests); err != nil {
 		return err
 	}
 	// The item's row is locked now, and with it the right to end its tasks: a
@@ -112,80 +103,22 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	return nil
 }
 
-// insertOrders writes a row and a ledger line for each request that has none, and
-// notes those that have one as ended. A request that stays without a row meets a
-// live order of the same user and item. It returns the orders that are ours.
-func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) ([]*Order, error) {
-	var written []*Order
-	left := requests
-	for attempt := 0; attempt < maxAttempts && len(left) > 0; attempt++ {
-		drafts := make([]*Order, 0, len(left))
-		for _, r := range left {
-			drafts = append(drafts, b.draft(r, attempt))
-		}
-		ours, err := b.rows.insert(ctx, tx, b.id, drafts)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range ours {
-			b.ends[o.ID] = Outcome{Task: o.Task(), Order: o}
-		}
-		written = append(written, ours...)
-		if len(ours) == len(left) {
-			return written, nil
-		}
-		if left, err = b.retry(ctx, tx, left, attempt); err != nil {
-			return nil, err
-		}
-	}
-	return written, nil
-}
-
-// retry recognises the requests whose order was there already, and returns those
-// that are left and worth another attempt: their number was taken.
-func (b *batch) retry(ctx context.Context, tx *ent.Tx, requests []Requested, attempt int) ([]Requested, error) {
-	without := func() []Requested {
-		return slices.DeleteFunc(slices.Clone(requests), func(r Requested) bool { return b.ended(r.Task) })
-	}
-	if err := b.recognise(ctx, tx, taskIDs(without())); err != nil {
-		return nil, err
-	}
-	left := without()
-	taken, err := b.anyNumberTaken(ctx, tx, left, attempt)
-	if err != nil || !taken {
-		return nil, err
-	}
-	return left, nil
-}
-
-// recognise notes requests whose order was there already.
-func (b *batch) recognise(ctx context.Context, tx *ent.Tx, ids []uuid.UUID) error {
-	if len(ids) == 0 {
+// insertOrders ends requests as orders: a row and a ledger line for each, then
+// their units.
+func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) error {
+	if len(requests) == 0 {
 		return nil
 	}
-	rows, err := tx.Order.Query().Where(entorder.IDIn(ids...)).All(ctx)
-	if err != nil {
-		return fmt.Errorf("read known orders: %w", err)
+	orders := make([]*Order, 0, len(requests))
+	for _, r := range requests {
+		o := b.draft(r)
+		orders = append(orders, o)
+		b.ends[o.ID] = Outcome{Task: o.Task(), Order: o}
 	}
-	for _, row := range rows {
-		o := FromRow(row)
-		b.ends[o.ID] = Outcome{Task: o.Task(), Order: o, Replayed: true}
+	if err := b.rows.insert(ctx, tx, orders); err != nil {
+		return err
 	}
-	return nil
-}
-
-// anyNumberTaken tells whether a request was left without a row because of its
-// number, and is worth another attempt.
-func (b *batch) anyNumberTaken(ctx context.Context, tx *ent.Tx, left []Requested, attempt int) (bool, error) {
-	numbers := make([]string, 0, len(left))
-	for _, r := range left {
-		numbers = append(numbers, Number(r.Task, b.now, attempt))
-	}
-	taken, err := tx.Order.Query().Where(entorder.NumberIn(numbers...)).Exist(ctx)
-	if err != nil {
-		return false, fmt.Errorf("look for order numbers: %w", err)
-	}
-	return taken, nil
+	return b.takeStock(ctx, tx, orders)
 }
 
 // takeStock moves the units of fresh orders from available to held, one guarded
@@ -221,17 +154,12 @@ func (b *batch) reject(r Requested) string {
 	return ""
 }
 
-func (b *batch) ended(task uuid.UUID) bool {
-	_, ok := b.ends[task]
-	return ok
-}
-
 // draft is the order that a request asks for, under the terms of now.
-func (b *batch) draft(r Requested, attempt int) *Order {
+func (b *batch) draft(r Requested) *Order {
 	t := b.terms[r.Item]
 	deadline := b.now.Add(t.window)
 	return &Order{
-		ID: r.Task, Number: Number(r.Task, b.now, attempt), Sale: r.Sale, Item: r.Item, User: r.User,
+		ID: r.Task, Number: Number(r.Task, b.now, b.attempt), Sale: r.Sale, Item: r.Item, User: r.User,
 		Kind: Seckill, Status: PendingPayment, Quantity: r.Quantity, UnitPriceMinor: t.priceMinor, Currency: t.currency,
 		Version: 1, Epoch: r.Epoch, ReservedAt: r.submittedAt(), CreatedAt: b.now, UpdatedAt: b.now,
 		PaymentDeadline: &deadline,

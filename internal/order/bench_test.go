@@ -72,7 +72,7 @@ func (e *env) writeAlone(ctx context.Context, r order.Requested) error {
 	return e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := e.clock.Now()
 		err := tx.Order.Create().SetID(r.Task).SetNumber(order.Number(r.Task, now, 3)).SetSaleID(r.Sale).SetItemID(r.Item).
-			SetUserID(r.User).SetBatchID(r.Task).SetQuantity(r.Quantity).SetUnitPriceMinor(r.UnitPriceMinor).
+			SetUserID(r.User).SetQuantity(r.Quantity).SetUnitPriceMinor(r.UnitPriceMinor).
 			SetCurrency(r.Currency).SetEpoch(r.Epoch).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -32,23 +31,16 @@ func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) e
 	if err := b.recogniseEnds(ctx, tx, requests); err != nil {
 		return err
 	}
-	left := slices.DeleteFunc(slices.Clone(requests), func(r Requested) bool { return b.ended(r.Task) })
+	left := slices.DeleteFunc(slices.Clone(requests), func(r Requested) bool {
+		_, ended := b.ends[r.Task]
+		return ended
+	})
 	live, err := b.liveOrders(ctx, tx, left)
 	if err != nil {
 		return err
 	}
 	chosen, failed := b.choose(left, live, available)
-	written, err := b.insertOrders(ctx, tx, chosen)
-	if err != nil {
-		return err
-	}
-	if len(written) < len(chosen) {
-		return errAgain
-	}
-	if err := b.takeStock(ctx, tx, written); err != nil {
-		if errors.Is(err, errUnusual) {
-			return errAgain
-		}
+	if err := b.insertOrders(ctx, tx, chosen); err != nil {
 		return err
 	}
 	return b.insertFailures(ctx, tx, failed)
@@ -77,8 +69,13 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (m
 // recogniseEnds notes the requests whose task ended before.
 func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ids := taskIDs(requests)
-	if err := b.recognise(ctx, tx, ids); err != nil {
-		return err
+	orders, err := tx.Order.Query().Where(entorder.IDIn(ids...)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read known orders: %w", err)
+	}
+	for _, row := range orders {
+		o := FromRow(row)
+		b.ends[o.ID] = Outcome{Task: o.Task(), Order: o, Replayed: true}
 	}
 	rows, err := tx.OrderFailure.Query().Where(orderfailure.IDIn(ids...)).All(ctx)
 	if err != nil {

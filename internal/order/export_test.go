@@ -16,7 +16,7 @@ func Waiting(w *Writer) int {
 func InFlight(w *Writer) int { return w.inFlight }
 
 // Portable makes a writer on Postgres insert as on every other database.
-func Portable(w *Writer) { w.rows = portable{w.newID} }
+func Portable(w *Writer) { w.rows = portable{} }
 
 // CopyOf returns the copy of an order for Redis, and what encoding/json makes of
 // the same.

@@ -6,166 +6,120 @@ import (
 	"strconv"
 	"time"
 
-	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/stockmovement"
-	"seckill/internal/id"
 )
 
-// inserter writes fresh orders and their HOLD lines, leaving out those that meet
-// a row with the same id or number, or a live order of the same user and item. It
-// returns the orders that it wrote.
+// inserter writes fresh orders and their HOLD lines. One that meets a row with the
+// same id or number, or a live order of the same user and item, breaks a unique
+// index: then nothing is written.
 type inserter interface {
-	insert(ctx context.Context, tx *ent.Tx, batchID uuid.UUID, orders []*Order) ([]*Order, error)
+	insert(ctx context.Context, tx *ent.Tx, orders []*Order) error
 	// anyFailed tells whether a task was ended as failed.
 	anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (bool, error)
 }
 
-// portable inserts with statements that every database knows: rows, then which of
-// them are ours, then the ledger.
-type portable struct{ newID id.Generator }
+// portable inserts with statements that every database knows.
+type portable struct{}
 
-func (p portable) insert(ctx context.Context, tx *ent.Tx, batchID uuid.UUID, orders []*Order) ([]*Order, error) {
+func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	rows := make([]*ent.OrderCreate, 0, len(orders))
-	ids := make([]uuid.UUID, 0, len(orders))
+	ledger := make([]*ent.StockMovementCreate, 0, len(orders))
 	for _, o := range orders {
-		ids = append(ids, o.ID)
 		rows = append(rows, tx.Order.Create().SetID(o.ID).SetNumber(o.Number).SetSaleID(o.Sale).SetItemID(o.Item).
-			SetUserID(o.User).SetBatchID(batchID).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).
+			SetUserID(o.User).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).
 			SetQuantity(o.Quantity).SetUnitPriceMinor(o.UnitPriceMinor).SetCurrency(o.Currency).SetVersion(o.Version).
 			SetEpoch(o.Epoch).SetReservedAt(o.ReservedAt).SetCreatedAt(o.CreatedAt).SetUpdatedAt(o.UpdatedAt).
 			SetNillablePaymentDeadline(o.PaymentDeadline))
-	}
-	if err := tx.Order.CreateBulk(rows...).OnConflict(sql.DoNothing()).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("insert orders: %w", err)
-	}
-	// The ids that the statement itself returns do not say which rows are ours:
-	// ent deals them out by position.
-	ours, err := tx.Order.Query().Where(entorder.IDIn(ids...), entorder.BatchID(batchID)).IDs(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read back orders: %w", err)
-	}
-	written := pick(orders, ours)
-	if len(written) == 0 {
-		return nil, nil
-	}
-	ledger := make([]*ent.StockMovementCreate, 0, len(written))
-	for _, o := range written {
-		ledger = append(ledger, tx.StockMovement.Create().SetID(p.newID()).SetOrderID(o.ID).SetItemID(o.Item).
+		ledger = append(ledger, tx.StockMovement.Create().SetID(o.ID).SetOrderID(o.ID).SetItemID(o.Item).
 			SetKind(stockmovement.KindHOLD).SetQuantity(o.Quantity).SetCreatedAt(o.CreatedAt))
 	}
-	if err := tx.StockMovement.CreateBulk(ledger...).Exec(ctx); err != nil {
-		return nil, fmt.Errorf("insert stock movements: %w", err)
+	if err := tx.Order.CreateBulk(rows...).Exec(ctx); err != nil {
+		return fmt.Errorf("insert orders: %w", err)
 	}
-	return written, nil
+	if err := tx.StockMovement.CreateBulk(ledger...).Exec(ctx); err != nil {
+		return fmt.Errorf("insert stock movements: %w", err)
+	}
+	return nil
 }
 
 func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (bool, error) {
 	return tx.OrderFailure.Query().Where(orderfailure.IDIn(tasks...)).Exist(ctx)
 }
 
-// pick returns the orders with the given ids, in their order.
-func pick(orders []*Order, ids []uuid.UUID) []*Order {
-	if len(ids) == len(orders) {
-		return orders
-	}
-	wanted := make(map[uuid.UUID]bool, len(ids))
-	for _, o := range ids {
-		wanted[o] = true
-	}
-	picked := make([]*Order, 0, len(ids))
-	for _, o := range orders {
-		if wanted[o.ID] {
-			picked = append(picked, o)
-		}
-	}
-	return picked
-}
-
 // arrays inserts in Postgres with one statement for rows and ledger, whose text
-// does not depend on how many there are: columns travel as arrays. It does in one
-// round trip what takes portable three, at a third of its cost.
-type arrays struct{ newID id.Generator }
+// does not depend on how many there are: columns travel as arrays.
+type arrays struct{}
 
-// insertArrays writes what portable writes. A row of stock_movements comes into
-// being only with its order.
+// insertArrays writes what portable writes. What most orders of a batch have in
+// common travels once, as a lot.
 const insertArrays = `
 WITH input AS (
-  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::uuid[], $7::int8[], $8::int8[], $9::text[],
-                       $10::int8[], $11::timestamptz[], $12::timestamptz[])
-    AS t (id, movement, number, sale, item, buyer, quantity, price, currency, epoch, reserved, deadline)
-), written AS (
-  INSERT INTO orders (id, number, sale_id, item_id, user_id, batch_id, kind, status, quantity, unit_price_minor, currency,
-                      version, epoch, reserved_at, created_at, updated_at, payment_deadline)
-  SELECT id, number, sale, item, buyer, $13, 'SECKILL', 'PENDING_PAYMENT', quantity, price, currency,
-         1, epoch, reserved, $14, $14, deadline FROM input
-  ON CONFLICT DO NOTHING RETURNING id
+  SELECT id, number, buyer, reserved, ($6::uuid[])[lot] AS sale, ($7::uuid[])[lot] AS item, ($8::int8[])[lot] AS quantity,
+         ($9::int8[])[lot] AS price, ($10::text[])[lot] AS currency, ($11::int8[])[lot] AS epoch, ($12::timestamptz[])[lot] AS deadline
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[], $5::int4[]) AS t (id, number, buyer, reserved, lot)
 ), ledger AS (
   INSERT INTO stock_movements (id, order_id, item_id, kind, quantity, created_at)
-  SELECT movement, id, item, 'HOLD', quantity, $14 FROM input JOIN written USING (id)
+  SELECT id, id, item, 'HOLD', quantity, $13 FROM input
 )
-SELECT id FROM written`
+INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
+                    version, epoch, reserved_at, created_at, updated_at, payment_deadline)
+SELECT id, number, sale, item, buyer, 'SECKILL', 'PENDING_PAYMENT', quantity, price, currency,
+       1, epoch, reserved, $13, $13, deadline FROM input`
 
-func (a arrays) insert(ctx context.Context, tx *ent.Tx, batchID uuid.UUID, orders []*Order) ([]*Order, error) {
-	if len(orders) == 0 {
-		return nil, nil
-	}
-	column := func(value func(dst []byte, o *Order) []byte) string {
-		dst := append(make([]byte, 0, 40*len(orders)), '{')
-		for i, o := range orders {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = value(dst, o)
-		}
-		return string(append(dst, '}'))
-	}
-	rows, err := tx.QueryContext(ctx, insertArrays,
-		column(func(dst []byte, o *Order) []byte { return appendUUID(dst, o.ID) }),
-		column(func(dst []byte, _ *Order) []byte { return appendUUID(dst, a.newID()) }),
-		column(func(dst []byte, o *Order) []byte { return appendText(dst, o.Number) }),
-		column(func(dst []byte, o *Order) []byte { return appendUUID(dst, o.Sale) }),
-		column(func(dst []byte, o *Order) []byte { return appendUUID(dst, o.Item) }),
-		column(func(dst []byte, o *Order) []byte { return appendUUID(dst, o.User) }),
-		column(func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, int64(o.Quantity), 10) }),
-		column(func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.UnitPriceMinor, 10) }),
-		column(func(dst []byte, o *Order) []byte { return appendText(dst, o.Currency) }),
-		column(func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.Epoch, 10) }),
-		column(func(dst []byte, o *Order) []byte { return appendTime(dst, o.ReservedAt) }),
-		column(func(dst []byte, o *Order) []byte { return appendTime(dst, *o.PaymentDeadline) }),
-		batchID, orders[0].CreatedAt,
+// lot is what orders of a batch have in common. An item has one price and one time
+// to pay in it.
+type lot struct {
+	item     uuid.UUID
+	quantity int
+	epoch    int64
+}
+
+func (arrays) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
+	lots, lotOf := lotsOf(orders)
+	_, err := tx.ExecContext(ctx, insertArrays,
+		column(orders, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.ID) }),
+		column(orders, func(dst []byte, o *Order) []byte { return appendText(dst, o.Number) }),
+		column(orders, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.User) }),
+		column(orders, func(dst []byte, o *Order) []byte { return appendTime(dst, o.ReservedAt) }),
+		column(lotOf, func(dst []byte, lot int) []byte { return strconv.AppendInt(dst, int64(lot), 10) }),
+		column(lots, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.Sale) }),
+		column(lots, func(dst []byte, o *Order) []byte { return appendUUID(dst, o.Item) }),
+		column(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, int64(o.Quantity), 10) }),
+		column(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.UnitPriceMinor, 10) }),
+		column(lots, func(dst []byte, o *Order) []byte { return appendText(dst, o.Currency) }),
+		column(lots, func(dst []byte, o *Order) []byte { return strconv.AppendInt(dst, o.Epoch, 10) }),
+		column(lots, func(dst []byte, o *Order) []byte { return appendTime(dst, *o.PaymentDeadline) }),
+		orders[0].CreatedAt,
 	)
 	if err != nil {
-		return nil, fmt.Errorf("insert orders: %w", err)
+		return fmt.Errorf("insert orders: %w", err)
 	}
-	defer rows.Close()
-	ours := make([]uuid.UUID, 0, len(orders))
-	for rows.Next() {
-		var order uuid.UUID
-		if err := rows.Scan(&order); err != nil {
-			return nil, fmt.Errorf("insert orders: %w", err)
+	return nil
+}
+
+// lotsOf returns the first order of each lot, and of each order the number of its
+// lot, from 1.
+func lotsOf(orders []*Order) (lots []*Order, lotOf []int) {
+	lotOf = make([]int, len(orders))
+	numbers := make(map[lot]int, 1)
+	for i, o := range orders {
+		l := lot{o.Item, o.Quantity, o.Epoch}
+		if numbers[l] == 0 {
+			lots = append(lots, o)
+			numbers[l] = len(lots)
 		}
-		ours = append(ours, order)
+		lotOf[i] = numbers[l]
 	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("insert orders: %w", err)
-	}
-	return pick(orders, ours), nil
+	return lots, lotOf
 }
 
 func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (failed bool, err error) {
-	list := append(make([]byte, 0, 37*len(tasks)+1), '{')
-	for i, task := range tasks {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = appendUUID(list, task)
-	}
-	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, string(append(list, '}')))
+	rows, err := tx.QueryContext(ctx, `SELECT EXISTS (SELECT FROM order_failures WHERE id = ANY ($1::uuid[]))`, column(tasks, appendUUID))
 	if err != nil {
 		return false, err
 	}
@@ -176,6 +130,18 @@ func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (fai
 		}
 	}
 	return failed, rows.Err()
+}
+
+// column is a Postgres array literal of one value of each row.
+func column[T any](rows []T, value func(dst []byte, row T) []byte) string {
+	dst := append(make([]byte, 0, 37*len(rows)+1), '{')
+	for i, row := range rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = value(dst, row)
+	}
+	return string(append(dst, '}'))
 }
 
 // Elements of array literals: ids, numbers and times need no quotes.

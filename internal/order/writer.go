@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/clock"
-	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
 )
@@ -61,11 +60,10 @@ type Meter interface {
 // WriterConfig is what a Writer is made of.
 type WriterConfig struct {
 	DB       *postgres.DB
-	Cache    *Cache       // nil = no records in Redis
-	Announce Announce     // nil = tell nobody
-	Clock    clock.Clock  // nil = clock.System
-	NewID    id.Generator // nil = id.New
-	Meter    Meter        // nil = count nothing
+	Cache    *Cache      // nil = no records in Redis
+	Announce Announce    // nil = tell nobody
+	Clock    clock.Clock // nil = clock.System
+	Meter    Meter       // nil = count nothing
 	Log      *slog.Logger
 }
 
@@ -78,7 +76,6 @@ type Writer struct {
 	cache    *Cache
 	announce Announce
 	clock    clock.Clock
-	newID    id.Generator
 	meter    Meter
 	log      *slog.Logger
 	terms    *termsCache
@@ -114,22 +111,19 @@ type Outcome struct {
 // NewWriter returns a writer. Close waits for what is under way.
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
-		db: cfg.DB, cache: cfg.Cache, announce: cfg.Announce, clock: cfg.Clock, newID: cfg.NewID,
+		db: cfg.DB, cache: cfg.Cache, announce: cfg.Announce, clock: cfg.Clock,
 		meter: cfg.Meter, log: cfg.Log, terms: newTermsCache(cfg.DB),
 		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
 	}
-	if w.newID == nil {
-		w.newID = id.New
-	}
 	if w.meter == nil {
 		w.meter = noMeter{}
 	}
-	w.rows = arrays{w.newID}
+	w.rows = arrays{}
 	if cfg.DB.Dialect == dialect.SQLite {
-		w.rows, w.maxBatch, w.inFlight = portable{w.newID}, maxBatchSQLite, 1
+		w.rows, w.maxBatch, w.inFlight = portable{}, maxBatchSQLite, 1
 	}
 	return w
 }
@@ -270,7 +264,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 // passing tells whether an error says nothing about the requests: the same
 // batch may well succeed later.
 func passing(err error) bool {
-	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errAgain) || errors.Is(err, errUnusual) ||
+	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errUnusual) ||
 		postgres.Retryable(err) || stream.IsLater(err)
 }
 

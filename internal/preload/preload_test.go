@@ -99,7 +99,7 @@ func (f *fixture) sell(t *testing.T) uuid.UUID {
 	task, now := id.NewTask(id.ShardOf(f.sale)), f.clock.Now()
 	err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		if err := tx.Order.Create().SetID(task).SetNumber(task.String()[:20]).SetSaleID(f.sale).SetItemID(f.item).SetUserID(id.New()).
-			SetBatchID(id.New()).SetStatus(entorder.StatusPENDING_PAYMENT).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").
+			SetStatus(entorder.StatusPENDING_PAYMENT).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").
 			SetEpoch(1).SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx); err != nil {
 			return err
 		}

@@ -150,7 +150,7 @@ func (e *env) order(ctx context.Context, tx *ent.Tx, at time.Time, lag time.Dura
 	task, written := id.NewTask(id.ShardOf(e.sale)), at.Add(lag)
 	err := errors.Join(
 		tx.Order.Create().SetID(task).SetNumber(order.Number(task, at, 1)).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New()).
-			SetBatchID(id.New()).SetQuantity(1).SetUnitPriceMinor(49900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(at).
+			SetQuantity(1).SetUnitPriceMinor(49900).SetCurrency("CNY").SetEpoch(1).SetReservedAt(at).
 			SetCreatedAt(written).SetUpdatedAt(written).SetPaymentDeadline(written.Add(15*time.Minute)).Exec(ctx),
 		e.movement(ctx, tx, task, "HOLD", 1, written),
 		tx.SaleItem.UpdateOneID(e.item).AddAvailable(-1).AddHeld(1).Exec(ctx))

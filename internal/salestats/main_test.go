@@ -123,7 +123,7 @@ func (e *env) order(status string, at time.Time) uuid.UUID {
 	e.t.Helper()
 	task := id.NewTask(id.ShardOf(e.sale))
 	e.must(e.db.Ent.Order.Create().SetID(task).SetNumber(task.String()[4:36]).SetSaleID(e.sale).SetItemID(e.item).SetUserID(id.New()).
-		SetBatchID(id.New()).SetStatus(entStatus(status)).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).
+		SetStatus(entStatus(status)).SetQuantity(1).SetUnitPriceMinor(4900).SetCurrency("CNY").SetEpoch(1).
 		SetReservedAt(at).SetCreatedAt(at).SetUpdatedAt(at).Exec(e.t.Context()))
 	return task
 }

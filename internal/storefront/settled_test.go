@@ -33,7 +33,7 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	write := func(tx *ent.Tx, user uuid.UUID, status entorder.Status) error {
 		task := id.NewTask(id.ShardOf(saleID))
 		return tx.Order.Create().SetID(task).SetNumber(order.Number(task, now, 0)).SetSaleID(saleID).SetItemID(itemID).SetUserID(user).
-			SetBatchID(id.New()).SetStatus(status).SetQuantity(1).SetUnitPriceMinor(100).SetCurrency("CNY").SetEpoch(1).
+			SetStatus(status).SetQuantity(1).SetUnitPriceMinor(100).SetCurrency("CNY").SetEpoch(1).
 			SetReservedAt(now).SetCreatedAt(now).SetUpdatedAt(now).Exec(t.Context())
 	}
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {

@@ -148,9 +148,9 @@ func (s *Shop) write(msg *message.Message) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
-	_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, number, sale_id, item_id, user_id, batch_id, quantity, unit_price_minor, currency,
-		epoch, reserved_at, created_at, updated_at, payment_deadline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)`,
-		r.Task, "N"+r.Task.String(), r.Sale, r.Item, r.User, r.Task, r.Quantity, r.UnitPriceMinor, r.Currency,
+	_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, number, sale_id, item_id, user_id, quantity, unit_price_minor, currency,
+		epoch, reserved_at, created_at, updated_at, payment_deadline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)`,
+		r.Task, "N"+r.Task.String(), r.Sale, r.Item, r.User, r.Quantity, r.UnitPriceMinor, r.Currency,
 		r.Epoch, time.UnixMilli(r.SubmittedAtMs), now, now.Add(15*time.Minute))
 	if err != nil {
 		return err
