@@ -45,8 +45,8 @@ local firstKey = 2 + 4 * nItems + nBuckets  -- of the attempts
 local first = 8 + 2 * nItems                -- argument of the attempts
 local reply = { now }
 
--- What is known of the items.
-local items = {}
+-- What is known of the items. Those of one sale share what their idempotency keys took.
+local items, sales = {}, {}
 for i = 1, nItems do
   local k = 2 + (i - 1) * 4
   local f = redis.call('HMGET', KEYS[k], 'gate', 'epoch', 'opens', 'closes', 'limit', 'stock', 'reserved', 'rev', 'run', 'line')
@@ -66,6 +66,9 @@ for i = 1, nItems do
   it.task = '","sale":"' .. sale .. '","item":"' .. id .. '","quantity":'
   it.asking, it.users, it.idems = {}, {}, {}                   -- who asks
   it.got, it.paths, it.holders, it.records = {}, {}, {}, {}    -- who got a unit here
+  it.holds = {}
+  it.taken = sales[sale] or {}
+  sales[sale] = it.taken
   items[i] = it
 end
 
@@ -107,14 +110,13 @@ local function try(key, burst, every)
   return 0
 end
 
-local taken, used, holds = {}, {}, {} -- idempotency records, paths and holds of those who got a unit here
+local used = {} -- paths of those who got a unit here
 local orders = {}
 
 -- decide returns the code of attempt i and the task that it names.
 local function decide(i, a, it)
   local user, task, quantity = ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 5])
-  local idem = it.idemKey .. idems[i]
-  local past = taken[idem] or before[i]
+  local past = it.taken[idems[i]] or before[i]
   local known = past and string.match(past, '^[^|]*')
   if counted and ARGV[a + 8] ~= '0' and known ~= task then
     local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 8]), tonumber(ARGV[a + 9]))
@@ -127,18 +129,19 @@ local function decide(i, a, it)
   if it.gate == 'ended' or now >= it.closes then return 7 end
   if it.gate ~= 'open' then return 5 end
   if now < it.opens then return 6 end
-  local hold = holds[it.key .. user] or held[i] and string.match(held[i], '^[^|]*') or ''
+  local hold = it.holds[user] or held[i] and string.match(held[i], '^[^|]*') or ''
   if used[paths[i]] or tokens[i] ~= it.era .. '|' .. ARGV[a + 4] then return 8, hold end
   if hold ~= '' then return 9, hold end
   if quantity > it.limit then return 10 end
   if it.stock == 0 or now < it.line then return 11 end
   if it.stock < quantity then return 12 end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
-  taken[idem], used[paths[i]], holds[it.key .. user] = task .. it.input .. quantity, true, task
+  past = task .. it.input .. quantity
+  it.taken[idems[i]], used[paths[i]], it.holds[user] = past, true, task
   local u = #it.got + 1
   it.got[u], it.paths[u] = user, paths[i]
   it.holders[2 * u - 1], it.holders[2 * u] = user, task .. '|' .. quantity .. '|' .. at .. '|' .. ARGV[a + 6]
-  it.records[2 * u - 1], it.records[2 * u] = idems[i], taken[idem]
+  it.records[2 * u - 1], it.records[2 * u] = idems[i], past
   orders[#orders + 1] = i
   return 1
 end
