@@ -40,6 +40,7 @@ type View struct {
 	Revision   int64
 	Kept       time.Time // until then units that come back are for those who wait in line
 	ReadAt     time.Time
+	Since      time.Time // when this process first saw the gate as it is
 }
 
 // ForSale returns the units that anybody may take at a moment by the server's
@@ -149,13 +150,28 @@ func (b *Board) replace(fresh []View, offset time.Duration) {
 	defer b.mu.Unlock()
 	views := make(map[uuid.UUID]View, len(fresh))
 	for _, v := range fresh {
-		if old, ok := b.views[v.Item]; ok && old.Epoch == v.Epoch && old.Revision > v.Revision {
-			old.ReadAt = v.ReadAt
-			v = old
+		if old, ok := b.views[v.Item]; ok {
+			v = newer(old, v)
 		}
 		views[v.Item] = v
 	}
 	b.views, b.offset, b.synced = views, offset, true
+}
+
+// newer returns what is known after a reading: what a reply of a script brought
+// meanwhile when that is newer, and since when it has been so.
+func newer(old, read View) View {
+	at := read.ReadAt
+	if old.Epoch == read.Epoch && old.Revision > read.Revision {
+		read = old
+	}
+	same := read
+	same.ReadAt, same.Since = old.ReadAt, old.Since
+	if same == old {
+		read.Since = old.Since
+	}
+	read.ReadAt = at
+	return read
 }
 
 // Note takes in what the reserve or the release script answered, so that the
@@ -168,7 +184,8 @@ func (b *Board) Note(item uuid.UUID, epoch, revision int64, remaining int) {
 		return
 	}
 	v.Reserved += v.Stock - remaining
-	v.Stock, v.Revision, v.ReadAt = remaining, revision, b.clock.Now()
+	now := b.clock.Now()
+	v.Stock, v.Revision, v.ReadAt, v.Since = remaining, revision, now, now
 	b.views[item] = v
 }
 
@@ -242,6 +259,6 @@ func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
 		Sale: ref.Sale, Item: ref.Item, State: state, Epoch: n[1],
 		Opens: time.UnixMilli(n[2]).UTC(), Closes: time.UnixMilli(n[3]).UTC(),
 		Limit: int(n[4]), Total: int(n[5]), Stock: int(n[6]), Reserved: int(n[7]), Revision: n[8],
-		Kept: time.UnixMilli(n[kept]).UTC(), ReadAt: now,
+		Kept: time.UnixMilli(n[kept]).UTC(), ReadAt: now, Since: now,
 	}, true
 }

@@ -140,3 +140,26 @@ func TestAnItemWithoutAGateIsLeftToTheScript(t *testing.T) {
 		t.Error("a view of a gate that is not there")
 	}
 }
+
+func TestAViewTellsSinceWhenItHasBeenSo(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		ticks := clock.NewFake(time.Now())
+		b := f.board(ticks)
+		look := func() reservation.View {
+			ticks.Advance(time.Second)
+			refresh(t, b)
+			v, _ := b.View(f.item)
+			return v
+		}
+		first, second := look(), look()
+		if !second.Since.Equal(first.Since) || !second.ReadAt.After(first.ReadAt) {
+			t.Errorf("nothing changed: since %s, then %s, read %s", first.Since, second.Since, second.ReadAt)
+		}
+		f.reserve(f.attempt(id.New()))
+		if third := look(); !third.Since.Equal(third.ReadAt) || third.Since.Equal(first.Since) {
+			t.Errorf("a unit was taken: since %s, read %s", third.Since, third.ReadAt)
+		}
+	})
+}

@@ -136,6 +136,11 @@ func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, v := range sales {
+		for _, item := range v.Items {
+			item.ReadAt = now
+		}
+	}
 	fresh := newSnapshot(sales, goods)
 	fresh.version, fresh.mark, fresh.checkedAt, fresh.readAt = version, current, now, now
 	c.replace(have, fresh)

@@ -112,6 +112,7 @@ type Item struct {
 	Sold      int        // units in paid orders then
 	Revision  int64      // of the stock row, when the catalogue was read
 	SoldOutAt *time.Time // when the gate was first seen empty; nil = not yet
+	ReadAt    time.Time  // when the catalogue read these figures; zero where they come from elsewhere
 }
 
 // Sale is a flash sale. It is shared between requests: read only.

@@ -65,7 +65,7 @@ type Stock struct {
 	Remaining int
 	Total     int
 	Revision  int64
-	UpdatedAt time.Time
+	UpdatedAt time.Time // since when it has been so, as far as this process knows: the same until it changes
 }
 
 // Now returns the server's clock: the one that opens the gates.
@@ -83,9 +83,12 @@ func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
 // Stock returns what is left of an item: live from the gate while the sale is
 // loaded, from the catalogue otherwise.
 func (s *Storefront) Stock(item *sale.Item) Stock {
-	st := Stock{Remaining: item.Available, Total: item.Total, Revision: item.Revision, UpdatedAt: s.Now()}
+	st := Stock{Remaining: item.Available, Total: item.Total, Revision: item.Revision, UpdatedAt: item.ReadAt}
+	if item.ReadAt.IsZero() {
+		st.UpdatedAt = s.Now()
+	}
 	if v, ok := s.board.View(item.ID); ok {
-		st = Stock{Remaining: v.ForSale(s.Now()), Total: v.Total, Revision: v.Revision, UpdatedAt: v.ReadAt}
+		st = Stock{Remaining: v.ForSale(s.Now()), Total: v.Total, Revision: v.Revision, UpdatedAt: v.Since}
 	}
 	st.Level = level(st.Remaining, st.Total)
 	return st
