@@ -7,17 +7,19 @@ import { Task as TaskDoc, TaskStatus } from '../documents/buyer';
 import { MyOrderUpdates } from '../documents/payment';
 import { t } from '../i18n/text';
 import { announce } from '../ui/announce';
-import type { Purchase } from './attempt';
+import type { Attempt, Purchase } from './attempt';
 
 /** Poll at this pace when the server names none, in ms. */
 const POLL_MS = 1_000;
 
 const over = (task: Task): boolean => task.status !== 'SUBMITTED';
 
-/** Follows an attempt to its end. */
-function useTask(id: string | null, ended: (task: Task) => void): void {
+/** Follows an attempt to its end, and anew when it is queued once more, be it as the same task. */
+function useTask(attempt: Attempt, ended: (task: Task) => void): void {
+  const queued = attempt.step === 'queued' ? attempt : null;
   useEffect(() => {
-    if (!id) return;
+    if (!queued) return;
+    const id = queued.taskId;
     const take = (task: Task): boolean => {
       const kept = tasks.put(task.id, task);
       if (over(kept)) ended(kept);
@@ -32,7 +34,7 @@ function useTask(id: string | null, ended: (task: Task) => void): void {
         return orderTask?.pollAfterMs ?? POLL_MS;
       },
     });
-  }, [id]);
+  }, [queued]);
 }
 
 /** Orders in these states hold nothing any more. */
@@ -74,11 +76,13 @@ export function usePurchase(purchase: Purchase, sale: Sale, signedIn: boolean, r
 
   const running = sale.viewer?.orderTask;
   useEffect(() => {
-    if (signedIn && running?.status === 'SUBMITTED' && !purchase.busy) purchase.queued(running.id);
+    if (!running || !signedIn || purchase.busy) return;
+    const known = tasks.of(running.id).peek() ?? running; // the sale may have been read before the task ended
+    if (!over(known)) purchase.queued(running.id);
   }, [running?.id, running?.status]);
 
   const { value: attempt } = purchase.attempt;
-  useTask(attempt.step === 'queued' ? attempt.taskId : null, (task) => {
+  useTask(attempt, (task) => {
     if (task.status === 'SUCCEEDED') announce(t('queue.done'));
     purchase.ended(task);
     reload();
