@@ -18,7 +18,7 @@ type StockMovement struct {
 	config `json:"-"`
 	// ID of the ent.
 	ID uuid.UUID `json:"id,omitempty"`
-	// order, or the act of an operator for ADJUST
+	// order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN
 	OrderID uuid.UUID `json:"order_id,omitempty"`
 	// ItemID holds the value of the "item_id" field.
 	ItemID uuid.UUID `json:"item_id,omitempty"`

@@ -8,14 +8,15 @@ import (
 )
 
 // StockMovement is one line of the append-only ledger of stock. The key
-// (order, kind) makes each move of an order happen once.
+// (order, kind) makes each move of an order happen once; orders of one item that are
+// written together share one line for HOLD, which names the first of them.
 type StockMovement struct{ ent.Schema }
 
 // Fields of StockMovement.
 func (StockMovement) Fields() []ent.Field {
 	return []ent.Field{
 		id(),
-		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order, or the act of an operator for ADJUST"),
+		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN"),
 		field.UUID("item_id", uuid.UUID{}).Immutable(),
 		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "ADJUST").Immutable(),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST, positive otherwise"),

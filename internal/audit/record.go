@@ -114,20 +114,20 @@ func readMoving(ctx context.Context, tx *ent.Tx, item uuid.UUID) (int, error) {
 	return units, nil
 }
 
-func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Movement]moves, error) {
+// readLedger sums the units of each kind of line.
+func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Movement]int, error) {
 	var sums []struct {
-		Kind  string `json:"kind"`
-		Count int    `json:"count"`
-		Sum   int    `json:"sum"`
+		Kind string `json:"kind"`
+		Sum  int    `json:"sum"`
 	}
 	err := tx.StockMovement.Query().Where(stockmovement.ItemID(item)).GroupBy(stockmovement.FieldKind).
-		Aggregate(ent.Count(), ent.Sum(stockmovement.FieldQuantity)).Scan(ctx, &sums)
+		Aggregate(ent.Sum(stockmovement.FieldQuantity)).Scan(ctx, &sums)
 	if err != nil {
 		return nil, fmt.Errorf("sum the ledger: %w", err)
 	}
-	ledger := make(map[order.Movement]moves, len(sums))
+	ledger := make(map[order.Movement]int, len(sums))
 	for _, s := range sums {
-		ledger[order.Movement(s.Kind)] = moves{count: s.Count, units: s.Sum}
+		ledger[order.Movement(s.Kind)] = s.Sum
 	}
 	return ledger, nil
 }

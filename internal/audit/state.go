@@ -23,7 +23,7 @@ type state struct {
 type itemState struct {
 	id       uuid.UUID
 	row      *ent.SaleItem
-	ledger   map[order.Movement]moves
+	ledger   map[order.Movement]int // units
 	orders   map[uuid.UUID]orderRow // by task, every status
 	moving   int                    // units that operators are moving between Postgres and Redis
 	failures map[uuid.UUID]failure  // by task
@@ -34,9 +34,6 @@ type itemState struct {
 	queued   map[uuid.UUID]int             // task → units, unread or pending
 	dead     map[uuid.UUID]int             // task → units, set aside
 }
-
-// moves sums the movements of one kind.
-type moves struct{ count, units int }
 
 type orderRow struct {
 	user      uuid.UUID
@@ -91,7 +88,7 @@ func (it *itemState) offers() []*waitlist.Entry {
 
 // kept is how many units stay sold although their orders were refunded.
 func (it *itemState) kept() int {
-	units := -it.ledger[order.Restock].units
+	units := -it.ledger[order.Restock]
 	for _, o := range it.orders {
 		if o.status == order.Refunded {
 			units += o.quantity

@@ -14,6 +14,8 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/saleitem"
+	"seckill/ent/stockmovement"
+	"seckill/internal/id"
 	"seckill/internal/postgres"
 )
 
@@ -103,8 +105,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	return nil
 }
 
-// insertOrders ends requests as orders: a row and a ledger line for each, then
-// their units.
+// insertOrders ends requests as orders: a row for each, then their units.
 func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	if len(requests) == 0 {
 		return nil
@@ -121,17 +122,33 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 	return b.takeStock(ctx, tx, orders)
 }
 
-// takeStock moves the units of fresh orders from available to held, one guarded
-// update per item, items in the order of their ids.
+// taking is what fresh orders take of one item.
+type taking struct {
+	first uuid.UUID // the order that the ledger's line names
+	units int
+}
+
+// takeStock moves the units of fresh orders from available to held: one line in the
+// ledger and one guarded update per item, items in the order of their ids.
 func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) error {
-	units := map[uuid.UUID]int{}
+	taken := map[uuid.UUID]taking{}
 	for _, o := range orders {
-		units[o.Item] += o.Quantity
+		t, ok := taken[o.Item]
+		if !ok {
+			t.first = o.ID
+		}
+		t.units += o.Quantity
+		taken[o.Item] = t
 	}
-	for _, item := range sortedIDs(maps.Keys(units)) {
-		n := units[item]
-		changed, err := tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.AvailableGTE(n)).
-			AddAvailable(-n).AddHeld(n).AddRevision(1).Save(ctx)
+	for _, item := range sortedIDs(maps.Keys(taken)) {
+		t := taken[item]
+		err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(t.first).SetItemID(item).
+			SetKind(stockmovement.KindHOLD).SetQuantity(t.units).SetCreatedAt(b.now).Exec(ctx)
+		if err != nil {
+			return fmt.Errorf("write the ledger of item %s: %w", item, err)
+		}
+		changed, err := tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.AvailableGTE(t.units)).
+			AddAvailable(-t.units).AddHeld(t.units).AddRevision(1).Save(ctx)
 		if err != nil {
 			return fmt.Errorf("take stock of item %s: %w", item, err)
 		}

@@ -180,36 +180,23 @@ func message(t testing.TB, r order.Requested) *stream.Message {
 	return msg
 }
 
-// A request that the database cannot take does not keep the rest of its batch.
+// A request that the table refuses does not keep the rest of its batch.
 func TestOnePoisonousRequestFailsAlone(t *testing.T) {
 	t.Parallel()
-	for name, poisoned := range map[string]func(r order.Requested) string{
-		"the table refuses it": func(r order.Requested) string {
-			return `ALTER TABLE orders ADD CONSTRAINT poison CHECK (user_id <> '` + r.User.String() + `')`
-		},
-		"its line is in the ledger, without an order": func(r order.Requested) string {
-			return `INSERT INTO stock_movements (id, order_id, item_id, kind, quantity, created_at)
-				VALUES (gen_random_uuid(), '` + r.Task.String() + `', gen_random_uuid(), 'HOLD', 1, now())`
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := setup(t, stock{units: 100, limit: 1})
-			requests := e.requests(33)
-			poison := requests[20]
-			e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-				_, err := tx.ExecContext(ctx, poisoned(poison))
-				return err
-			}))
-			if failed := e.failedOf(requests); len(failed) != 1 || failed[poison.Task] == nil || stream.IsLater(failed[poison.Task]) {
-				t.Errorf("failed: %v", failed)
-			}
-			if e.orders() != 32 {
-				t.Errorf("%d orders", e.orders())
-			}
-			e.conserved()
-		})
+	e := setup(t, stock{units: 100, limit: 1})
+	requests := e.requests(33)
+	poison := requests[20]
+	e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		_, err := tx.ExecContext(ctx, `ALTER TABLE orders ADD CONSTRAINT poison CHECK (user_id <> '`+poison.User.String()+`')`)
+		return err
+	}))
+	if failed := e.failedOf(requests); len(failed) != 1 || failed[poison.Task] == nil || stream.IsLater(failed[poison.Task]) {
+		t.Errorf("failed: %v", failed)
 	}
+	if e.orders() != 32 {
+		t.Errorf("%d orders", e.orders())
+	}
+	e.conserved()
 }
 
 // failedOf writes requests at once and returns the errors of those that failed.

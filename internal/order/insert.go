@@ -11,12 +11,11 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
-	"seckill/ent/stockmovement"
 )
 
-// inserter writes fresh orders and their HOLD lines. One that meets a row with the
-// same id or number, or a live order of the same user and item, breaks a unique
-// index: then nothing is written.
+// inserter writes fresh orders. One that meets a row with the same id or number, or
+// a live order of the same user and item, breaks a unique index: then nothing is
+// written.
 type inserter interface {
 	insert(ctx context.Context, tx *ent.Tx, orders []*Order) error
 	// anyFailed tells whether a task was ended as failed.
@@ -28,21 +27,15 @@ type portable struct{}
 
 func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	rows := make([]*ent.OrderCreate, 0, len(orders))
-	ledger := make([]*ent.StockMovementCreate, 0, len(orders))
 	for _, o := range orders {
 		rows = append(rows, tx.Order.Create().SetID(o.ID).SetNumber(o.Number).SetSaleID(o.Sale).SetItemID(o.Item).
 			SetUserID(o.User).SetKind(entorder.Kind(o.Kind)).SetStatus(entorder.Status(o.Status)).
 			SetQuantity(o.Quantity).SetUnitPriceMinor(o.UnitPriceMinor).SetCurrency(o.Currency).SetVersion(o.Version).
 			SetEpoch(o.Epoch).SetReservedAt(o.ReservedAt).SetCreatedAt(o.CreatedAt).SetUpdatedAt(o.UpdatedAt).
 			SetNillablePaymentDeadline(o.PaymentDeadline))
-		ledger = append(ledger, tx.StockMovement.Create().SetID(o.ID).SetOrderID(o.ID).SetItemID(o.Item).
-			SetKind(stockmovement.KindHOLD).SetQuantity(o.Quantity).SetCreatedAt(o.CreatedAt))
 	}
 	if err := tx.Order.CreateBulk(rows...).Exec(ctx); err != nil {
 		return fmt.Errorf("insert orders: %w", err)
-	}
-	if err := tx.StockMovement.CreateBulk(ledger...).Exec(ctx); err != nil {
-		return fmt.Errorf("insert stock movements: %w", err)
 	}
 	return nil
 }
@@ -51,8 +44,8 @@ func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (b
 	return tx.OrderFailure.Query().Where(orderfailure.IDIn(tasks...)).Exist(ctx)
 }
 
-// arrays inserts in Postgres with one statement for rows and ledger, whose text
-// does not depend on how many there are: columns travel as arrays.
+// arrays inserts in Postgres with one statement whose text does not depend on how
+// many rows there are: columns travel as arrays.
 type arrays struct{}
 
 // insertArrays writes what portable writes. What most orders of a batch have in
@@ -62,9 +55,6 @@ WITH input AS (
   SELECT id, number, buyer, reserved, ($6::uuid[])[lot] AS sale, ($7::uuid[])[lot] AS item, ($8::int8[])[lot] AS quantity,
          ($9::int8[])[lot] AS price, ($10::text[])[lot] AS currency, ($11::int8[])[lot] AS epoch, ($12::timestamptz[])[lot] AS deadline
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::timestamptz[], $5::int4[]) AS t (id, number, buyer, reserved, lot)
-), ledger AS (
-  INSERT INTO stock_movements (id, order_id, item_id, kind, quantity, created_at)
-  SELECT id, id, item, 'HOLD', quantity, $13 FROM input
 )
 INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantity, unit_price_minor, currency,
                     version, epoch, reserved_at, created_at, updated_at, payment_deadline)

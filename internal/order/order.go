@@ -31,7 +31,9 @@
 //	RETAKE   available → sold     a lapsed order is paid after all
 //	RESTOCK  sold → available     a paid order's unit comes back
 //
-// The stock ledger's key (order, kind) makes each of them happen at most once.
+// The stock ledger's key (order, kind) makes each of them happen at most once. Orders
+// that are written together share their HOLD line, which names the first of them:
+// that a task becomes an order once is the key of its row.
 package order
 
 import (

@@ -59,16 +59,9 @@ type conn struct {
 // QueryContext runs a query.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	defer c.wire.bound(ctx)()
-	stmt, err := c.keptFor(ctx, query)
-	if err != nil {
-		return nil, inTime(ctx, err)
-	}
-	var rows driver.Rows
-	if stmt == nil {
-		rows, err = c.pqConn.QueryContext(ctx, query, args)
-	} else if rows, err = stmt.QueryContext(context.WithoutCancel(ctx), args); err != nil {
-		c.forget(query, err)
-	}
+	rows, err := run(ctx, c, query,
+		func() (driver.Rows, error) { return c.pqConn.QueryContext(ctx, query, args) },
+		func(stmt pqStmt) (driver.Rows, error) { return stmt.QueryContext(context.WithoutCancel(ctx), args) })
 	return rows, inTime(ctx, err)
 }
 
@@ -77,20 +70,28 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // only its reply was lost; so the error is given another name.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	defer c.wire.bound(ctx)()
-	stmt, err := c.keptFor(ctx, query)
-	if err != nil {
-		return nil, inTime(ctx, err)
-	}
-	var res driver.Result
-	if stmt == nil {
-		res, err = c.pqConn.ExecContext(ctx, query, args)
-	} else if res, err = stmt.ExecContext(context.WithoutCancel(ctx), args); err != nil {
-		c.forget(query, err)
-	}
+	res, err := run(ctx, c, query,
+		func() (driver.Result, error) { return c.pqConn.ExecContext(ctx, query, args) },
+		func(stmt pqStmt) (driver.Result, error) { return stmt.ExecContext(context.WithoutCancel(ctx), args) })
 	if errors.Is(err, driver.ErrBadConn) {
 		err = ErrConnectionLost
 	}
 	return res, inTime(ctx, err)
+}
+
+// run runs a statement as it is, or prepared where it is one to keep.
+func run[R any](ctx context.Context, c *conn, query string, plain func() (R, error), kept func(pqStmt) (R, error)) (result R, err error) {
+	stmt, err := c.keptFor(ctx, query)
+	switch {
+	case err != nil:
+		return result, err
+	case stmt == nil:
+		return plain()
+	}
+	if result, err = kept(stmt); err != nil {
+		c.forget(query, err)
+	}
+	return result, err
 }
 
 // PrepareContext prepares a statement.

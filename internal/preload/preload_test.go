@@ -2,7 +2,9 @@ package preload_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -175,6 +177,38 @@ func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
 	f.wantGate(t, "2", "8", "2")
 	if n := f.redis.Cmd.HLen(t.Context(), f.keys.Holders(id.ShardOf(f.sale), f.item)).Val(); n != 2 {
 		t.Errorf("%d holders, want 2", n)
+	}
+}
+
+// A client drops what has a lower revision than it has seen.
+func TestRevisionsRiseOverARebuildHoweverFewLinesTheLedgerHas(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const units = 1500 // more than a new epoch adds by itself
+	f.must(t, f.db.Ent.SaleItem.UpdateOneID(f.item).SetTotal(units).SetAvailable(units).Exec(t.Context()))
+	f.clock.Advance(6 * time.Second)
+	f.step(t)
+	item := f.keys.Item(id.ShardOf(f.sale), f.item)
+	shown := f.redis.Cmd.HIncrBy(t.Context(), item, "rev", units).Val() // one for each that was taken
+	f.must(t, f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return errors.Join(
+			tx.StockMovement.Create().SetID(id.New()).SetOrderID(id.New()).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
+				SetQuantity(units).SetCreatedAt(f.clock.Now()).Exec(ctx),
+			tx.SaleItem.UpdateOneID(f.item).AddAvailable(-units).AddHeld(units).Exec(ctx))
+	}))
+	f.redis.Cmd.Del(t.Context(), item)
+	f.clock.Advance(5 * time.Second)
+	f.step(t)
+	f.wantGate(t, "2", "0", "0")
+	if rev, err := strconv.ParseInt(f.gate(t)["rev"], 10, 64); err != nil || rev <= shown {
+		t.Errorf("revision %d (%v) after %d", rev, err, shown)
+	}
+}
+
+func (f *fixture) must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
