@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -41,6 +42,10 @@ type Conn struct {
 	opts redis.UniversalOptions
 }
 
+// silence turns the library's own log off, once: what fails is returned, it would
+// be written to standard error besides. The switch is not made for two at a time.
+var silence = sync.OnceFunc(logging.Disable)
+
 // Open connects to the server at rawURL, "redis://user:password@host:port/db"
 // (rediss for TLS), and pings it. A comma-separated list of addresses is a
 // Cluster; what follows the first may be plain host:port.
@@ -49,7 +54,7 @@ func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis url: %w", err)
 	}
-	logging.Disable() // what fails is returned; the library would write to standard error besides
+	silence()
 	c := &Conn{opts: opts}
 	c.Cmd = c.client(func(o *redis.UniversalOptions) { o.MaxRetries = 1 })
 	c.Script = c.NewClient()
