@@ -562,7 +562,7 @@ type CaptchaChallenge {
   kind: CaptchaKind!
   """Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL."""
   media: URL
-  """Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, max."""
+  """Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber."""
   parameters: String
   """What to do, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   prompt: String!

@@ -134,7 +134,7 @@ type CaptchaChallenge struct {
 	Kind CaptchaKind `json:"kind"`
 	// Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL.
 	Media *string `json:"media,omitempty"`
-	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, max.
+	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber.
 	Parameters *string `json:"parameters,omitempty"`
 	// What to do, in the language of `Accept-Language`.
 	Prompt string `json:"prompt"`

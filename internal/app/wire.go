@@ -218,7 +218,7 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 	})
 	a.captchas, err = captcha.New(captcha.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Secret: keys.Derive("captcha")[0],
-		Life: a.cfg.CaptchaTTL, PowMax: a.cfg.PowMax, Clock: a.clock, Rules: checkout.CaptchaRules(a.catalog), SameForAll: !a.cfg.LimitsOn(),
+		Life: a.cfg.CaptchaTTL, PowMax: a.cfg.PowMax, PoolSize: a.cfg.CaptchaPool, Clock: a.clock, Rules: checkout.CaptchaRules(a.catalog), SameForAll: !a.cfg.LimitsOn(),
 		Posed: func(sale uuid.UUID) { a.office.counts.Stepped(sale, salestats.StepCaptcha, 1) },
 	})
 	if err != nil {

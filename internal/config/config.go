@@ -52,6 +52,7 @@ type Config struct {
 	PaymentWindow  time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
 	Sandbox        Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
 	CaptchaTTL     time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
+	CaptchaPool    int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
 	PathTTL        time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
 	PermitRatio    float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
 	PowMax         int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Who asks for many gets harder ones."`
@@ -93,11 +94,13 @@ func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
 func (c *Config) SandboxOn() bool { return c.Sandbox == SwitchOn || !c.Production() }
 
 // ForDemo returns a copy for the demo: development profile, a signing key of its
-// own, no waiting at the end. Addresses and the gate's settings stay as given.
+// own, few captchas drawn ahead, no waiting at the end. Addresses and the other
+// settings of the gate stay as given.
 func (c *Config) ForDemo(randomKey Secret) *Config {
 	d := *c
 	d.Profile = ProfileDevelopment
 	d.JWTKey, d.JWTPreviousKeys = randomKey, nil
+	d.CaptchaPool = min(d.CaptchaPool, 64)
 	d.DrainDelay = 0
 	d.DrainTimeout = min(d.DrainTimeout, 5*time.Second)
 	return &d

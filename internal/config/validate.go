@@ -171,6 +171,7 @@ func (p *Problems) bounds(c *Config) {
 		{"database-pool", c.DatabasePool, 2, 1000},
 		{"max-sockets", c.MaxSockets, 1, 1_000_000},
 		{"user-sockets", c.UserSockets, 1, 1_000_000},
+		{"captcha-pool", c.CaptchaPool, 1, 100_000},
 		{"pow-max", c.PowMax, 10_000, 10_000_000},
 		{"order-batch", c.OrderBatch, 1, 2000},
 	} {

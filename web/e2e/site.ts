@@ -108,6 +108,7 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
     SECKILL_REDIS_PREFIX: `${name}:`,
     SECKILL_JWT_KEY: randomBytes(48).toString('base64'),
     SECKILL_LIMITS: 'off',
+    SECKILL_CAPTCHA_POOL: '16',
     SECKILL_LOG_FORMAT: 'json',
     SECKILL_DRAIN_DELAY: '0s',
     ...settings,
