@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -50,14 +51,21 @@ func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	return e, err
 }
 
+// shop is packed once, for however many Apps a test opens.
+var shop = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
+
 // public is the handler of the public listener.
 func (a *App) public(e *edge) (http.Handler, error) {
 	handler, err := a.graphql(e)
 	if err != nil {
 		return nil, err
 	}
+	site, err := shop()
+	if err != nil {
+		return nil, err
+	}
 	return server.NewPublic(server.PublicOptions{
-		GraphQL: auth.WithCookies(handler, a.secure), Site: web.Dist(), SiteVersion: web.Version(),
+		GraphQL: auth.WithCookies(handler, a.secure), Site: site,
 		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
 		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -185,6 +186,20 @@ func matches(ifNoneMatch, etag string) bool {
 		}
 	}
 	return false
+}
+
+// NewSite serves a shop: the files of a tree with index.html, read and packed now.
+// version is the v of references between them: what is asked for under it may be
+// kept for ever.
+func NewSite(tree fs.FS, version string) (http.Handler, error) {
+	files, err := loadFiles(tree, version)
+	if err != nil {
+		return nil, err
+	}
+	if files.byPath["index.html"] == nil {
+		return nil, errors.New("shop: index.html is missing")
+	}
+	return &spa{files: files}, nil
 }
 
 // spa serves a single-page application: its files, and index.html for every

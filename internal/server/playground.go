@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // GraphiQL and React, as published, packed; and the page that joins them. Their
@@ -37,12 +38,17 @@ type playground struct {
 	tabs  []byte
 }
 
-func newPlayground(tabs []Tab) (*playground, error) {
+// graphiQL is a megabyte and a half once it is unpacked.
+var graphiQL = sync.OnceValues(func() (*files, error) {
 	tree, err := fs.Sub(playgroundFiles, "playground")
 	if err != nil {
 		return nil, fmt.Errorf("playground: %w", err)
 	}
-	loaded, err := loadFiles(tree, "")
+	return loadFiles(tree, "")
+})
+
+func newPlayground(tabs []Tab) (*playground, error) {
+	loaded, err := graphiQL()
 	if err != nil {
 		return nil, err
 	}

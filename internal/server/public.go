@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -29,12 +28,9 @@ type PublicOptions struct {
 	MediaBody int64
 	// Exports answers everything below /exports/; nil = nothing there.
 	Exports http.Handler
-	// Site holds the shop's files with index.html; nil = a page that says where
-	// the API is.
-	Site fs.FS
-	// SiteVersion is the v of references between the shop's files: what is asked
-	// for under it may be kept for ever.
-	SiteVersion string
+	// Site answers everything else, see NewSite; nil = a page that says where the
+	// API is.
+	Site http.Handler
 	// Playground turns GraphiQL at /playground on, with these tabs.
 	Playground bool
 	Tabs       []Tab
@@ -51,9 +47,12 @@ type PublicOptions struct {
 // NewPublic assembles the public handler.
 func NewPublic(opts PublicOptions) (http.Handler, error) {
 	opts.Origins = normalised(opts.Origins)
-	site, err := opts.site()
-	if err != nil {
-		return nil, err
+	site := opts.Site
+	if site == nil {
+		var err error
+		if site, err = placeholder(); err != nil {
+			return nil, err
+		}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", opts.GraphQL)
@@ -120,20 +119,6 @@ func normalised(origins []string) []string {
 		out[i] = strings.ToLower(strings.TrimSuffix(o, "/"))
 	}
 	return out
-}
-
-func (o PublicOptions) site() (http.Handler, error) {
-	if o.Site == nil {
-		return placeholder()
-	}
-	files, err := loadFiles(o.Site, o.SiteVersion)
-	if err != nil {
-		return nil, err
-	}
-	if files.byPath["index.html"] == nil {
-		return nil, fmt.Errorf("shop: index.html is missing")
-	}
-	return &spa{files: files}, nil
 }
 
 // route is the name of a request in logs and metrics.

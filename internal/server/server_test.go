@@ -47,6 +47,15 @@ func newPublic(t *testing.T, opts server.PublicOptions) http.Handler {
 	return h
 }
 
+func shop(t *testing.T) http.Handler {
+	t.Helper()
+	h, err := server.NewSite(site, "abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 type change func(*http.Request)
 
 func set(key, value string) change { return func(r *http.Request) { r.Header.Set(key, value) } }
@@ -64,7 +73,7 @@ func call(t *testing.T, h http.Handler, method, url string, changes ...change) *
 
 func TestShopPagesFallBackToIndex(t *testing.T) {
 	t.Parallel()
-	h := newPublic(t, server.PublicOptions{Site: site, SiteVersion: "abc"})
+	h := newPublic(t, server.PublicOptions{Site: shop(t)})
 	for path, want := range map[string]int{
 		"/": 200, "/s/summer": 200, "/assets/app.js": 200, "/robots.txt": 200,
 		"/assets/gone.js": 404, "/gone.png": 404, "/healthz": 404, "/metrics": 404, "/debug/pprof/": 404, "/playground": 404, "/webhooks/x": 404,
@@ -80,7 +89,7 @@ func TestShopPagesFallBackToIndex(t *testing.T) {
 
 func TestFilesAreCachedByVersionAndRevalidatedByTag(t *testing.T) {
 	t.Parallel()
-	h := newPublic(t, server.PublicOptions{Site: site, SiteVersion: "abc"})
+	h := newPublic(t, server.PublicOptions{Site: shop(t)})
 	for url, want := range map[string]string{
 		"/assets/app.js?v=abc": "public, max-age=31536000, immutable",
 		"/assets/app.js?v=old": "no-cache",
@@ -113,7 +122,7 @@ func TestFilesAreCachedByVersionAndRevalidatedByTag(t *testing.T) {
 
 func TestAnswersCarrySecurityHeaders(t *testing.T) {
 	t.Parallel()
-	h := newPublic(t, server.PublicOptions{Site: site, Playground: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
+	h := newPublic(t, server.PublicOptions{Site: shop(t), Playground: true, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}})
 	for _, path := range []string{"/", "/playground", "/nope.js"} {
 		w := call(t, h, http.MethodGet, path)
 		for key, want := range map[string]string{
@@ -195,7 +204,7 @@ func TestOneLinePerRequestWithoutWhatWasSent(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	const marker = "s3cr3t"
-	h := newPublic(t, server.PublicOptions{Log: slog.New(slog.NewJSONHandler(&out, nil)), Site: site})
+	h := newPublic(t, server.PublicOptions{Log: slog.New(slog.NewJSONHandler(&out, nil)), Site: shop(t)})
 	call(t, h, http.MethodPost, "/graphql?token="+marker, set("Authorization", "Bearer "+marker), set("X-Request-Id", marker+"{}"), set("User-Agent", marker))
 	call(t, h, marker, "/"+marker)
 	if n := strings.Count(out.String(), "\n"); n != 2 || strings.Contains(out.String(), marker) || !strings.Contains(out.String(), `"route":"/graphql","status":200`) {
@@ -209,7 +218,7 @@ func TestNoAnswerQuotesThePath(t *testing.T) {
 	const marker = "s3cr3t"
 	files := http.NewServeMux()
 	files.HandleFunc("GET /media/{name}", http.NotFound)
-	h := newPublic(t, server.PublicOptions{Site: site, Playground: true, Webhooks: files, Sandbox: files, Exports: files, Media: files, MediaBody: 10})
+	h := newPublic(t, server.PublicOptions{Site: shop(t), Playground: true, Webhooks: files, Sandbox: files, Exports: files, Media: files, MediaBody: 10})
 	for _, p := range []string{
 		"//" + marker, "/x//" + marker, "/./" + marker, "/x/../" + marker, "/" + marker + "/..", "/webhooks?" + marker, "/sandbox?" + marker, "/exports?" + marker,
 		"/webhooks//" + marker, "/media//" + marker, "/media/../" + marker, "/media/" + marker, "/playground//" + marker, "/playground?" + marker, "/%2f" + marker,
