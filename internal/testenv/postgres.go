@@ -22,8 +22,8 @@ import (
 const setupTimeout = time.Minute
 
 // Postgres returns a database of the test's own, with all tables. It is dropped
-// when the test ends. A test does not wait for the disk, see UnflushedPostgresURL;
-// a benchmark does.
+// when the test ends, unless the server goes as a whole. A test does not wait for
+// the disk, see UnflushedPostgresURL; a benchmark does.
 func Postgres(t testing.TB) *postgres.DB {
 	t.Helper()
 	address := UnflushedPostgresURL
@@ -43,7 +43,7 @@ func Postgres(t testing.TB) *postgres.DB {
 }
 
 // PostgresURL returns the URL of a database of the test's own, with all tables.
-// It is dropped when the test ends.
+// It is dropped when the test ends, unless the server goes as a whole.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	server := lookup(t, databaseVariable)
@@ -88,6 +88,9 @@ func clone(t testing.TB, server, from string) string {
 		t.Fatalf("clone a database: %v", err)
 	}
 	t.Cleanup(func() {
+		if keepsDatabases() {
+			return
+		}
 		err := onServer(server, func(ctx context.Context, c *sql.Conn) error {
 			return execAll(ctx, c, fmt.Sprintf(`DROP DATABASE %q WITH (FORCE)`, name))
 		})

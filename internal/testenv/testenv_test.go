@@ -24,20 +24,23 @@ func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestDatabasesAreDroppedWithTheTest(t *testing.T) {
-	t.Parallel()
+func TestDatabasesAreDroppedWithTheTestUnlessTheServerGoesAsAWhole(t *testing.T) {
 	observer := testenv.Postgres(t)
-	var name string
-	t.Run("made", func(t *testing.T) {
-		db := testenv.Postgres(t)
-		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
-			t.Fatal(err)
+	t.Setenv("SECKILL_TEST_DATABASE_URL", testenv.PostgresURL(t)) // a server of somebody's own, whatever .services/env says of ours
+	for keep, want := range map[string]int{"": 0, "no": 0, "yes": 1} {
+		t.Setenv("SECKILL_TEST_KEEP_DATABASES", keep)
+		var name string
+		t.Run("made", func(t *testing.T) {
+			db := testenv.Postgres(t)
+			if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
+				t.Fatal(err)
+			}
+		})
+		var n int
+		err := observer.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", name).Scan(&n)
+		if err != nil || n != want {
+			t.Errorf("keep %q: databases named %q: %d, %v; want %d", keep, name, n, err, want)
 		}
-	})
-	var n int
-	err := observer.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", name).Scan(&n)
-	if err != nil || n != 0 {
-		t.Errorf("databases named %q: %d, %v", name, n, err)
 	}
 }
 

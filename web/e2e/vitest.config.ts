@@ -1,4 +1,16 @@
+import { basename } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** The longest journeys, in the order in which they begin: one that begins late would keep a browser waiting at the end. */
+const FIRST = ['serve.test.ts', 'desk.test.ts', 'demo.test.ts', 'screens.test.ts'];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const named = FIRST.flatMap((name) => files.filter(({ moduleId }) => basename(moduleId) === name));
+    return [...named, ...(await super.sort(files.filter((file) => !named.includes(file))))];
+  }
+}
 
 /** Journeys through the shop in a real browser, against the real binary. */
 export default defineConfig({
@@ -9,5 +21,6 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 120_000,
     maxWorkers: 2, // each file drives a browser and a server
+    sequence: { sequencer: LongestFirst },
   },
 });
