@@ -89,7 +89,8 @@ func embedded(t *testing.T) *fixture {
 	t.Helper()
 	mini := miniredis.RunT(t)
 	mini.ClockTTL(true)
-	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	url := "redis://" + mini.Addr() + "/0"
+	conn, err := redisconn.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func embedded(t *testing.T) *fixture {
 		_ = conn.Close()
 		_ = db.Close()
 	})
-	f := &fixture{t: t, conn: conn, prefix: "t:", db: db, mini: mini, clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
+	f := &fixture{t: t, conn: patient(t, conn, url), prefix: "t:", db: db, mini: mini, clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
 	f.advance(0)
 	return f.start(testKeys)
 }

@@ -21,6 +21,7 @@ import (
 	"seckill/internal/app"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
+	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
 )
@@ -38,7 +39,7 @@ var actors = []string{"anonymous", "expired", "forged", "other", "operator", "ad
 // entry in the matrix fails: decide who may ask it.
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute }) // nobody gets a turn meanwhile, however slow the machine
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
 	m.fieldsWhoMay(t)

@@ -49,7 +49,7 @@ test('everything from signing in to the order goes by keyboard', async () => {
   await expect.poll(() => sheet.getByLabel('Your answer').evaluate((input) => input === document.activeElement)).toBe(true);
   await page.keyboard.press('Escape');
   await sheet.waitFor({ state: 'detached' });
-  expect(await button(page, 'buy').evaluate((it) => it === document.activeElement)).toBe(true); // and comes back
+  await expect.poll(() => button(page, 'buy').evaluate((it) => it === document.activeElement)).toBe(true); // and comes back
 
   await page.keyboard.press('Enter');
   await sheet.locator('canvas').waitFor();
