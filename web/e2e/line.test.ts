@@ -61,6 +61,29 @@ test('where streams are blocked altogether, the page asks now and then, and buyi
   await page.getByText('You got one').waitFor();
 });
 
+test('a stream that the server refused for a while is followed again, not asked for ever after', async () => {
+  const page = await it.page();
+  await page.clock.install();
+  let refusing = true;
+  await page.routeWebSocket('**/graphql', (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((message) => {
+      const { id, type } = JSON.parse(String(message));
+      if (!refusing || type !== 'subscribe') return server.send(message);
+      const payload = [{ message: 'not now', extensions: { code: 'FORBIDDEN' } }];
+      socket.send(JSON.stringify({ id, type: 'error', payload }));
+    });
+  });
+  await page.goto(sale());
+  await pill(page, 'polling').waitFor();
+  refusing = false;
+  await page.clock.runFor(40_000);
+  await pill(page, 'live').waitFor();
+  const before = await stock(page);
+  await buyElsewhere('admin');
+  await stockMoves(page, before);
+});
+
 test('a request that meets a lapsed token is sent again with a fresh one', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'alice');
@@ -99,6 +122,19 @@ test('while the server is away the page keeps what it has and offers to try agai
   await page.unroute('**/graphql');
   await page.getByRole('button', { name: 'Try again' }).click();
   await page.getByText(/Not up to date/).waitFor({ state: 'detached' });
+});
+
+test('a sale that the server hears of a moment later is found without a reload', async () => {
+  const page = await it.page();
+  let asked = 0;
+  await page.route('**/graphql', (route) => {
+    if (route.request().postDataJSON().operationName !== 'SaleBySlug' || asked++) return route.continue();
+    return route.fulfill({ contentType: 'application/json', body: JSON.stringify({ data: { sale: null } }) });
+  });
+  await page.goto(sale());
+  await page.getByRole('heading', { name: 'There is no such sale.' }).waitFor();
+  await page.getByRole('heading', { name: it.demo.open.title }).waitFor();
+  await pill(page, 'live').waitFor();
 });
 
 test('an address of nothing says so, and the sale that is not there too', async () => {

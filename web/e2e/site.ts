@@ -23,6 +23,8 @@ export interface Seed {
   users: number;
   stock: number;
   more?: string[];
+  /** The process that has to know of it; the first one unless said. */
+  at?: string;
 }
 
 /** A running site. It has the sales and the accounts of the demo, and what is seeded besides. */
@@ -125,10 +127,10 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
     url,
     open: open!,
     soon: soon!,
-    seed: async ({ users, stock, more = [] }) => {
+    seed: async ({ users, stock, more = [], at = url }) => {
       const { stdout } = await run(binary, ['seed', '--json', '--users', String(users), '--stock', String(stock), ...more], { env });
       const { saleId, users: buyers } = JSON.parse(stdout) as { saleId: string; users: Person[] };
-      return { slug: await slugOf(url, saleId), buyers };
+      return { slug: await slugOf(at, saleId), buyers };
     },
     // The bank's call-backs go out from there, to the process that answers.
     startWorker: () => (worker ??= start({ ...env, SECKILL_PUBLIC_URL: url }, 'worker').then((one) => void running.push(one))),

@@ -73,10 +73,8 @@ export function onASite(): Venue & { readonly site: Site } {
       return site;
     },
     sell: async ({ people = 1, single = false, window = '15m', settings } = {}) => {
-      const [{ slug, buyers }, url] = await Promise.all([
-        site.seed({ users: people, stock: single ? 1 : 3, more: ['--payment-window', window] }),
-        settings ? site.startBeside(settings) : site.url,
-      ]);
+      const url = settings ? await site.startBeside(settings) : site.url;
+      const { slug, buyers } = await site.seed({ users: people, stock: single ? 1 : 3, more: ['--payment-window', window], at: url });
       return { url, slug, item: null, people: buyers };
     },
     office: () => Promise.resolve(site),

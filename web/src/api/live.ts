@@ -97,11 +97,13 @@ class Stream {
     this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
   }
 
-  /** What cannot be streamed is asked for; what cannot be asked for either has failed. */
+  /** What cannot be streamed is asked for, and tried again later; what cannot be asked for either has failed. */
   #giveUp(fault: Fault): void {
     this.#stop();
     if (!this.#asking) {
-      this.#stop = this.#byPoll();
+      const quiet = this.#byPoll();
+      const timer = setTimeout(() => this.start(), jitter(PROBE_MS));
+      this.#stop = () => (clearTimeout(timer), quiet());
       return;
     }
     this.end();

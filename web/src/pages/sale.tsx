@@ -19,6 +19,7 @@ import { Markdown } from '../ui/markdown';
 import { useCountedTitle } from '../ui/title';
 
 const POLL_MS = 3_000;
+const MISSING_MS = 1_500;
 
 /** Asks for a sale by its name in addresses and keeps it. */
 async function ask(slug: string, signal?: AbortSignal): Promise<Sale | null> {
@@ -69,14 +70,7 @@ export function SalePage({ slug }: { slug: string }) {
         </div>
       );
     case 'missing':
-      return (
-        <div class="page">
-          <Title>{t('sale.missing')}</Title>
-          <Link href="/" class="link mt-4 inline-block">
-            {t('sale.toList')}
-          </Link>
-        </div>
-      );
+      return <Missing again={reload} />;
     case 'ready': {
       const sale = sales.of(page.value.data.id).value ?? page.value.data;
       return (
@@ -87,6 +81,22 @@ export function SalePage({ slug }: { slug: string }) {
       );
     }
   }
+}
+
+/** No such sale. One that was just published is known a second later: it is asked for once more. */
+function Missing({ again }: { again: () => void }) {
+  useEffect(() => {
+    const timer = setTimeout(again, MISSING_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <div class="page">
+      <Title>{t('sale.missing')}</Title>
+      <Link href="/" class="link mt-4 inline-block">
+        {t('sale.toList')}
+      </Link>
+    </div>
+  );
 }
 
 function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
