@@ -53,7 +53,7 @@ func main() {
 
 func parse() options {
 	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000}
-	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about nine")
+	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about seven")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")

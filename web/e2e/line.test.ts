@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { buy, pill, sent, signIn, stage, stock, stockMoves } from './shop';
+import { button, buy, pill, sent, signIn, stage, stock, stockMoves } from './shop';
 
 const it = stage();
 const sale = (): string => `${it.demo.url}/s/${it.demo.open.slug}`;
@@ -119,9 +119,76 @@ test('while the server is away the page keeps what it has and offers to try agai
   await page.evaluate(() => dispatchEvent(new Event('online')));
   await page.getByText(/Not up to date/).waitFor();
   await page.getByRole('link', { name: it.demo.open.title }).waitFor();
-  await page.unroute('**/graphql');
   await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText(/Not up to date/).waitFor();
+  await page.unroute('**/graphql');
+  await page.getByText(/Not up to date/).waitFor({ state: 'detached' }); // by itself
+});
+
+test('a reload while the database is away signs nobody out', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob', '/orders');
+  await page.getByRole('heading', { name: 'My orders' }).waitFor();
+  let asked = 0;
+  await page.route('**/graphql', (route) => {
+    if (route.request().postDataJSON().operationName !== 'RefreshSession') return route.continue();
+    asked++;
+    const errors = [{ message: 'away', extensions: { code: 'INTERNAL' } }];
+    return route.fulfill({ status: 500, contentType: 'application/json', body: JSON.stringify({ data: null, errors }) });
+  });
+  await page.reload();
+  await expect.poll(() => asked).toBeGreaterThan(1);
+  expect(await page.getByRole('link', { name: 'Sign in' }).count()).toBe(0);
+  await page.unroute('**/graphql');
+  await page.reload();
+  await page.getByRole('heading', { name: 'My orders' }).waitFor();
+  expect(await page.getByRole('link', { name: 'Sign in' }).count()).toBe(0);
+});
+
+test('while the server cannot tell how a buyer stands, the page keeps what it knows', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await button(page, 'pay').waitFor(); // bought above
+  let lost = 0;
+  await page.route('**/graphql', async (route) => {
+    if (route.request().postDataJSON().operationName !== 'SaleBySlug' || lost > 1) return route.continue();
+    const response = await route.fetch();
+    const { data } = await response.json();
+    lost++;
+    return route.fulfill({ response, json: { data: { sale: { ...data.sale, viewer: null } }, errors: [{ message: 'away' }] } });
+  });
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await page.getByText(/Not up to date/).waitFor();
+  expect(await button(page, 'pay').count()).toBe(1);
   await page.getByText(/Not up to date/).waitFor({ state: 'detached' });
+  expect(await button(page, 'pay').count()).toBe(1);
+});
+
+test('a sale that has ended is not followed again and again', async () => {
+  const page = await it.page();
+  await page.clock.install();
+  const asked: string[] = [];
+  await page.routeWebSocket('**/graphql', (socket) => {
+    const server = socket.connectToServer();
+    socket.onMessage((text) => {
+      const { id, type, payload } = JSON.parse(String(text));
+      if (type === 'subscribe') asked.push(`${id} ${payload.operationName}`);
+      server.send(text);
+    });
+    server.onMessage((text) => {
+      const message = JSON.parse(String(text));
+      const sale = message.payload?.data?.saleStatus?.sale;
+      if (sale) sale.phase = 'ENDED';
+      socket.send(JSON.stringify(message));
+      if (message.type === 'next') socket.send(JSON.stringify({ id: message.id, type: 'complete' }));
+    });
+  });
+  await page.goto(sale());
+  await page.getByText('The sale is over').waitFor();
+  await page.clock.runFor(30_000);
+  const names = asked.map((each) => each.split(' ')[1]);
+  expect(names.filter((name) => name === 'SaleStatus')).toHaveLength(1);
+  expect(names.filter((name) => name === 'SaleStock').length).toBeLessThan(4);
 });
 
 test('a sale that the server hears of a moment later is found without a reload', async () => {

@@ -66,6 +66,17 @@ describe('a press', () => {
     expect(it.attempt.value.step).toBe('queued');
   });
 
+  test('is not sent by a check that was put away', async () => {
+    const asked = server({});
+    const it = purchase();
+    it.prepare('itm_1');
+    it.dismiss();
+    it.answer(answer);
+    await pass(0);
+    expect(asked).toEqual([]);
+    expect(it.ready.value).toEqual(answer);
+  });
+
   test('cannot be sent twice', async () => {
     const asked = server({ IssuePath: [path], PlaceOrder: [placed] });
     const it = purchase();
@@ -159,6 +170,16 @@ describe('a refusal', () => {
     expect(it.attempt.value).toEqual({ step: 'sending', slow: true });
     await pass(600);
     expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('for longer than anybody watches a button is told', async () => {
+    server({ IssuePath: [refuse('issueSeckillPath', { __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_800_000 })] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(0);
+    expect(it.attempt.value).toMatchObject({ step: 'refused', failure: { code: 'RATE_LIMITED', retryAfterMs: 1_800_000 } });
+    expect(changed).toHaveBeenCalled();
   });
 
   test('because the clock was a little ahead is waited out', async () => {

@@ -1,6 +1,6 @@
 /** What the server has told us, newest revision by id. */
 import { Board } from './store';
-import { onSwitch } from './session';
+import { onSwitch, person } from './session';
 import type { Entry, Order, Sale, Stock, Task } from './types';
 
 /** Sales with all that a sale page shows. Their viewer is the person who is signed in. */
@@ -15,8 +15,13 @@ export const orders = new Board<Order>();
 /** The person's newest place on the waitlist, by sale. */
 const places = new Map<string, Entry>();
 
-/** Keeps a sale and the stock of its items. One that was read as a place was taken may not know of it yet. */
-export function putSale(sale: Sale): void {
+/**
+ * Keeps a sale and the stock of its items. One that was read as a place was taken may not know of it yet, and one that was
+ * read while the server could not tell how the person stands to it says nothing of that.
+ */
+export function putSale(read: Sale): void {
+  const viewer = read.viewer ?? (person.peek() && sales.of(read.id).peek()?.viewer) ?? null;
+  const sale = { ...read, viewer };
   const place = sale.viewer?.waitlistEntry ?? places.get(sale.id) ?? null;
   if (place) places.set(sale.id, place);
   sales.put(sale.id, sale.viewer ? { ...sale, viewer: { ...sale.viewer, waitlistEntry: place } } : sale);

@@ -17,6 +17,8 @@ export interface Reading {
 
 const SAMPLES = 5;
 const RESYNC_MS = 5 * 60_000;
+/** When to ask again where no answer came, in ms. */
+const AGAIN_MS = 5_000;
 
 /** The best reading; null until the server has answered once. */
 export const reading = signal<Reading | null>(null);
@@ -53,6 +55,7 @@ async function measureAll(): Promise<void> {
     if (!reading.peek()) reading.value = best;
   }
   if (best) reading.value = best;
+  else setTimeout(() => void sync(), AGAIN_MS);
 }
 
 /** Whole seconds of server time; changes once a second, on the second. */

@@ -13,7 +13,7 @@ import { bearer, onSwitch, person, refused } from './session';
 import type { Socket } from './socket';
 import type { Doc } from './tada';
 
-/** Broken event streams in a row after which they count as blocked. */
+/** Times in a row that one event stream breaks after which they count as blocked. */
 const BLOCKED_AFTER = 2;
 /** Browsers open six connections to a host at most (HTTP/1.1); requests need some of them. */
 const MAX_EVENT_STREAMS = 3;
@@ -36,12 +36,13 @@ let way: Way = 'socket';
 let socket: Socket | null = null;
 /** The WebSocket client comes after the page: nothing that is seen first needs it. */
 const client = () => import('./socket');
-let broken = 0;
 const streams = new Set<Stream>();
 
 class Stream {
   #stop: () => void = () => {};
   #faults = 0;
+  #ends = 0;
+  #broken = 0;
   #asking = false;
 
   constructor(
@@ -73,6 +74,11 @@ class Stream {
     if (!streams.size) connection.value = { state: 'idle' };
   }
 
+  /** The server ended it without a last state, so this was no proper end: it is followed again, less and less often. */
+  #ended(): void {
+    this.#later(backoff(++this.#ends));
+  }
+
   #rank(): number {
     return [...streams].indexOf(this);
   }
@@ -91,23 +97,21 @@ class Stream {
 
   #fault(fault: Fault): void {
     const lapsed = fault.code === 'UNAUTHENTICATED' && person.peek() !== null;
-    const again = fault.passing || lapsed || fault.code === 'INTERNAL';
-    if (!again || ++this.#faults > MAX_FAULTS) return this.#giveUp(fault);
     if (lapsed) void bearer().then((token) => (refused(token), socket?.reconnect()), () => {});
-    this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
-  }
-
-  /** What cannot be streamed is asked for, and tried again later; what cannot be asked for either has failed. */
-  #giveUp(fault: Fault): void {
-    this.#stop();
-    if (!this.#asking) {
-      const quiet = this.#byPoll();
-      const timer = setTimeout(() => this.start(), jitter(PROBE_MS));
-      this.#stop = () => (clearTimeout(timer), quiet());
-      return;
-    }
+    const again = fault.passing || lapsed || fault.code === 'INTERNAL';
+    if (again && ++this.#faults <= MAX_FAULTS) return this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
+    if (!this.#asking) return this.#askInstead();
+    if (again) return this.#later(backoff(this.#faults));
     this.end();
     this.sink.failed(fault);
+  }
+
+  /** What cannot be streamed is asked for, and followed again later. */
+  #askInstead(): void {
+    this.#stop();
+    const quiet = this.#byPoll();
+    const timer = setTimeout(() => this.start(), jitter(PROBE_MS));
+    this.#stop = () => (clearTimeout(timer), quiet());
   }
 
   #bySocket(): () => void {
@@ -124,8 +128,7 @@ class Stream {
           if (Array.isArray(thrown)) this.#fault(faultOf(thrown as GraphQLFault[]));
           else fall('events');
         },
-        // No last state came, so this was no proper end: follow again.
-        complete: () => over || this.#later(jitter(1_000)),
+        complete: () => over || this.#ended(),
       });
     };
     client().then(begin, () => over || fall('events'));
@@ -138,20 +141,20 @@ class Stream {
   #byEvents(): () => void {
     const abort = new AbortController();
     const read = async (): Promise<void> => {
-      const token = await bearer().catch(() => null);
       try {
+        const token = await bearer();
         await readEvents(this.payload, token, abort.signal, {
           open: () => {
-            broken = 0;
+            this.#broken = 0;
             connection.value = { state: 'live' };
           },
           next: (result) => abort.signal.aborted || this.#take(result as object),
         });
-        if (!abort.signal.aborted) this.#later(jitter(1_000));
+        if (!abort.signal.aborted) this.#ended();
       } catch {
         if (abort.signal.aborted) return;
-        if (++broken > BLOCKED_AFTER) return fall('poll');
-        const wait = backoff(broken);
+        if (++this.#broken > BLOCKED_AFTER) return fall('poll');
+        const wait = backoff(this.#broken);
         connection.value = { state: 'retrying', at: performance.now() + wait };
         this.#later(wait);
       }
@@ -204,7 +207,6 @@ async function probe(): Promise<boolean> {
 
 function take(next: Way): void {
   way = next;
-  broken = 0;
   // The socket calls in here from its own machinery: let that come to rest first.
   const old = socket;
   socket = null;

@@ -1,5 +1,6 @@
 import { signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
+import { backoff } from './connection';
 import { toFault, type Fault } from './fault';
 import { person } from './session';
 import { lang } from '../i18n/lang';
@@ -24,7 +25,7 @@ const cache = new Map<string, unknown>();
 /**
  * Loads data for a page: at once, when the key, the person or the language
  * changes, and when the browser wakes up. Old data stays in sight while new data is on its way,
- * and when it does not come. Null means that there is nothing of that name.
+ * and when it does not come; what passes is tried again. Null means that there is nothing of that name.
  */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>): Loaded<T> {
   const who = `${person.value?.id ?? ''}|${key}`;
@@ -33,13 +34,20 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
       cache.has(who) ? { state: 'ready', data: cache.get(who) as T, fault: null } : { state: 'loading' },
     );
     let running = new AbortController();
-    const reload = (): void => {
+    let again: ReturnType<typeof setTimeout> | undefined;
+    let tries = 0;
+    const stop = (): void => {
       running.abort();
+      clearTimeout(again);
+    };
+    const reload = (): void => {
+      stop();
       const mine = (running = new AbortController());
       load(mine.signal).then(
         (data) => {
           if (mine.signal.aborted) return;
           if (data !== null) cache.set(who, data);
+          tries = 0;
           page.value = data === null ? { state: 'missing' } : { state: 'ready', data, fault: null };
         },
         (thrown: unknown) => {
@@ -47,10 +55,11 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
           const fault = toFault(thrown);
           const before = page.peek();
           page.value = before.state === 'ready' ? { ...before, fault } : { state: 'failed', fault };
+          if (fault.passing) again = setTimeout(reload, Math.max(fault.retryAfterMs, backoff(++tries)));
         },
       );
     };
-    return { page, reload, stop: () => running.abort() };
+    return { page, reload, stop };
   }, [who]);
   useEffect(() => {
     held.reload();

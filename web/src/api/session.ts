@@ -121,7 +121,7 @@ export async function restore(): Promise<void> {
       person.value = viewer;
     }
   } catch (thrown) {
-    if (!toFault(thrown).passing) forget();
+    if (toFault(thrown).code === 'UNAUTHENTICATED') forget(); // whatever else goes wrong says nothing of the session
   }
 }
 

@@ -1,15 +1,17 @@
 /** The WebSocket that all streams of the page share (graphql-transport-ws). */
 import { createClient, type Client, type FormattedExecutionResult } from 'graphql-ws/client';
 import { tag } from '../i18n/lang';
-import { backoff, connection } from './connection';
+import { backoff, connection, jitter } from './connection';
 import { ENDPOINT } from './post';
-import { bearer, refused } from './session';
+import { bearer, person, refused } from './session';
 
 /** Failed connects in a row after which the socket counts as blocked. */
 const STUCK_AFTER = 3;
 const PING_MS = 12_000;
 const PONG_MS = 5_000;
 const ACK_MS = 8_000;
+/** How long a line stays without the name of a person who is signed in. */
+const UNNAMED_MS = 10_000;
 /** The server closes with this when the token has lapsed. */
 const FORBIDDEN = 4403;
 
@@ -37,8 +39,9 @@ export class Socket {
       retryAttempts: Infinity,
       shouldRetry: () => true,
       connectionParams: async () => {
-        // A refresh that fails for now must not end the streams: the public ones work signed out.
+        // A refresh that fails for now must not end the streams: the public ones work signed out, for a while.
         this.#token = await bearer().catch(() => null);
+        if (!this.#token && person.peek()) setTimeout(() => this.#token ?? this.reconnect(), jitter(UNNAMED_MS));
         return { 'accept-language': tag(), ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
       },
       retryWait: (tries) => {

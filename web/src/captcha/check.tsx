@@ -46,6 +46,7 @@ function work(challenge: Challenge, on: (report: Report) => void): () => void {
 export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) {
   const state = useSignal<State>({ state: 'loading' });
   const stop = useRef(() => {});
+  const gone = useRef(false);
   const input = useRef<HTMLInputElement>(null);
   const hint = useId();
 
@@ -84,6 +85,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
       const { createCaptcha: made } = await request(CreateCaptcha, {
         input: { purpose, ...(saleId && { saleId }), ...kind },
       });
+      if (gone.current) return;
       if (made?.challenge) show(made.challenge);
       else fail(made?.userErrors[0] ? explain(made.userErrors[0]) : t('check.failed'));
     } catch (thrown) {
@@ -91,6 +93,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
     }
   };
 
+  useEffect(() => () => void (gone.current = true), []);
   useEffect(() => {
     if (challenge) show(challenge);
     else void fetchOne();

@@ -6,8 +6,7 @@ import { request } from '../api/request';
 import { person } from '../api/session';
 import type { ResultOf } from '../api/tada';
 import { DeskSale as DeskSaleDoc } from '../documents/operator';
-import { t } from '../i18n/text';
-import { Broken, Loading, Stale, Title } from '../ui/bits';
+import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { actsOf, needs, take, type Act, type DeskSale } from './acts';
@@ -36,7 +35,7 @@ export function Desk({ id }: { id: string }) {
     case 'failed':
       return <Broken fault={page.value.fault} again={reload} />;
     case 'missing':
-      return <Title>{t('sale.missing')}</Title>;
+      return <NoSale again={reload} />;
     case 'ready':
       return (
         <>

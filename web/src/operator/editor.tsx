@@ -4,7 +4,7 @@ import { useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { CreateSale, DeskSale as DeskSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
-import { Loading, Title } from '../ui/bits';
+import { Broken, Loading, NoSale, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { instant, type DeskSale } from './acts';
 import { decimal, Field, Form, Times, type Values } from './form';
@@ -47,15 +47,18 @@ function ask(after: string | null, signal: AbortSignal) {
 
 /** The page; with an id, that of a draft. */
 export function SaleEditor({ id }: { id?: string }) {
-  const { page } = useLoad(`editor ${id}`, async (signal) => {
+  const { page, reload } = useLoad(`editor ${id}`, async (signal) => {
     const [goods, sale] = await Promise.all([
       allGoods(signal),
       id ? request(DeskSaleDoc, { id }, signal).then((answer) => answer.sale) : null,
     ]);
     return { goods, sale };
   });
+  if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
   if (page.value.state !== 'ready') return <Loading />;
-  return <Written key={id} goods={page.value.data.goods} sale={page.value.data.sale} />;
+  const { goods, sale } = page.value.data;
+  if (id && !sale) return <NoSale again={reload} />; // never the empty form, which would make another
+  return <Written key={id} goods={goods} sale={sale} />;
 }
 
 function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {

@@ -27,9 +27,9 @@ export function Interventions({ saleId, moved }: { saleId: string; moved: () => 
   const moving = found.some(({ state }) => UNDER_WAY.includes(state));
   useEffect(() => {
     if (!moving) return;
-    const timer = setInterval(reload, REFRESH_MS);
-    return () => clearInterval(timer);
-  }, [moving]);
+    const timer = setTimeout(reload, REFRESH_MS);
+    return () => clearTimeout(timer);
+  }, [moving, page.value]);
   const states = found.map(({ state }) => state).join();
   useEffect(() => {
     if (states) moved();

@@ -18,8 +18,8 @@ import { StatusChip } from './status';
 
 const POLL_MS = 3_000;
 const WARNING = { 120: 'order.warn2m' } as const;
-/** States that nothing follows on. */
-const LAST = ['CANCELLED', 'EXPIRED', 'REFUNDED'];
+/** States that nothing follows on. A lapsed order may still be paid by money that comes late. */
+const LAST = ['CANCELLED', 'REFUNDED'];
 
 async function ask(id: string, signal?: AbortSignal): Promise<Order | null> {
   const { order } = await request(OneOrder, { id }, signal);

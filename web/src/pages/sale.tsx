@@ -1,9 +1,9 @@
 /** A sale: what is sold, what is left, and the button. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { Link } from 'wouter-preact';
 import { putSale, sales, stocks } from '../api/boards';
 import { now, reading, second } from '../api/clock';
+import { Fault } from '../api/fault';
 import { follow } from '../api/live';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
@@ -13,42 +13,45 @@ import { SaleBySlug, SaleStatus, SaleStock } from '../documents/buyer';
 import { clockTime, span, t } from '../i18n/text';
 import { BuyBox } from '../purchase/buybox';
 import { usePhase } from '../purchase/button';
-import { Broken, leftOf, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
+import { Broken, leftOf, Loading, NoSale, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Markdown } from '../ui/markdown';
 import { useCountedTitle } from '../ui/title';
 
 const POLL_MS = 3_000;
-const MISSING_MS = 1_500;
 
 /** Asks for a sale by its name in addresses and keeps it. */
 async function ask(slug: string, signal?: AbortSignal): Promise<Sale | null> {
   const { sale } = await request(SaleBySlug, { slug }, signal);
   if (sale) putSale(sale);
+  if (sale && !sale.viewer && person.peek()) throw new Fault('UNAVAILABLE', 'how the person stands to the sale is not known');
   return sale;
 }
+
+/** Whether nothing more will happen to a sale; the server ends what follows it. */
+const isOver = (id: string): boolean => ['ENDED', 'CANCELLED'].includes(sales.of(id).peek()?.phase ?? '');
 
 /** Follows a sale and its stock while the page is open. */
 function useSale(id: string | null, slug: string): void {
   useEffect(() => {
     if (!id) return;
-    const poll = async (): Promise<number> => {
+    const poll = async (): Promise<number | null> => {
       await ask(slug);
-      return POLL_MS;
+      return isOver(id) ? null : POLL_MS;
     };
     const stops = [
       follow(SaleStatus, { id }, {
-        next: ({ saleStatus }) => (putSale(saleStatus.sale), false),
+        next: ({ saleStatus }) => (putSale(saleStatus.sale), isOver(id)),
         failed: () => {},
         poll,
       }),
       follow(SaleStock, { id }, {
         next: ({ saleStock }) => {
           for (const item of saleStock.items) stocks.put(item.id, item.stock);
-          return false;
+          return isOver(id);
         },
         failed: () => {},
-        poll: () => Promise.resolve(60_000), // the sale's own poll brings the stock too
+        poll: () => Promise.resolve(isOver(id) ? null : 60_000), // the sale's own poll brings the stock too
       }),
     ];
     return () => stops.forEach((stop) => stop());
@@ -70,7 +73,11 @@ export function SalePage({ slug }: { slug: string }) {
         </div>
       );
     case 'missing':
-      return <Missing again={reload} />;
+      return (
+        <div class="page">
+          <NoSale again={reload} />
+        </div>
+      );
     case 'ready': {
       const sale = sales.of(page.value.data.id).value ?? page.value.data;
       return (
@@ -81,22 +88,6 @@ export function SalePage({ slug }: { slug: string }) {
       );
     }
   }
-}
-
-/** No such sale. One that was just published is known a second later: it is asked for once more. */
-function Missing({ again }: { again: () => void }) {
-  useEffect(() => {
-    const timer = setTimeout(again, MISSING_MS);
-    return () => clearTimeout(timer);
-  }, []);
-  return (
-    <div class="page">
-      <Title>{t('sale.missing')}</Title>
-      <Link href="/" class="link mt-4 inline-block">
-        {t('sale.toList')}
-      </Link>
-    </div>
-  );
 }
 
 function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {

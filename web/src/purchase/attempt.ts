@@ -94,6 +94,7 @@ export class Purchase {
 
   /** Takes the answer to the captcha; sends at once when the button was pressed. */
   answer(answer: Answer): void {
+    if (this.busy) return;
     if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
     else if (__HAS_QUEUE__ && this.#early) void this.#join(this.#early, answer);
     else this.#keepAnswer(answer);
@@ -114,6 +115,7 @@ export class Purchase {
 
   /** Puts the captcha, the refusal or the fault away. */
   dismiss(): void {
+    this.#early = null;
     if (!this.busy) this.attempt.value = { step: 'idle' };
   }
 
@@ -238,7 +240,9 @@ export class Purchase {
   /** Whether a refusal is for good, or only for a moment. */
   #weigh(failure: Failure | undefined): { again: number } | { failure: Failure } {
     if (!failure) throw new Fault('INTERNAL', 'neither answer nor reason');
-    if (failure.__typename === 'RateLimitedError') return { again: failure.retryAfterMs * (1 + Math.random() * 0.2) };
+    if (failure.__typename === 'RateLimitedError' && failure.retryAfterMs < PATIENCE_MS) {
+      return { again: failure.retryAfterMs * (1 + Math.random() * 0.2) };
+    }
     if (failure.code === 'IDEMPOTENCY_IN_PROGRESS') return { again: jitter(400) };
     if (failure.__typename === 'SaleNotOpenError' && failure.phase === 'UPCOMING' && failure.startsAt) {
       const left = Date.parse(failure.startsAt) - Date.parse(failure.serverTime);

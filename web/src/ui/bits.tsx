@@ -1,5 +1,7 @@
 /** Small pieces that several pages show. */
 import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { Link } from 'wouter-preact';
 import type { Fault } from '../api/fault';
 import type { Card, Money, Phase, Stock } from '../api/types';
 import { apologise, clockTime, count, moment, money, t } from '../i18n/text';
@@ -50,6 +52,25 @@ export function Title({ children }: { children: ComponentChildren }) {
     <h1 class="title" tabIndex={-1}>
       {children}
     </h1>
+  );
+}
+
+/** When to ask once more for a sale that is not known, in ms. */
+const UNKNOWN_MS = 1_500;
+
+/** No such sale. One that was just made is known to every server a second later: it is asked for once more. */
+export function NoSale({ again }: { again: () => void }) {
+  useEffect(() => {
+    const timer = setTimeout(again, UNKNOWN_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <>
+      <Title>{t('sale.missing')}</Title>
+      <Link href="/" class="link mt-4 inline-block">
+        {t('sale.toList')}
+      </Link>
+    </>
   );
 }
 
