@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"seckill/graph"
 	"seckill/internal/fault"
+	"seckill/internal/stream"
 )
 
 // An error that nobody foresaw has an id, which the log has with the whole chain;
@@ -74,8 +77,10 @@ func TestForeseenFaultsKeepTheirCode(t *testing.T) {
 		{&fault.Error{Code: fault.Overloaded, Message: "later", RetryAfter: 2 * time.Second}, "OVERLOADED", `"retryAfterMs":2000`},
 		{fmt.Errorf("ask: %w", context.DeadlineExceeded), "TIMEOUT", ""},
 		{gqlerror.Wrap(fault.New(fault.Unauthenticated, "who")), "UNAUTHENTICATED", ""},
+		{gqlerror.Wrap(fmt.Errorf("read session: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})), "UNAVAILABLE", ""},
+		{fmt.Errorf("read session: %w", errors.New("no such column")), "INTERNAL", "errorId"},
 	} {
-		got := graph.Errors{Log: slog.New(slog.DiscardHandler)}.Present(t.Context(), c.err)
+		got := graph.Errors{Log: slog.New(slog.DiscardHandler), Away: stream.IsLater}.Present(t.Context(), c.err)
 		text, err := json.Marshal(got)
 		if err != nil || got.Extensions["code"] != c.code || !strings.Contains(string(text), c.more) {
 			t.Errorf("%v: %s", c.err, text)

@@ -39,7 +39,7 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 		t, err := r.ownTask(ctx, nodeID)
 		return orNil(toTask(ctx, t)), err
 	case id.Ticket:
-		t, err := r.ownTicket(ctx, u)
+		t, err := r.Queue.Own(ctx, u, p.UserID)
 		return orNil(toTicket(t)), err
 	case id.Waitlist:
 		e, err := r.ownPlace(ctx, u)

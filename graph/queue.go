@@ -1,24 +1,10 @@
 package graph
 
 import (
-	"context"
-
-	"github.com/google/uuid"
-
 	"seckill/graph/model"
 	"seckill/internal/admission/queue"
-	"seckill/internal/auth"
 	"seckill/internal/id"
 )
-
-// ownTicket reads a place in a waiting room; nil when the caller has no such one.
-func (r *Resolver) ownTicket(ctx context.Context, ticket uuid.UUID) (*queue.Ticket, error) {
-	t, err := r.Queue.Ticket(ctx, ticket)
-	if err != nil || t == nil || t.User != auth.PrincipalFrom(ctx).UserID {
-		return nil, err
-	}
-	return t, nil
-}
 
 func toTicket(t *queue.Ticket) *model.QueueTicket {
 	if t == nil {

@@ -147,7 +147,7 @@ func (f *fixture) step() map[string]int {
 // ticket reads a place that must be there.
 func (f *fixture) ticket(t *queue.Ticket) *queue.Ticket {
 	f.t.Helper()
-	now, err := f.queue.Ticket(f.t.Context(), t.ID)
+	now, err := f.queue.Own(f.t.Context(), t.ID, t.User)
 	if err != nil || now == nil {
 		f.t.Fatalf("ticket: %v, %v", now, err)
 	}

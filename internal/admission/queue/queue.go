@@ -137,13 +137,14 @@ var (
 	leaveScript = script("leave", "")
 )
 
-// Ticket reads a place; nil when there is none.
-func (s *Service) Ticket(ctx context.Context, ticketID uuid.UUID) (*Ticket, error) {
+// Own reads a person's place, and keeps it: who cannot be pushed to asks again and
+// again instead. nil = the person has no such place.
+func (s *Service) Own(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, error) {
 	t, err := s.find(ctx, ticketID)
-	if t == nil || err != nil {
+	if t == nil || err != nil || t.User != user {
 		return nil, err
 	}
-	return s.look(ctx, *t, false)
+	return s.look(ctx, *t, true)
 }
 
 // Leave gives a place up. It returns nil when the person has no such place.

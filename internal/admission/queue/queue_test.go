@@ -243,11 +243,30 @@ func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 	})
 }
 
+func TestAskingForAPlaceKeepsItForItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		place := f.enter(id.New())
+		beats, long := f.keys.QueueBeats(f.shard, f.item), float64(time.Now().Add(-queue.Patience-time.Hour).UnixMilli())
+		for user, kept := range map[uuid.UUID]bool{id.New(): false, place.User: true} {
+			f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: place.ID.String()}).Err())
+			got, err := f.queue.Own(t.Context(), place.ID, user)
+			if err != nil || (got != nil) != kept {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			heard, err := f.redis.ZScore(t.Context(), beats, place.ID.String()).Result()
+			if err != nil || (heard > long) != kept {
+				t.Errorf("heard of at %f, %v", heard, err)
+			}
+		}
+	})
+}
+
 func TestATicketThatIsNoneIsNotFound(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		for _, ticket := range []uuid.UUID{uuid.Nil, uuid.Max, id.New(), id.NewTask(3)} {
-			got, err := f.queue.Ticket(t.Context(), ticket)
+			got, err := f.queue.Own(t.Context(), ticket, id.New())
 			if got != nil || err != nil {
 				t.Errorf("%s: %+v, %v", ticket, got, err)
 			}
