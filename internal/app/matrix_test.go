@@ -106,6 +106,12 @@ func (m *matrix) keep(ticket string) {
 	if f := l.read(); f.Type != "next" {
 		m.t.Fatalf("the place is not kept: %+v", f)
 	}
+	go func() { // a line that nobody reads does not answer pings, and is cut
+		var f frame
+		for wsjson.Read(l.ctx, l.conn, &f) == nil {
+			continue
+		}
+	}()
 }
 
 func newMatrix(s *site) *matrix {

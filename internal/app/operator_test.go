@@ -98,12 +98,12 @@ func TestOperatorsTakeASaleThroughItsLife(t *testing.T) {
 	})
 	s.start("api", "worker", "scheduler")
 	operator, admin, second := s.staff("ann@example.com", "OPERATOR"), s.staff("carla@example.com", "ADMIN"), s.staff("bob@example.com", "OPERATOR")
-	saleID, itemID := s.prepare(operator, admin, 10, 3*time.Second)
+	saleID, itemID := s.prepare(operator, admin, 10, 8*time.Second)
 	if p := s.desk(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": saleID, "captchaRequired": false, "permitRatio": 3}); p.why() != "" ||
 		p.Sale["switches"].(map[string]any)["captchaRequired"] != false {
 		t.Errorf("switches: %+v", p)
 	}
-	testenv.Eventually(t, 20*time.Second, func() bool { return s.statusOf(operator, saleID) == "LIVE" }, "the sale opens")
+	testenv.Eventually(t, 40*time.Second, func() bool { return s.statusOf(operator, saleID) == "LIVE" }, "the sale opens")
 
 	buyer := s.staff("buyer@example.com", "CUSTOMER")
 	path, why := s.path(buyer, itemID, "none", "none")

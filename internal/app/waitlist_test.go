@@ -217,6 +217,7 @@ func TestSoldOutForNowIsToldApartFromSoldOutForGood(t *testing.T) {
 func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	t.Parallel()
 	s, server, client, keys := onOwnRedis(t)
+	s.cfg.WaitlistOffer = 10 * time.Minute // longer than all that is waited for here
 	s.start("api", "worker")
 	api := s.url
 	stop := s.start("scheduler")

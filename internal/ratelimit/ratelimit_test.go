@@ -99,7 +99,7 @@ func TestExactlyTheBurstPassesWhateverTheNumberOfProcesses(t *testing.T) {
 func TestRefusalSaysWhenToComeBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
-		p := ratelimit.Policy{Name: "quick", Burst: 2, PerSecond: 5}
+		p := ratelimit.Policy{Name: "quick", Burst: 2, PerSecond: 0.5}
 		l, who := limiter(conn, prefix), ratelimit.User(id.New())
 		for want := 1; want >= 0; want-- {
 			d, err := l.Allow(t.Context(), p, who)
@@ -108,14 +108,14 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 			}
 		}
 		d, err := l.Allow(t.Context(), p, who)
-		if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 200*time.Millisecond {
-			t.Fatalf("got %+v, %v; want refused for at most 200 ms", d, err)
+		if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 2*time.Second {
+			t.Fatalf("got %+v, %v; want refused for at most 2 s", d, err)
 		}
 		refusal, ok := d.Refusal("input").(fault.Throttled)
 		if !ok || refusal.RetryAfter != d.RetryAfter || refusal.Reason() != fault.TooManyTries {
 			t.Errorf("refusal %+v", d.Refusal("input"))
 		}
-		testenv.Eventually(t, 2*time.Second, func() bool {
+		testenv.Eventually(t, 20*time.Second, func() bool {
 			d, err := l.Allow(t.Context(), p, who)
 			return err == nil && d.Allowed
 		}, "passes after the wait")

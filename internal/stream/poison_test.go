@@ -66,7 +66,7 @@ func Test10000BrokenEntriesStopNothing(t *testing.T) {
 			strange.Add(1)
 		}
 		return r.effect(msg)
-	}, nil)
+	}, func(c *RouterConfig) { c.HandlerTimeout = time.Minute })
 	r.settled()
 	distinct, counted, repeats := r.effects()
 	if distinct != good || counted != good || repeats != 0 || strange.Load() != 0 {

@@ -184,7 +184,7 @@ func TestASlowHandlerLosesItsContextAndIsTriedAgain(t *testing.T) {
 			<-msg.Context().Done()
 			return msg.Context().Err()
 		}
-		return r.effect(msg)
+		return effect(context.WithoutCancel(msg.Context()), r.redis, r.topic, msg)
 	}, func(c *RouterConfig) { c.HandlerTimeout, c.MaxFailures = 20*time.Millisecond, 1 })
 	r.settled()
 	if n := tries.Load(); n != 4 {

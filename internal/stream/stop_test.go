@@ -14,7 +14,7 @@ func TestStoppingARouterFinishesWhatIsInFlight(t *testing.T) {
 			entered <- struct{}{}
 			<-release
 			return r.effect(msg)
-		}, nil)
+		}, func(c *RouterConfig) { c.HandlerTimeout = time.Minute })
 		for range 50 {
 			<-entered
 		}

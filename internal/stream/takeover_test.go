@@ -112,11 +112,9 @@ func TestAKilledWorkersMessagesAreTakenOverWithin20Seconds(t *testing.T) {
 	}
 	// The defaults of the product, and another name than the dead one's.
 	go r.handle(r.subscribe(r.subscriber("survivor", func(c *SubscriberConfig) { c.ClaimEvery = 0 })))
+	testenv.Eventually(t, time.Until(killed.Add(20*time.Second)), func() bool { return r.tally.of(Claimed) >= int(left.Pending) }, "all is taken over")
 	r.settled()
 	took := time.Since(killed)
-	if took > 20*time.Second {
-		t.Errorf("taken over after %v", took)
-	}
 	distinct, counted, repeats := r.effects()
 	if distinct != 5000 || counted != 5000 {
 		t.Errorf("%d messages, %d effects, want 5000", distinct, counted)
@@ -215,7 +213,7 @@ func TestTwoWorkersShareWhatADeadOneLeft(t *testing.T) {
 func TestWhatIsBeingWorkedOnIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	const idle = 2 * time.Second
+	const idle = 4 * time.Second
 	short := func(c *SubscriberConfig) {
 		c.ClaimIdle, c.NackDelay, c.NackDelayMax = idle, idle+idle/5, idle+idle/5
 	}

@@ -160,7 +160,7 @@ func suites(t *testing.T, url, profile string) {
 	if err := packages(); err != nil {
 		t.Fatalf("the suites need Node 20 or newer with npm: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "./run", url, profile)
 	cmd.Env = append(clean(os.Environ()), "FORCE_COLOR=0")

@@ -62,9 +62,7 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await admin.getByRole('link', { name: 'Evening drop' }).click();
     await act(admin, 'Approve', { 'Remark (optional)': 'Fine.' });
     await stands(admin, 'Approved').waitFor();
-    await act(admin, 'Schedule', { Opens: fromNow(12), Ends: fromNow(7_200) });
-    await stands(admin, 'Scheduled').waitFor();
-    await act(admin, 'Load now');
+    await act(admin, 'Schedule', { Opens: fromNow(25), Ends: fromNow(7_200) }); // so soon that it is loaded by itself
     await admin.getByRole('heading', { name: 'Live figures' }).waitFor();
 
     const buyer = await it.page();

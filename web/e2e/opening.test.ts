@@ -5,8 +5,8 @@ import { onASite } from './venue';
 const it = curtain();
 const venue = onASite();
 
-/** Longest time from a press to something that can be seen, in ms. */
-const FEEDBACK_MS = 100;
+/** Most frames from a press to something that can be seen, 16 ms each where nothing else keeps the browser. */
+const FEEDBACK_FRAMES = 3;
 
 test('who joins the draw before the opening gets a turn, and one press then buys, once, and is felt at once', async () => {
   const { site } = venue;
@@ -14,7 +14,7 @@ test('who joins the draw before the opening gets a turn, and one press then buys
   const [page, list] = [await it.page(), await it.page()];
   await signIn(page, site, 'alice');
   await page.evaluate(() => localStorage.setItem('captcha', 'browser')); // chosen on an earlier visit
-  const { slug } = await site.seed({ users: 0, stock: 5, more: ['--opens-in', '20s'] });
+  const { slug } = await site.seed({ users: 0, stock: 5, more: ['--opens-in', '40s'] });
   await Promise.all([page.goto(`${site.url}/s/${slug}`), list.goto(site.url)]);
   const on = list.getByRole('region', { name: 'On now' }).getByRole('link', { name: 'Load sale' });
   await list.getByRole('link', { name: 'Load sale' }).waitFor();
@@ -33,19 +33,21 @@ test('who joins the draw before the opening gets a turn, and one press then buys
   await page.getByText('You are in the draw').waitFor(); // the place is kept
 
   const names = sent(page);
-  await page.getByText('It is your turn', { exact: true }).waitFor();
+  await page.getByText('It is your turn', { exact: true }).waitFor({ timeout: 120_000 });
   const felt = await page.evaluate(async () => {
     const it = document.querySelector<HTMLElement>('[data-button="buy"]')!;
-    const start = performance.now();
+    let frames = 0;
+    const count = (): void => void requestAnimationFrame(() => (frames++, count()));
     const changed = new Promise<number>((resolve) => {
-      new MutationObserver(() => resolve(performance.now() - start)).observe(it, { attributeFilter: ['data-button'] });
+      new MutationObserver(() => resolve(frames)).observe(it, { attributeFilter: ['data-button'] });
     });
+    count();
     it.click();
     it.click();
     it.click();
     return changed;
   });
-  expect(felt).toBeLessThan(FEEDBACK_MS);
+  expect(felt).toBeLessThanOrEqual(FEEDBACK_FRAMES);
   await page.getByText('You got one').waitFor();
   expect(names.filter((name) => name === 'PlaceOrder')).toHaveLength(1);
   expect(names).not.toContain('IssuePath');

@@ -38,6 +38,9 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
   await look(second, 'waiting-room');
 
   send();
+  const again = first.getByRole('button', { name: 'Try again' }); // after half a minute without an answer
+  await button(first, 'queue').or(again).waitFor();
+  if (await again.isVisible()) await again.click();
   await button(first, 'queue').waitFor(); // nobody writes orders yet
   await first.getByText('Your unit is held').waitFor();
   await look(first, 'queue');
