@@ -25,7 +25,7 @@ func TestFiveThousandRequestsOfTwoThousandBuyersSellTwoHundredUnits(t *testing.T
 		wg.Go(func() {
 			defer func() { <-slots }()
 			u := made.Users[i%len(made.Users)]
-			p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+			p, err := s.insist(u.AccessToken, order(made.ItemID, u.Path))
 			if err != nil {
 				t.Error(err)
 				return
@@ -70,7 +70,7 @@ func TestTenThousandRequestsOfOneBuyerMakeOneOrder(t *testing.T) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+			p, err := s.insist(u.AccessToken, order(made.ItemID, u.Path))
 			if err != nil {
 				t.Error(err)
 				return

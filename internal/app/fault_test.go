@@ -80,7 +80,7 @@ func (s *site) buyAll(made *seed.Result, progress func(accepted int)) int {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
+			p, err := s.insist(u.AccessToken, order(made.ItemID, u.Path))
 			if err != nil || p.why() != "" {
 				s.t.Errorf("not taken in: %v %s", err, p.why())
 				return

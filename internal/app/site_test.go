@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -249,11 +250,30 @@ func order(itemID, path string) map[string]any {
 
 // place presses the button.
 func (s *site) place(token string, in map[string]any) (placed, error) {
-	var data struct{ PlaceOrder *placed }
 	out, err := s.try(token, placeOrder, map[string]any{"in": in})
 	if err != nil {
 		return placed{}, err
 	}
+	return out.placed()
+}
+
+// insist presses the button until there is an answer: one that says "ask again" is
+// asked again with the same input.
+func (s *site) insist(token string, in map[string]any) (p placed, err error) {
+	for range 20 {
+		out, err := s.try(token, placeOrder, map[string]any{"in": in})
+		if err != nil {
+			return placed{}, err
+		}
+		if code := out.code(); code != "TIMEOUT" && code != "OVERLOADED" && code != "UNAVAILABLE" {
+			return out.placed()
+		}
+	}
+	return placed{}, errors.New("twenty times no answer")
+}
+
+func (out answer) placed() (placed, error) {
+	var data struct{ PlaceOrder *placed }
 	if err := json.Unmarshal(out.Data, &data); err != nil || data.PlaceOrder == nil {
 		return placed{}, fmt.Errorf("placeOrder answered %s %+v", out.Data, out.Errors)
 	}

@@ -59,6 +59,9 @@ test('where streams are blocked altogether, the page asks now and then, and buyi
   await pill(page, 'polling').waitFor({ timeout: 45_000 });
   await buy(page);
   await page.getByText('You got one').waitFor();
+  const names = sent(page);
+  await page.goto(it.demo.url);
+  await expect.poll(() => names.filter((name) => name === 'Sales').length).toBeGreaterThan(1); // the list asks for what is left, too
 });
 
 test('a stream that the server refused for a while is followed again, not asked for ever after', async () => {

@@ -1,6 +1,6 @@
 /** The list of sales: what is on now, then each opening time, then what is over. */
 import { computed, useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
 import { stocks } from '../api/boards';
 import { now, second } from '../api/clock';
@@ -20,11 +20,13 @@ import { slotsOf } from './slots';
 const NONE: Card[] = [];
 /** Live lists at most; the rest is as old as the page. */
 const FOLLOWED = 6;
+/** Poll at this pace, in ms. */
+const POLL_MS = 15_000;
 /** Spread of the reload after an opening, in ms, so that browsers do not ask all at once. */
 const SPREAD_MS = 1_500;
 
-/** Follows the stock of a sale. */
-function useStock(id: string | null): void {
+/** Follows the stock of a sale; where it cannot be followed, the list is asked for. */
+function useStock(id: string | null, poll: () => void): void {
   useEffect(() => {
     if (!id) return;
     return follow(SaleStock, { id }, {
@@ -33,7 +35,10 @@ function useStock(id: string | null): void {
         return false;
       },
       failed: () => {},
-      poll: () => Promise.resolve(15_000),
+      poll: () => {
+        poll();
+        return Promise.resolve(POLL_MS);
+      },
     });
   }, [id]);
 }
@@ -45,9 +50,9 @@ function usePhases(sales: Card[]): void {
 }
 
 /** One sale in the list; its stock is live when it is followed. */
-function SaleCard({ sale, followed }: { sale: Card; followed: boolean }) {
+function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; poll: () => void }) {
   const phase = usePhase(sale);
-  useStock(followed ? sale.id : null);
+  useStock(followed ? sale.id : null, poll);
   const item = sale.items[0];
   if (!item) return null;
   return (
@@ -134,6 +139,14 @@ export function Sales() {
     return () => clearTimeout(timer);
   }, [next]);
 
+  const polled = useRef({ at: 0, reload });
+  polled.current.reload = reload;
+  const poll = (): void => { // once for all cards
+    if (performance.now() - polled.current.at < POLL_MS / 2) return;
+    polled.current.at = performance.now();
+    polled.current.reload();
+  };
+
   const slots = slotsOf(sales, now());
   return (
     <div class="page">
@@ -191,7 +204,7 @@ export function Sales() {
             </h2>
             <ul class={slot.sales.length > 1 ? 'grid gap-3 md:grid-cols-2' : ''}>
               {slot.sales.map((sale) => (
-                <SaleCard key={sale.id} sale={sale} followed={followed.has(sale)} />
+                <SaleCard key={sale.id} sale={sale} followed={followed.has(sale)} poll={poll} />
               ))}
             </ul>
           </section>
