@@ -272,10 +272,11 @@ func (s *site) insist(token string, in map[string]any) (p placed, err error) {
 	return placed{}, errors.New("twenty times no answer")
 }
 
-func (out answer) placed() (placed, error) {
+// placed decodes the payload.
+func (a answer) placed() (placed, error) {
 	var data struct{ PlaceOrder *placed }
-	if err := json.Unmarshal(out.Data, &data); err != nil || data.PlaceOrder == nil {
-		return placed{}, fmt.Errorf("placeOrder answered %s %+v", out.Data, out.Errors)
+	if err := json.Unmarshal(a.Data, &data); err != nil || data.PlaceOrder == nil {
+		return placed{}, fmt.Errorf("placeOrder answered %s %+v", a.Data, a.Errors)
 	}
 	return *data.PlaceOrder, nil
 }
