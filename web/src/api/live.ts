@@ -91,7 +91,7 @@ class Stream {
 
   #take(result: { data?: unknown; errors?: unknown }): void {
     if (Array.isArray(result.errors)) return this.#fault(faultOf(result.errors as GraphQLFault[]));
-    this.#faults = 0;
+    this.#faults = this.#broken = 0;
     if (this.sink.next(result.data as never)) this.end();
   }
 
