@@ -77,8 +77,7 @@ func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
 // that says nothing of the inside, and for what nobody foresaw an error id that
 // stands in the log with the whole chain.
 type Errors struct {
-	Log  *slog.Logger
-	Away func(error) bool // tells errors of a service that is away or busy; nil = none is known
+	Log *slog.Logger
 }
 
 // Present is gqlgen's error presenter.
@@ -94,7 +93,7 @@ func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 		return known
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return at(ctx, fault.Timeout, "The answer took too long.", nil)
-	case e.Away != nil && e.Away(err):
+	case fault.Passing(err):
 		return e.fromFault(ctx, fault.Wrap(fault.Unavailable, "A service that this needs is away; try again shortly.", err))
 	}
 	errorID := uuid.NewString()

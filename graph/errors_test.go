@@ -17,7 +17,6 @@ import (
 
 	"seckill/graph"
 	"seckill/internal/fault"
-	"seckill/internal/stream"
 )
 
 // An error that nobody foresaw has an id, which the log has with the whole chain;
@@ -80,7 +79,7 @@ func TestForeseenFaultsKeepTheirCode(t *testing.T) {
 		{gqlerror.Wrap(fmt.Errorf("read session: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})), "UNAVAILABLE", ""},
 		{fmt.Errorf("read session: %w", errors.New("no such column")), "INTERNAL", "errorId"},
 	} {
-		got := graph.Errors{Log: slog.New(slog.DiscardHandler), Away: stream.IsLater}.Present(t.Context(), c.err)
+		got := graph.Errors{Log: slog.New(slog.DiscardHandler)}.Present(t.Context(), c.err)
 		text, err := json.Marshal(got)
 		if err != nil || got.Extensions["code"] != c.code || !strings.Contains(string(text), c.more) {
 			t.Errorf("%v: %s", c.err, text)

@@ -18,7 +18,6 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/media"
 	"seckill/internal/server"
-	"seckill/internal/stream"
 	"seckill/web"
 )
 
@@ -107,7 +106,7 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 		return nil, fmt.Errorf("document guard: %w", err)
 	}
 	resolver.Cost = g.Cost
-	errs := graph.Errors{Log: a.log, Away: stream.IsLater}
+	errs := graph.Errors{Log: a.log}
 	return transport.NewHandler(transport.Options{
 		Schema: schema, Guard: g, Sockets: e.sockets, Development: !a.cfg.Production(),
 		Timeout: a.cfg.RequestTimeout, Authenticate: a.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,

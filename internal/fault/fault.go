@@ -7,8 +7,8 @@
 //
 // A Fault is an error: nobody signed in, a service down, a bug. It carries one
 // of about ten codes, and reaches the client in the top-level errors list. An
-// error without a code is INTERNAL: the client learns an error id and nothing
-// else.
+// error without a code is UNAVAILABLE when it says by itself that a service is
+// away (Passing), and else INTERNAL: the client learns an error id and no more.
 package fault
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/clock"
+	"seckill/internal/fault"
 	"seckill/internal/postgres"
-	"seckill/internal/stream"
 )
 
 const (
@@ -265,7 +265,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 // batch may well succeed later.
 func passing(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errUnusual) ||
-		postgres.Retryable(err) || stream.IsLater(err)
+		postgres.Retryable(err) || fault.Passing(err)
 }
 
 func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {

@@ -60,6 +60,5 @@ func (s *Service) Handle(msg *stream.Message) error {
 
 // passing tells whether an error says nothing about the event.
 func passing(err error) bool {
-	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || stream.IsLater(err) ||
-		fault.CodeOf(err) == fault.Unavailable
+	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.Passing(err)
 }

@@ -1,12 +1,8 @@
 package stream
 
 import (
-	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"runtime"
 	"strings"
 	"unicode/utf8"
@@ -40,43 +36,13 @@ func (v *verdictError) Error() string { return v.err.Error() }
 // Unwrap returns the cause.
 func (v *verdictError) Unwrap() error { return v.err }
 
-// sqlLater lists the classes of SQLSTATE that speak of the server, not of the
-// statement: connection, rolled back for another's sake, resources, object in
-// use, operator intervention, system error.
-const sqlLater = "08 40 53 55 57 58"
-
-// IsLater reports whether an error was marked Later or is one that every service
-// gives when it is away or busy: deadlines, connections, and SQLSTATE classes of
-// that kind. Whoever knows more errors of its own marks them.
+// IsLater reports whether an error was marked Later or says by itself that a
+// service is away or busy. Whoever knows more errors of that kind marks them.
 func IsLater(err error) bool {
 	if v, ok := errors.AsType[*verdictError](err); ok {
 		return !v.permanent
 	}
-	if f, ok := errors.AsType[*fault.Error](err); ok {
-		switch f.Code {
-		case fault.Unavailable, fault.Timeout, fault.Overloaded, fault.RateLimited:
-			return true
-		case fault.Unauthenticated, fault.Forbidden, fault.BadInput, fault.NotFound, fault.Internal:
-		}
-	}
-	for _, away := range []error{
-		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, net.ErrClosed, io.EOF, io.ErrUnexpectedEOF,
-	} {
-		if errors.Is(err, away) {
-			return true
-		}
-	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		return true
-	}
-	if s, ok := errors.AsType[interface {
-		error
-		SQLState() string
-	}](err); ok {
-		state := s.SQLState()
-		return len(state) == 5 && strings.Contains(sqlLater, state[:2])
-	}
-	return false
+	return fault.Passing(err)
 }
 
 // maxReason bounds the text of an error in logs and dead letters, in bytes.
