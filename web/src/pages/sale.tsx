@@ -12,7 +12,7 @@ import type { Item, Sale } from '../api/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '../documents/buyer';
 import { clockTime, span, t } from '../i18n/text';
 import { BuyBox } from '../purchase/buybox';
-import { usePhase } from '../purchase/button';
+import { isOver, usePhase } from '../purchase/button';
 import { Broken, leftOf, Loading, NoSale, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Markdown } from '../ui/markdown';
@@ -28,8 +28,8 @@ async function ask(slug: string, signal?: AbortSignal): Promise<Sale | null> {
   return sale;
 }
 
-/** Whether nothing more will happen to a sale; the server ends what follows it. */
-const isOver = (id: string): boolean => ['ENDED', 'CANCELLED'].includes(sales.of(id).peek()?.phase ?? '');
+/** Whether a sale is over as far as is known; the server ends what follows it. */
+const hasEnded = (id: string): boolean => isOver(sales.of(id).peek()?.phase ?? 'UPCOMING');
 
 /** Follows a sale and its stock while the page is open. */
 function useSale(id: string | null, slug: string): void {
@@ -37,21 +37,21 @@ function useSale(id: string | null, slug: string): void {
     if (!id) return;
     const poll = async (): Promise<number | null> => {
       await ask(slug);
-      return isOver(id) ? null : POLL_MS;
+      return hasEnded(id) ? null : POLL_MS;
     };
     const stops = [
       follow(SaleStatus, { id }, {
-        next: ({ saleStatus }) => (putSale(saleStatus.sale), isOver(id)),
+        next: ({ saleStatus }) => (putSale(saleStatus.sale), hasEnded(id)),
         failed: () => {},
         poll,
       }),
       follow(SaleStock, { id }, {
         next: ({ saleStock }) => {
           for (const item of saleStock.items) stocks.put(item.id, item.stock);
-          return isOver(id);
+          return hasEnded(id);
         },
         failed: () => {},
-        poll: () => Promise.resolve(isOver(id) ? null : 60_000), // the sale's own poll brings the stock too
+        poll: () => Promise.resolve(hasEnded(id) ? null : 60_000), // the sale's own poll brings the stock too
       }),
     ];
     return () => stops.forEach((stop) => stop());
@@ -143,7 +143,7 @@ function Clock() {
 /** When it opens and ends, with the countdown to what comes next. */
 function Window({ sale }: { sale: Sale }) {
   const phase = usePhase(sale);
-  const until = phase === 'UPCOMING' ? sale.startsAt : ['ENDED', 'CANCELLED'].includes(phase) ? null : sale.endsAt;
+  const until = phase === 'UPCOMING' ? sale.startsAt : isOver(phase) ? null : sale.endsAt;
   return (
     <div class="grid gap-2">
       {until && (

@@ -1,6 +1,6 @@
 import type { Card } from '../api/types';
 import { moment, t } from '../i18n/text';
-import { phaseAt } from '../purchase/button';
+import { isOver, phaseAt } from '../purchase/button';
 
 /** A group of sales under one heading. */
 export interface Slot {
@@ -22,7 +22,7 @@ export function slotsOf(sales: Card[], at: number): Slot[] {
   const byPhase = { on: [] as Card[], soon: [] as Card[], over: [] as Card[] };
   for (const sale of sales) {
     const phase = phaseAt(sale, at);
-    byPhase[phase === 'UPCOMING' ? 'soon' : phase === 'ENDED' || phase === 'CANCELLED' ? 'over' : 'on'].push(sale);
+    byPhase[phase === 'UPCOMING' ? 'soon' : isOver(phase) ? 'over' : 'on'].push(sale);
   }
   byPhase.on.sort((a, b) => Number(a.phase === 'SOLD_OUT') - Number(b.phase === 'SOLD_OUT'));
   for (const sale of byPhase.on) put('now', t('sales.now'), sale);

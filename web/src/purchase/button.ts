@@ -32,9 +32,12 @@ export interface Situation {
   now: number;
 }
 
+/** Whether nothing more will happen to a sale of a phase. */
+export const isOver = (phase: Phase): boolean => phase === 'ENDED' || phase === 'CANCELLED';
+
 /** The phase by the clock: an upcoming sale opens and a live one ends without waiting for the news. */
 export function phaseAt(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>, now: number): Phase {
-  if (sale.phase === 'CANCELLED' || sale.phase === 'ENDED') return sale.phase;
+  if (isOver(sale.phase)) return sale.phase;
   if (now >= Date.parse(sale.endsAt)) return 'ENDED';
   if (sale.phase === 'UPCOMING' && now >= Date.parse(sale.startsAt)) return 'LIVE';
   return sale.phase;
