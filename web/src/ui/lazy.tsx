@@ -18,7 +18,8 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       );
     };
     useEffect(() => {
-      if (!loaded) run();
+      if (loaded) state.value = 'ready'; // it may have come since the first sight
+      else run();
     }, []);
     if (state.value === 'failed') return <Broken fault={new Fault('NETWORK', '')} again={run} />;
     if (state.value === 'loading' || !loaded) return <Loading />;
