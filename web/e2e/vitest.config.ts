@@ -21,7 +21,7 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 45_000 } },
-    maxWorkers: 2, // each file drives a browser and a server
+    maxWorkers: 3, // each file drives a browser and a server, and waits for half of the time
     sequence: { sequencer: LongestFirst },
   },
 });
