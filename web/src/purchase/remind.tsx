@@ -7,8 +7,14 @@ import { Icon } from '../ui/icons';
 import { toast } from '../ui/toast';
 
 const BEFORE_MS = 60_000;
-/** Sales to be reminded of, while the tab is open. */
+/** A timer counts no further than this, in ms. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Sales to be reminded of, while the tab is open, on whatever page it is. */
 const wanted = signal<ReadonlySet<string>>(new Set());
+
+/** The timer of each. */
+const timers = new Map<string, ReturnType<typeof setTimeout>>();
 
 /** Shows a notification of the system, if the person allowed it. */
 export function notify(text: string): void {
@@ -16,25 +22,39 @@ export function notify(text: string): void {
   else toast(text);
 }
 
+function want(id: string, on: boolean): void {
+  const next = new Set(wanted.peek());
+  if (on) next.add(id);
+  else next.delete(id);
+  wanted.value = next;
+  if (!on) clearTimeout(timers.get(id));
+}
+
+/** Sets the timer of a sale, anew when it moved. */
+function arm(sale: Pick<Sale, 'id' | 'title' | 'startsAt'>): void {
+  clearTimeout(timers.get(sale.id));
+  const wait = Date.parse(sale.startsAt) - BEFORE_MS - now();
+  const ring = (): void => {
+    want(sale.id, false);
+    notify(t('wait.reminder', { title: sale.title }));
+  };
+  if (wait > LONGEST_MS) timers.set(sale.id, setTimeout(() => arm(sale), LONGEST_MS));
+  else if (wait >= 0) timers.set(sale.id, setTimeout(ring, wait));
+  else want(sale.id, false);
+}
+
 /** The switch for a reminder one minute before the opening. */
-export function Remind({ sale }: { sale: Sale }) {
+export function Remind({ sale }: { sale: Pick<Sale, 'id' | 'title' | 'startsAt'> }) {
   const on = wanted.value.has(sale.id);
-  const at = Date.parse(sale.startsAt) - BEFORE_MS;
   useEffect(() => {
-    const wait = at - now();
-    if (!on || wait < 0 || wait > 2 ** 31 - 1) return;
-    const timer = setTimeout(() => notify(t('wait.reminder', { title: sale.title })), wait);
-    return () => clearTimeout(timer);
-  }, [on, at]);
-  if (at < now()) return null;
+    if (on) arm(sale);
+  }, [on, sale.startsAt]);
+  if (Date.parse(sale.startsAt) - BEFORE_MS < now()) return null;
   const toggle = async (): Promise<void> => {
     if (!on && 'Notification' in globalThis && (await Notification.requestPermission()) === 'denied') {
       toast(t('wait.remindBlocked'));
     }
-    const next = new Set(wanted.value);
-    if (on) next.delete(sale.id);
-    else next.add(sale.id);
-    wanted.value = next;
+    want(sale.id, !on);
   };
   return (
     <button class="btn w-full" aria-pressed={on} onClick={() => void toggle()}>
