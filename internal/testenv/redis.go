@@ -3,6 +3,8 @@ package testenv
 import (
 	"context"
 	"encoding/hex"
+	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -13,6 +15,9 @@ import (
 // tests, on a machine that may be busy.
 const cleanupTimeout = time.Minute
 
+// openTimeout bounds opening connections on a machine that is busy with other tests.
+const openTimeout = 30 * time.Second
+
 // scanCount is how many keys one SCAN looks at.
 const scanCount = 5000
 
@@ -21,10 +26,7 @@ const scanCount = 5000
 // ends.
 func Redis(t testing.TB) (*redisconn.Conn, string) {
 	t.Helper()
-	conn, err := redisconn.Open(t.Context(), RedisURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := open(t)
 	prefix := "t" + hex.EncodeToString(idBytes()[:5]) + ":"
 	t.Cleanup(func() {
 		if err := deleteKeys(conn, prefix); err != nil {
@@ -35,6 +37,21 @@ func Redis(t testing.TB) (*redisconn.Conn, string) {
 		}
 	})
 	return conn, prefix
+}
+
+// open connects to the shared Redis, again where that took too long: many tests at
+// once may keep it busy for longer than the product waits.
+func open(t testing.TB) *redisconn.Conn {
+	t.Helper()
+	for began := time.Now(); ; {
+		conn, err := redisconn.Open(t.Context(), RedisURL(t))
+		if err == nil {
+			return conn
+		}
+		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() || time.Since(began) > openTimeout {
+			t.Fatal(err)
+		}
+	}
 }
 
 func deleteKeys(conn *redisconn.Conn, prefix string) error {

@@ -46,7 +46,7 @@ function work(challenge: Challenge, on: (report: Report) => void): () => void {
 export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) {
   const state = useSignal<State>({ state: 'loading' });
   const stop = useRef(() => {});
-  const gone = useRef(false);
+  const latest = useRef(0); // of the challenges asked for: the answer to an earlier one comes too late
   const input = useRef<HTMLInputElement>(null);
   const hint = useId();
 
@@ -79,25 +79,28 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
 
   const fetchOne = async (quietly = byBrowser()): Promise<void> => {
     stop.current();
+    const mine = ++latest.current;
     state.value = { state: 'loading' };
     try {
       const kind = quietly ? { kind: 'PROOF_OF_WORK' as const } : {};
       const { createCaptcha: made } = await request(CreateCaptcha, {
         input: { purpose, ...(saleId && { saleId }), ...kind },
       });
-      if (gone.current) return;
+      if (mine !== latest.current) return;
       if (made?.challenge) show(made.challenge);
       else fail(made?.userErrors[0] ? explain(made.userErrors[0]) : t('check.failed'));
     } catch (thrown) {
-      fail(apologise(toFault(thrown)));
+      if (mine === latest.current) fail(apologise(toFault(thrown)));
     }
   };
 
-  useEffect(() => () => void (gone.current = true), []);
   useEffect(() => {
     if (challenge) show(challenge);
     else void fetchOne();
-    return () => stop.current();
+    return () => {
+      latest.current++;
+      stop.current();
+    };
   }, [challenge]);
 
   const picture = state.value.state === 'picture' ? state.value.challenge : null;
