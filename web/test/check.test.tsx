@@ -1,0 +1,34 @@
+import { render } from 'preact';
+import { afterEach, expect, test, vi } from 'vitest';
+import { Check } from '../src/captcha/check';
+import { speak } from '../src/i18n/text';
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test('the answer to the newest request counts, whichever comes last', async () => {
+  const answers: ((challenge: Record<string, unknown>) => void)[] = [];
+  vi.stubGlobal('createImageBitmap', () => new Promise(() => {})); // nothing is painted here
+  vi.stubGlobal('fetch', () =>
+    new Promise<Response>((resolve) =>
+      answers.push((challenge) => {
+        const data = { createCaptcha: { challenge: { expiresAt: new Date(Date.now() + 300_000).toISOString(), ...challenge }, userErrors: [] } };
+        resolve(new Response(JSON.stringify({ data }), { headers: { 'content-type': 'application/json' } }));
+      }),
+    ),
+  );
+  await speak('en');
+  vi.useFakeTimers();
+  localStorage.setItem('captcha', 'browser');
+  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} />, document.body);
+  await vi.waitFor(() => expect(answers).toHaveLength(1));
+  document.querySelector<HTMLElement>('button.link')!.click(); // "Use a picture instead"
+  await vi.waitFor(() => expect(answers).toHaveLength(2));
+  answers[1]!({ id: 'cap_2', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null });
+  await vi.waitFor(() => expect(document.body.textContent).toContain('What is the sum?'));
+  answers[0]!({ id: 'cap_1', kind: 'PROOF_OF_WORK', image: null, prompt: '', parameters: '{}' });
+  await vi.advanceTimersByTimeAsync(100); // promises settle
+  expect(document.body.textContent).toContain('What is the sum?');
+});
