@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adopt } from '../src/api/session';
 import type { Challenge } from '../src/api/types';
-import { Purchase } from '../src/purchase/attempt';
+import { Purchase, purchaseOf } from '../src/purchase/attempt';
 import { pending } from '../src/purchase/press';
-import { server, T0, type Reply } from './shop';
+import type { Waiting } from '../src/purchase/waiting';
+import { line, server, T0, type Reply, type Streamed } from './shop';
 
 const now = new Date(T0).toISOString();
 const soon = new Date(T0 + 60_000).toISOString();
@@ -26,11 +27,15 @@ function purchase(): Purchase {
 /** Lets waits pass and promises settle. */
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
+function signIn(id: string): void {
+  const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString() };
+  adopt(tokens, { id, displayName: 'A', account: 'a', role: 'CUSTOMER' });
+}
+
 beforeEach(() => {
   vi.useFakeTimers({ now: T0 });
   sessionStorage.clear();
-  const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString() };
-  adopt(tokens, { id: 'usr_1', displayName: 'A', account: 'a', role: 'CUSTOMER' });
+  signIn('usr_1');
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -202,50 +207,87 @@ describe('a refusal', () => {
 });
 
 describe('the waiting room', () => {
-  const way = { token: 'p2', expiresAt: soon };
-  const ticket: Reply = { enterQueue: { ticket: { id: 'tkt_1' }, userErrors: [] } };
+  const turn = { token: 'p2', expiresAt: soon };
+  const ticket = (id: string, status: string, more: object = {}): Record<string, unknown> => ({
+    queuePosition: { ticket: { __typename: 'QueueTicket', id, status, path: null, position: null, ...more } },
+  });
+  const entered: Reply = { enterQueue: { ticket: { id: 'tkt_1' }, userErrors: [] } };
+  const streams: Streamed[] = [];
+  beforeEach(() => line(streams));
+  /** The stream that keeps a place. */
+  const kept = async (): Promise<Streamed> => {
+    await vi.dynamicImportSettled();
+    await pass(0);
+    expect(streams.at(-1)).toMatchObject({ name: 'QueuePlace', open: true });
+    return streams.at(-1)!;
+  };
+  const room = (it: Purchase): Waiting => {
+    const attempt = it.attempt.value;
+    if (attempt.step !== 'room') throw new Error(`in step ${attempt.step}`);
+    return attempt.waiting;
+  };
 
   test('is entered for the draw before the opening, and the turn waits for the press', async () => {
-    const asked = server({ EnterQueue: [ticket], PlaceOrder: [placed] });
+    const asked = server({ EnterQueue: [entered], PlaceOrder: [placed] });
     const it = purchase();
     it.prepare('itm_1');
     it.answer(answer);
-    await pass(0);
-    const place = { ticketId: 'tkt_1', itemId: 'itm_1', pressed: false };
-    expect(it.attempt.value).toEqual({ step: 'room', place });
-    it.admitted(place, way);
+    const stream = await kept();
+    expect(stream.variables).toEqual({ id: 'tkt_1' });
+    for (const ahead of [40, 12, 30]) stream.say(ticket('tkt_1', 'WAITING', { position: { ahead } }));
+    expect([room(it).first.value, room(it).least.value]).toEqual([40, 12]); // a place never moves back
+    stream.say(ticket('tkt_1', 'ADMITTED', { path: turn }));
     expect(it.attempt.value.step).toBe('turn');
+    expect(stream.open).toBe(false);
     it.press('itm_1', 1);
     await pass(0);
     expect(asked[1]!.variables.input).toMatchObject({ pathToken: 'p2', itemId: 'itm_1' });
     expect(it.attempt.value.step).toBe('queued');
   });
 
-  test('goes on with the press when the turn comes', async () => {
+  test('is kept without any page that shows it, and goes on with the press when the turn comes', async () => {
     server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_2' }, userErrors: [] } }], PlaceOrder: [placed] });
     const it = purchase();
     it.press('itm_1', 1);
     it.answer(answer);
     await pass(0);
-    expect(it.attempt.value).toEqual({ step: 'room', place: { ticketId: 'tkt_2', itemId: 'itm_1', pressed: true } });
+    const stream = await kept();
+    expect(room(it).id).toBe('tkt_2');
     it.press('itm_1', 1); // is taken already
-    it.admitted({ ticketId: 'tkt_2', itemId: 'itm_1', pressed: true }, way);
+    await pass(60_000);
+    expect(stream.open).toBe(true);
+    stream.say(ticket('tkt_2', 'ADMITTED', { path: turn }));
     await pass(0);
     expect(it.attempt.value.step).toBe('queued');
   });
 
-  test('is found again after a reload', async () => {
-    server({ EnterQueue: [ticket] });
+  test('is found again after a reload, and forgotten when it is over', async () => {
+    server({ EnterQueue: [entered] });
     const first = purchase();
     first.prepare('itm_1');
     first.answer(answer);
-    await pass(0);
+    await kept();
+    first.close();
     const second = purchase();
     second.resume();
-    expect(second.attempt.value).toEqual(first.attempt.value);
-    second.left();
+    expect(room(second).id).toBe('tkt_1');
+    (await kept()).say(ticket('tkt_1', 'CLOSED'));
+    expect(second.attempt.value.step).toBe('idle');
+    expect(changed).toHaveBeenCalledOnce();
     const third = purchase();
     third.resume();
     expect(third.attempt.value.step).toBe('idle');
+  });
+
+  test('is left when somebody else is there', async () => {
+    server({ EnterQueue: [entered] });
+    const it = purchaseOf('sal_1', () => {});
+    it.prepare('itm_1');
+    it.answer(answer);
+    await kept();
+    const before = streams.length;
+    signIn('usr_2'); // all streams begin anew, as another person
+    await pass(10_000);
+    expect(streams).toHaveLength(before);
   });
 });

@@ -59,3 +59,46 @@ export function server(replies: Record<string, Reply[]>): Asked[] {
   });
   return asked;
 }
+
+/** A stream as the server sees it: what it was asked for, and what it says. */
+export interface Streamed {
+  name: string;
+  variables: Record<string, unknown>;
+  open: boolean;
+  say(data: Record<string, unknown>): void;
+}
+
+/** Stands in for the server behind a WebSocket (graphql-transport-ws); adds each stream that is asked for. */
+export function line(streams: Streamed[]): void {
+  class Line extends EventTarget {
+    static readonly OPEN = 1;
+    readonly protocol = 'graphql-transport-ws';
+    readyState = 1;
+    onopen = (): void => {};
+    onmessage = (_: { data: string }): void => {};
+    onclose = (_: object): void => {};
+    readonly #open = new Map<string, Streamed>();
+    constructor() {
+      super();
+      queueMicrotask(() => this.onopen());
+    }
+    #say(message: object): void {
+      this.onmessage({ data: JSON.stringify(message) });
+    }
+    send(text: string): void {
+      const { id, type, payload } = JSON.parse(text);
+      if (type === 'connection_init') queueMicrotask(() => this.#say({ type: 'connection_ack' }));
+      if (type === 'complete') this.#open.get(id)!.open = false;
+      if (type !== 'subscribe') return;
+      const { operationName: name, variables } = payload;
+      const stream = { name, variables, open: true, say: (data: object) => this.#say({ id, type: 'next', payload: { data } }) };
+      this.#open.set(id, stream);
+      streams.push(stream);
+    }
+    close(): void {
+      this.readyState = 3;
+      this.onclose({ code: 1000, wasClean: true });
+    }
+  }
+  vi.stubGlobal('WebSocket', Line);
+}

@@ -100,7 +100,7 @@ export const en = {
   'room.title': 'You are in the waiting room',
   'room.lead': 'Places are kept in order. This page moves by itself: no need to reload.',
   'room.draw': 'You are in the draw',
-  'room.drawLead': 'Places are drawn at the opening, each order as likely as any other. Keep this page open.',
+  'room.drawLead': 'Places are drawn at the opening, each order as likely as any other. Keep this tab open.',
   'room.turn': 'It is your turn: {title}',
   'room.yours': 'It is your turn',
   'room.lapsed': 'Your turn has passed.',

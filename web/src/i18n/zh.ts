@@ -102,7 +102,7 @@ export const zh: Record<Key, string> = {
   'room.title': '您在候场中',
   'room.lead': '按次序放行，页面会自动更新，无需刷新。',
   'room.draw': '您已参加抽签',
-  'room.drawLead': '开抢时随机排位，人人机会均等。请保持本页打开。',
+  'room.drawLead': '开抢时随机排位，人人机会均等。请勿关闭此标签页。',
   'room.turn': '轮到您了：{title}',
   'room.yours': '轮到您了',
   'room.lapsed': '您的购买机会已过期。',

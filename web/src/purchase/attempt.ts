@@ -1,6 +1,7 @@
 /**
  * An attempt to buy, from the press of the button to the task. One object per
- * sale and tab; leaving the page does not stop it, reloading resumes it.
+ * sale and tab; leaving the page does not stop it, not even in the waiting room;
+ * reloading resumes it.
  *
  *   idle ─press→ check ─answer→ sending ─task→ queued ─order→ bought
  *                  ↑ wrong answer, path lapsed │
@@ -10,7 +11,7 @@
  *   room ─turn comes→ sending; without a press, for a place taken before the opening: turn ─press→ sending
  */
 import { signal, type Signal } from '@preact/signals';
-import { tasks } from '../api/boards';
+import { sales, tasks } from '../api/boards';
 import { backoff, jitter } from '../api/connection';
 import { now } from '../api/clock';
 import { Fault, toFault } from '../api/fault';
@@ -20,13 +21,14 @@ import type { Challenge, Failure, Task } from '../api/types';
 import { IssuePath, PlaceOrder } from '../documents/buyer';
 import { EnterQueue } from '../documents/queue';
 import { keep, keepPlace, pending, place, press, settle, type Place, type Press } from './press';
+import { tell, Waiting, type Ticket } from './waiting';
 
 /** How the attempt stands. */
 export type Attempt =
   | { step: 'idle' }
   | { step: 'check'; challenge: Challenge | null; failure: Failure | null }
   | { step: 'sending'; slow: boolean }
-  | { step: 'room'; place: Place }
+  | { step: 'room'; waiting: Waiting }
   | { step: 'turn'; itemId: string; path: Path }
   | { step: 'queued'; taskId: string }
   | { step: 'bought' }
@@ -71,7 +73,7 @@ export class Purchase {
   constructor(
     readonly saleId: string,
     /** Called when the server refused: the sale may have changed for the person. */
-    readonly changed: () => void,
+    public changed: () => void,
   ) {}
 
   /** Whether the button is taken. */
@@ -127,7 +129,7 @@ export class Purchase {
     if (before && this.#usable(before.path)) {
       this.#press = before;
       void this.#place();
-    } else if (kept) this.attempt.value = { step: 'room', place: kept };
+    } else if (kept) this.#wait(kept);
   }
 
   /** The task of the person here, wherever it was started. */
@@ -148,8 +150,14 @@ export class Purchase {
     this.changed();
   }
 
+  /** Stops what goes on by itself: somebody else is here. */
+  close(): void {
+    const attempt = this.attempt.peek();
+    if (attempt.step === 'room') attempt.waiting.end();
+  }
+
   /** The turn has come: goes on with the press, or waits for it. */
-  admitted({ itemId, pressed }: Place, path: Path): void {
+  #admitted({ itemId, pressed }: Place, path: Path): void {
     keepPlace(this.saleId, null);
     if (!pressed) {
       this.attempt.value = { step: 'turn', itemId, path };
@@ -197,7 +205,14 @@ export class Purchase {
 
   #wait(kept: Place): void {
     keepPlace(this.saleId, kept);
-    this.attempt.value = { step: 'room', place: kept };
+    this.attempt.value = { step: 'room', waiting: new Waiting(kept.ticketId, (ticket) => this.#called(kept, ticket)) };
+  }
+
+  /** The place in the waiting room has become a turn, or nothing. */
+  #called(kept: Place, ticket: Ticket | null): void {
+    if (ticket) tell(ticket, sales.of(this.saleId).peek()?.title ?? '');
+    if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
+    else this.left();
   }
 
   async #place(): Promise<void> {
@@ -277,7 +292,11 @@ const purchases = new Map<string, Purchase>();
 export function purchaseOf(saleId: string, changed: () => void): Purchase {
   let found = purchases.get(saleId);
   if (!found) purchases.set(saleId, (found = new Purchase(saleId, changed)));
+  found.changed = changed; // the page may be another one than that of the first call
   return found;
 }
 
-onSwitch(() => purchases.clear());
+onSwitch(() => {
+  for (const purchase of purchases.values()) purchase.close();
+  purchases.clear();
+});

@@ -142,7 +142,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
           </p>
         )}
       </div>
-      {__HAS_QUEUE__ && attempt.step === 'room' && <Room purchase={purchase} place={attempt.place} sale={sale} />}
+      {__HAS_QUEUE__ && attempt.step === 'room' && <Room purchase={purchase} waiting={attempt.waiting} sale={sale} />}
       {__HAS_QUEUE__ && attempt.step === 'turn' && <Turn purchase={purchase} until={Date.parse(attempt.path.expiresAt)} />}
       {button.kind === 'wait' && <Ahead purchase={purchase} sale={sale} item={item} until={button.until} />}
       {attempt.step === 'check' && (

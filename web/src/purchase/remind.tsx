@@ -4,7 +4,7 @@ import { now } from '../api/clock';
 import type { Sale } from '../api/types';
 import { t } from '../i18n/text';
 import { Icon } from '../ui/icons';
-import { toast } from '../ui/toast';
+import { notify, toast } from '../ui/toast';
 
 const BEFORE_MS = 60_000;
 /** A timer counts no further than this, in ms. */
@@ -15,12 +15,6 @@ const wanted = signal<ReadonlySet<string>>(new Set());
 
 /** The timer of each. */
 const timers = new Map<string, ReturnType<typeof setTimeout>>();
-
-/** Shows a notification of the system, if the person allowed it. */
-export function notify(text: string): void {
-  if ('Notification' in globalThis && Notification.permission === 'granted') new Notification(text);
-  else toast(text);
-}
 
 function want(id: string, on: boolean): void {
   const next = new Set(wanted.peek());

@@ -9,7 +9,7 @@ import type { Item, Sale } from '../api/types';
 import { JoinWaitlist, LeaveWaitlist } from '../documents/waitlist';
 import { apologise, count, explain, t } from '../i18n/text';
 import { Tiles } from '../ui/countdown';
-import { notify } from './remind';
+import { notify } from '../ui/toast';
 
 /** Joins, and says why not. Who waits wants to be told when it is time, so this is when to ask. */
 export async function join(sale: Sale, item: Item): Promise<string | null> {

@@ -11,6 +11,12 @@ export function toast(text: string): void {
   setTimeout(() => shown.peek()?.n === mine && (shown.value = null), SHOWN_MS);
 }
 
+/** Shows a notification of the system, if the person allowed it, else a short message. */
+export function notify(text: string): void {
+  if ('Notification' in globalThis && Notification.permission === 'granted') new Notification(text);
+  else toast(text);
+}
+
 /** Where the messages appear. They are announced too. */
 export function Toasts() {
   return (

@@ -1,0 +1,75 @@
+/**
+ * A place in the waiting room. Whoever follows it keeps it, so it is followed as
+ * long as the tab is open, on whatever page the tab is.
+ */
+import { signal, type Signal } from '@preact/signals';
+import { Fault } from '../api/fault';
+import { follow } from '../api/live';
+import { request } from '../api/request';
+import type { ResultOf } from '../api/tada';
+import { LeaveQueue, QueuePlace, Ticket as TicketDoc, type TicketParts } from '../documents/queue';
+import { t } from '../i18n/text';
+import { notify, toast } from '../ui/toast';
+
+/** A place, as the server tells it. */
+export type Ticket = ResultOf<typeof TicketParts>;
+
+/** Poll at this pace, in ms; a place is kept for thirty seconds of silence. */
+const POLL_MS = 2_000;
+
+/** The place that is shown: it never moves back, whatever the estimate says. */
+export function ahead(before: number | null, now: number): number {
+  return before === null ? now : Math.min(before, now);
+}
+
+/** Tells what became of a place, whatever page the tab is on. */
+export function tell({ status }: Ticket, title: string): void {
+  if (status === 'ADMITTED') notify(t('room.turn', { title }));
+  if (status === 'CLOSED') toast(t('room.closed'));
+}
+
+async function ask(id: string): Promise<Ticket> {
+  const { node } = await request(TicketDoc, { id });
+  if (node?.__typename !== 'QueueTicket') throw new Fault('NOT_FOUND', '');
+  return node;
+}
+
+/** One place, from the moment it is taken until its turn comes or it is gone. */
+export class Waiting {
+  readonly ticket: Signal<Ticket | null> = signal(null);
+  /** How many were ahead at first, and the least since. */
+  readonly first: Signal<number | null> = signal(null);
+  readonly least: Signal<number | null> = signal(null);
+  /** Stops following: the place lapses. */
+  readonly end: () => void;
+
+  /** `over` is called once, with what became of the place, or null when nobody knows it any more. */
+  constructor(
+    readonly id: string,
+    over: (ticket: Ticket | null) => void,
+  ) {
+    const take = (ticket: Ticket): boolean => {
+      this.#show(ticket);
+      if (ticket.status !== 'WAITING') over(ticket);
+      return ticket.status !== 'WAITING';
+    };
+    this.end = follow(QueuePlace, { id }, {
+      next: ({ queuePosition }) => take(queuePosition.ticket),
+      failed: () => over(null),
+      poll: async () => (take(await ask(id)) ? null : POLL_MS),
+    });
+  }
+
+  /** Gives the place up. */
+  leave(): void {
+    this.end();
+    void request(LeaveQueue, { input: { ticketId: this.id } }).catch(() => {});
+  }
+
+  #show(ticket: Ticket): void {
+    this.ticket.value = ticket;
+    if (!ticket.position) return;
+    this.first.value ??= Math.max(ticket.position.ahead, 1);
+    this.least.value = ahead(this.least.peek(), ticket.position.ahead);
+  }
+}
