@@ -1,1 +1,1 @@
-import{P as e,pt as t}from"./core.js?v=d1bebee8ce9c";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};
+import{P as e,pt as t}from"./core.js?v=c889fe06baf5";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};

@@ -16,7 +16,8 @@ export type Page<T> =
 /** A loaded page and the way to load it again. */
 export interface Loaded<T> {
   page: ReadonlySignal<Page<T>>;
-  reload: () => void;
+  /** Loads again; one load that is under way is given up for it. Resolves when it has come to its end. */
+  reload: () => Promise<void>;
 }
 
 /** Last answers by key, so that going back shows something at once. */
@@ -40,10 +41,10 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
       running.abort();
       clearTimeout(again);
     };
-    const reload = (): void => {
+    const reload = (): Promise<void> => {
       stop();
       const mine = (running = new AbortController());
-      load(mine.signal).then(
+      return load(mine.signal).then(
         (data) => {
           if (mine.signal.aborted) return;
           if (data !== null) cache.set(who, data);
@@ -55,15 +56,15 @@ export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T
           const fault = toFault(thrown);
           const before = page.peek();
           page.value = before.state === 'ready' ? { ...before, fault } : { state: 'failed', fault };
-          if (fault.passing) again = setTimeout(reload, Math.max(fault.retryAfterMs, backoff(++tries)));
+          if (fault.passing) again = setTimeout(() => void reload(), Math.max(fault.retryAfterMs, backoff(++tries)));
         },
       );
     };
     return { page, reload, stop };
   }, [who]);
   useEffect(() => {
-    held.reload();
-    const quiet = onWake(held.reload);
+    void held.reload();
+    const quiet = onWake(() => void held.reload());
     return () => {
       quiet();
       held.stop();

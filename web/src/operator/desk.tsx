@@ -48,7 +48,7 @@ export function Desk({ id }: { id: string }) {
 
 type Whole = NonNullable<ResultOf<typeof DeskSaleDoc>['sale']>;
 
-function Shown({ sale, reload }: { sale: Whole; reload: () => void }) {
+function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
   useDesk(sale, reload);
   const acts = useSignal(0);
   const sold = SOLD.includes(sale.status);

@@ -7,7 +7,7 @@ import type { DeskSale } from './acts';
 const POLL_MS = 3_000;
 
 /** Follows a sale: its stock lands on the board, any other change is loaded anew. */
-export function useDesk(sale: DeskSale, reload: () => void): void {
+export function useDesk(sale: DeskSale, reload: () => Promise<void>): void {
   useEffect(() => {
     let known = sale.revision;
     const stops = [
@@ -15,14 +15,14 @@ export function useDesk(sale: DeskSale, reload: () => void): void {
         next: ({ saleStatus }) => {
           if (saleStatus.sale.revision > known) {
             known = saleStatus.sale.revision;
-            reload();
+            void reload();
           }
           return false;
         },
         failed: () => {},
-        poll: () => {
-          reload();
-          return Promise.resolve(POLL_MS);
+        poll: async () => {
+          await reload(); // a desk that takes long to load is not given up for the next
+          return POLL_MS;
         },
       }),
       follow(SaleStock, { id: sale.id }, {
