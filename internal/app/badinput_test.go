@@ -146,6 +146,28 @@ func TestAKeyAnswersOnceAndASecondPressIsToldWhatThereIs(t *testing.T) {
 	}
 }
 
+func TestTheKeyThatTookTheLastUnitIsAnsweredAfterItIsSoldOut(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 2, Stock: 1, PathTTL: 10 * time.Minute})
+	buyer, late := made.Users[0], made.Users[1]
+	in := order(made.ItemID, buyer.Path)
+	first, err := s.place(buyer.AccessToken, in)
+	if err != nil || first.why() != "" {
+		t.Fatalf("the last unit: %s %v", first.why(), err)
+	}
+	for began := time.Now(); time.Since(began) < time.Second; { // some readings of the gate by the process
+		if p, err := s.place(late.AccessToken, order(made.ItemID, late.Path)); err != nil || p.why() != "SOLD_OUT" {
+			t.Fatalf("a late buyer: %s %v", p.why(), err)
+		}
+		again, err := s.place(buyer.AccessToken, in)
+		if err != nil || again.why() != "" || !again.Replayed || again.OrderTask.ID != first.OrderTask.ID {
+			t.Fatalf("asked again with the same key: %q %+v %v", again.why(), again, err)
+		}
+	}
+}
+
 func TestCaptchaAndPathGuardTheWay(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -112,7 +112,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	if _, ok := offerOf(in.PathToken); ok {
 		return c.redeem(ctx, parent, item, in)
 	}
-	if o, refused := c.board.Refuse(item.ID); refused {
+	if o, refused := c.board.RefuseAttempt(item.ID, in.User, in.IdempotencyKey); refused {
 		return c.refuse(ctx, parent, in, o)
 	}
 	attempt, err := newAttempt(in, parent, item)

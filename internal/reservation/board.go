@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -56,19 +57,22 @@ func (v View) ForSale(now time.Time) int {
 type ItemRef struct{ Sale, Item uuid.UUID }
 
 // Board is the view that one process has of all loaded gates: it refuses the
-// hopeless in memory, before Redis. A mark dies after markLife, and is undone by the next reading that shows
-// stock, so that units which come back are on sale again within a second.
+// hopeless in memory, before Redis. A mark dies after markLife, and is undone by
+// the next reading that shows stock, so that units which come back are on sale
+// again within a second. Who may have got something already is left to Redis.
 type Board struct {
 	client redis.UniversalClient
 	keys   Keys
 	clock  clock.Clock
 	log    *slog.Logger
 	loaded func(ctx context.Context) ([]ItemRef, error) // what to watch
+	seed   maphash.Seed                                 // of the hashes in takers
 
 	mu     sync.RWMutex
-	views  map[uuid.UUID]View // guarded by mu; by item
-	offset time.Duration      // guarded by mu; Redis time minus local time
-	synced bool               // guarded by mu; whether offset was measured
+	views  map[uuid.UUID]View    // guarded by mu; by item
+	offset time.Duration         // guarded by mu; Redis time minus local time
+	synced bool                  // guarded by mu; whether offset was measured
+	takers map[uuid.UUID]*takers // guarded by mu; by sale; what it points to never changes
 }
 
 // BoardConfig says what a board needs.
@@ -84,24 +88,34 @@ type BoardConfig struct {
 func NewBoard(cfg BoardConfig) *Board {
 	return &Board{
 		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
-		loaded: cfg.Loaded, views: make(map[uuid.UUID]View),
+		loaded: cfg.Loaded, seed: maphash.MakeSeed(),
+		views: make(map[uuid.UUID]View), takers: make(map[uuid.UUID]*takers),
 	}
 }
 
-// Run reads the gates until ctx ends.
+// Run reads the gates until ctx ends, and beside them who took units.
 func (b *Board) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { b.every(ctx, b.Refresh) })
+	loops.Go(func() { b.every(ctx, b.Learn) })
+	loops.Wait()
+	return nil
+}
+
+// every does a step until ctx ends, and says once when it fails.
+func (b *Board) every(ctx context.Context, step func(context.Context) error) {
 	ticker := time.NewTicker(boardEvery)
 	defer ticker.Stop()
 	failing := false
 	for {
-		err := b.Refresh(ctx)
+		err := step(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			b.log.WarnContext(ctx, "gates cannot be read", slog.Any("error", err))
 		}
 		failing = err != nil
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
 		}
 	}
@@ -212,6 +226,11 @@ func (b *Board) ServerTime() time.Time {
 func (b *Board) Refuse(item uuid.UUID) (Outcome, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	return b.refuse(item)
+}
+
+// refuse is Refuse for callers that hold mu.
+func (b *Board) refuse(item uuid.UUID) (Outcome, bool) {
 	v, ok := b.views[item]
 	local := b.clock.Now()
 	if !ok || !b.synced || local.Sub(v.ReadAt) > markLife {

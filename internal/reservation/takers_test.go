@@ -1,0 +1,123 @@
+package reservation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+func learn(t *testing.T, b *reservation.Board) {
+	t.Helper()
+	refresh(t, b)
+	if err := b.Learn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused tells whether memory alone refuses an attempt.
+func refused(b *reservation.Board, a reservation.Attempt) bool {
+	_, refused := b.RefuseAttempt(a.Item, a.User, a.IdempotencyKey)
+	return refused
+}
+
+func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(3)
+		b := f.board(clock.System{})
+		refresh(t, b)
+		var takers []reservation.Attempt
+		for range 3 {
+			a := f.attempt(id.New())
+			o := f.reserve(a)
+			b.Note(f.item, o.Epoch, o.Revision, o.Remaining)
+			takers = append(takers, a)
+		}
+		late := f.bare(id.New())
+		if refused(b, late) {
+			t.Error("refused in memory before anybody knows who took the units")
+		}
+		learn(t, b)
+		if !refused(b, late) {
+			t.Error("a late buyer is not refused in memory")
+		}
+		stolen := late
+		stolen.IdempotencyKey = takers[0].IdempotencyKey
+		if !refused(b, stolen) {
+			t.Error("somebody else's key is as good as none")
+		}
+		for _, a := range takers {
+			if refused(b, a) {
+				t.Errorf("who took a unit is refused when asking again")
+			}
+			again := a
+			again.Task = id.NewTask(id.ShardOf(f.sale))
+			if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
+				t.Errorf("asked again: %+v, want the first task", o)
+			}
+		}
+
+		// A unit comes back and goes to somebody else: what was learnt holds no more.
+		if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
+			reservation.Hold{Sale: f.sale, Item: f.item, User: takers[0].User, Task: takers[0].Task}); err != nil {
+			t.Fatal(err)
+		}
+		next := f.attempt(id.New())
+		f.reserve(next)
+		refresh(t, b)
+		if refused(b, next) || refused(b, late) {
+			t.Error("refused by what was known before the gate moved")
+		}
+	})
+}
+
+func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(5)
+	a, lapsing := f.attempt(id.New()), f.attempt(id.New())
+	f.reserve(a)
+	f.reserve(lapsing)
+	ended := time.Now().Add(-time.Minute).UnixMilli()
+	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "closes", ended).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b := f.board(clock.System{})
+	learn(t, b)
+	if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
+		reservation.Hold{Sale: f.sale, Item: f.item, User: lapsing.User, Task: lapsing.Task}); err != nil {
+		t.Fatal(err)
+	}
+	refresh(t, b) // the gate moves once more, and nobody takes anything
+	late := f.bare(id.New())
+	if refused(b, a) || !refused(b, late) {
+		t.Errorf("who took a unit is refused: %v; who comes late is refused: %v", refused(b, a), refused(b, late))
+	}
+}
+
+func TestASaleThatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(0)
+	b := f.board(clock.System{})
+	learn(t, b)
+	late := reservation.Attempt{Item: f.item, User: uuid.New(), IdempotencyKey: uuid.NewString()}
+	if !refused(b, late) {
+		t.Fatal("not refused by a gate without stock")
+	}
+	if err := f.client.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	learn(t, b)
+	if refused(b, late) {
+		t.Error("refused by a gate that is gone")
+	}
+}
