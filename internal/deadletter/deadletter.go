@@ -101,6 +101,17 @@ func (d *Desk) List(ctx context.Context, after string, limit int) ([]*Letter, er
 
 // Letter returns one letter with its fields; nil when there is none with that id.
 func (d *Desk) Letter(ctx context.Context, letterID string) (*Letter, error) {
+	l, err := d.read(ctx, letterID)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	l.Task, err = d.taskOf(ctx, l.Letter)
+	return l, err
+}
+
+// read returns a letter as Letter does, without its task. Whether a task is alive
+// is asked of the letters: who reads them for that must not ask about tasks.
+func (d *Desk) read(ctx context.Context, letterID string) (*Letter, error) {
 	raw, err := d.cfg.Letters.Inspect(ctx, letterID)
 	if raw == nil {
 		return nil, err
@@ -111,8 +122,7 @@ func (d *Desk) Letter(ctx context.Context, letterID string) (*Letter, error) {
 			l.request = &request
 		}
 	}
-	l.Task, err = d.taskOf(ctx, *raw)
-	return l, err
+	return l, nil
 }
 
 // taskOf returns the task that a message of an order stream stands for: its id is
@@ -137,7 +147,7 @@ func (d *Desk) Waiting(ctx context.Context, key string) ([]order.Requested, erro
 		if l.Stream != key {
 			return nil
 		}
-		whole, err := d.Letter(ctx, l.ID)
+		whole, err := d.read(ctx, l.ID)
 		if err == nil && whole != nil && whole.request != nil {
 			waiting = append(waiting, *whole.request)
 		}
@@ -198,7 +208,7 @@ func (d *Desk) Step(ctx context.Context) (map[string]int, error) {
 // giveUp ends the task of a letter that was waited for too long, and reports
 // whether it had not ended before.
 func (d *Desk) giveUp(ctx context.Context, l stream.Letter) (bool, error) {
-	whole, err := d.Letter(ctx, l.ID)
+	whole, err := d.read(ctx, l.ID)
 	if err != nil || whole == nil {
 		return false, err
 	}

@@ -2,7 +2,9 @@ package deadletter_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +39,7 @@ type rig struct {
 	conn    *redisconn.Conn
 	clock   *clock.Fake
 	letters *stream.DeadLetters
+	cache   *order.Cache
 	writer  *order.Writer
 	orders  *order.Store
 	desk    *deadletter.Desk
@@ -63,9 +66,9 @@ func setup(t *testing.T) *rig {
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(9).SetAvailable(9).Exec(ctx)
 	}))
 	r.letters = stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet})
-	cache := order.NewCache(conn, keys.Tasks, r.clock)
-	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: cache, Clock: r.clock, Log: quiet})
-	r.writer = order.NewWriter(order.WriterConfig{DB: r.db, Cache: cache, Clock: r.clock, Log: quiet})
+	r.cache = order.NewCache(conn, keys.Tasks, r.clock)
+	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
+	r.writer = order.NewWriter(order.WriterConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
 	t.Cleanup(func() { r.must(r.writer.Close(context.Background())) })
 	r.desk = deadletter.New(deadletter.Config{
 		DB: r.db, Letters: r.letters, Orders: r.orders, Ender: r.writer, Clock: r.clock, Log: quiet,
@@ -254,5 +257,41 @@ func TestLettersOfAStreamWait(t *testing.T) {
 	}
 	if other, err := r.desk.Waiting(t.Context(), "another stream"); err != nil || len(other) != 0 {
 		t.Errorf("%+v %v", other, err)
+	}
+}
+
+// When the gate is lost, only its letter stands for a task that was set aside. The
+// desk says so without asking about the task, which would ask the desk again.
+func TestATaskInDoubtIsAliveWhileItsLetterWaits(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	asked := 0
+	orders := order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet, Losses: &order.Losses{
+		Alive: func(ctx context.Context, task *order.Task) (bool, error) {
+			if asked++; asked > 10 {
+				return false, errors.New("asked again and again")
+			}
+			waiting, err := r.desk.Waiting(ctx, r.key)
+			return slices.ContainsFunc(waiting, func(w order.Requested) bool { return w.Task == task.ID }), err
+		},
+	}})
+	r.desk = deadletter.New(deadletter.Config{
+		DB: r.db, Letters: r.letters, Orders: orders, Ender: r.writer, Clock: r.clock, Log: quiet,
+	})
+	task, at := r.aside(), r.clock.Now()
+	r.must(r.cache.Put(t.Context(), []order.Task{{
+		ID: task, Sale: r.sale, Item: r.item, Status: order.Submitted, Revision: 1, CreatedAt: at, UpdatedAt: at,
+	}}, nil))
+	r.clock.Advance(time.Minute)
+	if waiting, err := r.desk.Waiting(t.Context(), r.key); err != nil || len(waiting) != 1 || asked != 0 {
+		t.Errorf("waiting %+v %v, and %d times asked about the task", waiting, err, asked)
+	}
+	asked = 0
+	if l := r.only(); l.Task == nil || l.Task.Status != order.Submitted || asked != 1 {
+		t.Errorf("letter of %+v after %d questions", l.Task, asked)
+	}
+	r.clock.Advance(deadletter.Patience)
+	if counts, err := r.desk.Step(t.Context()); err != nil || counts["given_up"] != 1 || r.status(task) != order.Failed {
+		t.Errorf("given up: %v %v, task %s", counts, err, r.status(task))
 	}
 }
