@@ -71,6 +71,48 @@ func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
 	}
 }
 
+// A process dies between the gate and the row of a redeemed offer, and the buyer
+// repeats when the place has ended: it is the same order, and the row says so then.
+func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
+	t.Parallel()
+	for ended, end := range map[waitlist.Status]func(h *hall, e *waitlist.Entry){
+		waitlist.Expired: func(h *hall, _ *waitlist.Entry) { h.clock.Advance(time.Minute + time.Second) },
+		waitlist.Left: func(h *hall, e *waitlist.Entry) {
+			_, refusal, err := h.line.Leave(h.t.Context(), e.ID, e.User)
+			if h.must(err); refusal != nil {
+				h.t.Fatal(refusal)
+			}
+		},
+	} {
+		t.Run(string(ended), func(t *testing.T) {
+			t.Parallel()
+			h := newHall(t, 1)
+			o := h.buy()
+			place := h.joined(1)[0]
+			h.cancel(o)
+			h.step()
+			first := h.attempt(place.User)
+			_, err := reservation.NewLine(h.conn.Script, h.keys, quiet).Redeem(t.Context(), first, place.ID)
+			h.must(err)
+			end(h, place)
+			h.step()
+			h.want(place, ended)
+			if got, refusal := h.redeem(place, h.attempt(place.User)); refusal != nil || got.Code != reservation.AlreadyHolding || got.Task != first.Task {
+				t.Errorf("under another key: %+v, %v", got, refusal)
+			}
+			again := h.attempt(place.User)
+			again.IdempotencyKey = first.IdempotencyKey
+			if got, refusal := h.redeem(place, again); refusal != nil || got.Code != reservation.Replayed || got.Task != first.Task {
+				t.Errorf("under the same key: %+v, %v", got, refusal)
+			}
+			if e := h.want(place, waitlist.Redeemed); e.Task == nil || *e.Task != first.Task {
+				t.Errorf("place %+v", e)
+			}
+			h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
+		})
+	}
+}
+
 func hold(e *waitlist.Entry) reservation.Hold {
 	return reservation.Hold{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
 }

@@ -13,7 +13,8 @@ import (
 
 // Redeem turns an offer into an order task: no captcha, no path, no queue. The
 // attempt is made like any other; its path token does not matter. The refusal
-// says that the offer is not the user's, or not there any more.
+// says that the place is not the user's, or has no offer yet; the outcome
+// PathInvalid, that nothing is held for it any more.
 func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, fault.Refusal, error) {
 	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	e, err := s.Entry(ctx, entry)
@@ -23,7 +24,7 @@ func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Att
 	if e == nil || e.User != a.User || e.Item != a.Item {
 		return reservation.Outcome{}, invalid, nil
 	}
-	if e.Status != Offered && e.Status != Redeemed { // a repeat finds its own answer in the gate
+	if e.Status == Waiting { // a place that looks ended may be a redeemed one: the gate knows, and answers a repeat
 		return reservation.Outcome{}, invalid, nil
 	}
 	o, err := s.line.Redeem(ctx, a, e.ID)
@@ -34,7 +35,7 @@ func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Att
 }
 
 // redeemed notes that a place became an order task. If that is lost, the place
-// looks lapsed in the end; the order does not care.
+// looks lapsed in the end, until the buyer repeats; the order does not care.
 func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
 	for range maxRaces {
 		if e == nil || e.Status == Redeemed {

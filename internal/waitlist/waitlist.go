@@ -13,10 +13,11 @@
 // back for the line, and offers go out in the order of the places' ids, several
 // times a second, by any process. A place that ends with units held says so in its
 // row, and a loop gives them back: to the next in line, or to the open sale when
-// nobody waits any more. Every step may be done twice: units are held once per
-// place, and each change of a row is a compare-and-set. When the sale is over, so
-// are its places. While it is held no offer lapses, and when it goes on those that
-// are out have their whole time again.
+// nobody waits any more. A place that ended before its redeeming was written is
+// REDEEMED as soon as the buyer repeats. Every step may be done twice: units are
+// held once per place, and each change of a row is a compare-and-set. When the sale
+// is over, so are its places. While it is held no offer lapses, and when it goes on
+// those that are out have their whole time again.
 package waitlist
 
 import (
