@@ -110,14 +110,14 @@ func (a *App) announceOrders(ctx context.Context, orders []*order.Order) error {
 			return fmt.Errorf("announce order %s: %w", o.ID, err)
 		}
 		e := notifier.StatusEntry{Key: storefront.OrderKey(o.ID), Revision: o.Version, Terminal: o.Status.Ended(), Value: value}
-		entries = append(entries, e, buyerEntry(o))
+		entries = append(entries, e, buyerEntry(o.User))
 	}
 	return a.bus.Publish(ctx, entries)
 }
 
 // buyerEntry tells whoever follows all orders of a buyer to look again.
-func buyerEntry(o *order.Order) notifier.StatusEntry {
-	return notifier.StatusEntry{Key: storefront.BuyerKey(o.User), Revision: storefront.Moment(o)}
+func buyerEntry(user uuid.UUID) notifier.StatusEntry {
+	return notifier.StatusEntry{Key: storefront.BuyerKey(user), Revision: storefront.BuyerRevision}
 }
 
 // baseURL is where browsers and providers reach this installation, without a

@@ -159,7 +159,7 @@ func (a *App) announce(ctx context.Context, tasks []order.Task) error {
 		}
 		entries = append(entries,
 			notifier.StatusEntry{Key: storefront.TaskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value},
-			notifier.StatusEntry{Key: storefront.BuyerKey(t.User), Revision: t.UpdatedAt.UnixMicro()})
+			buyerEntry(t.User))
 	}
 	return a.bus.Publish(ctx, entries)
 }

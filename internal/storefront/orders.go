@@ -2,6 +2,7 @@ package storefront
 
 import (
 	"context"
+	"math"
 
 	"github.com/google/uuid"
 
@@ -12,8 +13,13 @@ import (
 // followedOrders bounds how many of a buyer's newest orders are followed.
 const followedOrders = 50
 
-// BuyerKey names all orders of a buyer on the status bus.
+// BuyerKey names all orders of a buyer on the status bus. Its events carry no state,
+// and have the revision BuyerRevision.
 func BuyerKey(user uuid.UUID) string { return "buyer:" + user.String() }
+
+// BuyerRevision is above any state of a buyer's orders: whoever follows them reads
+// again.
+const BuyerRevision = math.MaxInt64
 
 // OrderChange is an order of a followed buyer: an open one at the start, or one
 // that has changed.
@@ -25,16 +31,16 @@ type OrderChange struct {
 // WatchOrders follows a buyer's newest orders until ctx ends: a snapshot of each
 // open one, then each that is new or changed.
 func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan OrderChange, error) {
+	reads := int64(0)
 	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order], error) {
 		page, err := s.orders.ListByUser(ctx, user, order.ListInput{Limit: followedOrders})
 		if err != nil {
 			return notifier.State[[]*order.Order]{}, err
 		}
-		state := notifier.State[[]*order.Order]{Value: page.Orders, Revision: 1}
-		for _, o := range page.Orders {
-			state.Revision = max(state.Revision, Moment(o))
-		}
-		return state, nil
+		// Neither times nor versions number many orders: changes commit in another order
+		// than their times say, and orders leave the newest ones. Reads follow each other.
+		reads++
+		return notifier.State[[]*order.Order]{Value: page.Orders, Revision: reads}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -63,7 +69,3 @@ func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan Or
 	}()
 	return out, nil
 }
-
-// Moment numbers the states of a buyer's orders: the time of the newest change, in
-// microseconds.
-func Moment(o *order.Order) int64 { return o.UpdatedAt.UnixMicro() }

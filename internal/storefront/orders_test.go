@@ -1,0 +1,146 @@
+package storefront_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/internal/id"
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/storefront"
+	"seckill/internal/testenv"
+)
+
+// patience bounds the wait for something that has to come.
+const patience = 20 * time.Second
+
+// customer is a buyer who follows two orders that wait for payment.
+type customer struct {
+	t       *testing.T
+	db      *postgres.DB
+	orders  *order.Store
+	hub     *notifier.Hub
+	user    uuid.UUID
+	ids     [2]uuid.UUID
+	began   time.Time
+	changes <-chan storefront.OrderChange
+}
+
+func newCustomer(t *testing.T, reread time.Duration) *customer {
+	t.Helper()
+	c := &customer{
+		t: t, db: testenv.Postgres(t), hub: notifier.NewHub(notifier.Options{Reread: reread}), user: id.New(),
+		began: time.Now().UTC().Truncate(time.Microsecond),
+	}
+	c.orders = order.NewStore(order.StoreConfig{DB: c.db, Log: slog.New(slog.DiscardHandler)})
+	saleID := id.New()
+	c.must(c.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		for i := range c.ids {
+			item, task := id.New(), id.NewTask(id.ShardOf(saleID))
+			c.ids[i] = task
+			err := tx.SaleItem.Create().SetID(item).SetSaleID(saleID).SetGoodsID(id.New()).SetPosition(i).SetPriceMinor(100).
+				SetCurrency("CNY").SetTotal(5).SetAvailable(4).SetHeld(1).Exec(ctx)
+			if err != nil {
+				return err
+			}
+			err = tx.Order.Create().SetID(task).SetNumber(order.Number(task, c.began, i)).SetSaleID(saleID).SetItemID(item).
+				SetUserID(c.user).SetStatus(entorder.StatusPENDING_PAYMENT).SetQuantity(1).SetUnitPriceMinor(100).SetCurrency("CNY").
+				SetEpoch(1).SetReservedAt(c.began).SetCreatedAt(c.began).SetUpdatedAt(c.began).Exec(ctx)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var err error
+	c.changes, err = storefront.New(storefront.Config{Orders: c.orders, Hub: c.hub}).WatchOrders(ctx, c.user)
+	c.must(err)
+	t.Cleanup(func() {
+		cancel()
+		for range c.changes { // until its goroutine has ended
+		}
+	})
+	return c
+}
+
+func (c *customer) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// cancel calls an order off, at a time that its transaction took, and then does
+// more before it commits.
+func (c *customer) cancel(which int, at time.Time, more func()) {
+	c.t.Helper()
+	c.must(c.db.WithTx(c.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		o, err := c.orders.Reload(ctx, c.ids[which])
+		if err != nil {
+			return err
+		}
+		_, err = order.Apply(ctx, tx, order.Move{
+			Order: o, To: order.Cancelled, At: at,
+			Entry: order.Entry{By: order.Actor{Kind: order.Buyer, User: c.user}, Code: order.CodeCancelled},
+		})
+		more()
+		return err
+	}))
+}
+
+// tell does what a process does that changed an order.
+func (c *customer) tell() {
+	c.hub.Publish(notifier.Event{Key: storefront.BuyerKey(c.user), Revision: storefront.BuyerRevision})
+}
+
+// want waits for a change of an order to a state.
+func (c *customer) want(which int, status order.Status) {
+	c.t.Helper()
+	select {
+	case change := <-c.changes:
+		if change.Order.ID != c.ids[which] || change.Order.Status != status {
+			c.t.Errorf("pushed %s as %s, want order %d as %s", change.Order.ID, change.Order.Status, which, status)
+		}
+	case <-time.After(patience):
+		c.t.Errorf("order %d is never pushed as %s", which, status)
+	}
+}
+
+// Two orders of one buyer change at once: the change with the earlier time commits
+// after the one with the later time was pushed.
+func TestAChangeThatCommitsLateIsPushedWhateverItsTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reread time.Duration
+		told   bool
+	}{
+		"told":       {time.Hour, true},
+		"read again": {20 * time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			buyer := newCustomer(t, c.reread)
+			changed := func(which int) {
+				if c.told {
+					buyer.tell()
+				}
+				buyer.want(which, order.Cancelled)
+			}
+			buyer.want(0, order.PendingPayment)
+			buyer.want(1, order.PendingPayment)
+			buyer.cancel(0, buyer.began.Add(time.Millisecond), func() {
+				buyer.cancel(1, buyer.began.Add(time.Second), func() {})
+				changed(1)
+			})
+			changed(0)
+		})
+	}
+}
