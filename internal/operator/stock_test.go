@@ -341,6 +341,33 @@ func TestUnitsGoBackToTheGateWhenTheSaleEndedMeanwhile(t *testing.T) {
 	}
 }
 
+// Whoever built the gate died, and the sale ended before another process began anew.
+func TestActsOnAGateThatWasNeverBuiltEndWithTheSale(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.put(sale.Live, 10)
+	e.must(e.db.Ent.Sale.UpdateOneID(v.ID).SetEpoch(v.Epoch + 1).Exec(t.Context()))
+	if begun, err := reservation.NewLoader(e.conn.Script, e.keys).Begin(t.Context(), v.ID, v.Items[0].ID, v.Epoch+1); err != nil || !begun {
+		t.Fatal(begun, err)
+	}
+	more, _ := e.adjust(v, 5)
+	fewer, _ := e.adjust(v, -4)
+	if _, refusal, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "over"}); err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	e.finish()
+	e.step()
+	e.finish()
+	e.wantState(more, operator.Done)
+	e.wantState(fewer, operator.Refused)
+	e.want(v, figures{total: 15, available: 15})
+	e.clock.Advance(10 * time.Minute)
+	e.step()
+	if row := e.db.Ent.Sale.GetX(t.Context(), v.ID); row.SettledAt == nil {
+		t.Error("the sale is never settled")
+	}
+}
+
 func TestADriftedRecordNeverLetsGoOfHeldUnits(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

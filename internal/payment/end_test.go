@@ -1,17 +1,21 @@
 package payment_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"seckill/ent/sale"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/preload"
+	"seckill/internal/reservation"
 )
 
 // Row P3, also for the very last unit.
@@ -149,6 +153,39 @@ func TestLateMoneyGoesBackWhenTheRecordHasNoUnit(t *testing.T) {
 		s.wantOrder(o, order.Expired)
 		s.wantPayment(p, payment.Refunded)
 		s.wantFigures(figures{sold: 1, stock: 1, reserved: 1, holders: 1})
+	})
+}
+
+// Nobody builds a gate for a sale that is over.
+func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		var late []*order.Order
+		var payments []*payment.Payment
+		for range 2 { // one after the other has the one unit
+			o := s.buy()
+			p := s.begin(o, "key-1")
+			s.approve(p, sandbox.Late)
+			s.lapse()
+			late, payments = append(late, o), append(payments, p)
+		}
+		s.must(s.db.Ent.Sale.UpdateOneID(s.sale).SetStatus(sale.StatusENDED).Exec(t.Context()))
+		s.must(s.conn.Cmd.HSet(t.Context(), s.keys.Item(id.ShardOf(s.sale), s.item), "run", "0123456789abcdef").Err())
+		s.step(preload.New(preload.Config{
+			DB: s.db, Gates: reservation.NewLoader(s.conn.Script, s.keys), States: reservation.NewStates(s.conn.Cmd, s.keys),
+			Pending: func(context.Context, int) ([]order.Requested, error) { return nil, nil },
+			Forget:  func() {}, Clock: s.clock, Log: quiet,
+		}).Step)
+		s.settleDown()
+		for i, o := range late {
+			now, err := s.pay.Payment(t.Context(), payments[i].ID)
+			s.must(err)
+			is := s.order(o).Status
+			kept := is == order.Paid && now.Status == payment.Succeeded
+			if !kept && (is != order.Expired || now.Status != payment.Refunded) {
+				t.Errorf("order %s, payment %s: neither an order nor a refund", is, now.Status)
+			}
+		}
+		s.wantFigures(figures{sold: 1})
 	})
 }
 

@@ -220,6 +220,66 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	}
 }
 
+// What waits for a gate, late money and stock on its way back, finds none and goes on.
+func TestALostGateOfASaleThatIsOverLeavesRedisWhateverElseIsUnsettled(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, f *fixture){
+		"built in another life of the server": func(t *testing.T, f *fixture) {
+			f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "run", "0123456789abcdef").Err())
+		},
+		"never built": func(t *testing.T, f *fixture) {
+			row, err := f.db.Ent.Sale.UpdateOneID(f.sale).AddEpoch(1).Save(t.Context())
+			f.must(t, err)
+			_, err = reservation.NewLoader(f.redis.Script, f.keys).Begin(t.Context(), f.sale, f.item, row.Epoch)
+			f.must(t, err)
+		},
+		"older than its sale": func(t *testing.T, f *fixture) {
+			f.must(t, f.db.Ent.Sale.UpdateOneID(f.sale).AddEpoch(1).Exec(t.Context()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.clock.Advance(6 * time.Second)
+			f.step(t)
+			undecided := f.sell(t)
+			f.must(t, f.db.Ent.Order.UpdateOneID(undecided).SetStatus(entorder.StatusREFUNDING).Exec(t.Context()))
+			f.clock.Advance(time.Hour)
+			f.step(t)
+			lose(t, f)
+			f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1}}
+			f.step(t)
+			if len(f.gate(t)) == 0 {
+				t.Error("its gate left before an order that it let in was written: its unit is anybody's")
+			}
+			f.pending = nil
+			f.step(t)
+			if g := f.gate(t); len(g) != 0 {
+				t.Errorf("its gate stays: %v", g)
+			}
+			if f.row(t).SettledAt != nil {
+				t.Error("the sale is settled although a refund is undecided")
+			}
+		})
+	}
+}
+
+func TestALostGateOfASaleThatIsOverWaitsForAMessageForTenMinutesAtMost(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.clock.Advance(6 * time.Second)
+	f.step(t)
+	f.clock.Advance(time.Hour)
+	f.step(t)
+	f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "run", "0123456789abcdef").Err())
+	f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1}}
+	f.clock.Advance(10 * time.Minute)
+	f.step(t)
+	if g := f.gate(t); len(g) != 0 {
+		t.Errorf("its gate stays: %v", g)
+	}
+}
+
 func TestOneBrokenSaleDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

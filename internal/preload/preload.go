@@ -1,7 +1,8 @@
 // Package preload brings sales into Redis and keeps them there. It builds the
 // gate of each item from Postgres and the messages that no worker has written
 // yet, under an epoch of its own, moves a sale's status with the clock, keeps each
-// gate as its sale's status says, and takes the gates of settled sales away.
+// gate as its sale's status says, and takes the gates of settled sales away. The gate
+// of a sale that is over is not rebuilt when it is lost: it leaves, and the record decides alone.
 //
 // The same build serves the first loading and the rebuilding of a gate that was
 // lost: a missing gate, or one with an older epoch, is closed by itself, because

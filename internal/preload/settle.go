@@ -28,18 +28,20 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	if err != nil {
 		return "", err
 	}
-	for _, item := range items { // nobody may enter, also when the process that ended it died
-		state, err := p.states.Of(ctx, row.ID, item.ID)
-		if err != nil {
+	over, err := p.overSince(ctx, row)
+	if err != nil {
+		return "", err
+	}
+	rested := now.Sub(over) >= settleAfter
+	for _, item := range items {
+		if err := p.shut(ctx, row, items, item, rested); err != nil {
 			return "", err
 		}
-		if state.Gate != "" && state.Gate != reservation.GateEnded {
-			if err := p.turn(ctx, row, item.ID, reservation.GateEnded); err != nil {
-				return "", err
-			}
-		}
 	}
-	if settled, err := p.settled(ctx, row, items, now); err != nil || !settled {
+	if !rested {
+		return "", nil
+	}
+	if settled, err := p.settled(ctx, row, items); err != nil || !settled {
 		return "", err
 	}
 	if err := p.finish(ctx, row.ID); err != nil {
@@ -54,11 +56,32 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 		func(u *ent.SaleUpdate) { u.SetSettledAt(now) }))
 }
 
-func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
-	over, err := p.overSince(ctx, row)
-	if err != nil || now.Sub(over) < settleAfter {
-		return false, err
+// shut sees to it that nobody enters an item of a sale that is over, also when the
+// process that ended it died. A gate that was lost, or never got built, is not built
+// any more: late money and stock on its way back would wait for it for ever. It leaves
+// once the orders that it let in are written, or have had their time; from then on the
+// record decides alone.
+func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem, rested bool) error {
+	state, err := p.states.Of(ctx, row.ID, item.ID)
+	if err != nil || state.Gate == "" {
+		return err
 	}
+	if !state.Foreign && state.Epoch == row.Epoch && state.Gate != reservation.GateLoading {
+		if state.Gate == reservation.GateEnded {
+			return nil
+		}
+		return p.turn(ctx, row, item.ID, reservation.GateEnded)
+	}
+	if !rested {
+		if waits, err := p.waits(ctx, row, items); err != nil || waits {
+			return err
+		}
+	}
+	_, err = p.keeper.Unload(ctx, row.ID, item.ID, row.Epoch)
+	return err
+}
+
+func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
 	for _, unfinished := range []func(context.Context) (bool, error){
 		p.db.Ent.Order.Query().Where(entorder.SaleID(row.ID),
 			entorder.Or(entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusREFUNDING), entorder.ReturnDue(true))).Exist,
@@ -70,6 +93,12 @@ func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.Sal
 			return false, err
 		}
 	}
+	waits, err := p.waits(ctx, row, items)
+	return !waits, err
+}
+
+// waits tells whether a message of a sale waits for its order.
+func (p *Preloader) waits(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
 	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders: %w", err)
@@ -82,10 +111,10 @@ func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.Sal
 			return err
 		})
 		if err != nil || left > 0 {
-			return false, err
+			return left > 0, err
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
 // overSince returns when the sale was ended or called off.

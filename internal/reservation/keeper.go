@@ -110,7 +110,7 @@ func (k *Keeper) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 	return Adjusted{Code: AdjustCode(reply[0]), Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3]}, nil
 }
 
-// Unload removes the gate of an item whose sale is settled, unless it has a
+// Unload removes the gate of an item whose sale is over, unless it has a
 // higher epoch. It returns whether there was one.
 func (k *Keeper) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)

@@ -4,8 +4,9 @@
 -- ARGV  [1] user   [2] name of the claim   [3] quantity   [4] the order, under
 --       whose name the units were held before
 -- Reply { 1 taken | 2 taken before under this name | 0 fewer left
---         | -1 no gate | -2 the gate is being built, or the units held before are
---         not back yet | -3 the user holds units for another order,
+--         | -1 no gate | -2 the gate is being built, or of another life of the
+--         server, or the units held before are not back yet | -3 the user holds
+--         units for another order,
 --         stock, revision, epoch }
 --
 -- Keeps true: stock + reserved = loaded stock; units are taken once per name. The

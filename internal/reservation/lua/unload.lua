@@ -1,4 +1,4 @@
--- unload: removes the gate of an item whose sale is settled.
+-- unload: removes the gate of an item whose sale is over.
 --
 -- KEYS  [1] item   [2] holders   [3] permits
 -- ARGV  [1] epoch
