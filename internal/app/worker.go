@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -71,8 +74,9 @@ func permanently(h *order.Handler) func(*stream.Message) error {
 	}
 }
 
-// releaseFailures gives back in Redis what failed tasks hold there.
-func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) error {
+// releaseFailures gives back in Redis what failed tasks hold there: it is an
+// order.ReleaseFailures.
+func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) (building []uuid.UUID, err error) {
 	var errs []error
 	for _, f := range failures {
 		r, err := a.releaser.Release(ctx, reservation.Hold{Sale: f.Sale, Item: f.Item, User: f.User, Task: f.ID})
@@ -80,19 +84,27 @@ func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) err
 			errs = append(errs, err)
 			continue
 		}
+		if r.Building && !slices.Contains(building, f.Item) {
+			building = append(building, f.Item)
+		}
 		if r.Done {
 			a.orderMetrics.Released.Inc()
 			a.board.Note(f.Item, r.Epoch, r.Revision, r.Remaining)
 		}
 	}
-	return errors.Join(errs...)
+	return building, errors.Join(errs...)
 }
 
 // pendingOrders reads the order messages that stand in a shard's stream, and those
-// of it that were set aside: their units are held as well.
+// of it that were set aside: their units are held as well. What was set aside is read
+// before the stream and after it, so that a message that is moved meanwhile, one way
+// or the other, is seen; it may be seen twice.
 func (a *App) pendingOrders(ctx context.Context, shard int) ([]order.Requested, error) {
-	var out []order.Requested
-	err := stream.Backlog(ctx, a.svc.redis.Cmd, a.keys.Orders(shard), func(msg *stream.Message) {
+	out, err := a.letters.Waiting(ctx, a.keys.Orders(shard))
+	if err != nil {
+		return nil, err
+	}
+	err = stream.Backlog(ctx, a.svc.redis.Cmd, a.keys.Orders(shard), func(msg *stream.Message) {
 		if m, err := order.Decode(msg); err == nil {
 			out = append(out, m)
 		}

@@ -312,13 +312,13 @@ func (e *env) pay(o *order.Order) *order.Order {
 func (e *env) returned() {
 	e.t.Helper()
 	releaser := reservation.NewReleaser(e.conn.Script, e.keys)
-	give := func(ctx context.Context, claims []order.Claim) error {
+	give := func(ctx context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 		for _, c := range claims {
 			if _, err := releaser.Release(ctx, reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return nil
+		return nil, nil
 	}
 	_, err := order.NewReturner(e.db, give, slog.New(slog.DiscardHandler)).Step(e.t.Context())
 	e.must(err)

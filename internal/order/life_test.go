@@ -229,13 +229,13 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 		}
 	}
 	got := map[uuid.UUID]bool{}
-	_, err := order.NewReturner(e.db, func(_ context.Context, claims []order.Claim) error {
+	_, err := order.NewReturner(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 		for _, c := range claims {
 			if c.Item == e.item {
 				got[c.Name] = c.Name != c.Order
 			}
 		}
-		return nil
+		return nil, nil
 	}, slog.New(slog.DiscardHandler)).Step(e.t.Context())
 	if err != nil || cmp.Diff(want, got) != "" {
 		rt.Fatalf("given back, %v:\n%s", err, cmp.Diff(want, got))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,8 +16,9 @@ import (
 )
 
 const (
-	// releaseBatch bounds one step.
-	releaseBatch = 200
+	// releaseBatch bounds one transaction, and maxReleaseBatches one step.
+	releaseBatch      = 200
+	maxReleaseBatches = 10
 	// releaseEvery is the pause between steps: a buyer whose task failed may try
 	// again about this long after.
 	releaseEvery = 500 * time.Millisecond
@@ -24,8 +26,9 @@ const (
 
 // ReleaseFailures gives back in Redis what failed tasks hold there: units, and
 // the mark that the user has bought. It acts only where the holder is that task,
-// so that doing it again changes nothing.
-type ReleaseFailures func(ctx context.Context, failures []Failure) error
+// so that doing it again changes nothing. It returns the items whose gates are being
+// built: their tasks have to wait.
+type ReleaseFailures func(ctx context.Context, failures []Failure) (building []uuid.UUID, err error)
 
 // FailureReleaser finishes failed tasks: their rows say that the reservation is
 // still to be given back. Any number of processes may run it at once.
@@ -46,34 +49,57 @@ func (r *FailureReleaser) Loop() periodic.Loop {
 }
 
 // Step gives back a batch of reservations and then marks the rows. A crash
-// between the two repeats the release, which does nothing the second time.
+// between the two repeats the release, which does nothing the second time. Tasks
+// that have to wait do not hold up those of other items behind them.
 func (r *FailureReleaser) Step(ctx context.Context) (map[string]int, error) {
-	rows, err := r.db.Ent.OrderFailure.Query().Where(orderfailure.Released(false)).
-		Order(ent.Asc(orderfailure.FieldID)).Limit(releaseBatch).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find failed tasks to release: %w", err)
+	counts := map[string]int{}
+	var waiting []uuid.UUID // items
+	for range maxReleaseBatches {
+		rows, err := r.db.Ent.OrderFailure.Query().Where(orderfailure.Released(false), orderfailure.ItemIDNotIn(waiting...)).
+			Order(ent.Asc(orderfailure.FieldID)).Limit(releaseBatch).All(ctx)
+		if err != nil {
+			return counts, fmt.Errorf("find failed tasks to release: %w", err)
+		}
+		if len(rows) == 0 {
+			break
+		}
+		failures := make([]Failure, len(rows))
+		for i, row := range rows {
+			failures[i] = *failureFromRow(row)
+		}
+		building, err := r.release(ctx, failures)
+		if err != nil {
+			return counts, fmt.Errorf("release %d failed tasks: %w", len(rows), err)
+		}
+		if err := r.mark(ctx, failures, building, counts); err != nil {
+			return counts, err
+		}
+		if len(building) == 0 {
+			break
+		}
+		waiting = append(waiting, building...)
 	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	failures := make([]Failure, 0, len(rows))
-	ids := make([]uuid.UUID, 0, len(rows))
-	for _, row := range rows {
-		failures = append(failures, *failureFromRow(row))
-		ids = append(ids, row.ID)
-	}
-	if err := r.release(ctx, failures); err != nil {
-		return nil, fmt.Errorf("release %d failed tasks: %w", len(rows), err)
+	return counts, nil
+}
+
+// mark notes that failed tasks were released, but for those of some items.
+func (r *FailureReleaser) mark(ctx context.Context, failures []Failure, building []uuid.UUID, counts map[string]int) error {
+	var ids []uuid.UUID
+	for _, f := range failures {
+		if !slices.Contains(building, f.Item) {
+			ids = append(ids, f.ID)
+		}
 	}
 	marked := 0
-	err = r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
 		marked, err = tx.OrderFailure.Update().
 			Where(orderfailure.IDIn(ids...), orderfailure.Released(false)).SetReleased(true).Save(ctx)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("mark %d failed tasks as released: %w", len(rows), err)
+		return fmt.Errorf("mark %d failed tasks as released: %w", len(ids), err)
 	}
-	return map[string]int{"released": marked}, nil
+	counts["released"] += marked
+	return nil
 }

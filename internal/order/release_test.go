@@ -22,7 +22,7 @@ func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
 		}
 		down := true
 		released := map[uuid.UUID]int{}
-		r := order.NewFailureReleaser(e.db, func(_ context.Context, failures []order.Failure) error {
+		r := order.NewFailureReleaser(e.db, func(_ context.Context, failures []order.Failure) ([]uuid.UUID, error) {
 			for _, f := range failures {
 				if f.Code != fault.SoldOut || f.Item != e.item || f.Sale != e.sale || f.Quantity != 1 {
 					t.Errorf("failure %+v", f)
@@ -30,9 +30,9 @@ func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
 				released[f.ID]++
 			}
 			if down {
-				return errors.New("redis is away")
+				return nil, errors.New("redis is away")
 			}
-			return nil
+			return nil, nil
 		}, slog.New(slog.DiscardHandler))
 		if _, err := r.Step(t.Context()); err == nil {
 			t.Error("a failing release is no error")
@@ -63,7 +63,7 @@ func TestReleasersOfManyProcessesMarkEachFailureOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	marked := 0
 	for range 4 {
-		r := order.NewFailureReleaser(e.db, func(context.Context, []order.Failure) error { return nil }, slog.New(slog.DiscardHandler))
+		r := order.NewFailureReleaser(e.db, func(context.Context, []order.Failure) ([]uuid.UUID, error) { return nil, nil }, slog.New(slog.DiscardHandler))
 		wg.Go(func() {
 			counts, err := r.Step(t.Context())
 			if err != nil {
@@ -77,5 +77,29 @@ func TestReleasersOfManyProcessesMarkEachFailureOnce(t *testing.T) {
 	wg.Wait()
 	if marked != 50 {
 		t.Errorf("%d marked", marked)
+	}
+}
+
+// However many failed tasks wait, those of other items behind them are released.
+func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	const many = 201 // more than one batch
+	e := setup(t, stock{units: 0, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
+	built := e.item
+	e.item = e.addItem(e.sale, 0, 1)
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(1))
+	waits := true
+	r := order.NewFailureReleaser(e.db, func(context.Context, []order.Failure) ([]uuid.UUID, error) {
+		if waits {
+			return []uuid.UUID{built}, nil
+		}
+		return nil, nil
+	}, slog.New(slog.DiscardHandler))
+	for i, want := range []int{1, 0, 200, 1} {
+		waits = i < 2
+		if counts, err := r.Step(t.Context()); err != nil || counts["released"] != want {
+			t.Errorf("step %d: %v %v, want %d tasks", i, counts, err, want)
+		}
 	}
 }

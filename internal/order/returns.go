@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,8 +16,9 @@ import (
 )
 
 const (
-	// returnBatch bounds one step.
-	returnBatch = 500
+	// returnBatch bounds one transaction, and maxReturnBatches one step.
+	returnBatch      = 500
+	maxReturnBatches = 10
 	// returnEvery is the pause between steps: units of an order that ended are on
 	// sale again about this long after.
 	returnEvery = 250 * time.Millisecond
@@ -24,8 +26,9 @@ const (
 
 // ReturnClaims gives back in Redis what ended orders hold there: units, and the
 // mark that the user has bought. It acts only where the holder is that claim, so
-// that doing it again changes nothing.
-type ReturnClaims func(ctx context.Context, claims []Claim) error
+// that doing it again changes nothing. It returns the items whose gates are being
+// built: their claims have to wait.
+type ReturnClaims func(ctx context.Context, claims []Claim) (building []uuid.UUID, err error)
 
 // Returner finishes orders whose units came back: their rows say that Redis is
 // still to be told. Any number of processes may run it at once.
@@ -48,33 +51,55 @@ func (r *Returner) Loop() periodic.Loop {
 // Step gives back a batch of claims and then marks the rows. A crash between the
 // two repeats the return, which does nothing the second time: an order that took
 // units again did so under another name, and its row is marked for that name only.
+// Claims that have to wait do not hold up those of other items behind them.
 func (r *Returner) Step(ctx context.Context) (map[string]int, error) {
-	rows, err := r.db.Ent.Order.Query().Where(entorder.ReturnDue(true)).
-		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find units to return: %w", err)
+	counts := map[string]int{}
+	var waiting []uuid.UUID // items
+	for range maxReturnBatches {
+		rows, err := r.db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(waiting...)).
+			Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
+		if err != nil {
+			return counts, fmt.Errorf("find units to return: %w", err)
+		}
+		if len(rows) == 0 {
+			break
+		}
+		claims := make([]Claim, len(rows))
+		for i, row := range rows {
+			claims[i] = FromRow(row).Claim()
+		}
+		building, err := r.give(ctx, claims)
+		if err != nil {
+			return counts, fmt.Errorf("return units of %d orders: %w", len(claims), err)
+		}
+		if err := r.mark(ctx, claims, building, counts); err != nil {
+			return counts, err
+		}
+		if len(building) == 0 {
+			break
+		}
+		waiting = append(waiting, building...)
 	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	claims := make([]Claim, 0, len(rows))
-	var first, second []uuid.UUID // orders that hold units for the first time, or again
+	return counts, nil
+}
+
+// mark notes that claims were given back, but for those of some items.
+func (r *Returner) mark(ctx context.Context, claims []Claim, building []uuid.UUID, counts map[string]int) error {
+	var first, second []uuid.UUID // orders that held units for the first time, or again
 	units := 0
-	for _, row := range rows {
-		c := FromRow(row).Claim()
-		claims = append(claims, c)
-		units += c.Quantity
-		if c.Name == c.Order {
+	for _, c := range claims {
+		switch {
+		case slices.Contains(building, c.Item):
+			continue
+		case c.Name == c.Order:
 			first = append(first, c.Order)
-		} else {
+		default:
 			second = append(second, c.Order)
 		}
-	}
-	if err := r.give(ctx, claims); err != nil {
-		return nil, fmt.Errorf("return units of %d orders: %w", len(claims), err)
+		units += c.Quantity
 	}
 	marked := 0
-	err = r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	err := r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
 		marked, err = tx.Order.Update().Where(entorder.ReturnDue(true), entorder.Or(
 			entorder.And(entorder.IDIn(first...), entorder.ClaimIDIsNil()),
@@ -83,7 +108,9 @@ func (r *Returner) Step(ctx context.Context) (map[string]int, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("mark units of %d orders as returned: %w", len(claims), err)
+		return fmt.Errorf("mark units of %d orders as returned: %w", len(first)+len(second), err)
 	}
-	return map[string]int{"orders": marked, "units": units}, nil
+	counts["orders"] += marked
+	counts["units"] += units
+	return nil
 }

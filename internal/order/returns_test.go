@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -18,14 +19,14 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
 		var given []uuid.UUID
 		away := true
-		r := order.NewReturner(e.db, func(_ context.Context, claims []order.Claim) error {
+		r := order.NewReturner(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 			for _, c := range claims {
 				given = append(given, c.Name)
 			}
 			if away {
-				return errors.New("redis is away")
+				return nil, errors.New("redis is away")
 			}
-			return nil
+			return nil, nil
 		}, slog.New(slog.DiscardHandler))
 		if _, err := r.Step(t.Context()); err == nil {
 			t.Error("a failing return is no error")
@@ -48,18 +49,18 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
-		quick := order.NewReturner(e.db, func(context.Context, []order.Claim) error { return nil }, slog.New(slog.DiscardHandler))
-		slow := order.NewReturner(e.db, func(ctx context.Context, claims []order.Claim) error {
+		quick := order.NewReturner(e.db, func(context.Context, []order.Claim) ([]uuid.UUID, error) { return nil, nil }, slog.New(slog.DiscardHandler))
+		slow := order.NewReturner(e.db, func(ctx context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 			if _, err := quick.Step(ctx); err != nil {
-				return err
+				return nil, err
 			}
 			claim := id.New()
 			paid, err := e.try(order.Move{Order: o, To: order.Paid, Claim: &claim, At: e.clock.Now(), Entry: entryOf(order.Paid)})
 			if err != nil {
-				return err
+				return nil, err
 			}
 			e.move(e.move(paid, order.Refunding), order.Refunded)
-			return nil
+			return nil, nil
 		}, slog.New(slog.DiscardHandler))
 		if _, err := slow.Step(t.Context()); err != nil {
 			t.Fatal(err)
@@ -68,4 +69,32 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 			t.Errorf("%d returns due: the second one is lost", n)
 		}
 	})
+}
+
+// However many claims wait, those of other items behind them are returned.
+func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	const many = 501 // more than one batch
+	e := setup(t, stock{units: many, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
+	overdue, err := e.store().Overdue(t.Context(), e.clock.Now().Add(time.Hour), nil, many)
+	e.must(err)
+	_, err = order.Lapse(t.Context(), e.db, overdue, e.clock.Now())
+	e.must(err)
+	built := e.item
+	e.item = e.addItem(e.sale, 1, 1)
+	e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
+	waits := true
+	r := order.NewReturner(e.db, func(context.Context, []order.Claim) ([]uuid.UUID, error) {
+		if waits {
+			return []uuid.UUID{built}, nil
+		}
+		return nil, nil
+	}, slog.New(slog.DiscardHandler))
+	for i, want := range []int{1, 0, 500, 1} {
+		waits = i < 2
+		if counts, err := r.Step(t.Context()); err != nil || counts["orders"] != want || counts["units"] != want {
+			t.Errorf("step %d: %v %v, want %d orders", i, counts, err, want)
+		}
+	}
 }

@@ -98,7 +98,6 @@ func (f *flaky) Retake(ctx context.Context, c order.Claim) (payment.Retaken, err
 	return lossy(f, "retake", func() (payment.Retaken, error) { return f.gate.Retake(ctx, c) })
 }
 
-func (f *flaky) GiveBack(ctx context.Context, c order.Claim) error {
-	_, err := lossy(f, "give back", func() (struct{}, error) { return struct{}{}, f.gate.GiveBack(ctx, c) })
-	return err
+func (f *flaky) GiveBack(ctx context.Context, c order.Claim) (bool, error) {
+	return lossy(f, "give back", func() (bool, error) { return f.gate.GiveBack(ctx, c) })
 }

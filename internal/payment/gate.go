@@ -3,7 +3,10 @@ package payment
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"seckill/internal/order"
@@ -53,26 +56,39 @@ func (g *RedisGate) Retake(ctx context.Context, c order.Claim) (Retaken, error) 
 	return "", fmt.Errorf("retake answered %d", r.Code)
 }
 
-// GiveBack returns units.
-func (g *RedisGate) GiveBack(ctx context.Context, c order.Claim) error {
+// GiveBack returns units. It returns false while the gate is being built.
+func (g *RedisGate) GiveBack(ctx context.Context, c order.Claim) (bool, error) {
 	r, err := g.releaser.Release(ctx, hold(c))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if r.Done {
 		g.note(c, r.Epoch, r.Revision, r.Remaining)
 	}
-	return nil
+	return !r.Building, nil
 }
 
 // GiveBackAll returns units of many orders: it is an order.ReturnClaims.
-func (g *RedisGate) GiveBackAll(ctx context.Context, claims []order.Claim) error {
+func (g *RedisGate) GiveBackAll(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
+	var mu sync.Mutex
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.SetLimit(parallelReturns)
 	for _, c := range claims {
-		tasks.Go(func() error { return g.GiveBack(ctx, c) })
+		tasks.Go(func() error {
+			done, err := g.GiveBack(ctx, c)
+			if err != nil || done {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Contains(building, c.Item) {
+				building = append(building, c.Item)
+			}
+			return nil
+		})
 	}
-	return tasks.Wait()
+	err = tasks.Wait()
+	return building, err
 }
 
 func hold(c order.Claim) reservation.Hold {

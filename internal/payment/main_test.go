@@ -171,13 +171,17 @@ func (s *shop) restart() {
 			return s.pay.Settle(ctx, event)
 		},
 	})
-	s.returner = order.NewReturner(s.db, func(ctx context.Context, claims []order.Claim) error {
+	s.returner = order.NewReturner(s.db, func(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
 		for _, c := range claims {
-			if err := s.flaky.GiveBack(ctx, c); err != nil {
-				return err
+			done, err := s.flaky.GiveBack(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			if !done {
+				building = append(building, c.Item)
 			}
 		}
-		return nil
+		return building, nil
 	}, quiet)
 	s.lapser = expiry.New(expiry.Config{
 		DB: s.db, Orders: s.orders, Payments: s.pay, Teller: teller, Clock: s.clock, Log: quiet,

@@ -27,8 +27,9 @@ type Gate interface {
 	// Retake takes units for an order that had lapsed, under a new name. Doing it
 	// again with the same name changes nothing and tells the same.
 	Retake(ctx context.Context, claim order.Claim) (Retaken, error)
-	// GiveBack returns units under a name. Doing it again changes nothing.
-	GiveBack(ctx context.Context, claim order.Claim) error
+	// GiveBack returns units under a name. Doing it again changes nothing. False says
+	// that the gate is being built: what it will hold is what the record says.
+	GiveBack(ctx context.Context, claim order.Claim) (bool, error)
 }
 
 // Retaken is the answer of the gate.

@@ -195,8 +195,9 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 		Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate},
 	})
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
-		// The record knows better than the gate.
-		if err := s.gate.GiveBack(ctx, claim); err != nil {
+		// The record knows better than the gate, and a gate that is being built holds
+		// nothing for an order that lapsed.
+		if _, err := s.gate.GiveBack(ctx, claim); err != nil {
 			return done{}, fmt.Errorf("give units back: %w", err)
 		}
 		return s.sendBack(ctx, e, p, o, Late)

@@ -28,8 +28,8 @@ const (
 
 // Released is the answer to a release.
 type Released struct {
-	Done      bool // false: nothing was held under that task, so nothing changed
-	Loaded    bool // false: the item has no gate in Redis
+	Done      bool // false: nothing was held under that task, or there is no gate, so nothing changed
+	Building  bool // the gate is being built, and may have the units held: release again later
 	Remaining int
 	Revision  int64
 	Epoch     int64
@@ -47,7 +47,8 @@ func NewReleaser(client redis.UniversalClient, keys Keys) *Releaser {
 }
 
 // Release gives the units of one hold back to the open stock. It is idempotent:
-// units come back once per task, however often it is called.
+// units come back once per task, however often it is called. While the gate is being
+// built nothing changes.
 func (r *Releaser) Release(ctx context.Context, h Hold) (Released, error) {
 	shard := id.ShardOf(h.Sale)
 	keys := []string{r.keys.Item(shard, h.Item), r.keys.Holders(shard, h.Item), r.keys.Lapses(shard, h.Sale, h.User)}
@@ -63,7 +64,7 @@ func (r *Releaser) Release(ctx context.Context, h Hold) (Released, error) {
 		return Released{}, fmt.Errorf("release %s: reply of %d values", h.Task, len(reply))
 	}
 	return Released{
-		Done: reply[0] == 1, Loaded: reply[0] >= 0,
+		Done: reply[0] == 1, Building: reply[0] == -2,
 		Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3],
 	}, nil
 }

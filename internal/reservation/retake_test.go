@@ -110,3 +110,32 @@ func TestManyTriesAtOnceTakeOneUnitAgain(t *testing.T) {
 		f.want(figures{stock: 9, reserved: 1, holders: 1, messages: 1})
 	})
 }
+
+// What the build read of the record may have the units with their holder still.
+func TestUnitsComeBackOnlyOnceTheirGateIsBuilt(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(3)
+		releaser, loader := reservation.NewReleaser(f.client, f.keys), reservation.NewLoader(f.client, f.keys)
+		a := f.attempt(id.New())
+		f.reserve(a)
+		hold := reservation.Hold{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}
+		if begun, err := loader.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
+			t.Fatal(begun, err)
+		}
+		if r, err := releaser.Release(t.Context(), hold); err != nil || r.Done || !r.Building {
+			t.Errorf("while the gate is being built: %+v, %v", r, err)
+		}
+		opened, err := loader.Open(t.Context(), reservation.Gate{
+			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 2, Total: 3, Stock: 2, Revision: 100,
+			Holders: []reservation.Holder{{User: a.User, Task: a.Task, Quantity: 1}},
+		})
+		if err != nil || !opened {
+			t.Fatal(opened, err)
+		}
+		if r, err := releaser.Release(t.Context(), hold); err != nil || !r.Done || r.Building {
+			t.Errorf("once it stands: %+v, %v", r, err)
+		}
+		f.want(figures{stock: 3, messages: 1})
+	})
+}

@@ -124,3 +124,28 @@ func (h *hall) end(e *waitlist.Entry) {
 		return tx.WaitlistEntry.UpdateOneID(e.ID).SetStatus(waitlistentry.StatusEXPIRED).SetReturnDue(true).AddVersion(1).Exec(ctx)
 	}))
 }
+
+// What the build read of the record may have the place as the holder still.
+func TestAPlaceThatEndsWhileItsGateIsBuiltGivesItsUnitBackOnceItStands(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	places := h.joined(2)
+	h.cancel(o)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	loader := reservation.NewLoader(h.conn.Script, h.keys)
+	_, err := loader.Begin(t.Context(), h.sale, h.item, 2)
+	h.must(err)
+	h.end(places[0])
+	h.step()
+	_, err = loader.Open(t.Context(), reservation.Gate{
+		Sale: h.sale, Item: h.item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now().Add(-time.Hour),
+		Closes: time.Now().Add(time.Hour), Limit: 2, Total: 1, Revision: 1000,
+		Holders: []reservation.Holder{{User: places[0].User, Task: places[0].ID, Quantity: 1}},
+	})
+	h.must(err)
+	h.step()
+	h.want(places[1], waitlist.Offered)
+	h.wantFigures(figures{reserved: 1, holders: 1, messages: 1})
+}

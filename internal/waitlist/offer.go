@@ -129,7 +129,8 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 }
 
 // giveBack returns the units of ended places, and then marks the rows. A place
-// that was redeemed in the last moment holds nothing under its own name.
+// that was redeemed in the last moment holds nothing under its own name. While the
+// gate is being built, places wait.
 func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) error {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(it.id), waitlistentry.ReturnDue(true)).Limit(maxPlaces).All(ctx)
@@ -142,10 +143,16 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 		if err != nil {
 			return err
 		}
+		if r.Building {
+			break
+		}
 		if r.Done {
 			counts["returned"]++
 		}
 		done = append(done, row.ID)
+	}
+	if len(done) == 0 {
+		return nil
 	}
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(done...), waitlistentry.ReturnDue(true)).SetReturnDue(false).Exec(ctx)
