@@ -104,12 +104,12 @@ func (s *socket) init(m message) bool {
 	s.headers.Del("Authorization")
 	s.speak(m)
 	caller, err := s.h.authenticate(s.ctx, header) // the init time-out ends ctx
-	if err != nil || !caller.ExpiresAt.IsZero() && !caller.ExpiresAt.After(time.Now()) {
-		if err != nil && fault.CodeOf(err) != fault.Unauthenticated && fault.CodeOf(err) != fault.Forbidden {
-			s.shut(closeServiceRestart, "Try again") // the token may be good: who could tell is away
-			return false
-		}
-		s.shut(closeForbidden, "Forbidden")
+	switch {
+	case err != nil:
+		s.shut(turnedAway(err))
+		return false
+	case !caller.ExpiresAt.IsZero() && !caller.ExpiresAt.After(time.Now()):
+		s.shut(closeForbidden, reasonForbidden)
 		return false
 	}
 	sockets := s.h.opts.Sockets

@@ -29,6 +29,8 @@ const (
 	maxSocketIDLength                           = 128 // bytes; clients use small numbers or UUIDs
 	reasonTokenExpired                          = "Token expired"
 	reasonSessionEnded                          = "Session ended"
+	reasonForbidden                             = "Forbidden"
+	reasonTryAgain                              = "Try again"
 	reasonServerRestarting                      = "Server restarting"
 )
 
@@ -45,6 +47,7 @@ type SocketOptions struct {
 	WriteTimeout time.Duration // of one write; then the client counts as gone [5 s]
 	PingEvery    time.Duration // pause between pings [4 s]
 	PingTimeout  time.Duration // from ping to pong [4 s]
+	CheckEvery   time.Duration // pause between two looks at whether a caller is still who they were [1 s]
 	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
 	// Watch calls ended once a session is signed out, at once when it is already;
@@ -63,6 +66,7 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.WriteTimeout, writeWait)
 	setDefault(&o.PingEvery, 4*time.Second)
 	setDefault(&o.PingTimeout, 4*time.Second)
+	setDefault(&o.CheckEvery, time.Second)
 	setDefault(&o.DrainWindow, 5*time.Second)
 	origins := make([]string, len(o.Origins))
 	for i, origin := range o.Origins {
@@ -88,7 +92,8 @@ type member interface {
 // owner is whose a member is; zero while nobody has signed in on it.
 type owner struct {
 	user    uuid.UUID
-	unwatch func() // ends the watch on the session; nil without one
+	unwatch func()      // ends the watch on the session; nil without one
+	check   *time.Timer // the next look at Caller.Still; nil without one
 }
 
 // Sockets knows every open socket and SSE stream of the process: it bounds
@@ -198,9 +203,41 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if r.opts.Watch != nil && c.Session != uuid.Nil {
 		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
 	}
+	if c.Still != nil {
+		o.check = time.AfterFunc(r.opts.CheckEvery, func() { r.check(m, c) })
+	}
 	r.members[m] = o
 	r.users[c.User] = append(r.users[c.User], m)
 	return true
+}
+
+// checkTimeout is how long a look at a caller may take. A caller of whom nothing
+// can be learned is sent away like one who is no longer who they were.
+const checkTimeout = 4 * time.Second
+
+// check ends a member whose caller is no longer who they were, and comes back
+// later for others. It runs on its timer's goroutine.
+func (r *Sockets) check(m member, c Caller) {
+	ctx, cancel := context.WithTimeout(c.Context, checkTimeout)
+	defer cancel()
+	if err := c.Still(ctx); err != nil {
+		m.shut(turnedAway(err))
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o, open := r.members[m]; open {
+		o.check.Reset(r.opts.CheckEvery)
+	}
+}
+
+// turnedAway is how a socket ends whose caller may not have it, or of whom nobody
+// can tell just now: the token may be good.
+func turnedAway(err error) (websocket.StatusCode, string) {
+	if code := fault.CodeOf(err); code == fault.Unauthenticated || code == fault.Forbidden {
+		return closeForbidden, reasonForbidden
+	}
+	return closeServiceRestart, reasonTryAgain
 }
 
 // leave forgets a member.
@@ -214,6 +251,9 @@ func (r *Sockets) leave(m member) {
 	delete(r.members, m)
 	if o.unwatch != nil {
 		o.unwatch()
+	}
+	if o.check != nil {
+		o.check.Stop()
 	}
 	if o.user != uuid.Nil {
 		list := r.users[o.user]

@@ -16,6 +16,7 @@ import (
 	"seckill/graph/scalar"
 	"seckill/graph/transport"
 	"seckill/internal/auth"
+	"seckill/internal/fault"
 	"seckill/internal/media"
 	"seckill/internal/server"
 	"seckill/web"
@@ -121,9 +122,21 @@ func (a *App) authenticate(ctx context.Context, token string) (transport.Caller,
 	if err != nil {
 		return transport.Caller{}, err
 	}
-	return transport.Caller{
-		Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt,
-	}, nil
+	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}
+	if p.Role != auth.Customer {
+		c.Still = func(ctx context.Context) error { return a.stillHolds(ctx, token, p.Role) }
+	}
+	return c, nil
+}
+
+// stillHolds is an error once a token stands for another role than it did: what is
+// open since then would go on under the former one.
+func (a *App) stillHolds(ctx context.Context, token string, role auth.Role) error {
+	p, err := a.tokens.Verify(ctx, token)
+	if err == nil && p.Role != role {
+		err = fault.New(fault.Forbidden, "Your role has changed.")
+	}
+	return err
 }
 
 // checks are what /readyz asks.

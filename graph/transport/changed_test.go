@@ -1,0 +1,56 @@
+package transport_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"seckill/graph/transport"
+	"seckill/internal/fault"
+)
+
+// fickle is a server whose callers stop being who they were.
+func fickle(t *testing.T, why error) (f *fixture, change func()) {
+	t.Helper()
+	var changed atomic.Bool
+	f = setup(t, setupOptions{
+		sockets: transport.SocketOptions{CheckEvery: 10 * time.Millisecond},
+		transport: transport.Options{Authenticate: func(ctx context.Context, token string) (transport.Caller, error) {
+			c, err := authenticate(ctx, token)
+			if token == "user:boss" {
+				c.Still = func(context.Context) error {
+					if changed.Load() {
+						return why
+					}
+					return nil
+				}
+			}
+			return c, err
+		}},
+	})
+	return f, func() { changed.Store(true) }
+}
+
+func TestACallerWhoIsNoLongerWhoTheyWereLosesSocketsAndStreams(t *testing.T) {
+	t.Parallel()
+	f, change := fickle(t, fault.New(fault.Forbidden, "Another role."))
+	mine, other := f.open("user:boss"), f.open("user:other")
+	mine.subscribe("1", `subscription{idle}`)
+	mine.expectPart(`{"idle":1}`)
+	stream := f.events(`subscription{idle}`, header("Authorization", "Bearer user:boss"))
+	stream.expect(`event: next|data: {"data":{"idle":1}}`)
+	change()
+	mine.expectClose(4403, "Forbidden")
+	stream.expect("") // without "complete": the client comes back and is told
+	other.send(`{"type":"ping"}`)
+	other.expect(`{"type":"pong"}`)
+}
+
+func TestACallerOfWhomNothingCanBeLearnedIsSentAwayToComeBack(t *testing.T) {
+	t.Parallel()
+	f, change := fickle(t, fault.New(fault.Unavailable, "Nobody knows."))
+	mine := f.open("user:boss")
+	change()
+	mine.expectClose(1012, "Try again")
+}

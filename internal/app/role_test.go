@@ -1,0 +1,67 @@
+package app_test
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+
+	"seckill/internal/seed"
+)
+
+// A role may be taken away by anybody who can write to the record; nobody tells the
+// processes then.
+func TestARoleThatWasTakenAwayEndsSocketsAndStreamsWithinSeconds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	token := s.staff("operator@example.com", "OPERATOR")
+	const document = `subscription($id: ID!) { saleStats(saleId: $id) { kind } }`
+	payload := subscription(t, document, made.SaleID)
+	k := s.dial(token)
+	k.send(frame{ID: "figures", Type: "subscribe", Payload: payload})
+	if f := k.read(); f.Type != "next" {
+		t.Fatalf("first frame %+v", f)
+	}
+	req, err := http.NewRequestWithContext(k.ctx, http.MethodPost, s.url+"/graphql", strings.NewReader(string(payload)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "text/event-stream", "Authorization": "Bearer " + token} {
+		req.Header.Set(name, value)
+	}
+	stream, err := s.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Body.Close() }()
+	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE users SET role = 'CUSTOMER', version = version + 1 WHERE account = 'operator@example.com'`); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for err == nil {
+		var f frame
+		err = wsjson.Read(k.ctx, k.conn, &f)
+	}
+	if code := websocket.CloseStatus(err); code != 4403 {
+		t.Errorf("the socket ended with %v (%v), want 4403", code, err)
+	}
+	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+		if strings.Contains(lines.Text(), "complete") {
+			t.Errorf("the stream said %q", lines.Text())
+		}
+	}
+	if took := time.Since(began); took > 12*time.Second { // four seconds in Redis, four in the process, and the look
+		t.Errorf("they ended after %s", took)
+	}
+	k = s.dial(token) // what the token is still good for
+	k.send(frame{ID: "figures", Type: "subscribe", Payload: payload})
+	if f := k.read(); !strings.Contains(string(f.Payload), "FORBIDDEN") {
+		t.Errorf("figures for a customer: %s", f.Payload)
+	}
+}
