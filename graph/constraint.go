@@ -140,10 +140,10 @@ func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver)
 	}
 	bad, err := violation(bounds, fc.Field.Arguments, graphql.GetOperationContext(ctx).Variables)
 	switch {
+	case err == nil && bad == nil, barred(ctx, fc):
+		return next(ctx)
 	case err != nil:
 		return nil, err
-	case bad == nil:
-		return next(ctx)
 	case fc.Object == c.schema.Mutation.Name:
 		return refusedPayload(ctx, []model.UserError{c.resolver.userError(ctx, *bad)})
 	}

@@ -14,39 +14,39 @@ import (
 	"testing"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph"
 	"seckill/graph/generated"
 	"seckill/graph/guard"
-	"seckill/graph/model"
 	"seckill/graph/scalar"
 	"seckill/graph/transport"
+	"seckill/internal/auth"
 	"seckill/internal/fault"
 )
 
-// door is the API without anything behind it: what passes the constraints ends in
-// a panic, which is answered with UNAVAILABLE.
-func door(t *testing.T) (http.Handler, *ast.Schema) {
+// door is the API without anything behind it, for somebody with a role, or for
+// nobody: what passes constraints and directives ends in a panic, which is answered
+// with UNAVAILABLE.
+func door(t *testing.T, role auth.Role) (http.Handler, *ast.Schema) {
 	t.Helper()
 	resolver := &graph.Resolver{}
-	pass := func(ctx context.Context, next graphql.Resolver) (any, error) { return next(ctx) }
-	exec := generated.NewExecutableSchema(generated.Config{Resolvers: resolver, Directives: generated.DirectiveRoot{
-		Auth: func(ctx context.Context, _ any, next graphql.Resolver, _ model.Role) (any, error) {
-			return pass(ctx, next)
-		},
-		RateLimit: func(ctx context.Context, _ any, next graphql.Resolver, _ int, _ float64) (any, error) {
-			return pass(ctx, next)
-		},
-	}})
+	exec := generated.NewExecutableSchema(generated.Config{Resolvers: resolver, Directives: resolver.Directives()})
 	g, err := guard.New(guard.Options{Schema: exec.Schema(), Scalars: scalar.Good()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return transport.NewHandler(transport.Options{
+	h := transport.NewHandler(transport.Options{
 		Schema: exec, Guard: g, Sockets: transport.NewSockets(transport.SocketOptions{}),
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(exec.Schema(), resolver)},
 		Recover:    func(context.Context, any) error { return fault.New(fault.Unavailable, "nothing behind it") },
+	})
+	if role == "" {
+		return h, exec.Schema()
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(auth.WithPrincipal(r.Context(), &auth.Principal{UserID: uuid.New(), Role: role})))
 	}), exec.Schema()
 }
 
@@ -189,7 +189,7 @@ func literal(v any) string {
 
 func TestConstraintsHoldForLiteralsAndVariablesAlike(t *testing.T) {
 	t.Parallel()
-	h, schema := door(t)
+	h, schema := door(t, auth.Admin)
 	m := maker{schema}
 	n := 0
 	for _, root := range []*ast.Definition{schema.Query, schema.Mutation} {
@@ -215,6 +215,43 @@ func TestConstraintsHoldForLiteralsAndVariablesAlike(t *testing.T) {
 		t.Errorf("only %d values", n)
 	}
 	t.Logf("%d values, each twice", n)
+}
+
+func TestWhoMayNotAskIsToldSoBeforeAnythingElse(t *testing.T) {
+	t.Parallel()
+	nobody, schema := door(t, "")
+	customer, _ := door(t, auth.Customer)
+	m := maker{schema}
+	n := 0
+	for _, root := range []*ast.Definition{schema.Query, schema.Mutation} {
+		for _, f := range root.Fields {
+			guarded := f.Directives.ForName("auth")
+			if guarded == nil {
+				continue
+			}
+			asks := []map[string]any{{}} // what is limited too is refused without a look at the limit
+			for _, arg := range f.Arguments {
+				for _, b := range m.all(arg.Type, arg.Directives, nil) {
+					asks = append(asks, map[string]any{arg.Name: b.value})
+				}
+			}
+			for _, given := range asks {
+				n++
+				if answer := m.ask(t, nobody, root, f, given, true); !strings.Contains(answer, `"UNAUTHENTICATED"`) {
+					t.Errorf("%s.%s %v, not signed in: %.300s", root.Name, f.Name, given, answer)
+				}
+				if guarded.ArgumentMap(nil)["role"] == string(auth.Customer) {
+					continue
+				}
+				if answer := m.ask(t, customer, root, f, given, true); !strings.Contains(answer, `"FORBIDDEN"`) {
+					t.Errorf("%s.%s %v, as a customer: %.300s", root.Name, f.Name, given, answer)
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d requests", n)
+	}
 }
 
 // told is the rule that an answer names, and its path in a payload.
@@ -265,11 +302,13 @@ func (m maker) ask(t *testing.T, h http.Handler, root *ast.Definition, f *ast.Fi
 			args = append(args, arg.Name+":"+literal(v))
 		}
 	}
-	document := strings.ToLower(root.Name)
-	if variables {
-		document += "(" + strings.Join(heads, " ") + ")"
+	within := func(list []string) string {
+		if len(list) == 0 {
+			return ""
+		}
+		return "(" + strings.Join(list, " ") + ")"
 	}
-	document += "{" + f.Name + "(" + strings.Join(args, " ") + ")"
+	document := strings.ToLower(root.Name) + within(heads) + "{" + f.Name + within(args)
 	switch {
 	case root == m.schema.Mutation:
 		document += "{userErrors{path ...on InputError{rule}}}"
