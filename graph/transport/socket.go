@@ -108,7 +108,7 @@ func (s *socket) read() bool {
 		return false
 	case err != nil:
 		return false
-	case s.acked && !s.frames.take(time.Now()):
+	case !s.frames.take(time.Now()):
 		s.shut(closeTooMany, "Too many messages")
 		return false
 	case kind != websocket.MessageText:

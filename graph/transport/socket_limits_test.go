@@ -135,13 +135,17 @@ func TestStreamsOfOneSocketAreBounded(t *testing.T) {
 func TestFloodOfFramesCloses(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{})
-	c := f.open("")
-	for range 100 {
-		if c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"pong"}`)) != nil {
-			break
-		}
+	for name, c := range map[string]*wsClient{"signed on": f.open(""), "before connection_init": f.dial(dialOptions{})} {
+		t.Run(name, func(t *testing.T) {
+			c.t = t
+			for range 100 {
+				if c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"pong"}`)) != nil {
+					break
+				}
+			}
+			c.expectClose(4429, "Too many messages")
+		})
 	}
-	c.expectClose(4429, "Too many messages")
 }
 
 func TestDrainClosesAllWithServiceRestart(t *testing.T) {
