@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"seckill/internal/fault"
 )
 
 // socket is one graphql-transport-ws connection. It has one goroutine that
@@ -44,7 +46,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s := &socket{h: h}
-	if err := h.opts.Sockets.admits(); err != nil {
+	if err := h.opts.Sockets.admits(r.Context()); err != nil {
 		h.writeFault(r.Context(), w, graphqlResponse, err)
 		return
 	}
@@ -82,7 +84,11 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 // live runs the socket to its end.
 func (s *socket) live(known bool) {
 	defer s.end()
-	if err := s.h.opts.Sockets.enter(s); err != nil {
+	if err := s.h.opts.Sockets.enter(s.ctx, s); err != nil {
+		if fault.CodeOf(err) == fault.RateLimited {
+			s.shut(closeTooMany, reasonTooManySockets)
+			return
+		}
 		s.shut(closeServiceRestart, reasonServerRestarting)
 		return
 	}

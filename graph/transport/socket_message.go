@@ -115,7 +115,7 @@ func (s *socket) init(m message) bool {
 	sockets := s.h.opts.Sockets
 	isSocket := func(m member) bool { _, ok := m.(*socket); return ok }
 	if !sockets.claim(s, caller, sockets.opts.MaxPerUser, isSocket) {
-		s.shut(closeTooMany, "Too many sockets")
+		s.shut(closeTooMany, reasonTooManySockets)
 		return false
 	}
 	s.caller, s.acked = caller, true

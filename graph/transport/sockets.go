@@ -29,6 +29,7 @@ const (
 	maxSocketIDLength                           = 128 // bytes; clients use small numbers or UUIDs
 	reasonTokenExpired                          = "Token expired"
 	reasonSessionEnded                          = "Session ended"
+	reasonTooManySockets                        = "Too many sockets"
 	reasonForbidden                             = "Forbidden"
 	reasonTryAgain                              = "Try again"
 	reasonServerRestarting                      = "Server restarting"
@@ -50,6 +51,9 @@ type SocketOptions struct {
 	CheckEvery   time.Duration // pause between two looks at whether a caller is still who they were [1 s]
 	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
+	// Network names where a request comes from, so that one network cannot take all
+	// sockets; people who are signed in are counted by themselves. nil = it can.
+	Network func(ctx context.Context) string
 	// Watch calls ended once a session is signed out, at once when it is already;
 	// unwatch forgets it. It must not wait for ended. nil = sessions do not end.
 	Watch func(session uuid.UUID, ended func()) (unwatch func())
@@ -91,6 +95,7 @@ type member interface {
 
 // owner is whose a member is; zero while nobody has signed in on it.
 type owner struct {
+	guest   guest // what it is counted as while nobody has
 	user    uuid.UUID
 	unwatch func()      // ends the watch on the session; nil without one
 	check   *time.Timer // the next look at Caller.Still; nil without one
@@ -105,13 +110,14 @@ type Sockets struct {
 	mu       sync.Mutex
 	members  map[member]owner       // guarded by mu
 	users    map[uuid.UUID][]member // guarded by mu; signed-in members only
+	guests   guests                 // guarded by mu
 	draining bool                   // guarded by mu
 	idle     chan struct{}          // guarded by mu: closed when a drain has emptied members; nil otherwise
 }
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	return &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}}
+	return &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}}
 }
 
 // Count returns how many sockets and SSE streams are open.
@@ -153,43 +159,57 @@ func (r *Sockets) Drain(ctx context.Context) error {
 	}
 }
 
-// admits says whether another socket may be opened.
-func (r *Sockets) admits() error {
+// admits says whether a request may open another socket.
+func (r *Sockets) admits(ctx context.Context) error {
+	g := r.stranger(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.room()
+	return r.room(g)
 }
 
 // enter notes a socket or stream that is open; its caller is not known yet.
-func (r *Sockets) enter(m member) error {
+func (r *Sockets) enter(ctx context.Context, m member) error {
+	g := r.stranger(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.room(); err != nil {
+	if err := r.room(g); err != nil {
 		return err
 	}
-	r.members[m] = owner{}
+	r.guests.add(g)
+	r.members[m] = owner{guest: g}
 	return nil
 }
 
 // room says whether there is room for one more. mu is held.
-func (r *Sockets) room() error {
+func (r *Sockets) room(g guest) error {
 	switch {
 	case r.draining:
 		return &fault.Error{Code: fault.Unavailable, Message: reasonServerRestarting, RetryAfter: time.Second}
 	case len(r.members) >= r.opts.MaxSockets:
 		return &fault.Error{Code: fault.Overloaded, Message: "Too many connections.", RetryAfter: 10 * time.Second}
+	case r.guests.full(g, r.opts.MaxSockets):
+		return errTooManyGuests()
 	}
 	return nil
 }
 
 // claim notes whose a member is. It reports false when the user has too many of
-// that kind already.
+// that kind already, or the network of somebody who is not signed in of any.
 func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) bool {
-	if c.User == uuid.Nil {
-		return true
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	o := r.members[m]
+	if c.User == uuid.Nil {
+		g := guest{network: o.guest.network, anonymous: true}
+		if r.guests.full(g, r.opts.MaxSockets) {
+			return false
+		}
+		r.guests.remove(o.guest)
+		r.guests.add(g)
+		o.guest = g
+		r.members[m] = o
+		return true
+	}
 	n := 0
 	for _, other := range r.users[c.User] {
 		if same(other) {
@@ -199,7 +219,8 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	if n >= limit {
 		return false
 	}
-	o := owner{user: c.User}
+	r.guests.remove(o.guest)
+	o = owner{user: c.User}
 	if r.opts.Watch != nil && c.Session != uuid.Nil {
 		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
 	}
@@ -249,6 +270,7 @@ func (r *Sockets) leave(m member) {
 		return
 	}
 	delete(r.members, m)
+	r.guests.remove(o.guest)
 	if o.unwatch != nil {
 		o.unwatch()
 	}
@@ -293,7 +315,7 @@ func (s *eventStream) shut(_ websocket.StatusCode, reason string) {
 // function returned must be called when the stream is over.
 func (r *Sockets) joinStream(c Caller, cancel context.CancelCauseFunc) (left func(), err error) {
 	s := &eventStream{cancel: cancel}
-	if err := r.enter(s); err != nil {
+	if err := r.enter(c.Context, s); err != nil {
 		return nil, err
 	}
 	isStream := func(m member) bool { _, ok := m.(*eventStream); return ok }

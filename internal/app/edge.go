@@ -18,6 +18,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/media"
+	"seckill/internal/ratelimit"
 	"seckill/internal/server"
 	"seckill/web"
 )
@@ -35,6 +36,7 @@ func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	e := &edge{ready: server.NewReadiness(a.checks()...)}
 	e.sockets = transport.NewSockets(transport.SocketOptions{
 		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.cfg.AllowedOrigins, Watch: a.revocations.OnRevoked,
+		Network: func(ctx context.Context) string { return string(ratelimit.Addr(server.ClientAddr(ctx))) },
 	})
 	opts := server.Options{
 		AdminAddr: a.cfg.AdminAddr, Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready,

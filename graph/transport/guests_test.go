@@ -1,0 +1,70 @@
+package transport_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"seckill/graph/transport"
+)
+
+// networks is a server of 1,000 sockets, of which one network may take 100; all
+// requests come from the network that was told last.
+func networks(t *testing.T) (f *fixture, from func(network string)) {
+	t.Helper()
+	var network atomic.Value
+	network.Store("")
+	f = setup(t, setupOptions{sockets: transport.SocketOptions{
+		MaxSockets: 1000, InitTimeout: time.Minute,
+		Network: func(context.Context) string { return network.Load().(string) },
+	}})
+	return f, func(name string) { network.Store(name) }
+}
+
+func TestOneNetworkCannotTakeAllSocketsAnonymously(t *testing.T) {
+	t.Parallel()
+	f, from := networks(t)
+	from("a")
+	f.events(`subscription{idle}`).expect(`event: next|data: {"data":{"idle":1}}`)
+	first := f.open("")
+	for range 98 {
+		f.open("")
+	}
+	late := f.dial(dialOptions{})
+	late.init("")
+	late.expectClose(4429, "Too many sockets")
+	f.query(`subscription{idle}`, "", header("Accept", "text/event-stream")).contains(t, 429, "RATE_LIMITED")
+	f.open("user:ann") // people are counted by themselves
+	from("b")
+	f.open("")
+	from("a")
+	_ = first.conn.Close(1000, "")
+	f.eventually("the socket is forgotten", func() bool { return f.sockets.Count() == 101 })
+	f.open("")
+}
+
+func TestOneNetworkCannotTakeAllSocketsWithoutAWord(t *testing.T) {
+	t.Parallel()
+	f, from := networks(t)
+	from("a")
+	var silent []*wsClient
+	for range 100 {
+		silent = append(silent, f.dial(dialOptions{}))
+	}
+	f.eventually("all are counted", func() bool { return f.sockets.Count() == 100 })
+	_, resp, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.server.URL, "http")+"/graphql", nil)
+	if err == nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "10" {
+		t.Errorf("one more: %v, %v", resp, err)
+	}
+	silent[0].init("user:ann") // gives its place back
+	silent[0].expect(`{"type":"connection_ack"}`)
+	silent[1].init("")
+	silent[1].expect(`{"type":"connection_ack"}`)
+	f.open("")
+	f.open("user:bob")
+}
