@@ -57,7 +57,7 @@ func writeShared(w http.ResponseWriter, r *http.Request, kind mediaType, resp *g
 	tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
 	head := w.Header()
 	head.Set("Cache-Control", sharedLife)
-	head.Set("Vary", "Accept, Accept-Language, Authorization")
+	head.Add("Vary", "Accept, Accept-Language, Authorization")
 	head.Set("ETag", tag)
 	if sameTag(r.Header.Get("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
