@@ -187,9 +187,12 @@ func exactlyOne(object map[string]any) bool {
 
 // refused turns the error of a budget into the refusal of an operation.
 func refused(err error) *gqlerror.Error {
-	message := "The operation was refused."
+	message, extensions := "The operation was refused.", map[string]any{"code": string(fault.CodeOf(err))}
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		message = f.Message
+		if f.RetryAfter > 0 {
+			extensions[RetryAfterMs] = max(1, f.RetryAfter.Milliseconds())
+		}
 	}
-	return &gqlerror.Error{Err: err, Message: message, Extensions: map[string]any{"code": string(fault.CodeOf(err))}}
+	return &gqlerror.Error{Err: err, Message: message, Extensions: extensions}
 }

@@ -32,6 +32,9 @@ const (
 	codeBadUserInput     = string(fault.BadInput)
 )
 
+// RetryAfterMs is the member of extensions that says when to come back, an int64.
+const RetryAfterMs = "retryAfterMs"
+
 // Limits bound one document. Zero fields take the default in brackets.
 type Limits struct {
 	Tokens     int   // lexical tokens [1,000]

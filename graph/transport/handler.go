@@ -12,12 +12,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/99designs/gqlgen/graphql/executor"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"seckill/graph/guard"
 	"seckill/internal/fault"
 )
 
@@ -158,6 +160,9 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	defer cancel()
 	op, refusal := h.prepare(ctx, params)
 	if refusal != nil {
+		if ms, ok := refusal.Errors[0].Extensions[guard.RetryAfterMs].(int64); ok {
+			retryAfter(w, time.Duration(ms)*time.Millisecond)
+		}
 		writeResponse(w, kind, statusOf(kind, refusal), refusal)
 		return
 	}
@@ -326,9 +331,14 @@ func (h *Handler) writeFault(ctx context.Context, w http.ResponseWriter, kind me
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if f := asFault(err); f != nil && f.RetryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds()))))
+		retryAfter(w, f.RetryAfter)
 	}
 	writeResponse(w, kind, statusOf(kind, resp), resp)
+}
+
+// retryAfter says when to come back, in whole seconds.
+func retryAfter(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }
 
 // refuse answers a request that could not be read.

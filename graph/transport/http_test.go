@@ -269,6 +269,25 @@ func TestFaultsSayWhenToComeBack(t *testing.T) {
 	}
 }
 
+func TestSpentBudgetsSayWhenToComeBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{guard: guard.Options{Spend: func(context.Context, int64) (guard.Budget, error) {
+		return guard.Budget{}, &fault.Error{Code: fault.RateLimited, Message: "Spent.", RetryAfter: 1500 * time.Millisecond}
+	}}})
+	const refusal = `{"errors":[{"message":"Spent.","extensions":{"code":"RATE_LIMITED","retryAfterMs":1500}}]}`
+	for status, accept := range map[int]string{200: "application/json", 429: "application/graphql-response+json"} {
+		a := f.query(`{hello}`, "", header("Accept", accept))
+		a.expect(t, status, refusal)
+		if a.header.Get("Retry-After") != "2" {
+			t.Errorf("%s: %v", accept, a.header)
+		}
+	}
+	f.events(`{hello}`).expect(`event: next|data: ` + refusal)
+	c := f.open("")
+	c.subscribe("1", `{hello}`)
+	c.expectPart(`"retryAfterMs":1500`)
+}
+
 func TestValuesAreQuotedInNoProfile(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{})
