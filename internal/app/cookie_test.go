@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"seckill/internal/config"
 	"seckill/internal/seed"
 )
 
@@ -77,5 +78,29 @@ func TestABrowserKeepsItsRefreshTokenInACookie(t *testing.T) {
 	}
 	if out, c := s.browse(`{ viewer { id } }`, "", nil); c != nil || out.code() != "" {
 		t.Errorf("a query: %s, cookie %v", out.Data, c)
+	}
+}
+
+// Nobody has to name the proxy that ends TLS for that.
+func TestAnInstallationWithHTTPSGuardsItsCookies(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })
+	s.start("api", "scheduler")
+	u := s.seed(seed.Input{Users: 1, Stock: 1}).Users[0]
+	out, cookie := s.browse(`mutation { login(input: {account: "`+u.Account+`", password: "`+u.Password+`"}) { userErrors { code } } }`, "", nil)
+	if cookie == nil || !cookie.Secure {
+		t.Errorf("login: %s, cookie %v", out.Data, cookie)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = page.Body.Close()
+	if page.Header.Get("Strict-Transport-Security") == "" {
+		t.Errorf("headers %v", page.Header)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -70,15 +71,24 @@ func (a *App) public(e *edge) (http.Handler, error) {
 	return server.NewPublic(server.PublicOptions{
 		GraphQL: auth.WithCookies(handler, a.secure), Site: site,
 		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
-		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies,
+		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Media: a.office.pictures, MediaBody: media.MaxBytes + 1, Exports: a.office.desk.Downloads(a.operatorOf),
 		Observe: a.observe, Log: a.log,
 	})
 }
 
+// https says whether browsers reach this installation encrypted, also through a
+// proxy that is not among the trusted ones.
+func (a *App) https() bool {
+	scheme, _, _ := strings.Cut(a.cfg.PublicURL, "://")
+	return strings.EqualFold(scheme, "https")
+}
+
 // secure says whether a client's connection is encrypted.
-func (a *App) secure(r *http.Request) bool { return server.Secure(r, a.cfg.TrustedProxies) }
+func (a *App) secure(r *http.Request) bool {
+	return a.https() || server.Secure(r, a.cfg.TrustedProxies)
+}
 
 // graphql assembles the executor with everything that an operation passes.
 func (a *App) graphql(e *edge) (http.Handler, error) {

@@ -175,7 +175,7 @@ func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 			h["Cross-Origin-Opener-Policy"] = sameOrigin
 			h["Permissions-Policy"] = noPermissions
 		}
-		if secure(r, o.TrustedProxies) {
+		if o.HTTPS || secure(r, o.TrustedProxies) {
 			h["Strict-Transport-Security"] = hsts
 		}
 		next.ServeHTTP(w, r)

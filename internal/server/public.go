@@ -39,6 +39,9 @@ type PublicOptions struct {
 	Origins []string
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
+	// HTTPS says that clients come encrypted even where neither our listener nor a
+	// trusted proxy tells: the address of the installation begins with https.
+	HTTPS bool
 	// Observe is told of every answer; nil = nobody counts.
 	Observe func(route string, status int, took time.Duration)
 	Log     *slog.Logger

@@ -148,6 +148,9 @@ func TestAnswersCarrySecurityHeaders(t *testing.T) {
 	if w := call(t, h, http.MethodGet, "/", set("X-Forwarded-Proto", "https")); w.Header().Get("Strict-Transport-Security") == "" {
 		t.Error("behind TLS there is no HSTS")
 	}
+	if w := call(t, newPublic(t, server.PublicOptions{HTTPS: true}), http.MethodGet, "/"); w.Header().Get("Strict-Transport-Security") == "" {
+		t.Error("at an address with https there is no HSTS")
+	}
 	if w := call(t, h, http.MethodGet, "/", set("X-Request-Id", "from-proxy-1")); w.Header().Get("X-Request-Id") != "from-proxy-1" {
 		t.Error("the request id of a proxy is lost")
 	}
