@@ -11,7 +11,7 @@ import (
 )
 
 // fickle is a server whose callers stop being who they were.
-func fickle(t *testing.T, why error) (f *fixture, change func()) {
+func fickle(t *testing.T) (f *fixture, change func()) {
 	t.Helper()
 	var changed atomic.Bool
 	f = setup(t, setupOptions{
@@ -21,7 +21,7 @@ func fickle(t *testing.T, why error) (f *fixture, change func()) {
 			if token == "user:boss" {
 				c.Still = func(context.Context) error {
 					if changed.Load() {
-						return why
+						return fault.New(fault.Forbidden, "Another role.")
 					}
 					return nil
 				}
@@ -34,7 +34,7 @@ func fickle(t *testing.T, why error) (f *fixture, change func()) {
 
 func TestACallerWhoIsNoLongerWhoTheyWereLosesSocketsAndStreams(t *testing.T) {
 	t.Parallel()
-	f, change := fickle(t, fault.New(fault.Forbidden, "Another role."))
+	f, change := fickle(t)
 	mine, other := f.open("user:boss"), f.open("user:other")
 	mine.subscribe("1", `subscription{idle}`)
 	mine.expectPart(`{"idle":1}`)
@@ -47,10 +47,27 @@ func TestACallerWhoIsNoLongerWhoTheyWereLosesSocketsAndStreams(t *testing.T) {
 	other.expect(`{"type":"pong"}`)
 }
 
-func TestACallerOfWhomNothingCanBeLearnedIsSentAwayToComeBack(t *testing.T) {
+func TestACallerOfWhomNothingCanBeLearnedKeepsWhatIsOpen(t *testing.T) {
 	t.Parallel()
-	f, change := fickle(t, fault.New(fault.Unavailable, "Nobody knows."))
+	asked := make(chan struct{}, 100)
+	f := setup(t, setupOptions{
+		sockets: transport.SocketOptions{CheckEvery: 10 * time.Millisecond},
+		transport: transport.Options{Authenticate: func(ctx context.Context, token string) (transport.Caller, error) {
+			c, err := authenticate(ctx, token)
+			c.Still = func(context.Context) error {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				return fault.New(fault.Unavailable, "Nobody knows.")
+			}
+			return c, err
+		}},
+	})
 	mine := f.open("user:boss")
-	change()
-	mine.expectClose(1012, "Try again")
+	for range 3 {
+		<-asked
+	}
+	mine.send(`{"type":"ping"}`)
+	mine.expect(`{"type":"pong"}`)
 }

@@ -23,9 +23,9 @@ type Caller struct {
 	User, Session uuid.UUID
 	// ExpiresAt is when the token lapses; streams end then. Zero = never.
 	ExpiresAt time.Time
-	// Still is asked again and again while a socket or stream is open, and ends it by
-	// an error: the caller is no longer who they were. nil = nothing can be taken away
-	// before the token lapses.
+	// Still is asked again and again while a socket or stream is open. Unauthenticated
+	// and Forbidden end it: the caller is no longer who they were. nil = nothing can be
+	// taken away before the token lapses.
 	Still func(ctx context.Context) error
 }
 

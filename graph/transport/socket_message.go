@@ -105,8 +105,11 @@ func (s *socket) init(m message) bool {
 	s.speak(m)
 	caller, err := s.h.authenticate(s.ctx, header) // the init time-out ends ctx
 	switch {
+	case err != nil && !forbids(err):
+		s.shut(closeServiceRestart, "Try again") // the token may be good: who could tell is away
+		return false
 	case err != nil:
-		s.shut(turnedAway(err))
+		s.shut(closeForbidden, reasonForbidden)
 		return false
 	case !caller.ExpiresAt.IsZero() && !caller.ExpiresAt.After(time.Now()):
 		s.shut(closeForbidden, reasonForbidden)

@@ -31,7 +31,6 @@ const (
 	reasonSessionEnded                          = "Session ended"
 	reasonTooManySockets                        = "Too many sockets"
 	reasonForbidden                             = "Forbidden"
-	reasonTryAgain                              = "Try again"
 	reasonServerRestarting                      = "Server restarting"
 )
 
@@ -233,7 +232,8 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 }
 
 // checkTimeout is how long a look at a caller may take. A caller of whom nothing
-// can be learned is sent away like one who is no longer who they were.
+// can be learned now keeps what is open, until the token lapses: the desk must not
+// go dark while the database is away.
 const checkTimeout = 4 * time.Second
 
 // check ends a member whose caller is no longer who they were, and comes back
@@ -241,8 +241,8 @@ const checkTimeout = 4 * time.Second
 func (r *Sockets) check(m member, c Caller) {
 	ctx, cancel := context.WithTimeout(c.Context, checkTimeout)
 	defer cancel()
-	if err := c.Still(ctx); err != nil {
-		m.shut(turnedAway(err))
+	if err := c.Still(ctx); err != nil && forbids(err) {
+		m.shut(closeForbidden, reasonForbidden)
 		return
 	}
 	r.mu.Lock()
@@ -252,13 +252,10 @@ func (r *Sockets) check(m member, c Caller) {
 	}
 }
 
-// turnedAway is how a socket ends whose caller may not have it, or of whom nobody
-// can tell just now: the token may be good.
-func turnedAway(err error) (websocket.StatusCode, string) {
-	if code := fault.CodeOf(err); code == fault.Unauthenticated || code == fault.Forbidden {
-		return closeForbidden, reasonForbidden
-	}
-	return closeServiceRestart, reasonTryAgain
+// forbids tells an error that says who may not from one that says who cannot tell.
+func forbids(err error) bool {
+	code := fault.CodeOf(err)
+	return code == fault.Unauthenticated || code == fault.Forbidden
 }
 
 // leave forgets a member.
