@@ -3,9 +3,9 @@
 // internal/payment's. It runs on every process at once and needs no leader: each
 // order is lapsed by a compare-and-set.
 //
-// A payment that is still open is closed at its provider first. If it turns out
-// paid, the order is paid; if the provider does not say, the order waits for the
-// next step, and does not hold up the others.
+// A payment that is still open is closed at its provider first, after all orders
+// that have none. If it turns out paid, the order is paid; if the provider does not
+// say in time, the order waits for a later step, and does not hold up the others.
 package expiry
 
 import (
@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"seckill/internal/clock"
@@ -33,13 +35,21 @@ const (
 	batch = 200
 	// maxBatches bounds one step: 20,000 orders. More wait for the next.
 	maxBatches = 100
+	// maxClosing bounds the payments that one step closes.
+	maxClosing = 1000
+	// defaultPatience is a little more than one call to a provider may take.
+	defaultPatience = 6 * time.Second
 	// stepTimeout bounds one step.
 	stepTimeout = 30 * time.Second
 )
 
-// Closer closes open payments of orders before they lapse, and returns the orders
-// that no money can come for any more: payment.Service.Close.
-type Closer interface {
+// Payments is what the lapser needs of package payment: payment.Service.
+type Payments interface {
+	// Split parts unpaid orders that no money can come for from those with an open
+	// payment.
+	Split(ctx context.Context, orders []*order.Order) (free, paying []*order.Order, err error)
+	// Close closes open payments of orders, in the order given and until ctx ends at
+	// the latest, and returns the orders that no money can come for any more.
 	Close(ctx context.Context, orders []*order.Order) ([]*order.Order, error)
 }
 
@@ -47,7 +57,8 @@ type Closer interface {
 type Config struct {
 	DB       *postgres.DB
 	Orders   *order.Store
-	Payments Closer
+	Payments Payments
+	Patience time.Duration // how long a step waits for the providers; 0 = 6 s
 	Teller   *order.Teller
 	Clock    clock.Clock // nil = clock.System
 	Log      *slog.Logger
@@ -61,6 +72,9 @@ func New(cfg Config) *Lapser {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
+	if cfg.Patience == 0 {
+		cfg.Patience = defaultPatience
+	}
 	return &Lapser{cfg: cfg}
 }
 
@@ -69,11 +83,12 @@ func (l *Lapser) Loop() periodic.Loop {
 	return periodic.Loop{Name: "lapse orders", Every: every, Timeout: stepTimeout, Step: l.Step, Log: l.cfg.Log}
 }
 
-// Step lapses all orders that are overdue, in batches. A batch that fails is left
-// for the next step.
+// Step lapses all orders that are overdue, in batches: those with an open payment
+// last, as their providers answer. A batch that fails is left for the next step.
 func (l *Lapser) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
+	var paying []*order.Order
 	var last *order.Order
 	before := l.cfg.Clock.Now().Add(-grace)
 	for range maxBatches {
@@ -85,28 +100,46 @@ func (l *Lapser) Step(ctx context.Context) (map[string]int, error) {
 			break
 		}
 		last = overdue[len(overdue)-1]
-		lapsed, err := l.lapse(ctx, overdue)
+		counts["waiting"] += len(overdue)
+		free, more, err := l.cfg.Payments.Split(ctx, overdue)
 		if err != nil {
-			failed = append(failed, err)
+			failed = append(failed, fmt.Errorf("look for payments of overdue orders: %w", err))
+			continue
 		}
-		counts["lapsed"] += lapsed
-		counts["waiting"] += len(overdue) - lapsed
+		paying = append(paying, more...)
+		failed = append(failed, l.lapse(ctx, free, counts))
 	}
+	failed = append(failed, l.close(ctx, paying, counts))
 	return counts, errors.Join(failed...)
 }
 
-func (l *Lapser) lapse(ctx context.Context, overdue []*order.Order) (int, error) {
-	free, err := l.cfg.Payments.Close(ctx, overdue)
+// close closes payments and lapses their orders. Chance decides which come first:
+// those that are never answered would come first each time.
+func (l *Lapser) close(ctx context.Context, paying []*order.Order, counts map[string]int) error {
+	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
+	closing, cancel := context.WithTimeout(ctx, l.cfg.Patience)
+	defer cancel()
+	closed, err := l.cfg.Payments.Close(closing, paying[:min(len(paying), maxClosing)])
 	if err != nil {
-		return 0, fmt.Errorf("close payments of overdue orders: %w", err)
+		return fmt.Errorf("close payments of overdue orders: %w", err)
 	}
+	var failed []error
+	for some := range slices.Chunk(closed, batch) {
+		failed = append(failed, l.lapse(ctx, some, counts))
+	}
+	return errors.Join(failed...)
+}
+
+func (l *Lapser) lapse(ctx context.Context, free []*order.Order, counts map[string]int) error {
 	if len(free) == 0 {
-		return 0, nil
+		return nil
 	}
 	lapsed, err := order.Lapse(ctx, l.cfg.DB, free, l.cfg.Clock.Now())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	l.cfg.Teller.Tell(ctx, lapsed...)
-	return len(lapsed), nil
+	counts["lapsed"] += len(lapsed)
+	counts["waiting"] -= len(lapsed)
+	return nil
 }

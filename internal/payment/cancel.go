@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -14,6 +15,10 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
+
+// parallelCloses is how many payments are closed at one provider at once before
+// their orders lapse.
+const parallelCloses = 8
 
 // closing is how closing the payments of an order went.
 type closing string
@@ -157,30 +162,81 @@ func (s *Service) note(ctx context.Context, p *Payment, state State) error {
 	return s.Settle(ctx, stored)
 }
 
-// Close closes what is open of unpaid orders at the providers, before they
-// lapse. It returns the orders that no money can come for any more.
-func (s *Service) Close(ctx context.Context, orders []*order.Order) ([]*order.Order, error) {
-	ids := make([]uuid.UUID, 0, len(orders))
+// Split parts unpaid orders that no money can come for from those with an open
+// payment.
+func (s *Service) Split(ctx context.Context, orders []*order.Order) (free, paying []*order.Order, err error) {
+	open, err := s.openBy(ctx, orders)
+	if err != nil {
+		return nil, nil, err
+	}
 	for _, o := range orders {
-		ids = append(ids, o.ID)
+		if open[o.ID] == nil {
+			free = append(free, o)
+		} else {
+			paying = append(paying, o)
+		}
+	}
+	return free, paying, nil
+}
+
+// Close closes what is open of unpaid orders at the providers, before they lapse,
+// in the order given and until ctx ends at the latest. Nobody waits for another
+// provider than their own. It returns the orders that no money can come for any
+// more.
+func (s *Service) Close(ctx context.Context, orders []*order.Order) ([]*order.Order, error) {
+	open, err := s.openBy(ctx, orders)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	var free []*order.Order
+	lines := map[string][]*order.Order{} // by provider
+	for _, o := range orders {
+		if p := open[o.ID]; p != nil {
+			lines[p.Provider] = append(lines[p.Provider], o)
+		} else {
+			free = append(free, o)
+		}
+	}
+	var all sync.WaitGroup
+	for _, line := range lines {
+		next := make(chan *order.Order, len(line))
+		for _, o := range line {
+			next <- o
+		}
+		close(next)
+		for range min(parallelCloses, len(line)) {
+			all.Go(func() {
+				for o := range next {
+					if ctx.Err() != nil || s.closeOne(ctx, open[o.ID]) != closedAll {
+						continue
+					}
+					mu.Lock()
+					free = append(free, o)
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	all.Wait()
+	return free, nil
+}
+
+// openBy returns the open payments of orders, by order: each has one at most.
+func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.UUID]*Payment, error) {
+	ids := make([]uuid.UUID, len(orders))
+	for i, o := range orders {
+		ids[i] = o.ID
 	}
 	open, err := s.open(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	kept := make(map[uuid.UUID]bool, len(open))
+	by := make(map[uuid.UUID]*Payment, len(open))
 	for _, p := range open {
-		if s.closeOne(ctx, p) != closedAll {
-			kept[p.Order] = true
-		}
+		by[p.Order] = p
 	}
-	free := make([]*order.Order, 0, len(orders))
-	for _, o := range orders {
-		if !kept[o.ID] {
-			free = append(free, o)
-		}
-	}
-	return free, nil
+	return by, nil
 }
 
 // VoidInput voids an order.
