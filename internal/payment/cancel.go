@@ -283,7 +283,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 			return o, conflict, nil
 		}
 		moved, _, err := s.beginRefund(ctx, o, refundDraft{
-			payment: p, cause: Voided, status: RefundSending, key: "void-" + p.ID.String(), reason: in.Note,
+			payment: p, cause: Voided, status: RefundSending, key: ownKey("void", p), reason: in.Note,
 			restock: !in.KeepUnits, decider: in.Operator,
 		}, entry)
 		if err == nil {

@@ -70,7 +70,7 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return s.returnHeld(ctx, tx, e, p, refundDraft{
-			payment: p, cause: Late, status: RefundSending, key: "held-" + p.ID.String(), reason: note, decider: operator, came: e,
+			payment: p, cause: Late, status: RefundSending, key: ownKey("held", p), reason: note, decider: operator, came: e,
 		})
 	})
 	if err != nil {

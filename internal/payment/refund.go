@@ -115,6 +115,10 @@ type refundDraft struct {
 	came    *ent.PaymentEvent // the money that came, when it is not what was asked for
 }
 
+// ownKey is the key of a refund that nobody asked for. No buyer can take it before:
+// the keys that the API takes have no colon.
+func ownKey(why string, p *Payment) string { return why + ":" + p.ID.String() }
+
 // newRefund writes a refund of the whole payment. The key on the payment lets
 // there be one.
 func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {

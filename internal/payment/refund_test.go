@@ -10,6 +10,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
 )
 
 func (s *shop) askRefund(o *order.Order) *payment.Refund {
@@ -132,4 +133,34 @@ func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The ids of payments are the buyer's to see.
+func TestNoKeyOfABuyerKeepsMoneyFromGoingBack(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o := s.buy()
+		twice := s.begin(o, "key-1")
+		s.approve(twice, sandbox.Late)
+		s.must(s.pay.Settle(t.Context(), s.say(twice, payment.EventClosed)))
+		p := s.payNow(o)
+		for _, key := range []string{"void-" + p.ID.String(), "auto-" + twice.ID.String(), "held-" + twice.ID.String()} {
+			r, refusal, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: key})
+			if err != nil || refusal != nil {
+				t.Fatal(refusal, err)
+			}
+			_, refusal, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.Refund.ID, Operator: id.New(), Note: "no"})
+			if err != nil || refusal != nil {
+				t.Fatal(refusal, err)
+			}
+		}
+		s.clock.Advance(window)
+		s.settleDown()
+		s.wantPayment(twice, payment.Refunded)
+		if _, refusal, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"}); err != nil || refusal != nil {
+			t.Errorf("void: %v, %v", refusal, err)
+		}
+		s.settleDown()
+		s.wantOrder(o, order.Refunded)
+		s.wantPayment(p, payment.Refunded)
+	})
 }

@@ -220,7 +220,7 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 			return nil, err
 		}
 		err := s.newRefund(ctx, tx, refundDraft{
-			payment: p, cause: cause, status: RefundSending, key: "auto-" + p.ID.String(), reason: string(what),
+			payment: p, cause: cause, status: RefundSending, key: ownKey("auto", p), reason: string(what),
 		})
 		if err != nil {
 			return nil, err
