@@ -312,3 +312,45 @@ func TestVariablesThatAreMissingOrTooMany(t *testing.T) {
 		t.Errorf("a variable that nobody asks for: %v", err)
 	}
 }
+
+func TestDefaultsDoNotLetNullThrough(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, guard.Options{})
+	null := map[string]any{"x": nil}
+	for _, document := range []string{
+		`query($x:Boolean=true){leaf @skip(if:$x)}`,
+		`query($x:Boolean=true){node{id @include(if:$x)}}`,
+		`query($x:Boolean=true){...@skip(if:$x){leaf}}`,
+		`query($x:Boolean=true){leaf ...F @skip(if:$x)} fragment F on Query{node{id}}`,
+		`query($x:Boolean=true){...F} fragment F on Query{node{id @skip(if:$x)}}`,
+		`query($x:[ID!]=["a"]){nodes(ids:$x){id}}`,
+		`query($x:ID="a"){nodes(ids:["b",$x]){id}}`,
+		`query($x:Int){sorted(by:{limit:$x})}`,
+		`query($x:Int){sorted(top:$x)}`,
+		`subscription($x:Int=1){ticks(n:$x)}`,
+	} {
+		on := h
+		if strings.Contains(document, "sorted") || strings.Contains(document, "ticks") {
+			on = newHarnessOn(t, defaults, guard.Options{})
+		}
+		if err := on.run(document, nil); err != nil {
+			t.Errorf("%s without a value: %v", document, err)
+		}
+		if err := on.run(document, null); code(err) != "BAD_USER_INPUT" {
+			t.Errorf("%s with null: %v", document, err)
+		}
+	}
+	for _, document := range []string{`query($x:Int){page(first:$x){total}}`, `query($x:Int=1){heavy(x:$x)}`} {
+		if err := h.run(document, null); err != nil {
+			t.Errorf("%s where null may stand: %v", document, err)
+		}
+	}
+}
+
+// defaults is a schema with defaults where null may not stand.
+var defaults = gqlparser.MustLoadSchema(&ast.Source{Input: `
+directive @cost(weight: String!) on FIELD_DEFINITION
+type Query { sorted(by: By, top: Int! = 3): Int }
+input By { limit: Int! = 5 }
+type Subscription { ticks(n: Int!): Int }
+`})

@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -23,8 +24,9 @@ const (
 // plan is what is known about an operation before its variables come.
 type plan struct {
 	terms    []term
-	constant bool  // whether no list depends on a variable
-	total    int64 // the cost, if constant
+	constant bool     // whether no list depends on a variable
+	total    int64    // the cost, if constant
+	notNull  []string // variables that may be left out, but not be null
 }
 
 // term is one field.
@@ -44,7 +46,7 @@ type size struct {
 
 func newPlan(schema *ast.Schema, doc *ast.QueryDocument, op *ast.OperationDefinition) *plan {
 	r := &reckoner{schema: schema, doc: doc}
-	p := &plan{terms: r.terms(op.SelectionSet, nil)}
+	p := &plan{terms: r.terms(op.SelectionSet, nil), notNull: notNull(doc, op)}
 	p.constant = allConstant(p.terms)
 	if p.constant {
 		p.total = sum(p.terms, nil)
@@ -219,7 +221,8 @@ func (s size) value(variables map[string]any) int64 {
 }
 
 // length is what a slicing argument asks for: its number, or the number of its
-// elements; -1 when it is null.
+// elements; -1 when it is null. A single value stands for a list of one; gqlparser
+// wraps those of variables in a slice of their own type.
 func length(v any) int64 {
 	switch v := v.(type) {
 	case int64:
@@ -236,9 +239,11 @@ func length(v any) int64 {
 		return int64(len(v))
 	case nil:
 		return -1
-	default:
-		return maxSize
 	}
+	if list := reflect.ValueOf(v); list.Kind() == reflect.Slice {
+		return int64(list.Len())
+	}
+	return 1
 }
 
 func stringList(a *ast.Argument) []string {

@@ -9,9 +9,9 @@ import (
 )
 
 // Rules are the rules of validation; hand them to the executor. They are
-// gqlparser's and what it forgets about literals, default values included:
-// integers beyond 32 bits, objects for scalars and enums, and anything but good
-// strings for the API's own scalars.
+// gqlparser's and what it forgets: about subscriptions, see oneStream; about
+// literals, default values included, integers beyond 32 bits, objects for scalars
+// and enums, and anything but good strings for the API's own scalars.
 func (g *Guard) Rules() *rules.Rules {
 	all := rules.NewDefaultRules()
 	all.AddRule("LiteralsFit", func(observers *core.Events, addError core.AddErrFunc) {
@@ -21,7 +21,59 @@ func (g *Guard) Rules() *rules.Rules {
 			}
 		})
 	})
+	all.AddRule("OneStream", oneStream)
 	return all
+}
+
+// oneStream holds subscriptions to one field under one name, always there.
+// gqlparser counts names of fields, not what they are called in the answer, and
+// the October 2021 edition leaves @skip and @include to the run; the draft forbids
+// them (https://spec.graphql.org/draft/#sec-Single-Root-Field).
+func oneStream(observers *core.Events, addError core.AddErrFunc) {
+	observers.OnOperation(func(w *core.Walker, op *ast.OperationDefinition) {
+		if op.Operation != ast.Subscription {
+			return
+		}
+		r := &roots{doc: w.Document, names: map[string]bool{}, seen: map[string]bool{}}
+		r.collect(op.SelectionSet)
+		switch {
+		case r.optional:
+			addError(core.Message("The field of a subscription cannot be skipped."), core.At(op.Position))
+		case len(r.names) > 1:
+			addError(core.Message("A subscription must select one field."), core.At(op.Position))
+		}
+	})
+}
+
+// roots are the response names at the root of an operation.
+type roots struct {
+	doc      *ast.QueryDocument
+	names    map[string]bool
+	seen     map[string]bool // fragments
+	optional bool            // something may be skipped
+}
+
+func (r *roots) collect(set ast.SelectionSet) {
+	for _, s := range set {
+		switch s := s.(type) {
+		case *ast.Field:
+			r.names[s.Alias] = true
+			r.look(s.Directives)
+		case *ast.InlineFragment:
+			r.look(s.Directives)
+			r.collect(s.SelectionSet)
+		case *ast.FragmentSpread:
+			r.look(s.Directives)
+			if f := r.doc.Fragments.ForName(s.Name); f != nil && !r.seen[s.Name] {
+				r.seen[s.Name] = true
+				r.collect(f.SelectionSet)
+			}
+		}
+	}
+}
+
+func (r *roots) look(directives ast.DirectiveList) {
+	r.optional = r.optional || directives.ForName("skip") != nil || directives.ForName("include") != nil
 }
 
 func (all inputs) literalFits(v *ast.Value) bool {

@@ -37,11 +37,15 @@ func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool 
 	return true
 }
 
-// Charge checks the cost of a prepared operation against the limit and the
-// caller's budget.
+// Charge checks the variables of a prepared operation for nulls out of place, and
+// its cost against the limit and the caller's budget.
 func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	op.DisableIntrospection = !g.opts.Introspection
-	cost := g.docs.plan(g.opts.Schema, op).cost(op.Variables)
+	p := g.docs.plan(g.opts.Schema, op)
+	if refusal := p.nullRefused(op.Variables); refusal != nil {
+		return refusal
+	}
+	cost := p.cost(op.Variables)
 	if cost > g.opts.Limits.Cost {
 		return tooComplex(fmt.Sprintf("The operation costs %d points, the limit is %d.", cost, g.opts.Limits.Cost))
 	}
