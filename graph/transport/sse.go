@@ -47,12 +47,26 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	defer left()
 	e := newEvents(w, h.opts.KeepAlive, func() { cancel(nil) })
 	defer e.close()
+	defer func() {
+		if v := recover(); v != nil {
+			h.collapse(ctx, e, v)
+		}
+	}()
 	if refusal != nil {
 		e.next(reply{Response: refusal})
 		e.complete()
 		return
 	}
 	h.pump(streamCtx, e, op)
+}
+
+// collapse ends a stream whose operation panicked, in the stream's own form.
+func (h *Handler) collapse(ctx context.Context, e *events, v any) {
+	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
+		panic(v)
+	}
+	e.next(reply{Response: h.faultResponse(ctx, h.opts.Recover(ctx, v))})
+	e.complete()
 }
 
 // pump runs the operation and writes what it yields.

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
+
 	"seckill/graph/transport"
 )
 
@@ -105,6 +107,26 @@ func TestEventsYieldAndComplete(t *testing.T) {
 			t.Error(got)
 		}
 		e.expect(`event: complete|data:`)
+	})
+}
+
+// collapsing panics where nothing of the executor recovers.
+type collapsing struct{}
+
+func (collapsing) ExtensionName() string                   { return "Collapsing" }
+func (collapsing) Validate(graphql.ExecutableSchema) error { return nil }
+func (collapsing) InterceptResponse(context.Context, graphql.ResponseHandler) *graphql.Response {
+	panic("on purpose")
+}
+
+func TestAPanicEndsAStreamInItsOwnForm(t *testing.T) {
+	bothProtocols(t, setupOptions{transport: transport.Options{Extensions: []graphql.HandlerExtension{collapsing{}}}}, func(_ *testing.T, f *fixture) {
+		for _, document := range []string{`subscription{idle}`, `{hello}`} {
+			e := f.events(document)
+			e.expect(`event: next|data: {"errors":[{"message":"Something went wrong.","extensions":{"code":"INTERNAL"}}]}`)
+			e.expect(`event: complete|data:`)
+			e.expect("")
+		}
 	})
 }
 
