@@ -57,6 +57,9 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 		e.complete()
 		return
 	}
+	if op.Operation.Operation == ast.Subscription {
+		e.begin() // the others end in time, and may set headers while they run: a cookie
+	}
 	h.pump(streamCtx, e, op)
 }
 
@@ -78,6 +81,7 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 		resp := responses(opCtx)
 		switch {
 		case ctx.Err() != nil:
+			e.begin()
 			return
 		case limited.Err() != nil:
 			e.next(reply{Response: h.faultResponse(ctx, errTimeout())})
@@ -111,24 +115,35 @@ type events struct {
 	rc    *http.ResponseController
 	pause time.Duration
 	gone  func() // told when a write failed
-	timer *time.Timer
 
-	mu   sync.Mutex
-	done bool // guarded by mu: the handler left or a write failed
+	mu    sync.Mutex
+	timer *time.Timer // guarded by mu: the next keep-alive; nil until the stream begins
+	done  bool        // guarded by mu: the handler left or a write failed
 }
 
 func newEvents(w http.ResponseWriter, pause time.Duration, gone func()) *events {
-	e := &events{w: w, rc: http.NewResponseController(w), pause: pause, gone: gone}
-	h := w.Header()
+	return &events{w: w, rc: http.NewResponseController(w), pause: pause, gone: gone}
+}
+
+// begin sends the headers and a first comment.
+func (e *events) begin() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.start()
+}
+
+// start begins the stream unless it has begun. mu is held.
+func (e *events) start() {
+	if e.timer != nil {
+		return
+	}
+	h := e.w.Header()
 	h["Content-Type"] = contentTypes[eventStreamType]
 	h["Cache-Control"] = noStore
 	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.timer = time.AfterFunc(pause, e.keepAlive)
-	w.WriteHeader(http.StatusOK)
+	e.timer = time.AfterFunc(e.pause, e.keepAlive)
+	e.w.WriteHeader(http.StatusOK)
 	e.write([]byte(":\n\n"))
-	return e
 }
 
 // write sends a piece at once. mu is held. It reports whether the client is
@@ -169,6 +184,7 @@ func (e *events) next(r reply) bool {
 	*buf = append(*buf, "\n\n"...)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.start()
 	ok := e.write(*buf)
 	e.timer.Reset(e.pause)
 	return ok
@@ -177,6 +193,7 @@ func (e *events) next(r reply) bool {
 func (e *events) complete() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.start()
 	e.write([]byte("event: complete\ndata:\n\n"))
 }
 
@@ -185,5 +202,7 @@ func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.done = true
-	e.timer.Stop()
+	if e.timer != nil {
+		e.timer.Stop()
+	}
 }

@@ -3,7 +3,9 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"seckill/internal/config"
@@ -12,6 +14,17 @@ import (
 
 // browse posts a document as the shop's page does: the refresh token in a cookie.
 func (s *site) browse(document string, token string, cookie *http.Cookie) (answer, *http.Cookie) {
+	s.t.Helper()
+	text, cookie := s.browseFor("application/json", document, token, cookie)
+	var out answer
+	if err := json.Unmarshal(text, &out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out, cookie
+}
+
+// browseFor is browse for a type of answer.
+func (s *site) browseFor(accept, document, token string, cookie *http.Cookie) ([]byte, *http.Cookie) {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"query": document})
 	if err != nil {
@@ -22,6 +35,7 @@ func (s *site) browse(document string, token string, cookie *http.Cookie) (answe
 		s.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
 	req.Header.Set("X-Seckill-Session", "cookie")
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
@@ -34,14 +48,14 @@ func (s *site) browse(document string, token string, cookie *http.Cookie) (answe
 		s.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	var out answer
-	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, c := range res.Cookies() {
-		return out, c
+		return text, c
 	}
-	return out, nil
+	return text, nil
 }
 
 func TestABrowserKeepsItsRefreshTokenInACookie(t *testing.T) {
@@ -78,6 +92,24 @@ func TestABrowserKeepsItsRefreshTokenInACookie(t *testing.T) {
 	}
 	if out, c := s.browse(`{ viewer { id } }`, "", nil); c != nil || out.code() != "" {
 		t.Errorf("a query: %s, cookie %v", out.Data, c)
+	}
+}
+
+func TestACookieComesWithAStreamOfEventsToo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "scheduler")
+	u := s.seed(seed.Input{Users: 1, Stock: 1}).Users[0]
+	const events = "text/event-stream"
+	text, cookie := s.browseFor(events, `mutation { login(input: {account: "`+u.Account+`", password: "`+u.Password+`"}) { userErrors { code } } }`, "", nil)
+	if cookie == nil || cookie.Value == "" || !strings.Contains(string(text), "event: complete") {
+		t.Fatalf("login: %s, cookie %v", text, cookie)
+	}
+	for range 2 { // a token that was never handed over would end the session
+		text, cookie = s.browseFor(events, `mutation { refreshSession(input: {}) { userErrors { code } } }`, "", cookie)
+		if cookie == nil || cookie.MaxAge < 0 {
+			t.Fatalf("refresh: %s, cookie %v", text, cookie)
+		}
 	}
 }
 
