@@ -64,7 +64,7 @@ func (a *App) wireDesk() error {
 	}
 	store, closeStore, err := media.Open(a.cfg.Media.Reveal())
 	if err != nil {
-		return fmt.Errorf("pictures: %w", err)
+		return fmt.Errorf("SECKILL_MEDIA: %w: choose a folder that this process may write, or s3://key:secret@host/bucket", err)
 	}
 	a.svc.close = append(a.svc.close, closeStore)
 	a.office.pictures = media.New(store).Handler(func(r *http.Request) error {

@@ -36,7 +36,7 @@ type Config struct {
 	AdminAddr      string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
 	PublicURL      string         `name:"public-url" group:"server" placeholder:"URL" help:"Where browsers and payment providers reach the shop: https://shop.example.com. Without it, the public listener on localhost."`
 	AllowedOrigins []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
-	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
+	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks or addresses of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
 	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
 	MaxSockets     int            `default:"20000" group:"server" help:"Most open subscription connections of one process."`
 	Media          Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`

@@ -102,6 +102,17 @@ permit_ratio = 1.25
 	}
 }
 
+func TestAProxyMayBeAnAddressOrANetwork(t *testing.T) {
+	t.Parallel()
+	c, _, err := Parse(nil, env("SECKILL_TRUSTED_PROXIES", "10.0.0.7, 10.1.0.0/16,fd00::1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.TrustedProxies); got != "[10.0.0.7/32 10.1.0.0/16 fd00::1/128]" {
+		t.Errorf("proxies %s", got)
+	}
+}
+
 func TestFileIsNamedByTheEnvironmentToo(t *testing.T) {
 	t.Parallel()
 	c, _, err := Parse(nil, env("SECKILL_CONFIG", write(t, `http_addr = ":4444"`)))

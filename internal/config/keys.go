@@ -23,25 +23,42 @@ var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 // against. The id of the current key is a fingerprint of it, so that a new key
 // has a new id by itself.
 func (c *Config) SigningKeys() (current Key, previous []Key, err error) {
-	if len(c.JWTKey) < MinKeyBytes {
-		return Key{}, nil, fmt.Errorf("has %d bytes; at least %d are needed", len(c.JWTKey), MinKeyBytes)
+	if err := c.fitKey(); err != nil {
+		return Key{}, nil, err
 	}
-	current = Key{ID: fingerprint(c.JWTKey), Secret: []byte(c.JWTKey)}
-	seen := map[string]bool{current.ID: true}
+	previous, err = c.previousKeys()
+	if err != nil {
+		return Key{}, nil, fmt.Errorf("previous keys: %w", err)
+	}
+	return Key{ID: fingerprint(c.JWTKey), Secret: []byte(c.JWTKey)}, previous, nil
+}
+
+// fitKey refuses a signing key that is too short.
+func (c *Config) fitKey() error {
+	if len(c.JWTKey) < MinKeyBytes {
+		return fmt.Errorf("has %d bytes; at least %d are needed: make one with `openssl rand -base64 48`", len(c.JWTKey), MinKeyBytes)
+	}
+	return nil
+}
+
+// previousKeys returns the former keys.
+func (c *Config) previousKeys() ([]Key, error) {
+	var previous []Key
+	seen := map[string]bool{fingerprint(c.JWTKey): true}
 	for i, text := range c.JWTPreviousKeys {
 		name, secret, found := strings.Cut(string(text), "=")
 		switch {
 		case !found || !keyID.MatchString(name):
-			return Key{}, nil, fmt.Errorf("entry %d of the previous keys is not of the form kid=key", i+1)
+			return nil, fmt.Errorf("entry %d is not of the form kid=key: put the key's id and = before it, as `seckill config print` told it", i+1)
 		case len(secret) < MinKeyBytes:
-			return Key{}, nil, fmt.Errorf("previous key %s has %d bytes; at least %d are needed", name, len(secret), MinKeyBytes)
+			return nil, fmt.Errorf("key %s has %d bytes, at least %d are needed: give it whole, or leave it out", name, len(secret), MinKeyBytes)
 		case seen[name]:
-			return Key{}, nil, fmt.Errorf("previous key %s is there twice", name)
+			return nil, fmt.Errorf("key %s is there twice, or is that of SECKILL_JWT_KEY: leave one out", name)
 		}
 		seen[name] = true
 		previous = append(previous, Key{ID: name, Secret: []byte(secret)})
 	}
-	return current, previous, nil
+	return previous, nil
 }
 
 // fingerprint names a key by the start of a hash, which tells nothing of it.

@@ -31,6 +31,8 @@ func Options(source *Source) []kong.Option {
 		kong.ExplicitGroups(groups),
 		kong.Resolvers(source),
 		kong.ValueFormatter(helpText),
+		reader(readLevel),
+		reader(readNetwork),
 	}
 }
 

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,6 +16,9 @@ type Problems []string
 
 // Error returns the lines.
 func (p Problems) Error() string { return strings.Join(p, "\n") }
+
+// maxPort is the last port that there is.
+const maxPort = 65535
 
 // Need is something that a command cannot do without.
 type Need int
@@ -94,8 +99,11 @@ func (p *Problems) keys(c *Config) {
 		p.add("jwt-key", "is not set: make a key of at least %d bytes with `openssl rand -base64 48`", MinKeyBytes)
 		return
 	}
-	if _, _, err := c.SigningKeys(); err != nil {
+	if err := c.fitKey(); err != nil {
 		p.add("jwt-key", "is unfit: %v", err)
+	}
+	if _, err := c.previousKeys(); err != nil {
+		p.add("jwt-previous-keys", "is unfit: %v", err)
 	}
 }
 
@@ -113,6 +121,7 @@ func (p *Problems) server(c *Config) {
 			p.add("allowed-origins", "has %q, which is not an origin: write https://shop.example.com, with no path", origin)
 		}
 	}
+	p.media(c.Media.Reveal())
 	if c.Production() && !c.LimitsOn() {
 		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
 	}
@@ -128,8 +137,27 @@ func isOrigin(text string) bool {
 }
 
 func (p *Problems) address(flag, addr string) {
-	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
 		p.add(flag, "is %q: write host:port or :port", addr)
+		return
+	}
+	if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > maxPort) || errors.Is(err, strconv.ErrRange) {
+		p.add(flag, "is %q: choose a port up to %d", addr, maxPort)
+	}
+}
+
+// media judges the place of pictures, which may hold a password: it is not told.
+func (p *Problems) media(place string) {
+	scheme, _, isURL := strings.Cut(place, "://")
+	switch {
+	case !isURL || scheme == "file":
+	case scheme != "s3":
+		p.add("media", "is neither a folder nor a store that speaks S3: write /var/lib/seckill/media, or s3://key:secret@host/bucket")
+	default:
+		if u, err := url.Parse(place); err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+			p.add("media", "names no bucket: write s3://key:secret@host/bucket?region=REGION")
+		}
 	}
 }
 
@@ -150,6 +178,7 @@ func (p *Problems) lifetimes(c *Config) {
 		{"payment-window", c.PaymentWindow, time.Second, 7 * day},
 		{"captcha-ttl", c.CaptchaTTL, 5 * time.Second, time.Hour},
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},
+		{"waitlist-offer", c.WaitlistOffer, time.Second, day},
 		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
 		{"preload-every", c.PreloadEvery, 100 * time.Millisecond, time.Minute},
 	} {
@@ -173,6 +202,7 @@ func (p *Problems) bounds(c *Config) {
 		{"user-sockets", c.UserSockets, 1, 1_000_000},
 		{"captcha-pool", c.CaptchaPool, 1, 100_000},
 		{"pow-max", c.PowMax, 10_000, 10_000_000},
+		{"two-person-units", c.TwoPersonUnits, 1, 1_000_000_000},
 		{"order-batch", c.OrderBatch, 1, 2000},
 	} {
 		if n.value < n.min || n.value > n.max {

@@ -30,9 +30,9 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		want string
 	}{
 		"short key":            {func(c *Config) { c.JWTKey = "short" }, "SECKILL_JWT_KEY is unfit: has 5 bytes"},
-		"previous key, no id":  {func(c *Config) { c.JWTPreviousKeys = []Secret{key} }, "not of the form kid=key"},
-		"previous key, short":  {func(c *Config) { c.JWTPreviousKeys = []Secret{"old=x"} }, "previous key old has 1 bytes"},
-		"previous key, twice":  {func(c *Config) { c.JWTPreviousKeys = []Secret{"old=" + key, "old=" + key} }, "twice"},
+		"previous key, no id":  {func(c *Config) { c.JWTPreviousKeys = []Secret{key} }, "SECKILL_JWT_PREVIOUS_KEYS is unfit: entry 1 is not of the form kid=key"},
+		"previous key, short":  {func(c *Config) { c.JWTPreviousKeys = []Secret{"old=x"} }, "SECKILL_JWT_PREVIOUS_KEYS is unfit: key old has 1 bytes"},
+		"previous key, twice":  {func(c *Config) { c.JWTPreviousKeys = []Secret{"old=" + key, "old=" + key} }, "SECKILL_JWT_PREVIOUS_KEYS is unfit: key old is there twice"},
 		"limits in production": {func(c *Config) { c.Limits = SwitchOff }, "SECKILL_LIMITS is off"},
 		"mysql":                {func(c *Config) { c.DatabaseURL = "mysql://x/y" }, "SECKILL_DATABASE_URL is not an address of Postgres"},
 		"no database name":     {func(c *Config) { c.DatabaseURL = "postgres://localhost" }, "names no database"},
@@ -48,6 +48,12 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"milliseconds meant":   {func(c *Config) { c.PathTTL = 60 }, "SECKILL_PATH_TTL is 60ns: choose between 1s and 1h0m0s"},
 		"session too short":    {func(c *Config) { c.RefreshTokenTTL = 2 * time.Minute }, "shorter than an access token"},
 		"permit ratio":         {func(c *Config) { c.PermitRatio = 0.5 }, "SECKILL_PERMIT_RATIO is 0.5"},
+		"offer in the past":    {func(c *Config) { c.WaitlistOffer = -5 * time.Second }, "SECKILL_WAITLIST_OFFER is -5s: choose between 1s and"},
+		"offer of no time":     {func(c *Config) { c.WaitlistOffer = 0 }, "SECKILL_WAITLIST_OFFER is 0s: choose between 1s and"},
+		"units below none":     {func(c *Config) { c.TwoPersonUnits = -1 }, "SECKILL_TWO_PERSON_UNITS is -1: choose between 1 and"},
+		"pictures by FTP":      {func(c *Config) { c.Media = "ftp://foo/x" }, "SECKILL_MEDIA is neither a folder nor a store that speaks S3"},
+		"no bucket":            {func(c *Config) { c.Media = "s3://foo" }, "SECKILL_MEDIA names no bucket: write s3://"},
+		"port beyond the last": {func(c *Config) { c.HTTPAddr = ":99999" }, `SECKILL_HTTP_ADDR is ":99999": choose a port up to 65535`},
 		"batch of none":        {func(c *Config) { c.OrderBatch = 0 }, "SECKILL_ORDER_BATCH is 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,8 +3,12 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
+	"reflect"
 	"strings"
+
+	"github.com/alecthomas/kong"
 )
 
 // Profile is the set of defaults for a place: strict or convenient.
@@ -58,6 +62,45 @@ func oneOf[T ~string](target *T, text []byte, allowed ...T) error {
 		words = append(words, string(a))
 	}
 	return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
+}
+
+// readLevel reads the least severe level to log.
+func readLevel(text string) (slog.Level, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(text)); err != nil {
+		return 0, fmt.Errorf("%q is not one of debug, info, warn, error", text)
+	}
+	return level, nil
+}
+
+// readNetwork reads a network, or an address, which is a network of one.
+func readNetwork(text string) (netip.Prefix, error) {
+	text = strings.TrimSpace(text)
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		return addr.Prefix(addr.BitLen())
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return network, fmt.Errorf("%q is neither an address nor a network: write 10.0.0.7 or 10.0.0.0/8", text)
+	}
+	return network, nil
+}
+
+// reader makes kong read values of a type by a function of ours, whose errors say
+// what is wanted.
+func reader[T any](read func(string) (T, error)) kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("value", &text); err != nil {
+			return err
+		}
+		value, err := read(text)
+		if err != nil {
+			return err
+		}
+		target.Set(reflect.ValueOf(value))
+		return nil
+	}))
 }
 
 // Secret is a text that never reaches a log or a terminal by accident: printing
