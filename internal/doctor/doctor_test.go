@@ -30,7 +30,7 @@ func healthy(t *testing.T) doctor.Deps {
 
 func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
 	t.Helper()
-	vars := map[string]string{"SECKILL_DATABASE_URL": database, "SECKILL_REDIS_URL": redis, "SECKILL_JWT_KEY": key}
+	vars := map[string]string{"SECKILL_DATABASE_URL": database, "SECKILL_REDIS_URL": redis, "SECKILL_JWT_KEY": key, "SECKILL_SANDBOX": "on"}
 	for i := 0; i < len(extra); i += 2 {
 		vars[extra[i]] = extra[i+1]
 	}
@@ -157,11 +157,13 @@ func TestWhatAnOperatorShouldKnowIsAWarning(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t),
-		"SECKILL_JWT_KEY", "", "SECKILL_CONFIG", file, "SECKILL_ADMIN_ADDR", "0.0.0.0:9090", "SECKILL_HTP_ADDR", ":1")
+		"SECKILL_JWT_KEY", "", "SECKILL_CONFIG", file, "SECKILL_ADMIN_ADDR", "0.0.0.0:9090", "SECKILL_HTP_ADDR", ":1", "SECKILL_SANDBOX", "off", "SECKILL_PUBLIC_URL", "https://shop.example.com")
 	findings := doctor.Check(t.Context(), d)
 	wants(t, findings, "config", doctor.Warning, "SECKILL_HTP_ADDR is no setting")
 	wants(t, findings, "config", doctor.Warning, "open to other users")
 	wants(t, findings, "config", doctor.Warning, "admin listener is on 0.0.0.0:9090")
+	wants(t, findings, "config", doctor.Warning, "orders cannot be paid")
+	wants(t, findings, "config", doctor.Warning, "SECKILL_TRUSTED_PROXIES is not set")
 }
 
 func TestFindingsArePrintedForPeopleAndPrograms(t *testing.T) {
