@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -71,13 +72,28 @@ func run(ctx context.Context, args []string, env environment) int {
 	case exited: // help was asked for and printed
 		return exitOK
 	case err != nil:
-		return fail(env.stderr, fmt.Errorf("%w; `seckill --help` shows how", err))
+		return fail(env.stderr, misused(err))
 	case len(source.Problems()) > 0 && needsSettings(parsed.Command()):
 		return fail(env.stderr, source.Problems())
 	}
 	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), env: env, kong: parsed}
 	return fail(env.stderr, parsed.Run(c))
 }
+
+// misused words an error of the command line, and names the help that shows how.
+func misused(err error) error {
+	of := "seckill"
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context != nil {
+		if node := wrong.Context.Selected(); node != nil {
+			of += " " + node.Path()
+		}
+	}
+	text := nothingFollows.ReplaceAllString(err.Error(), "$1: nothing follows it, but a value has to")
+	return fmt.Errorf("%s; `%s --help` shows how", text, of)
+}
+
+// nothingFollows is how kong says that a flag is last and wants a value.
+var nothingFollows = regexp.MustCompile(`(--[a-z-]+): expected .* value but got "EOL" \(<EOL>\)`)
 
 // needsSettings says whether a command looks at settings at all.
 func needsSettings(command string) bool {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seckill/internal/config"
+	"seckill/internal/doctor"
 	"seckill/internal/postgres"
 )
 
@@ -96,7 +97,7 @@ func (c *call) withDatabase(do func(*postgres.DB) error) error {
 	}
 	db, err := postgres.Open(c.ctx, postgres.Options{URL: c.cfg.DatabaseURL.Reveal(), MaxConns: c.cfg.DatabasePool})
 	if err != nil {
-		return err
+		return doctor.PostgresAway(c.cfg, err)
 	}
 	defer func() { _ = db.Close() }() // what had to be written was committed
 	return do(db)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -13,6 +14,9 @@ import (
 	"seckill/internal/app"
 	"seckill/internal/config"
 )
+
+// accountRoles are the roles that an account may have.
+var accountRoles = []string{"customer", "operator", "admin"}
 
 type userCmd struct {
 	Create userCreateCmd `cmd:"" help:"Make an account, for example the first administrator."`
@@ -35,6 +39,9 @@ func (userCreateCmd) Help() string {
 
 // Run makes the account.
 func (u userCreateCmd) Run(c *call) error {
+	if !slices.Contains(accountRoles, strings.ToLower(u.Role)) {
+		return fmt.Errorf("--role %q is no role: choose from %s", u.Role, strings.Join(accountRoles, ", "))
+	}
 	if err := c.cfg.Validate(config.NeedDatabase); err != nil {
 		return err
 	}

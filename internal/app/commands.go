@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/formatter"
@@ -18,7 +19,6 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/id"
-	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/seed"
 )
@@ -92,30 +92,50 @@ type NewUser struct {
 
 // CreateUser makes an account and returns its public id.
 func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, err error) {
-	db, err := postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal(), MaxConns: 2})
+	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
-		return "", fmt.Errorf("postgres: %w", err)
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := upToDate(ctx, db); err != nil {
 		return "", err
 	}
-	created, refusal, err := account.NewStore(db, clock.System{}).Create(ctx, account.NewUser{
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	created, refusal, err := account.NewStore(svc.db, clock.System{}).Create(ctx, account.NewUser{
 		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
 	}, auth.Role(u.Role))
 	if err != nil {
 		return "", err
 	}
 	if refusal != nil {
-		return "", fmt.Errorf("the account was not made: %s %s", refusal.Reason(), rule(refusal))
+		return "", notMade(u, refusal)
 	}
 	return id.Format(id.User, created.ID), nil
 }
 
-// rule names what a refused input broke, for a person at the terminal.
-func rule(refusal fault.Refusal) string {
-	if bad, ok := refusal.(fault.BadField); ok {
-		return fmt.Sprintf("(%v: %s)", bad.At, bad.Rule)
+// notMade tells a person at the terminal why an account was not made.
+func notMade(u NewUser, refusal fault.Refusal) error {
+	bad, ok := refusal.(fault.BadField)
+	switch {
+	case refusal.Reason() == fault.AccountTaken:
+		return fmt.Errorf("%s has an account already: sign in with it, or give another name", u.Account)
+	case !ok || len(bad.At) == 0:
+		return fmt.Errorf("the account was not made: %s", refusal.Reason())
 	}
-	return ""
+	flag := map[string]string{"account": "--account", "displayName": "--name", "password": "--password"}[bad.At[len(bad.At)-1]]
+	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
+}
+
+// inWords says what a rule asks for.
+func inWords(rule string) string {
+	for name, words := range map[string]string{"minLength: ": "give at least %s characters", "maxLength: ": "give at most %s characters"} {
+		if n, ok := strings.CutPrefix(rule, name); ok {
+			return fmt.Sprintf(words, n)
+		}
+	}
+	switch rule {
+	case "e-mail address, or phone number with country code":
+		return "give an e-mail address, or a phone number with its country code"
+	case "not the account itself":
+		return "give another one than the account itself"
+	case "no control characters":
+		return "leave control characters out"
+	}
+	return "does not keep the rule " + rule
 }

@@ -25,7 +25,7 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	}
 	a, err := wire(ctx, cfg, allRoles(), svc, log)
 	if err != nil {
-		return errors.Join(err, svc.Close())
+		return errors.Join(unheard(ctx, cfg, allRoles(), err), svc.Close())
 	}
 	made, err := a.seeder(0).Demo(ctx, cfg.PaymentWindow)
 	if err != nil {

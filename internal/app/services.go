@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"seckill/internal/config"
+	"seckill/internal/doctor"
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 )
@@ -17,32 +18,44 @@ type services struct {
 	close []func() error
 }
 
-// openServices connects to Postgres and Redis and checks that they are fit. When
-// it fails, nothing is left open.
+// openServices connects to Postgres and Redis and checks that they are fit. It
+// tells of both what is wrong; then nothing is left open.
 func openServices(ctx context.Context, cfg *config.Config) (_ *services, err error) {
 	s := &services{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
-	s.db, err = postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal(), MaxConns: cfg.DatabasePool})
+	if err := errors.Join(s.openPostgres(ctx, cfg, cfg.DatabasePool), s.openRedis(ctx, cfg)); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// openDatabase is openServices for what needs no Redis.
+func openDatabase(ctx context.Context, cfg *config.Config) (*services, error) {
+	s := &services{}
+	if err := s.openPostgres(ctx, cfg, 2); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *services) openPostgres(ctx context.Context, cfg *config.Config, conns int) (err error) {
+	s.db, err = postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal(), MaxConns: conns})
 	if err != nil {
-		return s, fmt.Errorf("postgres: %w", err)
+		return doctor.PostgresAway(cfg, err)
 	}
 	s.close = append(s.close, s.db.Close)
-	if err := upToDate(ctx, s.db); err != nil {
-		return s, err
-	}
+	return upToDate(ctx, s.db)
+}
+
+func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error) {
 	s.redis, err = redisconn.Open(ctx, cfg.RedisURL.Reveal())
 	if err != nil {
-		return s, fmt.Errorf("redis: %w", err)
+		return doctor.RedisAway(cfg, err)
 	}
 	s.close = append(s.close, s.redis.Close)
 	if err := s.redis.Check(ctx); err != nil {
-		return s, fmt.Errorf("redis: %w", err)
+		return fmt.Errorf("redis: %w", err)
 	}
-	return s, nil
+	return nil
 }
 
 // upToDate refuses a database whose migrations were not all applied.

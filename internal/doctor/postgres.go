@@ -25,7 +25,7 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	defer cancel()
 	db, err := postgres.Open(ctx, postgres.Options{URL: d.Config.DatabaseURL.Reveal(), MaxConns: 2})
 	if err != nil {
-		r.add(areaPostgres, Error, fmt.Sprintf("cannot be reached at %s: %v", d.Config.DatabaseURL, err))
+		r.add(areaPostgres, Error, postgresAway(d.Config, err).finding())
 		return
 	}
 	defer func() { _ = db.Close() }()

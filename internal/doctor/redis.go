@@ -26,7 +26,7 @@ func (r *report) redis(ctx context.Context, d Deps) {
 	defer cancel()
 	conn, err := redisconn.Open(ctx, d.Config.RedisURL.Reveal())
 	if err != nil {
-		r.add(areaRedis, Error, fmt.Sprintf("cannot be reached at %s: %v", d.Config.RedisURL, err))
+		r.add(areaRedis, Error, redisAway(d.Config, err).finding())
 		return
 	}
 	defer func() { _ = conn.Close() }()

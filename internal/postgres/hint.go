@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/lib/pq"
+)
+
+// Hint says what to do about an error of Open, for whoever wrote the address.
+func Hint(err error) string {
+	if state, ok := errors.AsType[*pq.Error](err); ok {
+		return hintOf(string(state.Code))
+	}
+	text := err.Error()
+	switch {
+	case errors.Is(err, pq.ErrSSLNotSupported):
+		return "put ?sslmode=disable behind the address where the way to it is private, else switch TLS on at the server"
+	case strings.Contains(text, "x509: ") || strings.Contains(text, "tls: "):
+		return "its certificate is not trusted: give the one that signed it with ?sslrootcert=FILE"
+	case strings.Contains(text, "no such host"):
+		return "there is no host of that name: put the address right"
+	case errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
+		return "nothing answers there: see to the network and its firewalls, or put the address right"
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return "start Postgres there, or put the address right"
+	}
+	return "put the address right: postgres://user:password@host:5432/seckill?sslmode=disable"
+}
+
+func isTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}
+
+// hintOf is the hint for an SQLSTATE.
+func hintOf(state string) string {
+	switch {
+	case state == "3D000":
+		return "make that database with createdb, or name another behind the port"
+	case strings.HasPrefix(state, "28"):
+		return "put user and password right, or let that user in by pg_hba.conf"
+	case state == "42501":
+		return "grant that user the right to connect, or name another"
+	case state == "53300":
+		return "raise max_connections, or lower SECKILL_DATABASE_POOL"
+	case strings.HasPrefix(state, "57P"):
+		return "wait until it has started, and try again"
+	}
+	return "see to the server, whose log says more, or name another"
+}
