@@ -10,7 +10,6 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/doctor"
-	"seckill/internal/id"
 )
 
 type auditCmd struct {
@@ -29,11 +28,8 @@ func (auditCmd) Help() string {
 
 // Run audits.
 func (a auditCmd) Run(c *call) error {
-	sale, err := id.Parse(id.Sale, a.Sale)
+	sale, err := saleOf(c, a.Sale, config.NeedDatabase, config.NeedRedis)
 	if err != nil {
-		return fmt.Errorf("--sale %q is not the id of a sale: it begins with sal_", a.Sale)
-	}
-	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
 		return err
 	}
 	report, err := app.Audit(c.ctx, c.cfg, sale)

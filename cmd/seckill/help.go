@@ -24,6 +24,8 @@ var shown = map[string][]string{
 	},
 	"user":       {"config", "database-url"},
 	"audit":      {"config", "services"},
+	"report":     {"config", "services"},
+	"export":     {"config", "database-url"},
 	"doctor":     {"general", "services", "jwt-key"},
 	"schema":     {},
 	"version":    {},

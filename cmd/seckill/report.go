@@ -34,7 +34,7 @@ func (reportCmd) Help() string {
 
 // Run reports.
 func (r reportCmd) Run(c *call) error {
-	sale, err := saleOf(c, r.Sale)
+	sale, err := saleOf(c, r.Sale, config.NeedDatabase, config.NeedRedis)
 	if err != nil {
 		return err
 	}
@@ -75,12 +75,12 @@ func (exportCmd) Help() string {
 
 // Run exports.
 func (e exportCmd) Run(c *call) error {
-	sale, err := saleOf(c, e.Sale)
+	sale, err := saleOf(c, e.Sale, config.NeedDatabase)
 	if err != nil {
 		return err
 	}
 	write := func(out io.Writer) error {
-		_, err := app.Export(c.ctx, c.cfg, sale, out, silent())
+		_, err := app.Export(c.ctx, c.cfg, sale, out)
 		return err
 	}
 	if e.Out == "" {
@@ -89,12 +89,12 @@ func (e exportCmd) Run(c *call) error {
 	return noSuchSale(toFile(e.Out, write), e.Sale)
 }
 
-func saleOf(c *call, text string) (uuid.UUID, error) {
+func saleOf(c *call, text string, needs ...config.Need) (uuid.UUID, error) {
 	sale, err := id.Parse(id.Sale, text)
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("--sale %q is not the id of a sale: it begins with sal_", text)
 	}
-	return sale, c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys)
+	return sale, c.cfg.Validate(needs...)
 }
 
 func noSuchSale(err error, text string) error {

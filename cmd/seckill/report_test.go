@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,4 +43,34 @@ func TestASaleIsReportedAndExported(t *testing.T) {
 	command(t, environ, "report", "--sale", gone).wants(t, exitUnfit, "no sale")
 	command(t, environ, "export", "--sale", gone, "--out", filepath.Join(t.TempDir(), "none.csv")).wants(t, exitUnfit, "no sale")
 	command(t, environ, "report", "--sale", "x").wants(t, exitUnfit, "sal_")
+}
+
+func TestReportAndExportNeedNoSigningKey(t *testing.T) {
+	t.Parallel()
+	environ := services(t)
+	seeded := command(t, environ, "seed", "--users", "1", "--stock", "3", "--json")
+	seeded.wants(t, exitOK)
+	var made seed.Result
+	if err := json.Unmarshal([]byte(seeded.stdout), &made); err != nil {
+		t.Fatal(err)
+	}
+	without := func(names ...string) []string {
+		return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return slices.Contains(names, name)
+		})
+	}
+	command(t, without("SECKILL_JWT_KEY"), "report", "--sale", made.SaleID).wants(t, exitOK)
+	command(t, without("SECKILL_JWT_KEY", "SECKILL_REDIS_URL"), "export", "--sale", made.SaleID).wants(t, exitOK)
+	for name, setting := range map[string][]string{"report": {"--database-url", "--redis-url"}, "export": {"--database-url"}} {
+		help := command(t, nil, name, "--help")
+		for _, flag := range setting {
+			if !strings.Contains(help.stdout, flag) {
+				t.Errorf("the help of %s hides %s:\n%s", name, flag, help.stdout)
+			}
+		}
+		if strings.Contains(help.stdout, "--jwt-key") {
+			t.Errorf("the help of %s shows the signing key", name)
+		}
+	}
 }
