@@ -63,6 +63,9 @@ func (a *App) reconciler() periodic.Loop {
 // reconciler tells: several rounds of the slowest of them.
 const patience = 2 * time.Minute
 
+// letterPage is how many messages that were set aside are read at a time.
+const letterPage = 200
+
 // unfinished counts what other loops should have ended long ago.
 func (a *App) unfinished(ctx context.Context) (map[string]int, error) {
 	before := a.clock.Now().Add(-patience)
@@ -75,9 +78,28 @@ func (a *App) unfinished(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	maps.Copy(counts, money)
-	letters, err := a.deadLetters.Len(ctx)
-	counts["dead_letters"] = int(letters)
+	counts["dead_letters"], err = a.lettersBefore(ctx, before)
 	return counts, err
+}
+
+// lettersBefore counts the messages that were set aside before an instant, so that a
+// person has had the time to decide.
+func (a *App) lettersBefore(ctx context.Context, before time.Time) (n int, err error) {
+	for last := ""; ; {
+		letters, err := a.deadLetters.List(ctx, last, letterPage)
+		if err != nil {
+			return n, err
+		}
+		for _, l := range letters { // oldest first
+			if !l.At.Before(before) {
+				return n, nil
+			}
+			n, last = n+1, l.ID
+		}
+		if len(letters) < letterPage {
+			return n, nil
+		}
+	}
 }
 
 // driftMeter puts what the reconciler sees into figures.

@@ -100,19 +100,30 @@ func (a *App) Run(ctx context.Context) error {
 		a.worker.close(stopping, a.log)
 		done()
 	}
-	return errors.Join(err, a.svc.Close())
+	err = errors.Join(err, a.svc.Close())
+	a.log.InfoContext(ctx, "ended")
+	return err
 }
 
 // serve answers requests until ctx ends.
 func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
+	told := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		a.log.InfoContext(ctx, "draining")
+		close(told)
+	})
 	var err error
 	if a.edge != nil {
-		a.log.InfoContext(ctx, "listening", slog.Any("public", a.PublicAddr()), slog.Any("admin", a.AdminAddr()))
+		where := []slog.Attr{slog.Any("admin", a.AdminAddr())}
+		if public := a.PublicAddr(); public != nil {
+			where = append([]slog.Attr{slog.Any("public", public)}, where...)
+		}
+		a.log.LogAttrs(ctx, slog.LevelInfo, "listening", where...)
 		if err = a.edge.server.Run(ctx); err != nil {
 			cancel(err)
 		}
 	}
-	<-ctx.Done()
+	<-told // and ctx is done
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}

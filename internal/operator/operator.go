@@ -177,7 +177,7 @@ func (s *Service) write(ctx context.Context, fn func(ctx context.Context, tx *en
 // turn lets the gates follow a sale at once. The act stands whatever comes of it.
 func (s *Service) turn(ctx context.Context, saleID uuid.UUID) {
 	if err := s.cfg.Turn(ctx, saleID); err != nil {
-		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", saleID.String()), slog.Any("error", err))
+		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
 	}
 }
 

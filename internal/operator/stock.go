@@ -231,7 +231,7 @@ func (s *Service) finishOrLater(ctx context.Context, act *Intervention) *Interve
 	now, err := s.finish(ctx, act)
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "an intervention is finished later",
-			slog.String("intervention", act.ID.String()), slog.String("state", string(act.State)), slog.Any("error", err))
+			slog.String("intervention", id.Format(id.Act, act.ID)), slog.String("state", string(act.State)), slog.Any("error", err))
 		return act
 	}
 	if err := s.cfg.Look(ctx); err != nil {

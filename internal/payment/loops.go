@@ -75,7 +75,9 @@ func (s *Service) CheckOpen(ctx context.Context) (map[string]int, error) {
 			failed = append(failed, err)
 			continue
 		}
-		counts[found]++
+		if found != "" { // it is as it was
+			counts[found]++
+		}
 	}
 	return counts, errors.Join(failed...)
 }

@@ -12,6 +12,7 @@ import (
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
@@ -166,7 +167,7 @@ func (s *Service) create(ctx context.Context, provider Provider, p *Payment) (*P
 	var made Created
 	err := s.ask(ctx, "create", func(ctx context.Context) (err error) {
 		made, err = provider.Create(ctx, CreateInput{
-			Payment: p.ID, Description: "Order " + p.Order.String(), AmountMinor: p.AmountMinor, Currency: p.Currency,
+			Payment: p.ID, Description: "Order " + id.Format(id.Order, p.Order), AmountMinor: p.AmountMinor, Currency: p.Currency,
 			ExpiresAt: p.ExpiresAt,
 		})
 		return err

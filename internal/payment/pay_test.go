@@ -239,6 +239,19 @@ func TestALostCallbackIsAskedFor(t *testing.T) {
 	})
 }
 
+// The log has a line of a round that changed something, and no other.
+func TestAPaymentThatIsStillOpenIsNothingToTell(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		s.begin(s.buy(), "key-1")
+		s.clock.Advance(21 * time.Second)
+		counts, err := s.pay.CheckOpen(t.Context())
+		s.must(err)
+		if len(counts) != 0 {
+			t.Errorf("told %v", counts)
+		}
+	})
+}
+
 // The provider does not answer: nobody guesses.
 func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
 	for name, f := range map[string]fate{"unsent": unsent, "unheard": unheard} {

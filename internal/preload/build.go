@@ -130,7 +130,7 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 		return false, err
 	}
 	p.forget()
-	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", row.ID.String()),
+	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", id.Format(id.Sale, row.ID)),
 		slog.Int64("epoch", row.Epoch), slog.Int("items", len(items)))
 	return true, nil
 }
@@ -157,7 +157,7 @@ func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch i
 	}
 	if gate.Stock < 0 {
 		p.log.ErrorContext(ctx, "more units are promised than are there",
-			slog.String("item", itemID.String()), slog.Int("missing", -gate.Stock))
+			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
 		gate.Stock = 0
 	}
 	return p.gates.Open(ctx, gate)

@@ -26,6 +26,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/audit"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
@@ -83,7 +84,7 @@ func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 	var errs []error
 	for _, v := range sales {
 		if err := r.look(ctx, v, counts); err != nil {
-			errs = append(errs, fmt.Errorf("sale %s: %w", v.ID, err))
+			errs = append(errs, fmt.Errorf("sale %s: %w", id.Format(id.Sale, v.ID), err))
 		}
 	}
 	errs = append(errs, r.unfinished(ctx))
@@ -146,7 +147,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 	}
 	for _, finding := range report.Findings {
 		r.cfg.Meter.Drift()
-		r.cfg.Log.ErrorContext(ctx, "drift", slog.String("sale", v.ID.String()), slog.String("finding", finding))
+		r.cfg.Log.ErrorContext(ctx, "drift", slog.String("sale", id.Format(id.Sale, v.ID)), slog.String("finding", finding))
 	}
 	for _, lost := range report.Lost {
 		if err := r.cfg.Resend(ctx, v, lost); err != nil {

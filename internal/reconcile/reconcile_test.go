@@ -1,15 +1,18 @@
 package reconcile_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"seckill/internal/audit"
+	"seckill/internal/id"
 	"seckill/internal/reconcile"
 	"seckill/internal/sale"
 )
@@ -27,12 +30,15 @@ type rig struct {
 	report     audit.Report
 	unfinished map[string]int
 	seen       figures
+	sale       uuid.UUID
+	log        bytes.Buffer
 	*reconcile.Reconciler
 }
 
 func setup() *rig {
 	r := &rig{seen: figures{}}
-	v := &sale.Sale{ID: uuid.New(), Items: []*sale.Item{{ID: uuid.New()}}}
+	r.sale = uuid.New()
+	v := &sale.Sale{ID: r.sale, Items: []*sale.Item{{ID: uuid.New()}}}
 	r.Reconciler = reconcile.New(reconcile.Config{
 		Loaded:     func(context.Context) ([]*sale.Sale, error) { return []*sale.Sale{v}, nil },
 		Differ:     func(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return r.differs, nil },
@@ -40,7 +46,7 @@ func setup() *rig {
 		Resend:     func(context.Context, *sale.Sale, audit.Lost) error { return nil },
 		Rebuild:    func(context.Context, uuid.UUID) error { return nil },
 		Unfinished: func(context.Context) (map[string]int, error) { return r.unfinished, nil },
-		Meter:      r.seen, Log: slog.New(slog.DiscardHandler),
+		Meter:      r.seen, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
 	return r
 }
@@ -67,6 +73,9 @@ func TestDriftThatStaysIsRepairedCountedAndTold(t *testing.T) {
 	r.rounds(t, 1, figures{}) // the audit finds nothing
 	r.report = audit.Report{Drift: 2, Findings: []string{"a", "b"}}
 	r.rounds(t, 1, figures{"drift": 2, "rebuilt": 1})
+	if !strings.Contains(r.log.String(), "sale="+id.Format(id.Sale, r.sale)) {
+		t.Errorf("the log does not name the sale as `seckill audit` takes it:\n%s", r.log.String())
+	}
 	r.report.Lost = []audit.Lost{{Task: uuid.New()}, {Task: uuid.New()}}
 	r.rounds(t, 1, figures{"drift": 2, "resent": 2})
 	r.differs = false

@@ -197,7 +197,7 @@ func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
 		})
 	}
 	if err != nil {
-		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", saleID.String()), slog.Any("error", err))
+		f.cfg.Log.WarnContext(ctx, "a line of a sale's log is lost", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
 	}
 }
 
