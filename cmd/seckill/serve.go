@@ -56,6 +56,7 @@ func (s serveCmd) Run(c *call) error {
 		return problems
 	}
 	tuneHeap(c.env.environ)
+	c.outliveReaders()
 	return app.Serve(c.ctx, c.cfg, s.Roles, c.logger())
 }
 
@@ -77,5 +78,6 @@ func (demoCmd) Run(c *call) error {
 		return err
 	}
 	tuneHeap(c.env.environ)
+	c.outliveReaders()
 	return app.Demo(c.ctx, c.cfg, c.logger(), c.env.stdout)
 }
