@@ -336,3 +336,15 @@ func TestThePageNeedsNothingBesideItself(t *testing.T) {
 		t.Errorf("short times: %s", &text)
 	}
 }
+
+func TestWhatTheClockDidIsNotCountedAsAnOperators(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	r := report.Report{Acts: []report.Act{{Actor: "usr_1", Name: "Ann"}, {Name: "the clock"}, {Name: "the clock"}}}
+	if err := r.Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "operators  1 acts; the clock 2") {
+		t.Errorf("report:\n%s", text.String())
+	}
+}

@@ -32,7 +32,13 @@ func (r *Report) Text(out io.Writer) error {
 		r.Orders.Written, r.Orders.Paid, r.Orders.GMV, r.Orders.Currency, r.Orders.Lapsed, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
 	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms), lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
 	fmt.Fprintf(&b, "  returned   %d units, %d of them from lapsed orders; %d found another buyer\n", r.Units.Returned, r.Units.Lapsed, r.Units.Resold)
-	fmt.Fprintf(&b, "  operators  %d acts\n", len(r.Acts))
+	people := 0
+	for _, a := range r.Acts {
+		if a.Actor != "" {
+			people++
+		}
+	}
+	fmt.Fprintf(&b, "  operators  %d acts; the clock %d\n", people, len(r.Acts)-people)
 	if r.Conserved {
 		b.WriteString("  everything adds up\n")
 	}
