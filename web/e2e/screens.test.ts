@@ -4,7 +4,7 @@
  * of the screens go to screens/, for a person to look at.
  */
 import type { Page } from 'playwright-core';
-import { beforeAll, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
 import { atTheBank, button, buy, signIn, stage, status } from './shop';
 
@@ -177,4 +177,50 @@ test.each(screens)('$name is accessible and fits, in both languages, light and d
   await open(page);
   await look(page, name);
   await page.unrouteAll();
+});
+
+/** Texts that people write, as the server names them, and what they may hold. */
+const written = new Set(['title', 'name', 'displayName', 'description', 'rules', 'note', 'reason']);
+const long = `https://status.example.com/incidents/${'2026-11-22-phone-drop-'.repeat(4)} ${'Lagerraeumungsverkauf'.repeat(4)}`;
+const lengthened = (json: string | Buffer): string =>
+  JSON.stringify(JSON.parse(String(json)), (key, value: unknown) => (key === 'notice' || (written.has(key) && value && typeof value === 'string') ? long : value));
+
+test('addresses and long words that people write are broken within the page', async () => {
+  const page = await it.page({ reducedMotion: 'reduce' });
+  await signIn(page, it.demo, 'admin', '/operate/orders');
+  const order = await page.locator('main li a').first().getAttribute('href');
+  await goto(page, '/operate', 'main li a');
+  const desk = await page.getByRole('link', { name: it.demo.open.title }).getAttribute('href');
+  await page.route('**/graphql', async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: lengthened(await response.body()) });
+  });
+  await page.routeWebSocket('**/graphql', (socket) => {
+    const server = socket.connectToServer();
+    server.onMessage((message) => socket.send(lengthened(message)));
+  });
+  const found: string[] = [];
+  for (const [path, sign] of [
+    ['/', 'main h3'],
+    [`/s/${it.demo.open.slug}`, '[data-button]'],
+    [order!, 'main dl'],
+    ['/operate', 'main li'],
+    [desk!, '#figures'],
+    ['/operate/goods', 'main li'],
+    ['/operate/orders', 'main li'],
+  ] as const) {
+    await goto(page, path, sign);
+    await page.getByRole('main').getByText(long.slice(0, 30)).first().waitFor();
+    for (const width of [360, 768, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      const wide = await page.evaluate(() => {
+        const boxes = [...document.querySelectorAll('html, main, .card, .note')].filter((box) => box.scrollWidth > box.clientWidth);
+        return boxes.map((box) => `${box.tagName} ${box.className}: ${box.scrollWidth} in ${box.clientWidth}`);
+      });
+      found.push(...wide.map((box) => `${path} at ${width}: ${box}`));
+      if (process.env['SCREENS']) await page.screenshot({ path: `screens/long-${path.slice(1, 15).replaceAll('/', '-')}-${width}.png`, fullPage: true });
+    }
+  }
+  await page.context().close();
+  expect(found).toEqual([]);
 });

@@ -1,1 +1,1 @@
-import{P as e,pt as t}from"./core.js?v=c889fe06baf5";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};
+import{P as e,pt as t}from"./core.js?v=3fb287f844b8";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};

@@ -202,7 +202,7 @@ function Feed({ id }: { id: string }) {
       <ol class="grid max-h-64 gap-1 overflow-y-auto text-sm" tabIndex={0} aria-label={ot('op.feed')}>
         {lines.value.map((line) => (
           <li key={line.cursor} class="flex gap-3">
-            <span class="text-soft">
+            <span class="shrink-0 text-soft">
               <When at={line.at} />
             </span>
             <span>

@@ -48,7 +48,7 @@ function Row({ item, change }: { item: DeskSale['items'][number]; change: (() =>
   const stock = newer(stocks.of(item.id).value, item.stock);
   return (
     <tr class="border-t border-line tabular-nums">
-      <td class="py-2">
+      <td class="py-2 wrap-anywhere">
         {item.goods.name}
         {change && (
           <button class="link block text-left text-sm" onClick={change}>
