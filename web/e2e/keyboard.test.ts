@@ -1,6 +1,7 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { button, signIn, stage } from './shop';
+import { stands } from './office';
+import { button, buy, signIn, stage, status } from './shop';
 
 const it = stage();
 
@@ -59,6 +60,31 @@ test('everything from signing in to the order goes by keyboard', async () => {
   await tabTo(page, button(page, 'pay'));
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
+});
+
+test('after an act whose button is gone the focus is on what comes next, or on the heading', async () => {
+  const buyer = await it.page();
+  await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
+  await buy(buyer);
+  await button(buyer, 'pay').press('Enter');
+  await buyer.getByRole('button', { name: /^Pay ¥/ }).press('Enter');
+  await expect.poll(() => focused(buyer)).toBe('Open the payment page');
+  await buyer.getByRole('button', { name: 'Cancel the order' }).press('Enter');
+  await buyer.getByRole('button', { name: 'Cancel it' }).press('Enter');
+  await status(buyer, 'Cancelled').waitFor();
+  await expect.poll(() => focused(buyer)).toMatch(/^Order /);
+
+  const admin = await it.page();
+  await signIn(admin, it.demo, 'admin', '/operate');
+  await admin.getByRole('link', { name: it.demo.open.title }).press('Enter');
+  for (const [name, then] of [['Pause', 'Paused'], ['Go on', 'Live']] as const) {
+    await admin.getByRole('button', { name, exact: true }).press('Enter');
+    const sheet = admin.getByRole('dialog');
+    if (name === 'Pause') await sheet.getByLabel('Reason').fill('Tea.');
+    await sheet.getByRole('button', { name, exact: true }).press('Enter');
+    await stands(admin, then).waitFor();
+    await expect.poll(() => focused(admin)).toBe(it.demo.open.title);
+  }
 });
 
 test('what ticks is not read out, what matters is', async () => {

@@ -90,6 +90,7 @@ test('what was set aside is looked at and decided by an operator: a message of n
     await sheet.getByLabel('Reason').fill(reason);
     await sheet.getByRole('button', { name }).click();
     await sheet.waitFor({ state: 'detached' });
+    await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('H1'); // its row is gone
   }
   await page.getByText('None. Every message was handled.').waitFor();
   await page.getByText('None. Every payment belongs to an order.').waitFor();

@@ -7,6 +7,7 @@ import { speak, t } from './i18n/text';
 import { Sales } from './pages/sales';
 import { Announcer } from './ui/announce';
 import { Title } from './ui/bits';
+import { useFocus, useKeptFocus } from './ui/focus';
 import { Bolt, Icon } from './ui/icons';
 import { lazy } from './ui/lazy';
 import { Pill } from './ui/pill';
@@ -50,40 +51,11 @@ function Missing() {
   );
 }
 
-/** Longest wait for the heading of a page that is on its way, in ms. */
-const HEADING_MS = 5_000;
-
-/** Moves the focus to the heading of a page that was gone to, as soon as it is there. */
-function useFocus(where: string): void {
-  const first = useRef(true);
-  useEffect(() => {
-    if (first.current) {
-      first.current = false;
-      return;
-    }
-    scrollTo(0, 0);
-    const main = document.querySelector<HTMLElement>('main')!;
-    main.focus({ preventScroll: true });
-    const found = (): boolean => {
-      const heading = main.querySelector<HTMLElement>('h1');
-      if (heading && document.activeElement === main) heading.focus({ preventScroll: true });
-      return heading !== null;
-    };
-    if (found()) return;
-    const watch = new MutationObserver(() => found() && watch.disconnect());
-    watch.observe(main, { childList: true, subtree: true });
-    const enough = setTimeout(() => watch.disconnect(), HEADING_MS);
-    return () => {
-      watch.disconnect();
-      clearTimeout(enough);
-    };
-  }, [where]);
-}
-
 /** The whole. */
 export function App() {
   const [where] = useLocation();
   useFocus(where);
+  useKeptFocus();
   return (
     <>
       <a href="#main" class="btn btn-main sr-only focus:not-sr-only focus:fixed focus:top-2 focus:left-2 focus:z-50 focus:px-4 focus:py-2">

@@ -155,7 +155,7 @@ function PayHere({ payment, again }: { payment: Payment; again: () => void }) {
         </>
       )}
       {payment.redirectUrl && (
-        <a class="btn btn-main" href={payment.redirectUrl} target="_blank" rel="noopener">
+        <a class="btn btn-main" data-next href={payment.redirectUrl} target="_blank" rel="noopener">
           {t('order.payOpen')}
         </a>
       )}
