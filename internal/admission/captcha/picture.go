@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math"
 	"reflect"
 	"sync"
 
@@ -19,7 +20,7 @@ const cubeSide = 6
 
 // printer writes drawings as data URLs.
 type printer struct {
-	palette color.Palette // all shades, red changing slowest
+	palette color.Palette // all shades, red changing slowest; none too pale to read
 	nearest [256]uint8    // the shade nearest to a part of a colour
 	png     png.Encoder
 }
@@ -27,7 +28,7 @@ type printer struct {
 func newPrinter() *printer {
 	p := &printer{png: png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: &buffers{}}}
 	for n := range cubeSide * cubeSide * cubeSide {
-		p.palette = append(p.palette, color.RGBA{R: shade(n / (cubeSide * cubeSide)), G: shade(n / cubeSide), B: shade(n), A: 255})
+		p.palette = append(p.palette, legible(color.RGBA{R: shade(n / (cubeSide * cubeSide)), G: shade(n / cubeSide), B: shade(n), A: 255}))
 	}
 	for v := range p.nearest {
 		p.nearest[v] = uint8((v*(cubeSide-1) + 127) / 255)
@@ -36,6 +37,34 @@ func newPrinter() *printer {
 }
 
 func shade(n int) uint8 { return uint8(n % cubeSide * 255 / (cubeSide - 1)) } //nolint:gosec // at most 255
+
+const (
+	// vivid is how far apart the parts of a colour are that is no shade of grey:
+	// the paper is one, the wide line and the soft edges of letters nearly are.
+	vivid = 102
+	// brightest is how much light such a colour gives off at most, as WCAG counts
+	// it: a third of the paper's.
+	brightest = 0.27
+)
+
+// legible darkens a colour that can hardly be seen on the paper. The library
+// writes letters in any, pure yellow too.
+func legible(c color.RGBA) color.RGBA {
+	if max(c.R, c.G, c.B)-min(c.R, c.G, c.B) < vivid {
+		return c
+	}
+	if light := luminance(c); light > brightest {
+		dim := math.Pow(brightest/light, 1/2.2)
+		c.R, c.G, c.B = uint8(float64(c.R)*dim), uint8(float64(c.G)*dim), uint8(float64(c.B)*dim)
+	}
+	return c
+}
+
+// luminance is the light that a colour gives off, from 0 to 1.
+func luminance(c color.RGBA) float64 {
+	part := func(v uint8) float64 { return math.Pow(float64(v)/255, 2.2) }
+	return 0.2126*part(c.R) + 0.7152*part(c.G) + 0.0722*part(c.B)
+}
 
 // buffers keeps the encoder's, which are larger than what it writes.
 type buffers struct{ pool sync.Pool }

@@ -23,7 +23,6 @@ const (
 
 	pictureWidth  = 240
 	pictureHeight = 80
-	noiseCount    = 2 // pale characters in the background
 
 	textLength = 5
 	// textAlphabet has no two characters that look alike in any font used:
@@ -58,9 +57,10 @@ type studio struct {
 }
 
 func newStudio(size int) *studio {
+	const noise = 0 // of characters: nobody could tell those that are not to be typed
 	paper := &color.RGBA{R: 245, G: 247, B: 250, A: 255}
 	return &studio{
-		driver: base64Captcha.NewDriverString(pictureHeight, pictureWidth, noiseCount,
+		driver: base64Captcha.NewDriverString(pictureHeight, pictureWidth, noise,
 			base64Captcha.OptionShowSlimeLine|base64Captcha.OptionShowHollowLine, textLength, textAlphabet, paper, nil, pictureFonts),
 		printer: newPrinter(),
 		text:    make(chan picture, size),

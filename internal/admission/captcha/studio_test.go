@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"image/color"
 	"image/png"
 	"strings"
 	"sync"
@@ -156,6 +157,9 @@ func TestPicturesAreSmallAndWhatTheLibraryDrew(t *testing.T) {
 	for y := range pictureHeight {
 		for x := range pictureWidth {
 			want := drawn.NRGBAAt(x, y)
+			if max(want.R, want.G, want.B)-min(want.R, want.G, want.B) > vivid/2 {
+				continue // may be shown darker
+			}
 			r, g, b, _ := written.At(x, y).RGBA()
 			for _, pair := range [][2]int{{int(want.R), int(r >> 8)}, {int(want.G), int(g >> 8)}, {int(want.B), int(b >> 8)}} {
 				if d := pair[0] - pair[1]; d < -near || d > near {
@@ -166,6 +170,47 @@ func TestPicturesAreSmallAndWhatTheLibraryDrew(t *testing.T) {
 	}
 	if library := item.EncodeB64string(); len(shown) > len(library) {
 		t.Errorf("%d bytes, %d as the library writes it", len(shown), len(library))
+	}
+}
+
+func TestNoLetterIsTooPaleToRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range newPrinter().palette {
+		rgb := color.RGBAModel.Convert(c).(color.RGBA)
+		spread := max(rgb.R, rgb.G, rgb.B) - min(rgb.R, rgb.G, rgb.B)
+		if light := luminance(rgb); spread >= vivid && light > brightest {
+			t.Errorf("%v gives off %.2f of the light that white does", c, light)
+		}
+	}
+}
+
+// Of what is as pale as the paper there is one wide line, and no letters.
+func TestNothingButTheAnswerLooksLikeLetters(t *testing.T) {
+	t.Parallel()
+	const solid = 80 // pixels: more than the soft edges of letters have of one shade
+	s := newStudio(1)
+	for range 40 {
+		item, err := s.driver.DrawCaptcha("k7m4x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn, pale := raster(item), map[color.NRGBA]int{}
+		for y := range pictureHeight {
+			for x := range pictureWidth {
+				if c := drawn.NRGBAAt(x, y); min(c.R, c.G, c.B) >= 200 {
+					pale[c]++
+				}
+			}
+		}
+		shades := 0
+		for _, pixels := range pale {
+			if pixels >= solid {
+				shades++
+			}
+		}
+		if shades > 2 {
+			t.Fatalf("%d pale shades, want the paper's and the line's", shades)
+		}
 	}
 }
 
