@@ -26,6 +26,7 @@ import (
 	"seckill/internal/ratelimit"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/server"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
@@ -106,4 +107,5 @@ type App struct {
 	listener    net.Listener // the public one; nil without the API role
 	worker      *worker      // nil without the role
 	edge        *edge        // nil when the process only runs a command
+	tabs        []server.Tab // of the playground
 }

@@ -31,7 +31,9 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	if err != nil {
 		return errors.Join(fmt.Errorf("fill the demo: %w", err), svc.Close())
 	}
-	if _, err := io.WriteString(out, a.welcome(made)); err != nil {
+	saleID, itemID := id.Format(id.Sale, made.Open.Sale), id.Format(id.Item, made.Open.Items[0])
+	a.tabs = playgroundTabs(saleID, itemID)
+	if _, err := io.WriteString(out, a.welcome(made)+walkThrough(saleID, itemID)); err != nil {
 		return errors.Join(err, svc.Close())
 	}
 	return a.Run(ctx)
@@ -58,7 +60,6 @@ Seckill demo. Everything runs in this process; Ctrl-C stops it and forgets it.
 	for _, u := range made.Users {
 		fmt.Fprintf(&b, "              %-24s %s\n", u.Account, strings.ToLower(string(u.Role)))
 	}
-	b.WriteString(walkThrough(id.Format(id.Sale, made.Open.Sale), id.Format(id.Item, made.Open.Items[0])))
 	return b.String()
 }
 

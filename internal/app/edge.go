@@ -68,9 +68,10 @@ func (a *App) public(e *edge) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.tabs = playgroundTabs("SALE_ID", "ITEM_ID")
 	return server.NewPublic(server.PublicOptions{
 		GraphQL: auth.WithCookies(handler, a.secure), Site: site,
-		Playground: !a.cfg.Production(), Tabs: playgroundTabs(),
+		Playground: !a.cfg.Production(), Tabs: func() []server.Tab { return a.tabs },
 		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Media: a.office.pictures, MediaBody: media.MaxBytes + 1, Exports: a.office.desk.Downloads(a.operatorOf),

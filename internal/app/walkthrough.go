@@ -13,55 +13,16 @@ type step struct {
 	title, note, document string
 }
 
-// walkSteps buy one unit, from signing in to the stored order. What a step needs
-// from the one before stands in capitals.
-func walkSteps(saleID, itemID string) []step {
-	fill := strings.NewReplacer("SALE_ID", saleID, "ITEM_ID", itemID, "PASSWORD", seed.DemoPassword).Replace
-	steps := []step{
-		{"Sign in", `Then put {"Authorization": "Bearer ACCESS_TOKEN"} into the playground's Headers.`,
-			`mutation SignIn { login(input: {account: "alice@demo.example", password: "PASSWORD"}) { tokens { accessToken accessTokenExpiresAt } userErrors { code message } } }`},
-		{"Look at the sale", "",
-			`query Look { sale(by: {id: "SALE_ID"}) { title phase serverTime viewer { action } items { id price { amount currencyCode } goods { name } stock { level remaining total } } } }`},
-		{"Get a captcha", "Open the picture (the data: URL) in a new browser tab and read it.",
-			`mutation Captcha { createCaptcha(input: {purpose: SECKILL, saleId: "SALE_ID", kind: TEXT}) { challenge { id prompt image expiresAt } userErrors { code message } } }`},
-		{"Trade the answer for a path", "The path is yours alone and good for a minute.",
-			`mutation Path { issueSeckillPath(input: {itemId: "ITEM_ID", captcha: {challengeId: "CHALLENGE_ID", answer: "ANSWER"}}) { path { token expiresAt } userErrors { code message ... on CaptchaError { challenge { id image } } } } }`},
-		{"Buy", "Stock is taken at once; the order follows.",
-			`mutation Buy { placeOrder(input: {itemId: "ITEM_ID", pathToken: "PATH_TOKEN", idempotencyKey: "walk-through-0001"}) { orderTask { id status } replayed userErrors { code message } } }`},
-		{"Watch the order come", "A subscription: the first event is a snapshot, the last one carries the order.",
-			`subscription Watch { orderTaskStatus(orderTaskId: "TASK_ID") { kind orderTask { status revision order { number status total { amount currencyCode } paymentDeadline } failure { code message } } } }`},
-		{"Your orders", "",
-			`query Mine { myOrders(first: 5) { totalCount edges { node { id number status item { goods { name } } total { amount currencyCode } } } } }`},
-	}
-	for i := range steps {
-		steps[i].document = fill(steps[i].document)
-	}
-	return steps
-}
-
-// walkThrough is the text that the demo prints.
-func walkThrough(saleID, itemID string) string {
-	var b strings.Builder
-	b.WriteString("\nWalk-through, to paste into the playground one by one:\n")
-	for i, s := range walkSteps(saleID, itemID) {
-		fmt.Fprintf(&b, "\n%d. %s. %s\n   %s\n", i+1, s.title, s.note, s.document)
-	}
-	b.WriteString("\n")
-	return b.String()
-}
-
-// playgroundTabs are the documents that the playground opens with: what is on sale,
-// then the walk-through, whose capitals are to be filled in.
-func playgroundTabs() []server.Tab {
-	tabs := []server.Tab{{Title: "What is on sale", Query: salesDocument}}
-	for _, s := range walkSteps("SALE_ID", "ITEM_ID") {
-		tabs = append(tabs, server.Tab{Title: s.title, Query: "# " + strings.TrimSpace(s.title+". "+s.note) + "\n" + s.document + "\n"})
-	}
-	return tabs
-}
-
-const salesDocument = `query Sales {
-  serverInfo { version serverTime }
+// walk buys one unit, from signing in to the stored order: the documents of the
+// README. What a step needs from elsewhere stands in capitals.
+var walk = []step{
+	{"Sign in", "Each tab of the playground has its own Headers:\nput the accessToken in place of ACCESS_TOKEN in those of the tabs that follow.", `mutation SignIn {
+  login(input: { account: "alice@demo.example", password: "PASSWORD" }) {
+    tokens { accessToken accessTokenExpiresAt }
+    userErrors { code message }
+  }
+}`},
+	{"Look at the sale", "", `query Look {
   sales(first: 5) {
     edges {
       node {
@@ -69,9 +30,90 @@ const salesDocument = `query Sales {
         title
         phase
         startsAt
-        items { id goods { name } price { amount currencyCode } stock { level remaining } }
+        items {
+          id
+          goods { name }
+          price { amount currencyCode }
+          stock { level remaining total }
+        }
       }
     }
   }
+}`},
+	{"Get a captcha", "Open the picture (the data: URL) in a new browser tab and read it.", `mutation Captcha {
+  createCaptcha(input: { purpose: SECKILL, saleId: "SALE_ID", kind: TEXT }) {
+    challenge { id prompt image parameters expiresAt }
+    userErrors { code message }
+  }
+}`},
+	{"Trade the answer for a path", "The path is yours alone and good for a minute.", `mutation Path {
+  issueSeckillPath(input: { itemId: "ITEM_ID", captcha: { challengeId: "CHALLENGE_ID", answer: "ANSWER" } }) {
+    path { token expiresAt }
+    userErrors { code message }
+  }
+}`},
+	{"Buy", "Stock is taken at once; the order follows.", `mutation Buy {
+  placeOrder(input: { itemId: "ITEM_ID", pathToken: "PATH_TOKEN", idempotencyKey: "walk-through-0001" }) {
+    orderTask { id status revision }
+    replayed
+    userErrors { code message }
+  }
+}`},
+	{"Watch the order come", "A subscription: the first event is a snapshot, the last one carries the order.", `subscription Watch {
+  orderTaskStatus(orderTaskId: "TASK_ID") {
+    kind
+    orderTask {
+      status
+      revision
+      order { number status total { amount currencyCode } paymentDeadline }
+      failure { code message }
+    }
+  }
+}`},
+	{"Your orders", "", `query Mine {
+  myOrders(first: 5) {
+    edges { node { id number status item { goods { name } } total { amount currencyCode } } }
+  }
+}`},
 }
-`
+
+// publicSteps are those that need no sign-in: the first ones.
+const publicSteps = 2
+
+// walkSteps are the walk with the ids of a sale and of an item filled in.
+func walkSteps(saleID, itemID string) []step {
+	fill := strings.NewReplacer("SALE_ID", saleID, "ITEM_ID", itemID, "PASSWORD", seed.DemoPassword).Replace
+	steps := make([]step, len(walk))
+	for i, s := range walk {
+		steps[i] = step{s.title, s.note, fill(s.document)}
+	}
+	return steps
+}
+
+// walkThrough is the text that the demo prints.
+func walkThrough(saleID, itemID string) string {
+	var b strings.Builder
+	b.WriteString("\nWalk-through, as in the playground's tabs; those from the third on hold Headers for\n" + tokenHeader + ".\n")
+	for i, s := range walkSteps(saleID, itemID) {
+		fmt.Fprintf(&b, "\n%d. %s\n   %s\n", i+1, strings.ReplaceAll(strings.TrimSpace(s.title+". "+s.note), "\n", " "), strings.ReplaceAll(s.document, "\n", "\n   "))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// tokenHeader is what a tab needs whose document is not for everybody.
+const tokenHeader = `{"Authorization": "Bearer ACCESS_TOKEN"}`
+
+// playgroundTabs are the documents that the playground opens with.
+func playgroundTabs(saleID, itemID string) []server.Tab {
+	tabs := make([]server.Tab, 0, len(walk))
+	for i, s := range walkSteps(saleID, itemID) {
+		heading := strings.TrimSpace(s.title + ".\n" + s.note)
+		tab := server.Tab{Title: s.title, Query: "# " + strings.ReplaceAll(heading, "\n", "\n# ") + "\n" + s.document + "\n"}
+		if i >= publicSteps {
+			tab.Headers = tokenHeader
+		}
+		tabs = append(tabs, tab)
+	}
+	return tabs
+}

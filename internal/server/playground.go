@@ -35,7 +35,7 @@ var playgroundCSP = []string{"default-src 'none'; script-src 'self'; style-src '
 // playground serves GraphiQL without any other host.
 type playground struct {
 	files *files
-	tabs  []byte
+	tabs  func() []Tab
 }
 
 // graphiQL is a megabyte and a half once it is unpacked.
@@ -47,19 +47,15 @@ var graphiQL = sync.OnceValues(func() (*files, error) {
 	return loadFiles(tree, "")
 })
 
-func newPlayground(tabs []Tab) (*playground, error) {
+func newPlayground(tabs func() []Tab) (*playground, error) {
 	loaded, err := graphiQL()
 	if err != nil {
 		return nil, err
 	}
 	if tabs == nil {
-		tabs = []Tab{}
+		tabs = func() []Tab { return []Tab{} }
 	}
-	text, err := json.Marshal(tabs)
-	if err != nil {
-		return nil, fmt.Errorf("playground: %w", err)
-	}
-	return &playground{files: loaded, tabs: text}, nil
+	return &playground{files: loaded, tabs: tabs}, nil
 }
 
 // ServeHTTP answers one request.
@@ -75,7 +71,7 @@ func (p *playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "tabs.json":
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(p.tabs) // the client may be gone
+		_ = json.NewEncoder(w).Encode(p.tabs()) // the client may be gone
 	case p.files.byPath[name] != nil:
 		p.files.serve(w, r, p.files.byPath[name])
 	default:

@@ -33,7 +33,7 @@ type PublicOptions struct {
 	Site http.Handler
 	// Playground turns GraphiQL at /playground on, with these tabs.
 	Playground bool
-	Tabs       []Tab
+	Tabs       func() []Tab // asked at each visit; none when nil
 	// Origins are the browser origins beside the server's own that may use the
 	// API ("https://shop.example.com").
 	Origins []string

@@ -251,7 +251,7 @@ func TestPanicIsAnsweredAndLogged(t *testing.T) {
 
 func TestPlaygroundIsSelfHosted(t *testing.T) {
 	t.Parallel()
-	h := newPublic(t, server.PublicOptions{Playground: true, Tabs: []server.Tab{{Title: "start", Query: "{serverInfo{version}}"}}})
+	h := newPublic(t, server.PublicOptions{Playground: true, Tabs: func() []server.Tab { return []server.Tab{{Title: "start", Query: "{serverInfo{version}}"}} }})
 	page := call(t, h, http.MethodGet, "/playground").Body.String()
 	if strings.Contains(page, "http:") || strings.Contains(page, "https:") || strings.Contains(page, "<style") {
 		t.Errorf("the page reaches out: %s", page)
@@ -265,7 +265,7 @@ func TestPlaygroundIsSelfHosted(t *testing.T) {
 			t.Errorf("%s cannot be had unpacked", name)
 		}
 	}
-	if got := call(t, h, http.MethodGet, "/playground/tabs.json").Body.String(); got != `[{"title":"start","query":"{serverInfo{version}}"}]` {
+	if got := call(t, h, http.MethodGet, "/playground/tabs.json").Body.String(); got != `[{"title":"start","query":"{serverInfo{version}}"}]`+"\n" {
 		t.Error(got)
 	}
 	if w := call(t, h, http.MethodGet, "/"); w.Code != 200 || !strings.Contains(w.Body.String(), "/playground") {

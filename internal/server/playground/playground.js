@@ -20,7 +20,14 @@
     const operationName = names.includes(params.operationName) ? params.operationName : names[0];
     return send({ ...params, operationName }, { ...options, documentAST });
   };
-  const tabs = await (await fetch('/playground/tabs.json')).json();
+  const text = await (await fetch('/playground/tabs.json')).text();
+  const tabs = JSON.parse(text);
+  // GraphiQL opens with what it held last, which may be another server's: a demo has
+  // new ids at each start.
+  if (localStorage.getItem('playground-tabs') !== text) {
+    for (const name of ['tabState', 'query', 'variables', 'headers']) localStorage.removeItem(`graphiql:${name}`);
+    localStorage.setItem('playground-tabs', text);
+  }
   const editor = React.createElement(GraphiQL, {
     fetcher,
     defaultTabs: tabs.length > 0 ? tabs : undefined,
