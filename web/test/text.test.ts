@@ -39,6 +39,11 @@ describe('in English', () => {
     expect(explain({ ...failure, code: 'NEW_CODE' as never })).toBe('server');
     expect(explain({ ...failure, __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_200 })).toContain('2 s');
   });
+  test('a value that does not fit is told by its field, where that says more', () => {
+    const failure = { __typename: 'InputError', code: 'INVALID_INPUT', message: 'server', path: ['input', 'method'] } as const;
+    expect(explain(failure as never)).toBe(en['error.INVALID_INPUT.method']);
+    expect(explain({ ...failure, path: ['input', 'title'] } as never)).toBe('server');
+  });
   test('another language can be taken at any time', async () => {
     await speak('zh');
     expect(t('button.buy')).toBe(zh['button.buy']);

@@ -182,6 +182,7 @@ export const en = {
   'error.IDEMPOTENCY_IN_PROGRESS': 'This is being worked on.',
   'error.IDEMPOTENCY_MISMATCH': 'Something changed meanwhile. Press again.',
   'error.INVALID_CREDENTIALS': 'Account or password is wrong.',
+  'error.INVALID_INPUT.method': 'The shop takes no payment of this kind. Please ask the shop how to pay.',
   'error.NOT_FOUND': 'That is not there.',
   'error.ORDER_EXPIRED': 'The time to pay is over; the unit went back.',
   'error.PATH_INVALID': 'The way in has lapsed.',

@@ -52,10 +52,10 @@ export function maybe(key: string, fallback: string, values: Values = {}): strin
   return text ? fill(text, values) : fallback;
 }
 
-/** A refusal in words: ours where we know the code, else the server's. */
+/** A refusal in words: ours where we know the code, or the code with its field, else the server's. */
 export function explain(failure: Failure): string {
   const s = failure.__typename === 'RateLimitedError' ? Math.ceil(failure.retryAfterMs / 1000) : 1;
-  return maybe(`error.${failure.code}`, failure.message, { s });
+  return maybe(`error.${failure.code}.${failure.path?.at(-1)}`, maybe(`error.${failure.code}`, failure.message, { s }));
 }
 
 /** A fault in words. */

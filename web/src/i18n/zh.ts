@@ -184,6 +184,7 @@ export const zh: Record<Key, string> = {
   'error.IDEMPOTENCY_IN_PROGRESS': '正在处理中。',
   'error.IDEMPOTENCY_MISMATCH': '内容已变化，请再按一次。',
   'error.INVALID_CREDENTIALS': '账号或密码不正确。',
+  'error.INVALID_INPUT.method': '本店暂不支持此支付方式，请联系商家。',
   'error.NOT_FOUND': '内容不存在。',
   'error.ORDER_EXPIRED': '付款时间已过，库存已退回。',
   'error.PATH_INVALID': '资格已过期。',
