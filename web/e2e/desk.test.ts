@@ -50,7 +50,7 @@ test('the list of sales and the editor', async () => {
   const ends = await operator.getByLabel('Ends').inputValue();
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
   await operator.getByRole('button', { name: 'Save as a draft' }).click();
-  await operator.getByRole('alert').waitFor();
+  await operator.getByText('Ends: It has to be after the opening.').waitFor();
   await look(operator, 'desk-new-refused');
   await operator.getByLabel('Ends').fill(ends);
   await operator.getByRole('button', { name: 'Remove Item 2' }).click();

@@ -9,6 +9,10 @@ test('stock is changed while the sale runs, a large change by two people', async
   await operator.getByRole('link', { name: it.demo.open.title }).click();
   await operator.getByRole('button', { name: /^Change the stock/ }).first().click();
   const sheet = operator.getByRole('dialog');
+  await sheet.getByLabel('Reason').fill('None of these.');
+  await sheet.getByLabel('Units').fill('-1000');
+  await sheet.getByRole('button', { name: 'Change the stock' }).click();
+  await sheet.getByText('Units: Fewer units are free than that').waitFor();
   await sheet.getByLabel('Units').fill('5');
   await sheet.getByLabel('Reason').fill('A box was found.');
   await sheet.getByRole('button', { name: 'Change the stock' }).click();

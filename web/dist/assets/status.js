@@ -1,1 +1,1 @@
-import{I as e,ht as t}from"./core.js?v=13b0ca63ff3a";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};
+import{I as e,ht as t}from"./core.js?v=91e6da903f48";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)})}export{r as t};

@@ -178,7 +178,6 @@ export const en = {
   'error.ACCOUNT_TAKEN': 'This e-mail or phone has an account already.',
   'error.CAPTCHA_INVALID': 'That was not right. Here is another.',
   'error.CAPTCHA_REQUIRED': 'A quick check first.',
-  'error.CONFLICT': 'This cannot be done at present.',
   'error.IDEMPOTENCY_IN_PROGRESS': 'This is being worked on.',
   'error.IDEMPOTENCY_MISMATCH': 'Something changed meanwhile. Press again.',
   'error.INVALID_CREDENTIALS': 'Account or password is wrong.',

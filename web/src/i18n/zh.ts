@@ -180,7 +180,6 @@ export const zh: Record<Key, string> = {
   'error.ACCOUNT_TAKEN': '该邮箱或手机号已注册。',
   'error.CAPTCHA_INVALID': '答案不对，换一张再试。',
   'error.CAPTCHA_REQUIRED': '请先完成验证。',
-  'error.CONFLICT': '当前状态下无法操作。',
   'error.IDEMPOTENCY_IN_PROGRESS': '正在处理中。',
   'error.IDEMPOTENCY_MISMATCH': '内容已变化，请再按一次。',
   'error.INVALID_CREDENTIALS': '账号或密码不正确。',

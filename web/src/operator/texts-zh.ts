@@ -2,6 +2,8 @@ import type { OpKey } from './texts';
 
 /** Chinese texts of the operators' part. */
 export const zh: Record<OpKey, string> = {
+  'error.INVALID_INPUT.endsAt': '结束时间须晚于开始时间。',
+  'error.INVALID_INPUT.startsAt': '须晚于当前时间。',
   'op.title': '运营',
   'op.tabs': '运营',
   'op.sales': '专场',

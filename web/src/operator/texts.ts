@@ -3,6 +3,8 @@ import { zh } from './texts-zh';
 
 /** English texts of the operators' part. */
 const en = {
+  'error.INVALID_INPUT.endsAt': 'It has to be after the opening.',
+  'error.INVALID_INPUT.startsAt': 'It has to be in the future.',
   'op.title': 'Operate',
   'op.tabs': 'Operate',
   'op.sales': 'Sales',
