@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -209,6 +210,29 @@ func TestTheMapOfTheREADMEKnowsEveryRoom(t *testing.T) {
 	for _, room := range rooms {
 		if room.IsDir() && !regexp.MustCompile(`\b`+room.Name()+`\b`).MatchString(chart) {
 			t.Errorf("internal/%s is not on the map of the README", room.Name())
+		}
+	}
+}
+
+func TestTheIndexOfDecisionsHasTheTitleOfEachPage(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile("../../docs/adr/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../../docs/adr/0*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("pages %v (%v)", pages, err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
+		number, title, _ := strings.Cut(head, " ")
+		if line := fmt.Sprintf("| [%s](%s) | %s |\n", number, filepath.Base(page), title); !strings.Contains(string(index), line) {
+			t.Errorf("the index lacks %s", line)
 		}
 	}
 }
