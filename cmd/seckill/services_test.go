@@ -50,7 +50,7 @@ func TestServeRefusesARedisThatEvicts(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t, "--maxmemory-policy", "allkeys-lru")
 	got := command(t, append(services(t), "SECKILL_REDIS_URL="+server.URL()), "serve")
-	got.wants(t, exitUnfit, "noeviction")
+	got.wants(t, exitUnfit, "SECKILL_REDIS_URL: ", "CONFIG SET maxmemory-policy noeviction")
 	if strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("more than one line:\n%s", got.stderr)
 	}

@@ -52,17 +52,21 @@ func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error
 		return doctor.RedisAway(cfg, err)
 	}
 	s.close = append(s.close, s.redis.Close)
-	if err := s.redis.Check(ctx); err != nil {
-		return fmt.Errorf("redis: %w", err)
+	err = s.redis.Check(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, redisconn.ErrEvicts): // says what to do
+		return fmt.Errorf("%s: %w", config.EnvName("redis-url"), err)
 	}
-	return nil
+	return doctor.RedisAway(cfg, err)
 }
 
 // upToDate refuses a database whose migrations were not all applied.
 func upToDate(ctx context.Context, db *postgres.DB) error {
 	migrations, err := db.MigrationStatus(ctx)
 	if err != nil {
-		return fmt.Errorf("postgres: read migrations: %w", err)
+		return fmt.Errorf("postgres: read migrations: %w; run: seckill doctor", err)
 	}
 	pending := 0
 	for _, m := range migrations {

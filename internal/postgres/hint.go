@@ -16,6 +16,8 @@ func Hint(err error) string {
 	}
 	text := err.Error()
 	switch {
+	case errors.Is(err, context.Canceled):
+		return "it was interrupted: start it again"
 	case errors.Is(err, pq.ErrSSLNotSupported):
 		return "put ?sslmode=disable behind the address where the way to it is private, else switch TLS on at the server"
 	case strings.Contains(text, "x509: ") || strings.Contains(text, "tls: "):

@@ -40,6 +40,8 @@ func Hint(err error) string {
 	}
 	text := err.Error()
 	switch {
+	case errors.Is(err, context.Canceled):
+		return "it was interrupted: start it again"
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
 		return "it speaks no TLS: write redis:// instead of rediss://"
 	case strings.Contains(text, "x509: ") || strings.Contains(text, "tls: "):
