@@ -12,11 +12,14 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// outliveReaders keeps a command that runs for long from being killed by SIGPIPE
-// when whoever reads its output goes away: the command ends in order instead, as on
-// SIGTERM, so that nothing is left behind.
-func (c *call) outliveReaders() {
-	signal.Ignore(syscall.SIGPIPE)
+// outliveReaders keeps a command from being killed by SIGPIPE when whoever reads its
+// output goes away: what it has to say from then on is lost.
+func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
+
+// endWithReaders ends a command in order, as SIGTERM does, when whoever reads its
+// output goes away, so that nothing is left behind.
+func (c *call) endWithReaders() {
+	outliveReaders()
 	ctx, stop := context.WithCancel(c.ctx)
 	c.ctx = ctx
 	c.env.stdout = watched(c.env.stdout, stop)

@@ -1,10 +1,51 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
+
+func TestServeOutlivesWhoeverReadsItsLog(t *testing.T) {
+	t.Parallel()
+	cmd := process(t, append(services(t), "SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
+		"SECKILL_DRAIN_DELAY=100ms", "SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json"), "serve")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var line struct {
+		Msg    string
+		Public net.TCPAddr
+	}
+	for lines := bufio.NewScanner(stderr); line.Msg != "listening" && lines.Scan(); {
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", lines.Text(), err)
+		}
+	}
+	stderr.Close()
+	for range 3 { // each is a line of the log
+		res, err := http.Get("http://" + line.Public.String() + "/") //nolint:noctx // the process ends with the test
+		if err != nil {
+			t.Fatalf("it does not answer any more: %v", err)
+		}
+		res.Body.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := waitFor(cmd.Wait); err != nil {
+		t.Errorf("serve ended with %v", err)
+	}
+}
 
 func TestTheDemoLeavesNothingBehindWhenItsReaderGoes(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func (s serveCmd) Run(c *call) error {
 		return problems
 	}
 	tuneHeap(c.env.environ)
-	c.outliveReaders()
+	outliveReaders() // a sale does not end with its log
 	return app.Serve(c.ctx, c.cfg, s.Roles, c.logger())
 }
 
@@ -78,6 +78,6 @@ func (demoCmd) Run(c *call) error {
 		return err
 	}
 	tuneHeap(c.env.environ)
-	c.outliveReaders()
+	c.endWithReaders()
 	return app.Demo(c.ctx, c.cfg, c.logger(), c.env.stdout)
 }
