@@ -4,10 +4,10 @@
  * 320 px. With SCREENS=1 the pictures go to screens/, for a person to look at.
  */
 import type { Page } from 'playwright-core';
-import { beforeAll, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
 import { act, draft, fromNow, stands } from './office';
-import { atTheBank, button, buy, signIn, stage, status } from './shop';
+import { atTheBank, button, buy, fillSignIn, signIn, stage, status } from './shop';
 
 const it = stage({ SECKILL_LIMITS: 'off' });
 it.lasting = true;
@@ -68,6 +68,12 @@ test('a sale on its way through review', async () => {
   await act(operator, 'Hand in for approval');
   await stands(operator, 'Waits for approval').waitFor();
   await look(operator, 'desk-waits');
+  await admin.setViewportSize({ width: 768, height: 900 });
+  await goto(admin, '/operate', 'main li');
+  const heights = await admin.locator('main li').evaluateAll((rows) => rows.map((row) => row.clientHeight));
+  expect(new Set(heights).size, `heights of the rows: ${heights}`).toBe(1); // no mark on a line of its own
+  await goto(admin, '/operate/nope', 'main h1');
+  await look(admin, 'desk-missing');
   await goto(admin, written, 'main .btn-main');
   await lookAtSheet(admin, 'Approve', 'desk-approve');
   await lookAtSheet(admin, 'Send back', 'desk-reject');
@@ -163,7 +169,10 @@ test('goods, their sheet with what was done to them, and an empty desk of what w
   await goto(operator, '/operate/aside', 'main section');
   await look(operator, 'desk-aside-none');
   const customer = await it.page({ reducedMotion: 'reduce' });
-  await signIn(customer, it.demo, 'alice', '/operate');
+  await goto(customer, '/operate', 'main h1');
+  await customer.getByRole('main').getByRole('link', { name: 'Sign in' }).click();
+  await fillSignIn(customer, 'alice@demo.example');
+  await customer.waitForURL('**/operate');
   await customer.getByRole('heading', { name: 'This part is for operators.' }).waitFor();
   await look(customer, 'desk-denied');
 });

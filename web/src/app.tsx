@@ -6,13 +6,12 @@ import { lang } from './i18n/lang';
 import { speak, t } from './i18n/text';
 import { Sales } from './pages/sales';
 import { Announcer } from './ui/announce';
-import { Title } from './ui/bits';
+import { Missing } from './ui/bits';
 import { useFocus, useKeptFocus } from './ui/focus';
 import { Bolt, Icon } from './ui/icons';
 import { lazy } from './ui/lazy';
 import { Pill } from './ui/pill';
 import { nextTheme, theme } from './ui/theme';
-import { useTitle } from './ui/title';
 import { Toasts } from './ui/toast';
 
 const SalePage = lazy(() => import('./pages/sale').then((module) => module.SalePage));
@@ -39,18 +38,6 @@ export function preloadPage(path: string): Promise<void> | void {
 
 const themeIcon = { system: 'half', light: 'sun', dark: 'moon' } as const;
 
-function Missing() {
-  useTitle(t('page.missing'));
-  return (
-    <div class="page">
-      <Title>{t('page.missing')}</Title>
-      <Link href="/" class="link mt-4 inline-block">
-        {t('sale.toList')}
-      </Link>
-    </div>
-  );
-}
-
 /** The whole. */
 export function App() {
   const [where] = useLocation();
@@ -73,7 +60,11 @@ export function App() {
             <Route path="/operate/*?">{() => <Operator />}</Route>
           )}
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
-          <Route component={Missing} />
+          <Route>
+            <div class="page">
+              <Missing />
+            </div>
+          </Route>
         </Switch>
       </main>
       <Toasts />

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { person } from '../api/session';
-import { loadTexts } from '../i18n/text';
-import { Title } from '../ui/bits';
+import { loadTexts, t } from '../i18n/text';
+import { Missing, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { Aside } from './aside';
 import { Desk } from './desk';
@@ -19,10 +19,16 @@ export const prepare = (): Promise<void> => loadTexts((of) => Promise.resolve(te
 /** The pages under /operate. */
 export function Operator() {
   useTitle(ot('op.title'));
+  const [where] = useLocation();
   if (!person.value || person.value.role === 'CUSTOMER') {
     return (
       <div class="page">
         <Title>{ot('op.denied')}</Title>
+        {!person.value && (
+          <Link class="link mt-4 inline-block" href={`/sign-in?next=${encodeURIComponent(where)}`}>
+            {t('nav.signIn')}
+          </Link>
+        )}
       </div>
     );
   }
@@ -37,6 +43,7 @@ export function Operator() {
         <Route path="/operate/goods">{() => <Goods />}</Route>
         <Route path="/operate/orders">{() => <Orders />}</Route>
         {__HAS_LETTERS__ && <Route path="/operate/aside">{() => <Aside />}</Route>}
+        <Route component={Missing} />
       </Switch>
     </div>
   );

@@ -39,14 +39,14 @@ export function Sales() {
           <ul class="grid gap-2">
             {sales.map((sale) => (
               <li key={sale.id} class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
-                <Link href={`/operate/sales/${sale.id}`} class="grow basis-56 font-semibold after:absolute after:inset-0">
+                <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">
                   {sale.title}
                 </Link>
-                <span class="text-sm text-soft">
+                <span class="flex flex-wrap gap-x-4 text-sm text-soft tabular-nums max-lg:order-last max-lg:w-full">
                   <When at={sale.startsAt} zone />
-                </span>
-                <span class="text-sm text-soft tabular-nums">
-                  {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
+                  <span>
+                    {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
+                  </span>
                 </span>
                 <StatusChip status={sale.status} />
               </li>

@@ -6,6 +6,7 @@ import type { Fault } from '../api/fault';
 import type { Card, Money, Phase, Stock } from '../api/types';
 import { apologise, clockTime, count, moment, money, t } from '../i18n/text';
 import { Icon } from './icons';
+import { useTitle } from './title';
 
 /** The zone in which sales are announced. */
 const SALE_ZONE = 'Asia/Shanghai';
@@ -52,6 +53,19 @@ export function Title({ children }: { children: ComponentChildren }) {
     <h1 class="title" tabIndex={-1}>
       {children}
     </h1>
+  );
+}
+
+/** Nothing at this address. */
+export function Missing() {
+  useTitle(t('page.missing'));
+  return (
+    <>
+      <Title>{t('page.missing')}</Title>
+      <Link href="/" class="link mt-4 inline-block">
+        {t('sale.toList')}
+      </Link>
+    </>
   );
 }
 
