@@ -31,18 +31,23 @@ func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Att
 	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
 		return o, nil, err
 	}
-	return o, nil, s.redeemed(ctx, e, o.Task)
+	return o, nil, s.redeemed(ctx, e, o)
 }
 
 // redeemed notes that a place became an order task. If that is lost, the place
-// looks lapsed in the end, until the buyer repeats; the order does not care.
-func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
+// looks lapsed in the end, until the buyer repeats; the order does not care. A key
+// that was used before may be that of an earlier order: what the place still holds
+// goes back.
+func (s *Service) redeemed(ctx context.Context, e *Entry, o reservation.Outcome) error {
 	for range maxRaces {
 		if e == nil || e.Status == Redeemed {
 			return nil
 		}
 		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
+			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(o.Task)
+			if o.Code == reservation.Replayed {
+				u.SetReturnDue(true)
+			}
 		})
 		if moved != nil {
 			s.meter.Turned("redeemed", 1)
