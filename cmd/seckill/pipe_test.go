@@ -9,7 +9,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
+
+// waitingTime is how long an answer may take on a busy machine.
+const waitingTime = 20 * time.Second
 
 func TestServeOutlivesWhoeverReadsItsLog(t *testing.T) {
 	t.Parallel()
@@ -33,7 +37,11 @@ func TestServeOutlivesWhoeverReadsItsLog(t *testing.T) {
 	}
 	stderr.Close()
 	for range 3 { // each is a line of the log
-		res, err := http.Get("http://" + line.Public.String() + "/") //nolint:noctx // the process ends with the test
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+line.Public.String()+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := (&http.Client{Timeout: waitingTime}).Do(req)
 		if err != nil {
 			t.Fatalf("it does not answer any more: %v", err)
 		}
