@@ -25,17 +25,19 @@ const (
 )
 
 // takers are the idempotency keys that took units of a sale, as a reading found
-// them. Who sends one of them again is owed the first answer, sold out or not.
+// them. Who sends one of them again is owed the first answer, sold out or not. Keys
+// are only added, and lapse all at once: as long as there are as many, they are the same.
 type takers struct {
+	count int64               // of the keys in Redis when they were read
 	keys  []uint64            // hashes, in order; nil when there were too many
-	gates map[uuid.UUID]taken // by item, as it was when the reading began
+	gates map[uuid.UUID]taken // by item, as it was before the keys were last counted
 	next  time.Time           // no new reading before that
 }
 
-// taken says until when a reading holds: while the gate has not moved, or for good.
+// taken says for which state of a gate the keys are known.
 type taken struct {
 	epoch, revision int64
-	ended           bool // nobody takes anything any more
+	ended           bool // nobody takes anything any more, however the gate moves
 }
 
 func (t taken) holds(o Outcome) bool {
@@ -64,57 +66,70 @@ func (b *Board) mayHaveTaken(item uuid.UUID, o Outcome, field string) bool {
 	return found
 }
 
-// Learn reads who took units, of each sale with an item that Refuse decides on by
-// itself. Until it has, RefuseAttempt leaves such items to Redis.
+// Learn counts who took units, of each sale with an item that Refuse decides on by
+// itself, and reads who where that has changed. Until it has, RefuseAttempt leaves
+// such items to Redis.
 func (b *Board) Learn(ctx context.Context) error {
-	for sale, gates := range b.unlearnt() {
-		began := b.clock.Now()
-		keys, err := b.readTakers(ctx, sale)
-		if err != nil {
+	for sale, gates := range b.decided() {
+		if err := b.learn(ctx, sale, gates); err != nil {
 			return fmt.Errorf("read who took units of sale %s: %w", sale, err)
 		}
-		now := b.clock.Now()
-		b.mu.Lock()
-		b.takers[sale] = &takers{keys: keys, gates: gates, next: now.Add(takersShare * now.Sub(began))}
-		b.mu.Unlock()
 	}
 	return nil
 }
 
-// unlearnt returns the sales to read, with the gates that the reading will hold
-// for, and forgets those that are loaded no more.
-func (b *Board) unlearnt() map[uuid.UUID]map[uuid.UUID]taken {
+func (b *Board) learn(ctx context.Context, sale uuid.UUID, gates map[uuid.UUID]taken) error {
+	count, err := b.client.HLen(ctx, b.keys.Idems(id.ShardOf(sale), sale)).Result()
+	if err != nil {
+		return err
+	}
+	b.mu.RLock()
+	known := b.takers[sale]
+	b.mu.RUnlock()
+	began := b.clock.Now()
+	now := takers{count: count, gates: gates}
+	switch {
+	case known != nil && known.count == count:
+		now.keys, now.next = known.keys, known.next
+	case count > maxTakers:
+	case known != nil && began.Before(known.next):
+		now = takers{count: known.count, keys: known.keys, next: known.next} // of no gate
+	default:
+		if now.keys, err = b.readTakers(ctx, sale); err != nil {
+			return err
+		}
+		end := b.clock.Now()
+		now.next = end.Add(takersShare * end.Sub(began))
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.clock.Now()
-	wanted, loaded := map[uuid.UUID]map[uuid.UUID]taken{}, map[uuid.UUID]bool{}
-	stale := map[uuid.UUID]bool{}
+	b.takers[sale] = &now
+	return nil
+}
+
+// decided returns the gates that Refuse decides on by itself, by sale and item, and
+// forgets the takers of sales that are loaded no more.
+func (b *Board) decided() map[uuid.UUID]map[uuid.UUID]taken {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sales, loaded := map[uuid.UUID]map[uuid.UUID]taken{}, map[uuid.UUID]bool{}
 	for item, v := range b.views {
 		loaded[v.Sale] = true
 		o, refused := b.refuse(item)
 		if !refused || o.Code == NotStarted {
 			continue
 		}
-		if wanted[v.Sale] == nil {
-			wanted[v.Sale] = map[uuid.UUID]taken{}
+		if sales[v.Sale] == nil {
+			sales[v.Sale] = map[uuid.UUID]taken{}
 		}
-		wanted[v.Sale][item] = taken{epoch: o.Epoch, revision: o.Revision, ended: o.Code == Ended}
-		known := b.takers[v.Sale]
-		if known == nil || !known.gates[item].holds(o) && !now.Before(known.next) {
-			stale[v.Sale] = true
-		}
+		sales[v.Sale][item] = taken{epoch: o.Epoch, revision: o.Revision, ended: o.Code == Ended}
 	}
 	for sale := range b.takers {
 		if !loaded[sale] {
 			delete(b.takers, sale)
 		}
 	}
-	for sale := range wanted {
-		if !stale[sale] {
-			delete(wanted, sale)
-		}
-	}
-	return wanted
+	return sales
 }
 
 // readTakers returns the hashes of the keys that took units of a sale, in order.

@@ -63,6 +63,25 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 			}
 		}
 
+		// Units move without anybody taking one by a key, as offers of a waitlist do.
+		item, idems := f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Idems(id.ShardOf(f.sale), f.sale)
+		if err := f.client.HIncrBy(t.Context(), item, "rev", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		learn(t, b)
+		if !refused(b, late) || refused(b, takers[1]) {
+			t.Error("what was learnt is forgotten because the gate moved")
+		}
+		// An offer is redeemed by a key, and the gate does not move.
+		redeemed := f.bare(id.New())
+		if err := f.client.HSet(t.Context(), idems, redeemed.User.String()+":"+redeemed.IdempotencyKey, "task|item|1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		learn(t, b)
+		if refused(b, redeemed) {
+			t.Error("who redeemed an offer is refused when asking again")
+		}
+
 		// A unit comes back and goes to somebody else: what was learnt holds no more.
 		if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
 			reservation.Hold{Sale: f.sale, Item: f.item, User: takers[0].User, Task: takers[0].Task}); err != nil {
