@@ -113,30 +113,46 @@ func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
 	}
 }
 
-// The key of an order that was cancelled names that order for a day: the offer's unit
-// must not stay behind under the name of a place that is over.
-func TestAnOfferThatIsAnsweredWithTheKeyOfAnEarlierOrderGivesItsUnitBack(t *testing.T) {
+// The key of an order that was cancelled names that order for a day.
+func TestTheKeyOfAnEarlierOrderLeavesThePlaceAsItIs(t *testing.T) {
 	t.Parallel()
-	h := newHall(t, 2)
-	earlier, other := h.buy(), h.buy()
-	h.joined(1)
-	h.cancel(earlier)
-	h.step()
-	place, refusal := h.join(earlier.User)
-	if refusal != nil {
-		t.Fatal(refusal)
+	for _, status := range []waitlist.Status{waitlist.Offered, waitlist.Expired} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			h := newHall(t, 2)
+			earlier, other := h.buy(), h.buy()
+			h.joined(1)
+			h.cancel(earlier)
+			h.step()
+			place, refusal := h.join(earlier.User)
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			h.cancel(other)
+			h.step()
+			if status == waitlist.Expired {
+				h.clock.Advance(time.Minute + time.Second)
+				h.step()
+			}
+			h.want(place, status)
+			before := h.figures()
+			again := h.attempt(earlier.User)
+			again.IdempotencyKey = earlier.ID.String()
+			if got, refusal := h.redeem(place, again); refusal != nil || got.Code != reservation.Replayed || got.Task != earlier.ID {
+				t.Fatalf("under the key of the earlier order: %+v, %v", got, refusal)
+			}
+			h.step()
+			h.want(place, status)
+			h.wantFigures(before)
+			if status != waitlist.Offered {
+				return
+			}
+			if got, refusal := h.redeem(place, h.attempt(earlier.User)); refusal != nil || got.Code != reservation.Accepted {
+				t.Errorf("under a key of its own: %+v, %v", got, refusal)
+			}
+			h.want(place, waitlist.Redeemed)
+		})
 	}
-	h.cancel(other)
-	h.step()
-	h.want(place, waitlist.Offered)
-	again := h.attempt(earlier.User)
-	again.IdempotencyKey = earlier.ID.String()
-	if got, refusal := h.redeem(place, again); refusal != nil || got.Code != reservation.Replayed || got.Task != earlier.ID {
-		t.Fatalf("under the key of the earlier order: %+v, %v", got, refusal)
-	}
-	h.step()
-	h.want(place, waitlist.Redeemed)
-	h.wantFigures(figures{stock: 1, reserved: 1, holders: 1, messages: 2})
 }
 
 func hold(e *waitlist.Entry) reservation.Hold {

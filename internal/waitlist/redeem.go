@@ -1,6 +1,7 @@
 package waitlist
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/google/uuid"
@@ -31,23 +32,24 @@ func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Att
 	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
 		return o, nil, err
 	}
-	return o, nil, s.redeemed(ctx, e, o)
+	if o.Code == reservation.Replayed && madeBefore(o.Task, e.ID) { // the key of an earlier order: the place stays as it is
+		return o, nil, nil
+	}
+	return o, nil, s.redeemed(ctx, e, o.Task)
 }
 
+// madeBefore compares when two UUIDv7 were made, to the millisecond.
+func madeBefore(a, b uuid.UUID) bool { return bytes.Compare(a[:6], b[:6]) < 0 }
+
 // redeemed notes that a place became an order task. If that is lost, the place
-// looks lapsed in the end, until the buyer repeats; the order does not care. A key
-// that was used before may be that of an earlier order: what the place still holds
-// goes back.
-func (s *Service) redeemed(ctx context.Context, e *Entry, o reservation.Outcome) error {
+// looks lapsed in the end, until the buyer repeats; the order does not care.
+func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error {
 	for range maxRaces {
 		if e == nil || e.Status == Redeemed {
 			return nil
 		}
 		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
-			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(o.Task)
-			if o.Code == reservation.Replayed {
-				u.SetReturnDue(true)
-			}
+			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
 		})
 		if moved != nil {
 			s.meter.Turned("redeemed", 1)
