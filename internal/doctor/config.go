@@ -31,9 +31,9 @@ func (r *report) settings(d Deps) {
 	if host, _, err := net.SplitHostPort(d.Config.AdminAddr); err == nil && d.Config.Production() && !loopback(host) {
 		r.add(areaConfig, Warning, fmt.Sprintf("the admin listener is on %s: it shows profiles and figures to whoever reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
 	}
-	if strings.HasPrefix(d.Config.PublicURL, "https://") && len(d.Config.TrustedProxies) == 0 {
+	if strings.HasPrefix(strings.ToLower(d.Config.PublicURL), "https://") && len(d.Config.TrustedProxies) == 0 {
 		r.add(areaConfig, Warning, "SECKILL_PUBLIC_URL is https, which a proxy in front speaks, but SECKILL_TRUSTED_PROXIES is not set: "+
-			"every client then has the proxy's address, which limits count by, and none counts as encrypted; set it to the proxy's address")
+			"every client then has the proxy's address, which limits and the share of sockets without signing in count by; set it to the proxy's address")
 	}
 	if !d.Config.SandboxOn() {
 		r.add(areaConfig, Warning, "no payment provider: orders cannot be paid, and lapse; for a trial set SECKILL_SANDBOX=on, whose bank approves whatever its visitor wants")
