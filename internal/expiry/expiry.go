@@ -48,9 +48,9 @@ type Payments interface {
 	// Split parts unpaid orders that no money can come for from those with an open
 	// payment.
 	Split(ctx context.Context, orders []*order.Order) (free, paying []*order.Order, err error)
-	// Close closes open payments of orders, in the order given and until ctx ends at
-	// the latest, and returns the orders that no money can come for any more.
-	Close(ctx context.Context, orders []*order.Order) ([]*order.Order, error)
+	// Close closes open payments of orders, in the order given and for as long as within
+	// at the most, and returns the orders that no money can come for any more.
+	Close(ctx context.Context, orders []*order.Order, within time.Duration) ([]*order.Order, error)
 }
 
 // Config is what a Lapser is made of.
@@ -117,9 +117,7 @@ func (l *Lapser) Step(ctx context.Context) (map[string]int, error) {
 // those that are never answered would come first each time.
 func (l *Lapser) close(ctx context.Context, paying []*order.Order, counts map[string]int) error {
 	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
-	closing, cancel := context.WithTimeout(ctx, l.cfg.Patience)
-	defer cancel()
-	closed, err := l.cfg.Payments.Close(closing, paying[:min(len(paying), maxClosing)])
+	closed, err := l.cfg.Payments.Close(ctx, paying[:min(len(paying), maxClosing)], l.cfg.Patience)
 	if err != nil {
 		return fmt.Errorf("close payments of overdue orders: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -180,14 +181,16 @@ func (s *Service) Split(ctx context.Context, orders []*order.Order) (free, payin
 }
 
 // Close closes what is open of unpaid orders at the providers, before they lapse,
-// in the order given and until ctx ends at the latest. Nobody waits for another
+// in the order given and for as long as within at the most. Nobody waits for another
 // provider than their own. It returns the orders that no money can come for any
 // more.
-func (s *Service) Close(ctx context.Context, orders []*order.Order) ([]*order.Order, error) {
+func (s *Service) Close(ctx context.Context, orders []*order.Order, within time.Duration) ([]*order.Order, error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	var mu sync.Mutex
 	var free []*order.Order
 	lines := map[string][]*order.Order{} // by provider
