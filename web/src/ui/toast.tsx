@@ -13,8 +13,12 @@ export function toast(text: string): void {
 
 /** Shows a notification of the system, if the person allowed it, else a short message. */
 export function notify(text: string): void {
-  if ('Notification' in globalThis && Notification.permission === 'granted') new Notification(text);
-  else toast(text);
+  try {
+    if ('Notification' in globalThis && Notification.permission === 'granted') return void new Notification(text);
+  } catch {
+    // Chrome on Android lets service workers alone make them, and throws here
+  }
+  toast(text);
 }
 
 /** Where the messages appear. They are announced too. */
