@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { startClock, sync } from './api/clock';
-import { restore } from './api/session';
+import { person, restore } from './api/session';
 import { startWake } from './api/wake';
 import { App, preloadPage } from './app';
 import { loadTexts } from './i18n/text';
@@ -8,7 +8,11 @@ import './style.css';
 
 startClock();
 startWake();
-void restore();
+void restore().then(() => {
+  // A place in a waiting room is kept by being followed; the code for it comes with the sale's page.
+  const waits = __HAS_QUEUE__ && person.peek() && Object.keys(sessionStorage).some((name) => name.startsWith('place:'));
+  if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
+});
 void sync();
 await Promise.all([loadTexts(), preloadPage(location.pathname)]);
 render(<App />, document.getElementById('app')!);

@@ -1,8 +1,11 @@
+import { h, render } from 'preact';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adopt } from '../src/api/session';
 import type { Challenge } from '../src/api/types';
-import { Purchase, purchaseOf } from '../src/purchase/attempt';
+import { Purchase, purchaseOf, resumePlaces } from '../src/purchase/attempt';
+import { speak } from '../src/i18n/text';
 import { pending } from '../src/purchase/press';
+import { Toasts } from '../src/ui/toast';
 import type { Waiting } from '../src/purchase/waiting';
 import { line, server, T0, type Reply, type Streamed } from './shop';
 
@@ -277,6 +280,81 @@ describe('the waiting room', () => {
     const third = purchase();
     third.resume();
     expect(third.attempt.value.step).toBe('idle');
+  });
+
+  test('sends what was pressed, under its key, after a reload', async () => {
+    const asked = server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_3' }, userErrors: [] } }], PlaceOrder: [placed] });
+    const first = purchase();
+    first.press('itm_1', 3);
+    first.answer(answer);
+    await pass(0);
+    await kept();
+    const { key } = pending('sal_1')!;
+    first.close();
+    const second = purchase();
+    second.resume();
+    (await kept()).say(ticket('tkt_3', 'ADMITTED', { path: turn }));
+    await pass(0);
+    expect(asked.at(-1)).toMatchObject({ name: 'PlaceOrder', variables: { input: { quantity: 3, idempotencyKey: key } } });
+  });
+
+  test('gives a turn that nobody has used yet back after a reload, on whatever page', async () => {
+    server({ EnterQueue: [entered] });
+    const first = purchase();
+    first.prepare('itm_1');
+    first.answer(answer);
+    (await kept()).say(ticket('tkt_1', 'ADMITTED', { path: turn }));
+    expect(first.attempt.value.step).toBe('turn');
+    resumePlaces();
+    (await kept()).say(ticket('tkt_1', 'ADMITTED', { path: turn }));
+    expect(purchaseOf('sal_1', () => {}).attempt.value).toEqual({ step: 'turn', itemId: 'itm_1', path: turn });
+    purchaseOf('sal_1', () => {}).left();
+  });
+
+  test('keeps the turn of one item while another is thought of', async () => {
+    server({ EnterQueue: [entered] });
+    const it = purchase();
+    it.prepare('itm_2');
+    it.answer(answer);
+    (await kept()).say(ticket('tkt_1', 'ADMITTED', { path: turn }));
+    it.press('itm_1', 1);
+    expect(it.attempt.value.step).toBe('check');
+    it.dismiss();
+    expect(it.attempt.value).toEqual({ step: 'turn', itemId: 'itm_2', path: turn });
+  });
+
+  test.each([
+    ['LEFT', 'Your place in the waiting room is gone'],
+    ['ADMITTED', 'Your turn has passed'], // without a path: it lapsed, or was used elsewhere
+    ['CLOSED', 'Nothing is left for those who wait'],
+  ])('tells what became of a place that is %s', async (status, words) => {
+    await speak('en');
+    server({ EnterQueue: [entered] });
+    const it = purchase();
+    it.prepare('itm_1');
+    it.answer(answer);
+    (await kept()).say(ticket('tkt_1', status));
+    expect(it.attempt.value.step).toBe('idle');
+    render(h(Toasts, {}), document.body);
+    expect(document.body.textContent).toContain(words);
+  });
+
+  test('takes the turn where notifications are allowed and cannot be made', async () => {
+    class Refusing {
+      static readonly permission = 'granted';
+      constructor() {
+        throw new TypeError('Illegal constructor');
+      }
+    }
+    vi.stubGlobal('Notification', Refusing);
+    server({ IssuePath: [{ issueSeckillPath: { path: null, ticket: { id: 'tkt_4' }, userErrors: [] } }], PlaceOrder: [placed] });
+    const it = purchase();
+    it.press('itm_1', 1);
+    it.answer(answer);
+    await pass(0);
+    (await kept()).say(ticket('tkt_4', 'ADMITTED', { path: turn }));
+    await pass(0);
+    expect(it.attempt.value.step).toBe('queued');
   });
 
   test('is left when somebody else is there', async () => {

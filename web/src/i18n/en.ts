@@ -104,6 +104,7 @@ export const en = {
   'room.turn': 'It is your turn: {title}',
   'room.yours': 'It is your turn',
   'room.lapsed': 'Your turn has passed.',
+  'room.lost': 'Your place in the waiting room is gone: nothing was heard of this page for a while.',
   'room.leave': 'Give up my place',
   'room.closed': 'Nothing is left for those who wait.',
   'soldOut.lead': 'Units come back when orders are not paid in time.',

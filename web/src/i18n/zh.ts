@@ -106,6 +106,7 @@ export const zh: Record<Key, string> = {
   'room.turn': '轮到您了：{title}',
   'room.yours': '轮到您了',
   'room.lapsed': '您的购买机会已过期。',
+  'room.lost': '长时间未收到本页的响应，您的候场位置已失效。',
   'room.leave': '放弃排队',
   'room.closed': '库存已售完，候场结束。',
   'soldOut.lead': '未按时付款的订单会释放库存。',

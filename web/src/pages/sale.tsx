@@ -118,7 +118,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
         <p class="text-sm text-soft">
           {t('sale.limit', { n: sale.purchaseLimit })} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
         </p>
-        <BuyBox sale={sale} item={item} stock={stock} signedIn={person.value !== null} reload={reload} />
+        <BuyBox sale={sale} item={item} stock={stock} signedIn={person.value !== null} reload={reload} choose={(id) => (chosen.value = id)} />
       </div>
       <div class="grid gap-6">
         <Texts item={item} sale={sale} />

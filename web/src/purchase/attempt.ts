@@ -20,7 +20,7 @@ import { onSwitch } from '../api/session';
 import type { Challenge, Failure, Task } from '../api/types';
 import { IssuePath, PlaceOrder } from '../documents/buyer';
 import { EnterQueue } from '../documents/queue';
-import { keep, keepPlace, pending, place, press, settle, type Place, type Press } from './press';
+import { keep, keepPlace, pending, place, press, settle, waitingFor, type Place, type Press } from './press';
 import { tell, Waiting, type Ticket } from './waiting';
 
 /** How the attempt stands. */
@@ -69,6 +69,8 @@ export class Purchase {
   #press: Press | null = null;
   /** The item that a check is done for before the opening. */
   #early: string | null = null;
+  /** The turn that waits for a press. */
+  #turn: { itemId: string; path: Path } | null = null;
 
   constructor(
     readonly saleId: string,
@@ -86,8 +88,10 @@ export class Purchase {
     if (this.busy) return;
     this.#press = press(this.saleId, itemId, quantity);
     if (offer) this.#press = keep(this.saleId, { ...this.#press, path: offer });
-    const turn = this.attempt.peek();
-    if (turn.step === 'turn' && turn.itemId === itemId) this.#press = keep(this.saleId, { ...this.#press, path: turn.path });
+    if (this.#turn?.itemId === itemId) {
+      this.#press = keep(this.saleId, { ...this.#press, path: this.#turn.path });
+      this.#endTurn();
+    }
     if (this.#usable(this.#press.path)) return void this.#place();
     const ready = this.ready.peek();
     if (ready && ready.expires - now() > MARGIN_MS) return void this.#enter(ready);
@@ -118,7 +122,8 @@ export class Purchase {
   /** Puts the captcha, the refusal or the fault away. */
   dismiss(): void {
     this.#early = null;
-    if (!this.busy) this.attempt.value = { step: 'idle' };
+    if (this.busy) return;
+    this.attempt.value = this.#turn && this.#usable(this.#turn.path) ? { step: 'turn', ...this.#turn } : { step: 'idle' };
   }
 
   /** Goes on with a press that a reload cut off. */
@@ -129,7 +134,10 @@ export class Purchase {
     if (before && this.#usable(before.path)) {
       this.#press = before;
       void this.#place();
-    } else if (kept) this.#wait(kept);
+    } else if (kept) {
+      if (kept.pressed) this.#press = before;
+      this.#wait(kept);
+    }
   }
 
   /** The task of the person here, wherever it was started. */
@@ -145,7 +153,7 @@ export class Purchase {
   /** The place in the waiting room, or the turn, is gone. */
   left(): void {
     settle(this.saleId);
-    keepPlace(this.saleId, null);
+    this.#endTurn();
     this.attempt.value = { step: 'idle' };
     this.changed();
   }
@@ -158,13 +166,19 @@ export class Purchase {
 
   /** The turn has come: goes on with the press, or waits for it. */
   #admitted({ itemId, pressed }: Place, path: Path): void {
-    keepPlace(this.saleId, null);
     if (!pressed) {
+      this.#turn = { itemId, path }; // the place is kept: it brings the turn back after a reload
       this.attempt.value = { step: 'turn', itemId, path };
       return;
     }
+    this.#endTurn();
     this.#press = keep(this.saleId, { ...(this.#press ?? press(this.saleId, itemId, 1)), path });
     void this.#place();
+  }
+
+  #endTurn(): void {
+    this.#turn = null;
+    keepPlace(this.saleId, null);
   }
 
   #usable(path: Press['path']): path is NonNullable<Press['path']> {
@@ -174,6 +188,7 @@ export class Purchase {
   async #enter({ challengeId, answer }: Answer): Promise<void> {
     const current = this.#press!;
     this.ready.value = null;
+    this.#endTurn(); // the server takes a turn away from whoever gets another path
     const input = { itemId: current.itemId, captcha: { challengeId, answer } };
     const told = await this.#exchange<Way>(async () => {
       const { issueSeckillPath: payload } = await request(IssuePath, { input });
@@ -183,7 +198,7 @@ export class Purchase {
     });
     if (!told) return;
     if ('failure' in told) return this.#refuse(told.failure);
-    if ('ticketId' in told.done) this.#wait({ ticketId: told.done.ticketId, itemId: current.itemId, pressed: true });
+    if ('ticketId' in told.done) this.#wait(this.#placeOf(told.done.ticketId, current.itemId, true));
     else {
       this.#press = keep(this.saleId, { ...current, path: told.done.path });
       await this.#place();
@@ -198,9 +213,13 @@ export class Purchase {
       return payload?.ticket ? { done: payload.ticket.id } : this.#weigh(payload?.userErrors[0]);
     });
     if (!told) return;
-    if ('done' in told) this.#wait({ ticketId: told.done, itemId, pressed: false });
+    if ('done' in told) this.#wait(this.#placeOf(told.done, itemId, false));
     else if (told.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // no room yet; nothing was used up
     else this.#refuse(told.failure);
+  }
+
+  #placeOf(ticketId: string, itemId: string, pressed: boolean): Place {
+    return { ticketId, itemId, pressed, title: sales.of(this.saleId).peek()?.title ?? '' };
   }
 
   #wait(kept: Place): void {
@@ -210,7 +229,7 @@ export class Purchase {
 
   /** The place in the waiting room has become a turn, or nothing. */
   #called(kept: Place, ticket: Ticket | null): void {
-    if (ticket) tell(ticket, sales.of(this.saleId).peek()?.title ?? '');
+    tell(ticket, kept.title);
     if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
     else this.left();
   }
@@ -294,6 +313,11 @@ export function purchaseOf(saleId: string, changed: () => void): Purchase {
   if (!found) purchases.set(saleId, (found = new Purchase(saleId, changed)));
   found.changed = changed; // the page may be another one than that of the first call
   return found;
+}
+
+/** Goes on waiting in each room that a reload of this tab cut off, on whatever page it is. */
+export function resumePlaces(): void {
+  for (const saleId of waitingFor()) purchaseOf(saleId, () => {}).resume();
 }
 
 onSwitch(() => {

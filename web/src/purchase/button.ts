@@ -89,7 +89,7 @@ export function buttonOf(at: Situation): Button {
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
   if (signedIn && attempt.step === 'queued') return { kind: 'queue' };
   if (signedIn && attempt.step === 'room' && phaseAt(sale, at.now) !== 'UPCOMING') return { kind: 'room' };
-  if (signedIn && attempt.step === 'turn') return { kind: 'buy' };
+  if (signedIn && attempt.step === 'turn' && attempt.itemId === at.itemId) return { kind: 'buy' };
   const action = actionOf(at);
   const order = sale.viewer?.order ?? null;
   const phase = phaseAt(sale, at.now);

@@ -1,6 +1,6 @@
 /** The big button with all that belongs to it. */
 import { useSignal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { Link, useLocation } from 'wouter-preact';
 import { tasks } from '../api/boards';
 import { now, second } from '../api/clock';
@@ -28,6 +28,7 @@ interface Props {
   stock: Stock;
   signedIn: boolean;
   reload: () => void;
+  choose: (itemId: string) => void;
 }
 
 /** The button's words; those with a countdown tick. */
@@ -69,7 +70,7 @@ function words(button: Button): string {
 }
 
 /** The button, its quantity, and what happens after the press. */
-export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
+export function BuyBox({ sale, item, stock, signedIn, reload, choose }: Props) {
   const [here, go] = useLocation();
   const purchase = useMemo(() => purchaseOf(sale.id, reload), [sale.id, signedIn]);
   usePurchase(purchase, sale, signedIn, reload);
@@ -78,6 +79,10 @@ export function BuyBox({ sale, item, stock, signedIn, reload }: Props) {
   const unjoined = useSignal<string | null>(null);
   usePhase(sale);
   const attempt = purchase.attempt.value;
+  const turn = attempt.step === 'turn' ? attempt.itemId : null;
+  useEffect(() => {
+    if (turn) choose(turn);
+  }, [turn]);
   const button = buttonOf({ sale, itemId: item.id, stock, signedIn, attempt, now: now() });
   const offer = offerOf(sale, item.id);
   const most = Math.min(sale.viewer?.remainingLimit ?? sale.purchaseLimit, 10);

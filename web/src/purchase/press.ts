@@ -57,10 +57,14 @@ export function settleAct(act: string, orderId: string): void {
   sessionStorage.removeItem(`${act}:${orderId}`);
 }
 
-/** A place in the waiting room. */
+const PLACE = 'place:';
+
+/** A place in the waiting room, until its turn is used or gone. */
 export interface Place {
   ticketId: string;
   itemId: string;
+  /** The title of the sale. */
+  title: string;
   /** Whether the button was pressed: then the order is sent when the turn comes. */
   pressed: boolean;
 }
@@ -68,14 +72,19 @@ export interface Place {
 /** The place in the waiting room of a sale. */
 export function place(saleId: string): Place | null {
   try {
-    return JSON.parse(sessionStorage.getItem(`place:${saleId}`) ?? 'null');
+    return JSON.parse(sessionStorage.getItem(PLACE + saleId) ?? 'null');
   } catch {
     return null;
   }
 }
 
+/** The sales in whose waiting rooms the tab has a place. */
+export function waitingFor(): string[] {
+  return Object.keys(sessionStorage).flatMap((name) => (name.startsWith(PLACE) ? [name.slice(PLACE.length)] : []));
+}
+
 /** Remembers the place across reloads, or forgets it. */
 export function keepPlace(saleId: string, value: Place | null): void {
-  if (value) sessionStorage.setItem(`place:${saleId}`, JSON.stringify(value));
-  else sessionStorage.removeItem(`place:${saleId}`);
+  if (value) sessionStorage.setItem(PLACE + saleId, JSON.stringify(value));
+  else sessionStorage.removeItem(PLACE + saleId);
 }

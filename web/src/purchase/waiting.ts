@@ -22,10 +22,10 @@ export function ahead(before: number | null, now: number): number {
   return before === null ? now : Math.min(before, now);
 }
 
-/** Tells what became of a place, whatever page the tab is on. */
-export function tell({ status }: Ticket, title: string): void {
-  if (status === 'ADMITTED') notify(t('room.turn', { title }));
-  if (status === 'CLOSED') toast(t('room.closed'));
+/** Tells what became of a place, whatever page the tab is on; null is a place that nobody knows any more. */
+export function tell(ticket: Ticket | null, title: string): void {
+  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.lapsed'));
+  toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
 }
 
 async function ask(id: string): Promise<Ticket> {

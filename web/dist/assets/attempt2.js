@@ -1,0 +1,1 @@
+export{r as resumePlaces}from"./attempt.js?v=e9e372ffb287";
