@@ -12,6 +12,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entsale "seckill/ent/sale"
+	"seckill/ent/salefigures"
 	"seckill/ent/salelog"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -185,8 +186,12 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 		counts, err := preload.New(preload.Config{
 			DB: f.db, Gates: reservation.NewLoader(f.redis.Script, f.keys), States: reservation.NewStates(f.redis.Cmd, f.keys),
 			Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
-			Finish:  func(context.Context, uuid.UUID) error { finished++; return nil },
-			Forget:  func() {}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+			Finish: func(ctx context.Context, sale uuid.UUID) error {
+				finished++
+				return f.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(f.clock.Now()).
+					OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)
+			},
+			Forget: func() {}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 		}).Step(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +205,7 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 			t.Errorf("left Redis although %s: %v", why, counts)
 		}
 	}
-	if counts := step(); counts["settled"] != 0 {
+	if counts := step(); counts["settled"] != 0 || finished != 0 {
 		t.Error("left Redis at once")
 	}
 	still("an order is unpaid and a message waits")
@@ -208,14 +213,17 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	still("a message waits")
+	if finished != 1 {
+		t.Errorf("figures were kept %d times while the sale waits to be settled, want once", finished)
+	}
 	f.pending = nil
-	if counts := step(); counts["settled"] != 1 || len(f.gate(t)) != 0 || finished != 1 {
+	if counts := step(); counts["settled"] != 1 || len(f.gate(t)) != 0 || finished != 2 {
 		t.Errorf("not settled: %v, gate %v, figures kept %d times", counts, f.gate(t), finished)
 	}
 	if row := f.row(t); row.SettledAt == nil {
 		t.Error("the row does not say that it is settled")
 	}
-	if counts := step(); len(counts) != 0 || finished != 1 {
+	if counts := step(); len(counts) != 0 || finished != 2 {
 		t.Errorf("settled again: %v", counts)
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	"seckill/ent/intervention"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/ent/salefigures"
 	"seckill/ent/salelog"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
@@ -41,11 +44,12 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	if !rested {
 		return "", nil
 	}
-	if settled, err := p.settled(ctx, row, items); err != nil || !settled {
+	settled, err := p.settled(ctx, row, items)
+	if err != nil {
 		return "", err
 	}
-	if err := p.finish(ctx, row.ID); err != nil {
-		return "", fmt.Errorf("keep figures: %w", err)
+	if err := p.keepFigures(ctx, row.ID, settled); err != nil || !settled {
+		return "", err
 	}
 	for _, item := range items {
 		if _, err := p.keeper.Unload(ctx, row.ID, item.ID, row.Epoch); err != nil {
@@ -54,6 +58,21 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	}
 	return named("settled")(p.change(ctx, row, sale.Change{Act: sale.ActSettle, To: sale.Status(row.Status), At: now},
 		func(u *ent.SaleUpdate) { u.SetSettledAt(now) }))
+}
+
+// keepFigures keeps the figures of a sale that is over: once before it is settled, since
+// a refund may stay undecided for longer than Redis counts, and once when it is.
+func (p *Preloader) keepFigures(ctx context.Context, saleID uuid.UUID, settled bool) error {
+	if !settled {
+		kept, err := p.db.Ent.SaleFigures.Query().Where(salefigures.ID(saleID)).Exist(ctx)
+		if err != nil || kept {
+			return err
+		}
+	}
+	if err := p.finish(ctx, saleID); err != nil {
+		return fmt.Errorf("keep figures: %w", err)
+	}
+	return nil
 }
 
 // shut sees to it that nobody enters an item of a sale that is over, also when the
