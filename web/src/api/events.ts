@@ -4,6 +4,8 @@ import { ENDPOINT, headers } from './post';
 
 /** Longest silence, in ms; the server sends comments in between. */
 const SILENCE_MS = 45_000;
+/** Longest wait for the first bytes, in ms: the server sends a comment at once. */
+const FIRST_MS = 10_000;
 
 /** One parsed event. */
 export interface ServerEvent {
@@ -28,7 +30,11 @@ export function splitEvents(text: string): { events: ServerEvent[]; rest: string
   return { events, rest };
 }
 
-/** Reads a stream until it completes. Throws a Fault when the line breaks. */
+/**
+ * Reads a stream until it completes. Throws a Fault when the line breaks. It is
+ * open with the first bytes of its body, be they a comment: a proxy that holds
+ * events back may pass the headers on all the same.
+ */
 export async function readEvents(
   payload: object,
   bearer: string | null,
@@ -36,7 +42,7 @@ export async function readEvents(
   on: { open(): void; next(result: unknown): void },
 ): Promise<void> {
   const quiet = new AbortController();
-  let watch = setTimeout(() => quiet.abort(), SILENCE_MS);
+  let watch = setTimeout(() => quiet.abort(), FIRST_MS);
   try {
     const response = await fetch(ENDPOINT, {
       method: 'POST',
@@ -47,11 +53,13 @@ export async function readEvents(
     if (!response.ok || !response.headers.get('content-type')?.startsWith('text/event-stream')) {
       throw new Fault('UNAVAILABLE', `HTTP ${response.status}`);
     }
-    on.open();
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let open = false;
     for (let text = ''; ; ) {
       const { done, value } = await reader.read();
       if (done) throw new Fault('NETWORK', 'the stream was cut');
+      if (!open) on.open();
+      open = true;
       clearTimeout(watch);
       watch = setTimeout(() => quiet.abort(), SILENCE_MS);
       const { events, rest } = splitEvents(text + value);
