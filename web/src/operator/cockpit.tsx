@@ -1,18 +1,23 @@
 /** The figures of a running sale, once a second. */
-import { useSignal } from '@preact/signals';
+import { signal, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { Link } from 'wouter-preact';
+import { Fault } from '../api/fault';
 import { follow } from '../api/live';
+import { useLoad, type Page } from '../api/load';
 import { request } from '../api/request';
 import { Feed as FeedDoc, Figures as FiguresDoc, FiguresLive } from '../documents/figures';
 import { count, maybe, money, span } from '../i18n/text';
-import { When } from '../ui/bits';
+import { Broken, Stale, When } from '../ui/bits';
 import { extend, sumHolds, type Figures, type Point } from './figures';
 import { Plot } from './plot';
+import { holed, merge } from './series';
 import { ot } from './texts';
 
 const POLL_MS = 2_000;
+/** Seconds that are missing are asked for no more often than this, in ms: an answer may take as long. */
+const FILL_MS = 10_000;
 /** Lines of the feed that are kept. */
 const FEED_LINES = 50;
 
@@ -23,47 +28,76 @@ const requests = (point: Point): number => point.requests;
 const orders = (point: Point): number => point.orders;
 const left = (point: Point): number => point.left;
 
+/** Why a load did not come. */
+const faultIn = <T,>(page: Page<T>): Fault | null => ('fault' in page ? page.fault : null);
+
+/** The figures and the seconds before them. A sale without figures is a part of the answer that failed. */
+async function load(id: string, signal: AbortSignal) {
+  const { sale } = await request(FiguresDoc, { id }, signal);
+  if (sale && !sale.saleStats) throw new Fault('UNAVAILABLE', 'the figures are not known');
+  return sale?.saleStats ?? null;
+}
+
 /** The figures, the plots and the feed of a sale. */
 export function Cockpit({ id, live }: { id: string; live: boolean }) {
-  const figures = useSignal<Figures | null>(null);
-  const series = useSignal<Point[]>([]);
+  // What a sale ends with is loaded anew: the last frame is not the last word.
+  const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
+  const { figures, series } = useMemo(() => ({ figures: signal<Figures | null>(null), series: signal<Point[]>([]) }), [id]);
+
+  /** Frames and answers overtake each other: what is older changes nothing. */
+  const take = (next: Figures): void => {
+    const last = figures.peek();
+    if (last && Date.parse(next.at) < Date.parse(last.at)) return;
+    figures.value = next;
+    series.value = extend(series.peek(), next);
+  };
+
+  const loaded = page.value.state === 'ready' ? page.value.data : null;
+  useEffect(() => {
+    if (!loaded) return;
+    // An answer tells of seconds that were over when it was made, so it knows them better than their own frames did.
+    const points = loaded.series.map(({ at, requests, orders, remainingUnits }) => ({
+      at: Math.floor(Date.parse(at) / 1000),
+      requests,
+      orders,
+      left: remainingUnits,
+    }));
+    series.value = merge(series.peek(), points);
+    take(loaded);
+  }, [loaded, series]);
 
   useEffect(() => {
-    const take = (next: Figures): void => {
-      figures.value = next;
-      series.value = extend(series.peek(), next);
-    };
-    const ask = async (): Promise<void> => {
-      const { sale } = await request(FiguresDoc, { id });
-      const stats = sale?.saleStats;
-      if (!stats) return;
-      series.value = stats.series.map(({ at, requests, orders, remainingUnits }) => ({
-        at: Math.floor(Date.parse(at) / 1000),
-        requests,
-        orders,
-        left: remainingUnits,
-      }));
-      figures.value = stats;
-    };
-    void ask().catch(() => {});
     if (!live) return undefined;
+    let filled = 0;
     return follow(FiguresLive, { id }, {
-      next: ({ saleStats }) => (take(saleStats.saleStats), false),
+      next: ({ saleStats: { saleStats } }) => {
+        take(saleStats);
+        const at = Date.parse(saleStats.at);
+        if (holed(series.peek()) && at - filled >= FILL_MS) {
+          filled = at;
+          void reload();
+        }
+        return false;
+      },
       failed: () => {},
       poll: async () => {
-        await ask();
+        await reload();
+        const fault = faultIn(page.peek());
+        if (fault) throw fault;
         return POLL_MS;
       },
     });
-  }, [id, live]);
+  }, [id, live, reload]);
 
   const now = figures.value;
-  if (!now) return null;
+  const fault = faultIn(page.value);
+  if (!now) return fault && <Broken fault={fault} again={reload} />;
   return (
     <section class="card grid gap-5 p-5" aria-labelledby="figures">
       <h2 id="figures" class="head">
         {ot('op.figures')}
       </h2>
+      <Stale fault={fault} again={reload} />
       <dl class="grid grid-cols-2 gap-4 sm:grid-cols-4">
         <Figure name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
         <Figure name={ot('op.pending')}>{count(now.pendingUnits)}</Figure>

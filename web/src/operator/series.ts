@@ -1,0 +1,15 @@
+/** The seconds that the plots show, put together from frames and from whole answers. */
+import { REACH_S, type Point } from './figures';
+
+/** Puts points into a series: one for each second, in order, none older than the reach. Those given replace what is there. */
+export function merge(series: Point[], points: Point[]): Point[] {
+  const seconds = new Map([...series, ...points].map((point) => [point.at, point]));
+  const sorted = [...seconds.values()].sort((a, b) => a.at - b.at);
+  const newest = sorted.at(-1)?.at ?? 0;
+  return sorted.filter(({ at }) => at > newest - REACH_S);
+}
+
+/** Whether seconds between the first and the last are missing. */
+export function holed(series: Point[]): boolean {
+  return series.some(({ at }, i) => i > 0 && at - series[i - 1]!.at > 1);
+}
