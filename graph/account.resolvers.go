@@ -34,16 +34,12 @@ func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) 
 }
 
 func (r *mutationResolver) RefreshSession(ctx context.Context, input model.RefreshSessionInput) (*model.RefreshSessionPayload, error) {
-	token, cookie := deref(input.RefreshToken), auth.CookieFrom(ctx)
-	if token == "" {
-		token = cookie.Sent()
-	}
-	signed, refusal, err := r.Accounts.Refresh(ctx, token)
+	signed, refusal, err := r.Accounts.Refresh(ctx, shownToken(ctx, input))
 	if err != nil {
 		return nil, err
 	}
 	if refusal != nil && refusal.Reason() == fault.SessionInvalid {
-		cookie.Clear()
+		auth.CookieFrom(ctx).Clear()
 	}
 	return &model.RefreshSessionPayload{Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
 }

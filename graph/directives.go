@@ -29,10 +29,7 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	if field == "placeOrder" || barred(ctx, fc) {
 		return next(ctx)
 	}
-	subject := ratelimit.Addr(r.Addr(ctx))
-	if p := auth.PrincipalFrom(ctx); p != nil {
-		subject = ratelimit.User(p.UserID)
-	}
+	subject := r.caller(ctx)
 	policy := ratelimit.Policy{Name: field, Burst: burst, PerSecond: perSecond}
 	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() {
 		subject = subject.In(v.ID)
@@ -46,6 +43,29 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 		return refusedPayload(ctx, r.userErrors(ctx, refusal))
 	}
 	return next(ctx)
+}
+
+// caller is who is counted: the session of a refresh token that we made, else the
+// person, else the address. Everybody refreshes on loading a page, so that a place
+// with one address would lock itself out if they were counted together.
+func (r *Resolver) caller(ctx context.Context) ratelimit.Subject {
+	if input, ok := graphql.GetFieldContext(ctx).Args["input"].(model.RefreshSessionInput); ok {
+		if subject, ours := r.Accounts.Refresher(shownToken(ctx, input)); ours {
+			return subject
+		}
+	}
+	if p := auth.PrincipalFrom(ctx); p != nil {
+		return ratelimit.User(p.UserID)
+	}
+	return ratelimit.Addr(r.Addr(ctx))
+}
+
+// shownToken is the refresh token of a call: in its input, else in its cookie.
+func shownToken(ctx context.Context, input model.RefreshSessionInput) string {
+	if token := deref(input.RefreshToken); token != "" {
+		return token
+	}
+	return auth.CookieFrom(ctx).Sent()
 }
 
 // saleAsked returns the sale that the operation wants to enter; nil for other

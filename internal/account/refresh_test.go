@@ -171,6 +171,33 @@ func TestRefreshSurvivesTheRotationOfKeys(t *testing.T) {
 	rotated.refresh(next.Tokens.Refresh)
 }
 
+func TestARefreshIsCountedForItsSessionWhateverKeyMadeTheToken(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	former := auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))}
+	fresh := auth.Key{ID: "k2", Secret: []byte(strings.Repeat("next-key", 4))}
+	rotated := f.another(mustKeys(fresh, former))
+	in, other := f.register(someone()), f.register(someone())
+	next := rotated.refresh(in.Tokens.Refresh)
+	first, ours := rotated.Refresher(in.Tokens.Refresh)
+	if again, also := rotated.Refresher(next.Tokens.Refresh); !ours || !also || again != first {
+		t.Errorf("two tokens of a session count as %q and %q", first, again)
+	}
+	if second, ours := rotated.Refresher(other.Tokens.Refresh); !ours || second == first {
+		t.Errorf("two sessions count as %q and %q", first, second)
+	}
+	for name, text := range map[string]string{
+		"none": "", "invented": strings.Repeat("A", len(in.Tokens.Refresh)), "tag changed": flip(in.Tokens.Refresh, len(in.Tokens.Refresh)-2),
+	} {
+		if subject, ours := rotated.Refresher(text); ours {
+			t.Errorf("%s: counted as %q", name, subject)
+		}
+	}
+	if subject, ours := f.Refresher(next.Tokens.Refresh); ours {
+		t.Errorf("made with a key that is not known here: counted as %q", subject)
+	}
+}
+
 func TestSignOutEndsTheSessionEverywhere(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {

@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/ratelimit"
 )
 
 const (
@@ -64,6 +65,17 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.R
 		}
 	}
 	return nil, nil, fault.New(fault.Unavailable, "the session is being refreshed elsewhere; try again shortly")
+}
+
+// Refresher is who is counted for showing a refresh token: its session, so that
+// nobody spends the tries of others. It is false for a token that none of our keys
+// made; a right one may have been used or its session be over. It does no I/O.
+func (s *Service) Refresher(token string) (ratelimit.Subject, bool) {
+	shown, ours := s.refresher.open(token)
+	if !ours {
+		return "", false
+	}
+	return ratelimit.Subject("s:" + shown.session.String()), true
 }
 
 // standing is how a refresh token that we made relates to its session.

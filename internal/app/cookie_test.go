@@ -95,6 +95,52 @@ func TestABrowserKeepsItsRefreshTokenInACookie(t *testing.T) {
 	}
 }
 
+func TestNobodyBehindOneAddressKeepsOthersThereFromRefreshing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *config.Config) { c.Limits = config.SwitchOn })
+	s.start("api", "scheduler")
+	users := s.seed(seed.Input{Users: 2, Stock: 1}).Users
+	in := func(u seed.LoadUser) string {
+		return `mutation { login(input: {account: "` + u.Account + `", password: "` + u.Password + `"}) { tokens { refreshToken } } }`
+	}
+	_, cookie := s.browse(in(users[0]), "", nil)
+	var phone struct {
+		Login struct{ Tokens struct{ RefreshToken string } }
+	}
+	s.ask("", in(users[1]), nil).into(t, &phone)
+	why := func(out answer) string {
+		var re struct{ RefreshSession UserErrors }
+		out.into(t, &re)
+		return re.RefreshSession.why()
+	}
+	shown := func(token string) string {
+		return why(s.ask("", `mutation($t: String) { refreshSession(input: {refreshToken: $t}) { userErrors { code } } }`, map[string]any{"t": token}))
+	}
+	// untilHeldBack is how often of thirty times a refresh was let through.
+	untilHeldBack := func(refresh func() string) (n int) {
+		for n < 30 && refresh() != "RATE_LIMITED" {
+			n++
+		}
+		return n
+	}
+	if n := untilHeldBack(func() string { return shown("an invention") }); n < 10 || n == 30 {
+		t.Fatalf("%d of thirty inventions were looked at, want about ten", n)
+	}
+	if got := shown(phone.Login.Tokens.RefreshToken); got != "" {
+		t.Errorf("a neighbour's token in the input: %q", got)
+	}
+	reload := func() string {
+		out, next := s.browse(`mutation { refreshSession(input: {}) { userErrors { code } } }`, "", cookie)
+		if next != nil {
+			cookie = next
+		}
+		return why(out)
+	}
+	if n := untilHeldBack(reload); n < 10 || n == 30 {
+		t.Errorf("a neighbour's cookie was let through %d times, want about ten", n)
+	}
+}
+
 func TestACookieComesWithAStreamOfEventsToo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
