@@ -123,7 +123,8 @@ func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
 
 // Logout ends the person's session, or all of them, with their access tokens and
 // open sockets, everywhere within a second. It returns how many sessions were
-// live. After an error, call again: ending twice is harmless.
+// live. After an error, call again: ending twice is harmless, and UNAUTHENTICATED
+// means that the session is over; others are told as soon as they can be.
 func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, fault.Refusal, error) {
 	if !everywhere {
 		count, err := s.store.end(ctx, p.SessionID, endedByLogout)

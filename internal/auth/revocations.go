@@ -58,6 +58,7 @@ type Revocations struct {
 
 	mu      sync.RWMutex
 	ended   map[uuid.UUID]time.Time         // guarded by mu; session → when it may be forgotten
+	unsent  map[uuid.UUID]time.Time         // guarded by mu; those of ended that Run has to announce
 	watches map[uuid.UUID]map[*watch]func() // guarded by mu; session → what to call once it ends
 	changed map[*watch]func(uuid.UUID)      // guarded by mu; what to call when a user changed
 	seenAt  time.Time                       // guarded by mu; last good read of the stream
@@ -77,6 +78,7 @@ func NewRevocations(cfg RevocationsConfig) *Revocations {
 		stream:  cfg.Prefix + "{auth}:announcements",
 		ready:   make(chan struct{}),
 		ended:   make(map[uuid.UUID]time.Time),
+		unsent:  make(map[uuid.UUID]time.Time),
 		watches: make(map[uuid.UUID]map[*watch]func()),
 		changed: make(map[*watch]func(uuid.UUID)),
 	}
@@ -91,17 +93,64 @@ func (r *Revocations) Revoked(session uuid.UUID) bool {
 }
 
 // Revoke ends sessions in this process at once and tells every other process. An
-// error is a fault UNAVAILABLE: others may not know yet; call again.
+// error is a fault UNAVAILABLE: others may not know yet. Nobody has to call again,
+// and whose session it was cannot: Run tells them as soon as Redis answers.
 func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
 	r.end(sessions)
 	for len(sessions) > 0 {
 		n := min(len(sessions), announceIDs)
 		if err := r.announce(ctx, kindSessions, sessions[:n]); err != nil {
+			r.keep(sessions)
 			return err
 		}
 		sessions = sessions[n:]
 	}
 	return nil
+}
+
+// keep remembers sessions whose end others were not told, for as long as that matters.
+func (r *Revocations) keep(sessions []uuid.UUID) {
+	until := r.cfg.Clock.Now().Add(r.cfg.Keep)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range sessions {
+		r.unsent[s] = until
+	}
+}
+
+// resend announces what could not be announced before. Twice is harmless.
+func (r *Revocations) resend(ctx context.Context) error {
+	for {
+		batch := r.kept()
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := r.announce(ctx, kindSessions, batch); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		for _, s := range batch {
+			delete(r.unsent, s)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// kept returns what resend has to send next, without what matters no more.
+func (r *Revocations) kept() []uuid.UUID {
+	now := r.cfg.Clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var batch []uuid.UUID
+	for s, until := range r.unsent {
+		switch {
+		case now.After(until):
+			delete(r.unsent, s)
+		case len(batch) < announceIDs:
+			batch = append(batch, s)
+		}
+	}
+	return batch
 }
 
 // UserChanged tells every process, this one included, to forget what it knows

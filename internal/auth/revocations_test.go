@@ -3,6 +3,7 @@ package auth_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"seckill/internal/auth"
@@ -157,6 +159,85 @@ func TestViewComesBackAfterAnOutage(t *testing.T) {
 	server.Restart()
 	testenv.Eventually(t, 5*time.Second, func() bool { return here.Revoke(t.Context(), session) == nil }, "can be announced again")
 	testenv.Eventually(t, 5*time.Second, func() bool { return there.Revoked(session) }, "is read again")
+}
+
+// mute is a client whose scripts are not answered while it is told so.
+type mute struct {
+	redis.UniversalClient
+	on atomic.Bool
+}
+
+func (m *mute) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	if m.on.Load() {
+		return redis.NewCmdResult(nil, context.DeadlineExceeded)
+	}
+	return m.UniversalClient.EvalSha(ctx, sha, keys, args...)
+}
+
+// muted returns connections like others whose scripts can be left without an answer.
+func muted(conn *redisconn.Conn) (*redisconn.Conn, *mute) {
+	m, c := &mute{UniversalClient: conn.Script}, *conn
+	c.Script = m
+	return &c, m
+}
+
+func TestEndOfASessionThatCouldNotBeToldIsToldWithoutAnotherCall(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		spoiled, line := muted(conn)
+		here, there := process(t, spoiled, prefix, nil), process(t, conn, prefix, nil)
+		sessions := make([]uuid.UUID, 250) // more than one announcement
+		for i := range sessions {
+			sessions[i] = id.New()
+		}
+		line.on.Store(true)
+		if err := here.Revoke(t.Context(), sessions...); fault.CodeOf(err) != fault.Unavailable {
+			t.Errorf("Revoke without an answer: %v, want UNAVAILABLE", err)
+		}
+		line.on.Store(false)
+		testenv.Eventually(t, known, func() bool {
+			return !slices.ContainsFunc(sessions, func(s uuid.UUID) bool { return !there.Revoked(s) })
+		}, "the other process knows all sessions that were ended")
+	})
+}
+
+func TestEndOfASessionIsNotToldOnceItDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	spoiled, line := muted(conn)
+	now, blocking := clock.NewFake(noon), conn.NewBlocking()
+	r := auth.NewRevocations(auth.RevocationsConfig{
+		Client: spoiled.Script, Tail: blocking, Prefix: prefix, Keep: time.Minute, Clock: now, Log: slog.New(slog.DiscardHandler),
+	})
+	line.on.Store(true)
+	if err := r.Revoke(t.Context(), id.New()); err == nil {
+		t.Fatal("Revoke without an answer is no error")
+	}
+	now.Advance(time.Minute + time.Second)
+	line.on.Store(false)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = r.Run(ctx) })
+	<-r.Ready() // a turn of Run is over
+	cancel()
+	running.Wait()
+	_ = blocking.Close()
+	if keys, err := conn.Cmd.Keys(t.Context(), prefix+"*").Result(); err != nil || len(keys) != 0 {
+		t.Errorf("announced: %v, %v", keys, err)
+	}
+}
+
+func TestRecordTellsAfterAnOutageWhatNobodyIsLeftToTell(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	var record atomic.Pointer[[]uuid.UUID]
+	record.Store(new([]uuid.UUID))
+	r := process(t, server.Conn(), "t:", func() []uuid.UUID { return *record.Load() })
+	server.Kill()
+	session := id.New()
+	record.Store(&[]uuid.UUID{session}) // by a process that ended before it could tell
+	server.Restart()
+	testenv.Eventually(t, 5*time.Second, func() bool { return r.Revoked(session) }, "the record is asked again")
 }
 
 func TestUnreadableAnnouncementBlindsNobody(t *testing.T) {

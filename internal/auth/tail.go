@@ -20,23 +20,26 @@ const (
 )
 
 // Run keeps the view in step until ctx ends, and returns nil then. It first reads
-// all that still matters, then follows. A fault is logged once per outage.
+// all that still matters, then follows, and announces what Revoke could not. A
+// fault is logged once per outage; after one the record is asked again, since who
+// ended a session meanwhile may be gone without having told.
 func (r *Revocations) Run(ctx context.Context) error {
 	t := &tail{r: r, cursor: streamStart}
 	broken := false
 	for ctx.Err() == nil {
-		err := t.step(ctx)
+		err := errors.Join(r.resend(ctx), t.step(ctx))
 		switch {
 		case err == nil:
 			if broken {
-				r.cfg.Log.InfoContext(ctx, "announcements are read again")
+				r.cfg.Log.InfoContext(ctx, "announcements are sent and read again")
+				t.restored = false
 			}
 			broken = false
 		case ctx.Err() != nil:
 			return nil
 		default:
 			if !broken {
-				r.cfg.Log.ErrorContext(ctx, "announcements cannot be read", slog.Any("error", err))
+				r.cfg.Log.ErrorContext(ctx, "announcements cannot be sent or read", slog.Any("error", err))
 			}
 			broken = true
 			pause(ctx, tailPause)
@@ -50,7 +53,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 type tail struct {
 	r        *Revocations
 	cursor   string // last entry that was applied
-	restored bool   // whether the record was asked since the start or the last loss
+	restored bool   // whether the record was asked since the start, the last loss or the last outage
 }
 
 // step asks the record when that is due, reads one batch and applies it.
