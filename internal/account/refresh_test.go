@@ -171,6 +171,34 @@ func TestRefreshSurvivesTheRotationOfKeys(t *testing.T) {
 	rotated.refresh(next.Tokens.Refresh)
 }
 
+// The README puts a new key among the previous ones of all processes first.
+func TestAKeyThatAllKnowBeforeItSignsSignsNobodyOut(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	former := auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))}
+	fresh := auth.Key{ID: "k2", Secret: []byte(strings.Repeat("next-key", 4))}
+	steps := []*fixture{f.another(mustKeys(former)), f.another(mustKeys(former, fresh)), f.another(mustKeys(fresh, former))}
+	in := f.register(someone())
+	for i, after := range steps[1:] {
+		before := steps[i]
+		in = before.refresh(in.Tokens.Refresh)
+		if after.principal(in.Tokens.Access) == nil {
+			t.Errorf("processes after step %d refuse what those before it made", i+1)
+		}
+		in = after.refresh(in.Tokens.Refresh)
+		if before.principal(in.Tokens.Access) == nil {
+			t.Errorf("processes before step %d refuse what those after it made", i+1)
+		}
+		in = before.refresh(in.Tokens.Refresh)
+	}
+	in = steps[2].refresh(in.Tokens.Refresh)
+	alone := f.another(mustKeys(fresh)) // the old key was dropped
+	if alone.principal(in.Tokens.Access) == nil {
+		t.Error("an access token needs the old key until the end")
+	}
+	alone.refresh(in.Tokens.Refresh)
+}
+
 func TestARefreshIsCountedForItsSessionWhateverKeyMadeTheToken(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)

@@ -22,8 +22,8 @@ type Key struct {
 }
 
 // Keys is the fixed set of secrets of an installation. The first signs, all
-// verify, so that a key is rotated by putting the new one in front and dropping
-// the old one after the longest session has ended.
+// verify, so that a key is rotated by making the new one known to every process,
+// then putting it in front, and dropping the old one when its tokens have lapsed.
 type Keys struct {
 	keys []Key
 }
