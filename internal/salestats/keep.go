@@ -41,7 +41,7 @@ type Moment struct {
 }
 
 // Keep writes what Redis has counted of a sale into the record, for good. Doing
-// it again replaces it; when Redis has nothing, what was kept stays.
+// it again replaces it with more, never with less: what Redis has lost stays.
 func (r *Reader) Keep(ctx context.Context, sale uuid.UUID) error {
 	row, err := r.cfg.DB.Ent.Sale.Get(ctx, sale)
 	if err != nil {
@@ -85,22 +85,22 @@ func (r *Reader) Kept(ctx context.Context, sale uuid.UUID) (*Kept, error) {
 }
 
 // History returns what Redis has counted of a sale, by the second or, for a long
-// stretch, by several; nil when it has nothing.
+// stretch, by several; nil when it has nothing. Where more was kept, it is that.
 func (r *Reader) History(ctx context.Context, sale uuid.UUID, from, to time.Time) (*Kept, error) {
 	if to.Sub(from) > maxHistory {
 		from = to.Add(-maxHistory)
 	}
 	start, end := from.Unix(), to.Unix()+1
-	fields, err := r.cfg.Client.HGetAll(ctx, r.cfg.Keys.Stats(shardOf(sale), sale)).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read counters of sale %s: %w", sale, err)
+	c, err := r.inRedis(ctx, sale)
+	if c == nil || err != nil {
+		return nil, err // nothing was counted
 	}
-	if len(fields) == 0 {
-		return nil, nil //nolint:nilnil // nothing was counted
-	}
-	c, err := r.counters(ctx, sale)
+	before, err := r.Kept(ctx, sale)
 	if err != nil {
 		return nil, err
+	}
+	if before != nil && c.lack(before.Counters) {
+		return before, nil
 	}
 	seconds, err := r.seconds(ctx, sale, start, end)
 	if err != nil {
@@ -108,7 +108,19 @@ func (r *Reader) History(ctx context.Context, sale uuid.UUID, from, to time.Time
 	}
 	kept := &Kept{Counters: c, Step: 1 + int64(len(seconds))/maxKept, Window: [2]UnixTime{UnixTime(start), UnixTime(end)}}
 	kept.Series = moments(seconds, kept.Step)
+	if before != nil && kept.beginsAfter(before) {
+		kept.Step, kept.Series, kept.Window = before.Step, before.Series, before.Window
+	}
 	return kept, nil
+}
+
+// beginsAfter says whether the series lacks the beginning of another: seconds lapse
+// long before counters do, the oldest first.
+func (k *Kept) beginsAfter(other *Kept) bool {
+	if len(k.Series) == 0 || len(other.Series) == 0 {
+		return len(other.Series) > 0
+	}
+	return k.Series[0].At >= other.Series[0].At+UnixTime(max(1, other.Step)) // a moment begins at a multiple of its step
 }
 
 // moments joins seconds into steps.

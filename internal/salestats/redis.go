@@ -77,11 +77,32 @@ func number(field any) (int64, bool) {
 // counters are the fields of the counters of a sale.
 type counters map[string]int64
 
-// counters reads the counters of a sale: from Redis, else what was kept of them.
+// counters reads the counters of a sale: from Redis, unless more was kept. Redis
+// forgets a week after the last count, or when it is emptied, and a late count,
+// which anybody can cause, begins again from nothing.
 func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error) {
+	c, err := r.inRedis(ctx, sale)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := r.Kept(ctx, sale)
+	if err != nil {
+		return nil, err
+	}
+	if kept != nil && c.lack(kept.Counters) {
+		return kept.Counters, nil
+	}
+	return c, nil
+}
+
+// inRedis reads the counters that Redis has; nil when it knows nothing of the sale.
+func (r *Reader) inRedis(ctx context.Context, sale uuid.UUID) (counters, error) {
 	fields, err := r.cfg.Client.HGetAll(ctx, r.cfg.Keys.Stats(shardOf(sale), sale)).Result()
 	if err != nil {
-		return nil, fmt.Errorf("read counters: %w", err)
+		return nil, fmt.Errorf("read counters of sale %s: %w", sale, err)
+	}
+	if len(fields) == 0 {
+		return nil, nil //nolint:nilnil // a nil map reads as empty
 	}
 	c := make(counters, len(fields))
 	for field, text := range fields {
@@ -92,14 +113,17 @@ func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error)
 			c[field] = n
 		}
 	}
-	if len(c) > 0 {
-		return c, nil
+	return c, nil
+}
+
+// lack says whether counts that were kept are missing here: counters only grow.
+func (c counters) lack(kept counters) bool {
+	for field, n := range kept {
+		if c[field] < n {
+			return true
+		}
 	}
-	kept, err := r.Kept(ctx, sale)
-	if err != nil || kept == nil {
-		return c, err
-	}
-	return kept.Counters, nil
+	return false
 }
 
 func (c counters) into(s *Stats) {
