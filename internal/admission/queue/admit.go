@@ -22,8 +22,13 @@ const (
 	// maxPasses bounds the scripts of one step on one room: 50,000 people are told
 	// in one step that all is over; the rest in the next.
 	maxPasses = 500
+	// maxSkipped bounds how many people one step passes over in one room, because
+	// they have an unused path to another item. It looks so far once a second.
+	maxSkipped = 5000
 	// tokenBytes makes a path 128 random bits, as package path does.
 	tokenBytes = 16
+	// head is a score below that of everybody in line: see lua/enter.lua.
+	head = -(1 << drawBits) - 1
 )
 
 // Step lets the first in line of every room in, as permits and inflow allow,
@@ -60,8 +65,9 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 	if err != nil {
 		return err
 	}
+	at, skipped := int64(head), 0
 	for range maxPasses {
-		p, err := s.pass(ctx, saleID, itemID, rules)
+		p, err := s.pass(ctx, saleID, itemID, rules, at)
 		if err != nil {
 			return fmt.Errorf("tend waiting room of %s: %w", itemID, err)
 		}
@@ -71,7 +77,10 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 		}
 		counts["freed"] += p.freed
 		counts["closed"] += p.closed
-		if p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
+		if at, skipped = p.at, skipped+p.skipped; skipped >= maxSkipped {
+			return nil
+		}
+		if p.more || p.admitted+p.freed >= admitBatch || p.freed >= clearBatch || p.closed >= clearBatch {
 			continue
 		}
 		if rules.Over || p.waiting == 0 || p.left != 0 || s.cfg.Gone == nil {
@@ -87,11 +96,15 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 // passed is what one pass over a room did, and found.
 type passed struct {
 	admitted, freed, closed int
-	waiting                 int // people in line afterwards
-	left                    int // units that the gate has; -1 = there is no gate
+	waiting                 int   // people in line afterwards
+	left                    int   // units that the gate has; -1 = there is no gate
+	skipped                 int   // people passed over
+	at                      int64 // score in the line where it ended
+	more                    bool  // places are free, and behind at somebody may take them
 }
 
-func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules) (passed, error) {
+// pass makes one pass. Nobody up to the score at is looked at again.
+func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules, at int64) (passed, error) {
 	shard, k := id.ShardOf(saleID), s.cfg.Keys
 	over := "0"
 	if rules.Over {
@@ -99,7 +112,7 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 	}
 	args := []any{
 		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.Patience.Milliseconds(),
-		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch,
+		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch, at,
 	}
 	random := make([]byte, admitBatch*tokenBytes)
 	if _, err := rand.Read(random); err != nil {
@@ -115,10 +128,11 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 	if err != nil {
 		return passed{}, err
 	}
-	if len(reply) != 5 {
+	if len(reply) != 8 {
 		return passed{}, fmt.Errorf("admit replied %d values", len(reply))
 	}
 	return passed{
 		admitted: int(reply[0]), freed: int(reply[1]), closed: int(reply[2]), waiting: int(reply[3]), left: int(reply[4]),
+		skipped: int(reply[5]), at: reply[6], more: reply[7] == 1,
 	}, nil
 }

@@ -16,6 +16,10 @@
 // odds. The number is told to nobody, and no position before the opening, so that
 // nobody can leave and enter again until the draw is good.
 //
+// A person may wait for several items of a sale, and has one unused path in it at
+// a time. Whose turn comes while a path to another item is unused keeps the place
+// and is passed over until it is used, given up or lapses: no turn costs another.
+//
 // All state lies in Redis, under keys of the sale's shard, and outlives every
 // process. The package owns places, their order and the loop that admits. It does
 // not own what an admitted person does: the path it gives is that of package path,

@@ -9,29 +9,37 @@
 --       [3] people admitted in one second; 0 = any number
 --       [4] life of a path, ms   [5] how long a place is kept unheard of, ms
 --       [6] what stands before a ticket's id in its key
---       [7] "sale|item"          [8] most places to free or close in this pass
+--       [7] "sale|item"          [8] most places to free, or to close, in this pass;
+--           so many more people are looked at than may be admitted
+--       [9] score in the line after which to admit: where the pass before ended;
+--           below -2^52 = from the head
 --       then a token for each one who may be admitted in this pass
 --
--- Replies {admitted, freed, closed, waiting, units left (-1 = no gate)}.
+-- Replies {admitted, freed, closed, waiting, units left (-1 = no gate), passed
+-- over, score where this pass ended, 1 = look further on in another pass}.
+-- Passes look further on than this once a second, whoever makes them.
 --
--- Keeps true: the first in line is admitted first; the unused paths of an item
--- are never more than the ratio of its stock allows; no second admits more than
--- the inflow; a path is written in the step that admits. Any number of processes
--- may run it at once.
+-- Keeps true: the first in line is admitted first, but for those who have an
+-- unused path to another item of the sale: a person has one at a time, and no turn
+-- takes away what the person did not give up. They are passed over, keep their
+-- places, and are the first again once that path is used or lapses. The unused
+-- paths of an item are never more than the ratio of its stock allows; no second
+-- admits more than the inflow; a path is written in the step that admits. Any
+-- number of processes may run it at once.
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local most, tokens = tonumber(ARGV[8]), 8
+local most, at, tokens = tonumber(ARGV[8]), tonumber(ARGV[9]), 9
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
 local function ms(n) return string.format('%.0f', n) end
 
-local admitted, freed, closed, left = 0, 0, 0, -1
+local admitted, freed, closed, left, passed, more = 0, 0, 0, -1, 0, 0
 local function done()
   local waiting = redis.call('ZCARD', queue)
   if waiting == 0 then redis.call('SREM', rooms, ARGV[7]) end
-  return {admitted, freed, closed, waiting, left}
+  return {admitted, freed, closed, waiting, left, passed, at, more}
 end
 
 local function out(ticket, status)
@@ -84,21 +92,22 @@ if tonumber(figures[1]) == second then let = tonumber(figures[2]) end
 if inflow > 0 then free = math.min(free, inflow - let) end
 
 local heads = {}
-if free > 0 then heads = redis.call('ZRANGE', queue, 0, free - 1) end
-for _, ticket in ipairs(heads) do
+if free > 0 then heads = redis.call('ZRANGEBYSCORE', queue, '(' .. ms(at), '+inf', 'WITHSCORES', 'LIMIT', 0, free + most) end
+for i = 1, #heads, 2 do
+  if admitted == free then break end
+  local ticket = heads[i]
+  at = tonumber(heads[i + 1])
   local t = redis.call('HMGET', prefix .. ticket, 'user', 'path', 'captcha')
   local user, path, captcha = t[1], t[2], t[3]
+  local other = captcha and redis.call('HGET', captcha, 'path')
   if not user or redis.call('HEXISTS', holders, user) == 1 then
     out(ticket, 'LEFT')
     freed = freed + 1
+  elseif other and other ~= path and redis.call('EXISTS', other) == 1 then
+    passed = passed + 1
   else
     admitted = admitted + 1
     local token = ARGV[tokens + admitted]
-    local before = redis.call('HMGET', captcha, 'path', 'permits', 'user')
-    if before[1] and before[1] ~= path then
-      redis.call('DEL', before[1])
-      redis.call('ZREM', before[2], before[3])
-    end
     redis.call('HSET', captcha, 'path', path, 'permits', permits, 'user', user)
     redis.call('PEXPIRE', captcha, life)
     redis.call('SET', path, gate[2] .. '|' .. token, 'PX', life)
@@ -108,6 +117,11 @@ for _, ticket in ipairs(heads) do
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)
   end
+end
+if admitted < free and #heads == 2 * (free + most) then
+  local first = tonumber(ARGV[9]) < -2 ^ 52
+  if not first or tonumber(redis.call('HGET', room, 'deep') or '0') ~= second then more = 1 end
+  if first then redis.call('HSET', room, 'deep', ms(second)) end
 end
 if admitted > 0 then
   redis.call('PEXPIRE', permits, life)
