@@ -29,7 +29,7 @@ func (s *state) findings() findings {
 	for _, it := range s.items {
 		f.item = id.Format(id.Item, it.id)
 		f.stockRow(it)
-		f.ledger(it)
+		f.ledger(s, it)
 		f.limit(it, s.limit)
 		f.ends(it)
 		f.deadLetters(it)
@@ -103,13 +103,17 @@ func (f *findings) stockRow(it *itemState) {
 }
 
 // ledger checks the row of stock, and the orders, against the movements.
-func (f *findings) ledger(it *itemState) {
+func (f *findings) ledger(s *state, it *itemState) {
+	total := it.row.Total
+	if s.unapproved(it) {
+		total = 0 // stock enters the ledger with the approval
+	}
 	units := func(kind order.Movement) int { return it.ledger[kind] }
 	for _, c := range []struct {
 		name      string
 		row, book int
 	}{
-		{"put on sale", it.row.Total, units(movementOpen) + units(movementAdjust)},
+		{"put on sale", total, units(movementOpen) + units(movementAdjust)},
 		{"held", it.row.Held, units(order.Hold) - units(order.Sell) - units(order.Release)},
 		{"sold", it.row.Sold, units(order.Sell) + units(order.Retake) - units(order.Restock)},
 	} {

@@ -75,6 +75,23 @@ func (s *state) item(itemID uuid.UUID) *itemState {
 	return nil
 }
 
+// unapproved tells whether the sale has no lines in the ledger because nobody
+// approved it. Of those that were cancelled, one that had a gate was approved.
+func (s *state) unapproved(it *itemState) bool {
+	if len(it.ledger) > 0 {
+		return false
+	}
+	switch s.status {
+	case sale.Draft, sale.PendingApproval, sale.Rejected:
+		return true
+	case sale.Cancelled:
+		return s.epoch == 0
+	case sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused, sale.Ended:
+		return false
+	}
+	return false
+}
+
 // offers are the places that have an offer.
 func (it *itemState) offers() []*waitlist.Entry {
 	var out []*waitlist.Entry

@@ -1,0 +1,55 @@
+package audit_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/internal/testenv"
+)
+
+// unopened takes the stock out of the ledger, and the gate out of Redis, and gives
+// the sale a status and a number of gates that it had.
+func (w *world) unopened(status entsale.Status, epoch int64) {
+	w.Helper()
+	w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Holders(w.shard(), w.item)).Err())
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		if _, err := tx.StockMovement.Delete().Exec(ctx); err != nil {
+			return err
+		}
+		return tx.Sale.UpdateOneID(w.sale).SetStatus(status).SetEpoch(epoch).Exec(ctx)
+	})
+}
+
+func TestASaleThatNobodyApprovedAddsUpWithoutALedger(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	for _, status := range []entsale.Status{
+		entsale.StatusDRAFT, entsale.StatusPENDING_APPROVAL, entsale.StatusREJECTED, entsale.StatusCANCELLED,
+	} {
+		w.unopened(status, 0)
+		if r := w.audit(); !r.OK || r.Postgres.Total != 20 {
+			t.Errorf("%s: %+v", status, r)
+		}
+	}
+}
+
+func TestAnApprovedSaleWhoseStockIsNotInTheLedgerIsFound(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	const want = "20 units are put on sale by its row, and 0 by the ledger"
+	for _, status := range []entsale.Status{
+		entsale.StatusAPPROVED, entsale.StatusSCHEDULED, entsale.StatusPREHEATED, entsale.StatusLIVE,
+		entsale.StatusPAUSED, entsale.StatusENDED,
+	} {
+		w.unopened(status, 0)
+		if r := w.audit(); !slices.ContainsFunc(r.Findings, func(line string) bool { return strings.Contains(line, want) }) {
+			t.Errorf("%s: %q", status, r.Findings)
+		}
+	}
+	w.unopened(entsale.StatusCANCELLED, 1) // it had a gate, and so was approved
+	w.finds(want)
+}
