@@ -199,7 +199,8 @@ func (f *findings) gate(it *itemState, epoch int64) {
 }
 
 // holders checks that each holder has a live order, a message that will become
-// one, an offer of the waitlist, or an end whose units are on their way back.
+// one, an offer of the waitlist, or an end whose units are on their way back. One
+// that the second look does not have was given back while the rest was read.
 func (f *findings) holders(it *itemState) {
 	claims := make(map[uuid.UUID]orderRow, len(it.orders))
 	for _, o := range it.orders {
@@ -208,6 +209,9 @@ func (f *findings) holders(it *itemState) {
 	kept := it.kept()
 	var lost, stale, different []uuid.UUID
 	for user, h := range it.gate.holders {
+		if it.later.holders[user].task != h.task {
+			continue
+		}
 		o, ordered := claims[h.task]
 		fail, failed := it.failures[h.task]
 		_, queued := it.queued[h.task]
