@@ -18,7 +18,8 @@ const (
 	scanTries = 5      // how often a scan is begun again because the item changed meanwhile
 )
 
-// readGate reads an item's gate with its holders, as they stood together.
+// readGate reads an item's gate with its holders, as they stood together unless it
+// is torn.
 func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, error) {
 	shard := id.ShardOf(sale)
 	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Holders(shard, item)
@@ -55,8 +56,8 @@ func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (g
 }
 
 // scan reads many holders bit by bit, and all again when the item changed
-// meanwhile. A rush that never stops ends the tries; then the reading is what it
-// is, and the audit takes another.
+// meanwhile. A rush that never stops ends the tries, and then the reading is torn: a
+// holder that it has was there, and one that was there all the time it has.
 func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, error) {
 	for try := 1; ; try++ {
 		fields, err := a.Redis.Cmd.HGetAll(ctx, itemKey).Result()
@@ -73,7 +74,9 @@ func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, e
 		if fields, err = a.Redis.Cmd.HGetAll(ctx, itemKey).Result(); err != nil {
 			return g, err
 		}
-		if _, after, err := parseItem(fields); err != nil || after == version || try == scanTries {
+		_, after, err := parseItem(fields)
+		g.torn = after != version
+		if err != nil || !g.torn || try == scanTries {
 			return g, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"seckill/ent"
 	"seckill/internal/order"
+	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/waitlist"
 )
@@ -58,6 +59,19 @@ type gate struct {
 	reserved  int
 	holders   map[uuid.UUID]holder // by user
 	malformed int                  // holders that cannot be read
+	torn      bool                 // the item changed while its holders were read: they do not belong to its sums
+}
+
+// whole tells whether the gate and its holders were read as they stood together.
+func (g *gate) whole() bool { return g.there && !g.torn && g.state != reservation.GateLoading }
+
+// held is how many units the holders have.
+func (g *gate) held() int {
+	units := 0
+	for _, h := range g.holders {
+		units += h.quantity
+	}
+	return units
 }
 
 type holder struct {

@@ -1,0 +1,78 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/ent"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/testenv"
+)
+
+// crowd is more holders than are read at once, and more is stock that they leave.
+const crowd, more = 20_100, 50_000
+
+// gather puts more units on sale and lets a crowd take one each; their messages
+// wait. Some that have none yet can buy. It returns one of the crowd.
+func (w *world) gather() (one uuid.UUID) {
+	w.Helper()
+	now := time.Now()
+	w.update(func(ctx context.Context, tx *ent.Tx) error {
+		err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(id.New()).SetItemID(w.item).SetKind("ADJUST").
+			SetQuantity(crowd + more).SetCreatedAt(now).Exec(ctx)
+		if err != nil {
+			return err
+		}
+		return tx.SaleItem.UpdateOneID(w.item).AddAvailable(crowd + more).AddTotal(crowd + more).Exec(ctx)
+	})
+	pipe := w.redis.Cmd.Pipeline()
+	pipe.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "total", 20+crowd+more, "stock", 20+more, "reserved", crowd)
+	for range crowd {
+		one = uuid.New()
+		r := order.Requested{V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1}
+		payload, err := json.Marshal(r)
+		w.must(err)
+		pipe.HSet(w.Context(), w.keys.Holders(w.shard(), w.item), one.String(), fmt.Sprintf("%s|1|%d|key", r.Task, now.UnixMilli()))
+		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: []any{"payload", payload}})
+	}
+	_, err := pipe.Exec(w.Context())
+	w.must(err)
+	for range more / 10 {
+		w.users = append(w.users, uuid.New())
+	}
+	return one
+}
+
+func TestARushThatNeverRestsIsNoFinding(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	w.gather()
+	w.redis.Cmd.AddHook(&before{name: "hscan", do: func() { w.buy(1) }})
+	r := w.audit()
+	if !r.OK || r.Drift != 0 || len(r.Lost) != 0 || len(w.tasks) == 0 {
+		t.Errorf("%d bought, %d lost, drift %d: %q", len(w.tasks), len(r.Lost), r.Drift, r.Findings)
+	}
+}
+
+func TestUnitsThatNobodyHoldsAreFoundWhenTheRushRests(t *testing.T) {
+	t.Parallel()
+	w := setup(t, testenv.Postgres(t))
+	one := w.gather()
+	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Holders(w.shard(), w.item), one.String()).Err())
+	w.finds(fmt.Sprintf("%d units are reserved in Redis, and its holders have %d", crowd, crowd-1))
+	looks := 0
+	w.redis.Cmd.AddHook(&before{name: "hlen", do: func() { looks++ }})
+	w.redis.Cmd.AddHook(&before{name: "hscan", do: func() {
+		if looks%2 == 1 { // the first look of each reading is torn, the second is not
+			w.buy(1)
+		}
+	}})
+	w.finds("units are reserved in Redis, and its holders have")
+}
