@@ -30,11 +30,12 @@ import (
 
 // Bounds of a picture.
 const (
-	// MaxBytes bounds what is uploaded.
+	// MaxBytes bounds what is uploaded, and what is kept: stores give out no more.
 	MaxBytes = 8 << 20
 	// maxPixels bounds what is decoded: 24 million need about 100 MB for a moment.
 	maxPixels = 24_000_000
 	// maxSide is the longest side of what is kept; larger pictures are made smaller.
+	// With half of it any picture is far below MaxBytes: 800 × 800 pixels of 4 bytes.
 	maxSide = 1600
 	// decodesAtOnce bounds how many pictures a process decodes at a time.
 	decodesAtOnce = 2
@@ -114,26 +115,36 @@ func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err 
 	if err != nil {
 		return nil, "", bad("a whole PNG, JPEG, GIF or WebP picture"), nil
 	}
-	picture = shrunk(picture)
+	picture = shrunk(picture, maxSide)
+	clean, kind, err = encoded(picture)
+	if err == nil && len(clean) > MaxBytes { // noise in grey or few colours grows by being encoded anew
+		clean, kind, err = encoded(shrunk(picture, maxSide/2))
+	}
+	if err != nil {
+		return nil, "", nil, fmt.Errorf("encode picture: %w", err)
+	}
+	return clean, kind, nil, nil
+}
+
+// encoded writes a picture as JPEG, or as PNG when one can see through it.
+func encoded(picture image.Image) (body []byte, kind string, err error) {
 	var out bytes.Buffer
 	if opaque(picture) {
 		kind, err = "jpg", jpeg.Encode(&out, picture, &jpeg.Options{Quality: jpegQuality})
 	} else {
 		kind, err = "png", png.Encode(&out, picture)
 	}
-	if err != nil {
-		return nil, "", nil, fmt.Errorf("encode picture: %w", err)
-	}
-	return out.Bytes(), kind, nil, nil
+	return out.Bytes(), kind, err
 }
 
-func shrunk(picture image.Image) image.Image {
+// shrunk makes a picture smaller whose longest side is above side.
+func shrunk(picture image.Image, side int) image.Image {
 	size := picture.Bounds().Size()
 	longest := max(size.X, size.Y)
-	if longest <= maxSide {
+	if longest <= side {
 		return picture
 	}
-	small := image.NewNRGBA(image.Rect(0, 0, max(1, size.X*maxSide/longest), max(1, size.Y*maxSide/longest)))
+	small := image.NewNRGBA(image.Rect(0, 0, max(1, size.X*side/longest), max(1, size.Y*side/longest)))
 	draw.CatmullRom.Scale(small, small.Bounds(), picture, picture.Bounds(), draw.Src, nil)
 	return small
 }

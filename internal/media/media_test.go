@@ -2,9 +2,12 @@ package media_test
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"image"
 	"image/color"
 	"image/gif"
@@ -196,6 +199,52 @@ func TestKindsAndSizes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// mist is a PNG of noise in grey and alpha, two bytes a pixel; decoded and encoded
+// anew it has four.
+func mist(w, h int) []byte {
+	random := rand.NewChaCha8([32]byte{1})
+	var body bytes.Buffer
+	z := zlib.NewWriter(&body)
+	row := make([]byte, 1+2*w)
+	for range h {
+		_, _ = random.Read(row[1:])
+		_, _ = z.Write(row)
+	}
+	_ = z.Close()
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(w)), uint32(h))
+	out := []byte("\x89PNG\r\n\x1a\n")
+	for _, c := range []struct {
+		kind string
+		data []byte
+	}{{"IHDR", append(head, 8, 4, 0, 0, 0)}, {"IDAT", body.Bytes()}, {"IEND", nil}} {
+		chunk := append([]byte(c.kind), c.data...)
+		out = append(binary.BigEndian.AppendUint32(out, uint32(len(c.data))), chunk...)
+		out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(chunk))
+	}
+	return out
+}
+
+func TestAPictureThatGrowsBeyondTheBoundIsMadeSmallerAndServedWhole(t *testing.T) {
+	t.Parallel()
+	store, done, err := media.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = done() })
+	raw := mist(1600, 1450)
+	address, refusal, err := media.New(store).Save(t.Context(), bytes.NewReader(raw))
+	if err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	body, err := store.Get(t.Context(), strings.TrimPrefix(address, media.Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := png.Decode(bytes.NewReader(body)); err != nil || back.Bounds().Dx() != 800 {
+		t.Errorf("of %d bytes %d were served: %v", len(raw), len(body), err)
+	}
 }
 
 // bomb is the head of a PNG that says it is huge.
