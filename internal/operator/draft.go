@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,7 +84,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	given := d.Slug != ""
 	if !given {
 		public := id.Format(id.Sale, saleID)
-		d.Slug = slugOf(d.Title + "-" + public[len(public)-slugTag:])
+		d.Slug = strings.Trim(slugOf(d.Title)+"-"+public[len(public)-slugTag:], "-")
 	}
 	c := sale.Change{
 		ID: s.cfg.NewID(), Sale: saleID, Act: sale.ActCreate, From: sale.Draft, To: sale.Draft, By: by, At: s.cfg.Clock.Now(),

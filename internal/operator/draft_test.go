@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -167,6 +168,35 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 	d.Title = "双十一"
 	if v, refusal, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || refusal != nil || len(v.Slug) < 8 {
 		t.Errorf("a title without Latin letters: %+v %+v %v", v, refusal, err)
+	}
+}
+
+func TestSalesOfOneLongTitleHaveSlugsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	format := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{8}$`)
+	for _, title := range []string{
+		strings.Repeat("x", 46), strings.Repeat("x", 47), strings.Repeat("x", 55), strings.Repeat("x", 56), strings.Repeat("x", 120),
+		strings.Repeat("x", 54) + " and more", // cut behind the word
+		"Seasonal clearance of household appliances and kitchenware, week 47",
+	} {
+		slugs := map[string]bool{}
+		for range 2 {
+			d := e.draft(5)
+			d.Title = title
+			v, refusal, err := e.ops.CreateSale(t.Context(), ann, d)
+			if err != nil || refusal != nil {
+				t.Errorf("%s: %+v %v", title, refusal, err)
+				continue
+			}
+			if !format.MatchString(v.Slug) || len(v.Slug) > 64 {
+				t.Errorf("%s: slug %s", title, v.Slug)
+			}
+			slugs[v.Slug] = true
+		}
+		if len(slugs) != 2 {
+			t.Errorf("%s: slugs %v", title, slugs)
+		}
 	}
 }
 

@@ -109,7 +109,8 @@ func timed(starts, ends time.Time, path ...string) fault.Refusal {
 	return nil
 }
 
-// slugOf turns a title into a part of an address; "" when nothing of it fits.
+// slugOf turns a title into a part of an address, with room for a tag after it;
+// "" when nothing of it fits.
 func slugOf(title string) string {
 	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
