@@ -138,6 +138,12 @@ decimal | RED                  | -
 decimal | {}                   | {}
 decimal | "bad"                | "bad"
 decimal | "\u0000"             | "\u0000"
+amounts | ["1", "\u0000"]      | ["1", "\u0000"]
+point   | {x: 1, tags: ["a", "\u0000"]} | {"x": 1, "tags": ["a", "\u0000"]}
+point   | {x: 1, tags: "\u0000"} | {"x": 1, "tags": "\u0000"}
+point   | {x: 1, next: {x: 2, amount: "\u0000"}} | {"x": 1, "next": {"x": 2, "amount": "\u0000"}}
+point   | {x: 1, one: {name: "a\u0000b"}} | {"x": 1, "one": {"name": "a\u0000b"}}
+one     | {id: "a\u0000b"}     | {"id": "a\u0000b"}
 amounts | ["1", "bad"]         | ["1", "bad"]
 decimal | ["1"]                | ["1"]
 ints    | [1, "b", true]       | [1, "b", true]

@@ -171,6 +171,41 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
+func TestZeroBytesInTextsAreRefusedAndNotAFaultOfOurs(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		const zero = "a\x00b"
+		name, v := zero, e.sale(5)
+		create := func(spoil func(d *operator.SaleDraft)) (fault.Refusal, error) {
+			d := e.draft(5)
+			spoil(&d)
+			_, refusal, err := e.ops.CreateSale(t.Context(), ann, d)
+			return refusal, err
+		}
+		for field, try := range map[string]func() (fault.Refusal, error){
+			"title": func() (fault.Refusal, error) { return create(func(d *operator.SaleDraft) { d.Title = zero }) },
+			"rules": func() (fault.Refusal, error) { return create(func(d *operator.SaleDraft) { d.Rules = zero }) },
+			"description": func() (fault.Refusal, error) {
+				_, refusal, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{Name: "Kettle", Description: zero, ListPrice: price(9900)})
+				return refusal, err
+			},
+			"name": func() (fault.Refusal, error) {
+				_, refusal, err := e.ops.UpdateGoods(t.Context(), ann, v.Items[0].Goods.ID, operator.GoodsPatch{Name: &name})
+				return refusal, err
+			},
+			"note": func() (fault.Refusal, error) {
+				_, refusal, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: zero})
+				return refusal, err
+			},
+		} {
+			refusal, err := try()
+			if err != nil || reason(refusal) != fault.InvalidInput || refusal.Path()[1] != field {
+				t.Errorf("%s: %+v %v", field, refusal, err)
+			}
+		}
+	})
+}
+
 func TestSalesOfOneLongTitleHaveSlugsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

@@ -49,10 +49,13 @@ func needed(text *string, most int, path ...string) fault.Refusal {
 	return bounded(*text, most, path...)
 }
 
+// bounded bounds a text and keeps out what Postgres cannot keep, whoever calls.
 func bounded(text string, most int, path ...string) fault.Refusal {
 	switch {
 	case !utf8.ValidString(text):
 		return bad("UTF-8", path...)
+	case strings.IndexByte(text, 0) >= 0:
+		return bad("no U+0000", path...)
 	case utf8.RuneCountInString(text) > most:
 		return bad(fmt.Sprintf("maxLength: %d", most), path...)
 	}
