@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=e9e372ffb287";
+export{r as resumePlaces}from"./attempt.js?v=be5a9aac7c48";
