@@ -34,13 +34,17 @@ func (w *world) gather() (one uuid.UUID) {
 	})
 	pipe := w.redis.Cmd.Pipeline()
 	pipe.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "total", 20+crowd+more, "stock", 20+more, "reserved", crowd)
-	for range crowd {
+	for i := range crowd {
 		one = uuid.New()
 		r := order.Requested{V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1}
 		payload, err := json.Marshal(r)
 		w.must(err)
 		pipe.HSet(w.Context(), w.keys.Holders(w.shard(), w.item), one.String(), fmt.Sprintf("%s|1|%d|key", r.Task, now.UnixMilli()))
 		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: []any{"payload", payload}})
+		if i%500 == 0 { // more at once may take a busy server longer than a command may
+			_, err := pipe.Exec(w.Context())
+			w.must(err)
+		}
 	}
 	_, err := pipe.Exec(w.Context())
 	w.must(err)
