@@ -75,7 +75,7 @@ func (s *Service) Refresher(token string) (ratelimit.Subject, bool) {
 	if !ours {
 		return "", false
 	}
-	return ratelimit.Subject("s:" + shown.session.String()), true
+	return ratelimit.Session(shown.session), true
 }
 
 // standing is how a refresh token that we made relates to its session.

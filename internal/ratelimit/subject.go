@@ -15,6 +15,9 @@ const Everybody Subject = "all"
 // User counts one person.
 func User(id uuid.UUID) Subject { return Subject("u:" + id.String()) }
 
+// Session counts one session, whoever shows that it is theirs.
+func Session(id uuid.UUID) Subject { return Subject("s:" + id.String()) }
+
 // Addr counts one address; of IPv6 the /64, which is what one household or one
 // server is given. An invalid address counts with all other invalid ones.
 func Addr(ip netip.Addr) Subject {
