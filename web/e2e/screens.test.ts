@@ -213,7 +213,9 @@ test('addresses and long words that people write are broken within the page', as
     await page.getByRole('main').getByText(long.slice(0, 30)).first().waitFor();
     for (const width of [360, 768, 1440]) {
       await page.setViewportSize({ width, height: 900 });
-      const wide = await page.evaluate(() => {
+      const wide = await page.evaluate(async () => {
+        // Two frames: in the first one the plots follow the width, before they are painted.
+        await new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted)));
         const boxes = [...document.querySelectorAll('html, main, .card, .note')].filter((box) => box.scrollWidth > box.clientWidth);
         return boxes.map((box) => `${box.tagName} ${box.className}: ${box.scrollWidth} in ${box.clientWidth}`);
       });

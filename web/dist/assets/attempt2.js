@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=be5a9aac7c48";
+export{r as resumePlaces}from"./attempt.js?v=27787cd03aed";
