@@ -14,9 +14,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/auth"
+	"seckill/internal/bench/bare"
 	"seckill/internal/bench/naive"
 	"seckill/internal/bench/stand"
 	"seckill/internal/config"
@@ -35,6 +37,7 @@ const (
 	childNoop   = "noop"   // the product's edge, nobody is asked for a token
 	childAuthed = "authed" // the product's edge, tokens verified
 	childNaive  = "naive"
+	childBare   = "bare"   // the product's edge, and the least behind it
 	childPush   = "push"   // the product's edge and hub, one state that always changes
 	childWrites = "writes" // bare websocket writes
 )
@@ -42,7 +45,7 @@ const (
 // envProfile names a directory that the child leaves a CPU profile in.
 const envProfile = "BENCH_PROFILE"
 
-// Environment of a naive child, beside the settings of the product.
+// Environment of a naive or bare child, beside the settings of the product.
 const (
 	envSale  = "BENCH_SALE"
 	envItem  = "BENCH_ITEM"
@@ -118,6 +121,8 @@ func childHandler(ctx context.Context, kind string, log *slog.Logger) (http.Hand
 		return stand.Writes(), nil
 	case childNaive:
 		return naiveHandler(ctx, log)
+	case childBare:
+		return bareHandler(ctx, log)
 	}
 	return nil, fmt.Errorf("no server is called %q", kind)
 }
@@ -140,33 +145,47 @@ func childTokens() (*auth.Tokens, *config.Config, error) {
 	return tokens, cfg, err
 }
 
+// counter is what the shops of this program sell, and where.
+type counter struct {
+	tokens     *auth.Tokens
+	db         *postgres.DB
+	redis      *redis.Client // with the library's own settings
+	prefix     string        // of keys
+	sale, item uuid.UUID
+	stock      int
+}
+
+// openCounter reads the environment.
+func openCounter(ctx context.Context) (c counter, err error) {
+	var cfg *config.Config
+	if c.tokens, cfg, err = childTokens(); err != nil {
+		return c, err
+	}
+	if c.sale, err = id.Parse(id.Sale, os.Getenv(envSale)); err != nil {
+		return c, err
+	}
+	if c.item, err = id.Parse(id.Item, os.Getenv(envItem)); err != nil {
+		return c, err
+	}
+	if c.stock, err = strconv.Atoi(os.Getenv(envStock)); err != nil {
+		return c, err
+	}
+	options, err := redis.ParseURL(cfg.RedisURL.Reveal())
+	if err != nil {
+		return c, err
+	}
+	c.redis, c.prefix = redis.NewClient(options), cfg.RedisPrefix
+	c.db, err = postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal()})
+	return c, err
+}
+
 func naiveHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
-	tokens, cfg, err := childTokens()
-	if err != nil {
-		return nil, err
-	}
-	sale, err := id.Parse(id.Sale, os.Getenv(envSale))
-	if err != nil {
-		return nil, err
-	}
-	item, err := id.Parse(id.Item, os.Getenv(envItem))
-	if err != nil {
-		return nil, err
-	}
-	stock, err := strconv.Atoi(os.Getenv(envStock))
-	if err != nil {
-		return nil, err
-	}
-	db, err := postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal()})
-	if err != nil {
-		return nil, err
-	}
-	stockOptions, err := redis.ParseURL(cfg.RedisURL.Reveal())
+	c, err := openCounter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	shop, err := naive.Open(ctx, naive.Config{
-		DB: db, Redis: redis.NewClient(stockOptions), Prefix: cfg.RedisPrefix + "naive:", Tokens: tokens, Sale: sale, Item: item, Stock: stock, Log: log,
+		DB: c.db, Redis: c.redis, Prefix: c.prefix + "naive:", Tokens: c.tokens, Sale: c.sale, Item: c.item, Stock: c.stock, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -177,4 +196,21 @@ func naiveHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
 		}
 	}()
 	return shop.Handler(), nil
+}
+
+func bareHandler(ctx context.Context, log *slog.Logger) (http.Handler, error) {
+	c, err := openCounter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shop, err := bare.Open(ctx, bare.Config{DB: c.db, Redis: c.redis, Prefix: c.prefix + "bare:", Sale: c.sale, Item: c.item, Stock: c.stock})
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		if err := shop.Run(ctx); err != nil {
+			log.ErrorContext(ctx, "bare path", slog.Any("error", err))
+		}
+	}()
+	return stand.Edge(shop.Place, nil, c.tokens, log)
 }

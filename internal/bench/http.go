@@ -23,17 +23,20 @@ const settleTimeout = 2 * time.Minute
 type ways struct {
 	opts   options
 	site   *site
-	apart  *site // of the naive design: what it writes would be drift in the product's eyes
+	apart  *site // of the naive design and the bare path: what they write would be drift in the product's eyes
 	db     *postgres.DB
-	theirs *postgres.DB // of the naive design
+	theirs *postgres.DB // of apart
 	redis  *redisconn.Conn
 
-	services                         services
-	floor, noop, authed, shop, naive *server
-	offer, soldOut, naiveOffer       *seed.Result
-	done                             map[string][]sample
-	anonymous, losers                [][]byte // prepared requests
-	accepted, naivelyAccepted, again int
+	services                        services
+	floor, noop, authed, shop       *server
+	naive, bare                     *server
+	offer, soldOut                  *seed.Result
+	naiveOffer, bareOffer           *seed.Result
+	done                            map[string][]sample
+	anonymous, losers               [][]byte // prepared requests
+	accepted, again                 int
+	naivelyAccepted, barelyAccepted int
 }
 
 // open starts the servers and seeds what they sell.
@@ -66,11 +69,16 @@ func (w *ways) standIns(ctx context.Context) (err error) {
 	if w.naiveOffer, err = w.apart.seed(ctx, w.opts.rounds*w.opts.naiveOrders, w.opts.rounds*w.opts.naiveOrders+1000); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
+	if w.bareOffer, err = w.apart.seed(ctx, 1, orders+1000); err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	naiveStock := strconv.Itoa(w.opts.rounds*w.opts.naiveOrders + 1000)
+	sells := func(o *seed.Result, stock int) []string {
+		return []string{envSale + "=" + o.SaleID, envItem + "=" + o.ItemID, envStock + "=" + strconv.Itoa(stock)}
+	}
 	for _, c := range []struct {
 		kind string
 		into **server
@@ -78,7 +86,8 @@ func (w *ways) standIns(ctx context.Context) (err error) {
 		more []string
 	}{
 		{childFloor, &w.floor, w.site, nil}, {childNoop, &w.noop, w.site, nil}, {childAuthed, &w.authed, w.site, nil},
-		{childNaive, &w.naive, w.apart, []string{envSale + "=" + w.naiveOffer.SaleID, envItem + "=" + w.naiveOffer.ItemID, envStock + "=" + naiveStock}},
+		{childNaive, &w.naive, w.apart, sells(w.naiveOffer, w.opts.rounds*w.opts.naiveOrders+1000)},
+		{childBare, &w.bare, w.apart, sells(w.bareOffer, orders+1000)},
 	} {
 		if *c.into, err = startServer(ctx, c.site.environ(c.more...), self, "child", c.kind); err != nil {
 			return err
@@ -88,7 +97,7 @@ func (w *ways) standIns(ctx context.Context) (err error) {
 }
 
 func (w *ways) close() {
-	for _, s := range []*server{w.floor, w.noop, w.authed, w.naive, w.shop} {
+	for _, s := range []*server{w.floor, w.noop, w.authed, w.naive, w.bare, w.shop} {
 		if s != nil {
 			s.stop()
 		}
@@ -123,7 +132,7 @@ func cycle(requests [][]byte) func(int) []byte {
 // know many people costs more than to know few, whatever they ask for.
 func (w *ways) round(ctx context.Context, n int) error {
 	crowd := w.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
-	for _, s := range []*server{w.authed, w.shop} {
+	for _, s := range []*server{w.authed, w.shop, w.bare} {
 		if err := greet(ctx, s, crowd); err != nil {
 			return err
 		}
@@ -148,6 +157,9 @@ func (w *ways) round(ctx context.Context, n int) error {
 	}
 	if err := w.whole(ctx, crowd); err != nil {
 		return fmt.Errorf("whole path: %w", err)
+	}
+	if err := w.barely(ctx, crowd); err != nil {
+		return fmt.Errorf("bare path: %w", err)
 	}
 	if w.opts.path {
 		return nil
@@ -195,30 +207,40 @@ func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 
 // whole measures orders from the request to the row.
 func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
-	requests := orderRequests(w.shop.public, w.offer.ItemID, users)
-	before, err := w.used(w.shop)
-	if err != nil {
-		return err
-	}
 	profiled := w.shop.profile(ctx, w.opts.profile)
-	began := time.Now()
-	res, err := load{addr: w.shop.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	return errors.Join(w.toTheRow(ctx, "whole path", w.shop, users, &w.accepted, w.db, w.offer.SaleID), <-profiled)
+}
+
+// barely measures the same of the least that can be called the way of an order.
+func (w *ways) barely(ctx context.Context, users []seed.LoadUser) error {
+	return w.toTheRow(ctx, "bare path", w.bare, users, &w.barelyAccepted, w.theirs, w.bareOffer.SaleID)
+}
+
+// toTheRow has users order and waits until all orders of the sale are written.
+func (w *ways) toTheRow(ctx context.Context, name string, s *server, users []seed.LoadUser, accepted *int, db *postgres.DB, sale string) error {
+	requests := orderRequests(s.public, w.offer.ItemID, users)
+	before, err := w.used(s)
 	if err != nil {
 		return err
 	}
-	w.accepted += res.good
+	began := time.Now()
+	res, err := load{addr: s.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	if err != nil {
+		return err
+	}
+	*accepted += res.good
 	w.again += res.again
 	if res.bad > 0 {
 		return fmt.Errorf("%d orders were not taken in, for example %s", res.bad, res.sample)
 	}
-	if err := written(ctx, w.db, w.offer.SaleID, w.accepted); err != nil {
+	if err := written(ctx, db, sale, *accepted); err != nil {
 		return err
 	}
 	took := time.Since(began)
-	after, err := w.used(w.shop)
+	after, err := w.used(s)
 	used := after.since(before)
-	w.done["whole path"] = append(w.done["whole path"], sample{n: res.good, took: took, cpu: used.server, used: used})
-	return errors.Join(err, <-profiled)
+	w.done[name] = append(w.done[name], sample{n: res.good, took: took, cpu: used.server, used: used})
+	return err
 }
 
 // naively measures the naive design: how fast it takes orders in, and how fast it

@@ -80,6 +80,7 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, apart.remove(ctx)) }()
+	apart.cfg.JWTKey = s.cfg.JWTKey // one crowd asks at both
 	db, err := s.database(ctx)
 	if err != nil {
 		return err
@@ -175,6 +176,8 @@ func (w *ways) report() *report {
 		compare("no-op mutation / floor", d["no-op"], d["floor"], "0.75", "0.80"),
 		compare("authenticated no-op / floor", d["authenticated no-op"], d["floor"], "", ""),
 		compare("placeOrder, whole path / authenticated no-op", d["whole path"], d["authenticated no-op"], "0.51", "0.65"),
+		compare("placeOrder, bare path / authenticated no-op", d["bare path"], d["authenticated no-op"], "", ""),
+		compare("placeOrder, whole path / bare path", d["whole path"], d["bare path"], "", ""),
 		compare("sold-out refusal / authenticated no-op", d["sold-out refusal"], d["authenticated no-op"], "0.91", "0.95"),
 		compare("whole path / naive design, orders taken in", d["whole path"], d["naive design, taken in"], "2.1", "2.3"),
 		compare("whole path / naive design, orders written", d["whole path"], d["naive design, written"], "", ""),

@@ -1,0 +1,245 @@
+// Package bare is the least that can be called the way of an order, kept to be
+// measured against: the product's edge, one script for a batch of callers that takes
+// stock, records the holders and appends the messages, and one transaction for the
+// messages that were read together. What it leaves out is what the product is
+// trusted for: windows, paths, limits, idempotency keys, records of tasks, epochs,
+// dead letters, takeovers, who is told. A crash between two steps leaves it wrong.
+package bare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/stream"
+)
+
+const (
+	maxBatch  = 256  // callers in one script, messages in one transaction
+	inFlight  = 2    // batches of each kind under way at once
+	maxQueue  = 4096 // callers who wait
+	group     = "orders"
+	statusLen = 1000 // pushed states that are kept
+)
+
+// reserve takes a unit for each of ARGV[1] callers (user, task, message): per caller
+// 1 taken, 0 sold out, -1 has one.
+var reserve = redis.NewScript(`
+local n, users, holders, reply = tonumber(ARGV[1]), {}, {}, {}
+for i = 1, n do users[i] = ARGV[3 * i - 1] end
+local held = redis.call('HMGET', KEYS[2], unpack(users))
+local stock = tonumber(redis.call('GET', KEYS[1]) or '0')
+for i = 1, n do
+  if held[i] then
+    reply[i] = -1
+  elseif stock < 1 then
+    reply[i] = 0
+  else
+    local task = ARGV[3 * i]
+    stock, reply[i] = stock - 1, 1
+    holders[#holders + 1] = users[i]
+    holders[#holders + 1] = task
+    redis.call('XADD', KEYS[3], '*', 'task', task, 'payload', ARGV[3 * i + 1])
+  end
+end
+if #holders > 0 then
+  redis.call('SET', KEYS[1], stock)
+  redis.call('HSET', KEYS[2], unpack(holders))
+end
+return reply`)
+
+// Config is what a Shop needs.
+type Config struct {
+	DB     *postgres.DB
+	Redis  *redis.Client
+	Prefix string // of the keys
+	Sale   uuid.UUID
+	Item   uuid.UUID
+	Stock  int
+}
+
+// Shop sells one item, whatever is asked for.
+type Shop struct {
+	cfg   Config
+	queue chan *call
+}
+
+type call struct {
+	user, task string
+	payload    []byte
+	done       chan error
+}
+
+// Open puts the stock into Redis.
+func Open(ctx context.Context, cfg Config) (*Shop, error) {
+	s := &Shop{cfg: cfg, queue: make(chan *call, maxQueue)}
+	if err := cfg.Redis.Set(ctx, s.stock(), cfg.Stock, 0).Err(); err != nil {
+		return nil, fmt.Errorf("load the stock: %w", err)
+	}
+	if err := cfg.Redis.XGroupCreateMkStream(ctx, s.stream(), group, "0").Err(); err != nil {
+		return nil, fmt.Errorf("make the group: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Shop) stock() string   { return s.cfg.Prefix + "stock" }
+func (s *Shop) holders() string { return s.cfg.Prefix + "holders" }
+func (s *Shop) stream() string  { return s.cfg.Prefix + "orders" }
+func (s *Shop) states() string  { return s.cfg.Prefix + "states" }
+
+// Run takes orders in and writes them until ctx ends, or something goes wrong.
+func (s *Shop) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for n := range inFlight {
+		g.Go(func() error { return s.takeIn(ctx) })
+		g.Go(func() error { return s.writeOut(ctx, strconv.Itoa(n)) })
+	}
+	if err := g.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Place is the shop's placeOrder.
+func (s *Shop) Place(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
+	task, user := id.NewTask(id.ShardOf(s.cfg.Sale)), auth.PrincipalFrom(ctx).UserID
+	payload, err := order.Requested{
+		V: 1, Task: task, User: user, Sale: s.cfg.Sale, Item: s.cfg.Item, Quantity: in.Quantity, UnitPriceMinor: 100, Currency: "USD",
+		PaymentWindowSeconds: 900, IdempotencyKey: in.IdempotencyKey,
+	}.Encode()
+	if err != nil {
+		return nil, err
+	}
+	c := &call{user: user.String(), task: task.String(), payload: payload, done: make(chan error, 1)}
+	select {
+	case s.queue <- c:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case err = <-c.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &model.PlaceOrderPayload{
+		OrderTask:  &model.OrderTask{ID: id.Format(id.Task, task), Status: model.OrderTaskStatusSubmitted},
+		UserErrors: []model.UserError{},
+	}, nil
+}
+
+// takeIn runs the script for those who came while it ran before.
+func (s *Shop) takeIn(ctx context.Context) error {
+	batch := make([]*call, 0, maxBatch)
+	for {
+		select {
+		case c := <-s.queue:
+			batch = append(batch[:0], c)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for more := true; more && len(batch) < maxBatch; {
+			select {
+			case c := <-s.queue:
+				batch = append(batch, c)
+			default:
+				more = false
+			}
+		}
+		args := append(make([]any, 0, 1+3*len(batch)), len(batch))
+		for _, c := range batch {
+			args = append(args, c.user, c.task, c.payload)
+		}
+		codes, err := reserve.Run(ctx, s.cfg.Redis, []string{s.stock(), s.holders(), s.stream()}, args...).Int64Slice()
+		for i, c := range batch {
+			refused := err
+			if err == nil && codes[i] != 1 {
+				refused = fmt.Errorf("refused with %d", codes[i])
+			}
+			c.done <- refused
+		}
+	}
+}
+
+// writeOut makes orders of the messages that are read together, and tells of them.
+func (s *Shop) writeOut(ctx context.Context, consumer string) error {
+	reserved := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	for {
+		read, err := s.cfg.Redis.XReadGroup(ctx, &redis.XReadGroupArgs{
+			Group: group, Consumer: consumer, Streams: []string{s.stream(), ">"}, Count: maxBatch, Block: time.Second,
+		}).Result()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		entries, orders := read[0].Messages, make([]order.Requested, len(read[0].Messages))
+		ids := make([]string, len(entries))
+		for i, entry := range entries {
+			ids[i] = entry.ID
+			task, _ := entry.Values["task"].(string)
+			payload, _ := entry.Values["payload"].(string)
+			msg := stream.NewMessage(task, []byte(payload))
+			msg.Metadata = map[string]string{order.MetaEpoch: "1", order.MetaAt: reserved}
+			if orders[i], err = order.Decode(msg); err != nil {
+				return err
+			}
+		}
+		tasks, err := s.write(ctx, orders)
+		if err != nil {
+			return err
+		}
+		if _, err := s.cfg.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.XAck(ctx, s.stream(), group, ids...)
+			return p.XAdd(ctx, &redis.XAddArgs{Stream: s.states(), MaxLen: statusLen, Approx: true, Values: []any{"tasks", tasks}}).Err()
+		}); err != nil {
+			return err
+		}
+	}
+}
+
+// write makes the orders in one transaction and returns their ids as one text.
+func (s *Shop) write(ctx context.Context, orders []order.Requested) (tasks string, err error) {
+	column := func(text func(order.Requested) string) string {
+		texts := make([]string, len(orders))
+		for i, o := range orders {
+			texts[i] = text(o)
+		}
+		return "{" + strings.Join(texts, ",") + "}"
+	}
+	tasks = column(func(o order.Requested) string { return o.Task.String() })
+	numbers := column(func(o order.Requested) string { return "B" + o.Task.String() })
+	users := column(func(o order.Requested) string { return o.User.String() })
+	tx, err := s.cfg.DB.SQL.BeginTx(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	now := time.Now()
+	if _, err = tx.ExecContext(ctx, `INSERT INTO orders (id, number, sale_id, item_id, user_id, quantity, unit_price_minor, currency,
+		epoch, reserved_at, created_at, updated_at, payment_deadline)
+		SELECT id, number, $4, $5, buyer, 1, 100, 'USD', 1, $6, $6, $6, $7 FROM unnest($1::uuid[], $2::text[], $3::uuid[]) AS t (id, number, buyer)`,
+		tasks, numbers, users, s.cfg.Sale, s.cfg.Item, now, now.Add(15*time.Minute)); err != nil {
+		return "", err
+	}
+	if _, err = tx.ExecContext(ctx, `UPDATE sale_items SET available = available - $2, held = held + $2, revision = revision + 1
+		WHERE id = $1 AND available >= $2`, s.cfg.Item, len(orders)); err != nil {
+		return "", err
+	}
+	return tasks, tx.Commit()
+}
