@@ -63,6 +63,13 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 // start runs a process in this test's process and returns how to stop it.
 func (s *site) start(roles ...string) (stop func()) {
 	s.t.Helper()
+	_, stop = s.open(roles...)
+	return stop
+}
+
+// open is start, with the process.
+func (s *site) open(roles ...string) (_ *app.App, stop func()) {
+	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	a, err := app.Open(s.t.Context(), s.cfg, roles, log)
 	if err != nil {
@@ -87,7 +94,7 @@ func (s *site) start(roles ...string) (stop func()) {
 		}
 	}
 	s.t.Cleanup(stop)
-	return stop
+	return a, stop
 }
 
 // seed makes a sale with buyers who hold a path each.

@@ -1,0 +1,33 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"seckill/internal/seed"
+)
+
+func TestOrdersDoNotWaitForTheConnectionsOfCaptchasAndPaths(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	a, _ := s.open("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})
+	release, err := a.HoldScripts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	buyer := made.Users[0]
+	busy := s.ask(buyer.AccessToken, `mutation C($in: CreateCaptchaInput!) { createCaptcha(input: $in) { challenge { id } userErrors { code } } }`,
+		map[string]any{"in": map[string]any{"saleId": made.SaleID, "purpose": "SECKILL", "kind": "PROOF_OF_WORK"}})
+	if busy.code() != "UNAVAILABLE" {
+		t.Errorf("a captcha without a connection: %+v, want UNAVAILABLE", busy)
+	}
+	p, err := s.place(buyer.AccessToken, order(made.ItemID, buyer.Path))
+	if err != nil || p.why() != "" || p.OrderTask == nil {
+		t.Errorf("an order beside busy captchas: %+v %v, want a task", p, err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	s.drained(made.SaleID, 1)
+}
