@@ -10,6 +10,7 @@ import (
 	"net"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/account"
 	"seckill/internal/admission/captcha"
@@ -79,6 +80,7 @@ type App struct {
 
 	catalog     *sale.Catalog
 	board       *reservation.Board
+	gate        redis.UniversalClient // of the reserver alone: nobody else keeps its batches waiting
 	reserver    *reservation.Reserver
 	releaser    *reservation.Releaser
 	preloader   *preload.Preloader

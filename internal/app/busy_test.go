@@ -1,18 +1,19 @@
 package app_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"seckill/internal/seed"
 )
 
-func TestOrdersDoNotWaitForTheConnectionsOfCaptchasAndPaths(t *testing.T) {
+func TestOrdersDoNotWaitForConnectionsThatOthersUse(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	a, _ := s.open("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})
-	release, err := a.HoldScripts(t.Context())
+	release, err := a.HoldRedis(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,6 +22,14 @@ func TestOrdersDoNotWaitForTheConnectionsOfCaptchasAndPaths(t *testing.T) {
 		map[string]any{"in": map[string]any{"saleId": made.SaleID, "purpose": "SECKILL", "kind": "PROOF_OF_WORK"}})
 	if busy.code() != "UNAVAILABLE" {
 		t.Errorf("a captcha without a connection: %+v, want UNAVAILABLE", busy)
+	}
+	res, err := s.http.Get("http://" + a.AdminAddr().String() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("a process whose Redis is there answers %d to /readyz", res.StatusCode)
 	}
 	p, err := s.place(buyer.AccessToken, order(made.ItemID, buyer.Path))
 	if err != nil || p.why() != "" || p.OrderTask == nil {

@@ -156,7 +156,8 @@ func (a *App) stillHolds(ctx context.Context, token string, role auth.Role) erro
 func (a *App) checks() []server.Check {
 	return []server.Check{
 		{Name: "postgres", Run: a.svc.db.SQL.PingContext},
-		{Name: "redis", Run: func(ctx context.Context) error { return a.svc.redis.Cmd.Ping(ctx).Err() }},
+		// by the way that orders take: waiting for others' connections is not being away
+		{Name: "redis", Run: func(ctx context.Context) error { return a.gate.Ping(ctx).Err() }},
 		{Name: "catalogue", Run: func(ctx context.Context) error {
 			_, err := a.catalog.Snapshot(ctx)
 			return err

@@ -7,18 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// HoldScripts takes every connection that captchas, paths and limits share and
-// returns how to give them back.
-func (a *App) HoldScripts(ctx context.Context) (release func() error, err error) {
-	client, ok := a.svc.redis.Script.(*redis.Client)
-	if !ok {
-		return nil, errors.New("not one server")
-	}
-	held := make([]*redis.Conn, client.Options().PoolSize)
-	for i := range held {
-		held[i] = client.Conn()
-		if err := held[i].Ping(ctx).Err(); err != nil {
-			return nil, err
+// HoldRedis takes every connection that the parts of a process share and returns how
+// to give them back.
+func (a *App) HoldRedis(ctx context.Context) (release func() error, err error) {
+	var held []*redis.Conn
+	for _, shared := range []redis.UniversalClient{a.svc.redis.Cmd, a.svc.redis.Script} {
+		client, ok := shared.(*redis.Client)
+		if !ok {
+			return nil, errors.New("not one server")
+		}
+		for range client.Options().PoolSize {
+			conn := client.Conn()
+			held = append(held, conn)
+			if err := conn.Ping(ctx).Err(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return func() (err error) {

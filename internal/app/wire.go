@@ -237,10 +237,9 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 
 // wireBuying joins what buyers see and do.
 func (a *App) wireBuying() {
-	// of its own: hundreds who wait for captchas must not keep a batch of orders waiting
-	gate := a.svc.redis.NewClient()
-	a.svc.close = append(a.svc.close, gate.Close)
-	a.reserver = reservation.NewReserver(gate, a.keys, gateMeter{a.gateMetrics}, a.log)
+	a.gate = a.svc.redis.NewClient()
+	a.svc.close = append(a.svc.close, a.gate.Close)
+	a.reserver = reservation.NewReserver(a.gate, a.keys, gateMeter{a.gateMetrics}, a.log)
 	a.store = storefront.New(storefront.Config{
 		Catalog: a.catalog, Board: a.board, Holdings: reservation.NewHoldings(a.svc.redis.Cmd, a.keys),
 		Orders: a.orders, Waitlist: a.waitlist, Outlooks: a.outlooks, Hub: a.hub,
