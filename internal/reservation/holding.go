@@ -2,10 +2,11 @@ package reservation
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,10 +15,38 @@ import (
 	"seckill/internal/id"
 )
 
-// Holdings reads who holds what.
+const (
+	// maxLooks bounds the looks of one trip to Redis.
+	maxLooks = 512
+	// looksInFlight is how many trips are under way at once.
+	looksInFlight = 2
+	// maxLooking bounds the looks that wait: twice the sockets of a large process.
+	maxLooking = 100_000
+	// lookTimeout bounds one trip with its second try.
+	lookTimeout = 2 * time.Second
+)
+
+// Holdings reads who holds what. Looks that come in while others are under way go
+// together: when a sale opens, everybody who follows it looks at once. It is safe
+// for concurrent use and needs no goroutine of its own while nobody looks.
 type Holdings struct {
 	client redis.UniversalClient
 	keys   Keys
+
+	mu      sync.Mutex
+	waiting []*look // guarded by mu
+	running int     // guarded by mu; trips under way
+}
+
+// look is one caller's question.
+type look struct {
+	sale           uuid.UUID
+	user           uuid.UUID
+	items, soldOut []uuid.UUID
+	done           chan error // buffered: an answer never waits for a caller who left
+
+	held  map[uuid.UUID]Holder
+	lined bool
 }
 
 // NewHoldings returns a reader of holders.
@@ -35,33 +64,121 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 // WithLines is Of, and tells in the same round trip whether people wait in line for
 // one of some items. Whoever has just joined is among them.
 func (h *Holdings) WithLines(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID) (map[uuid.UUID]Holder, bool, error) {
-	shard := id.ShardOf(sale)
+	l := &look{sale: sale, user: user, items: items, soldOut: soldOut, done: make(chan error, 1)}
+	if !h.enqueue(l) {
+		return nil, false, errors.New("read holdings: too many look at once")
+	}
+	select {
+	case err := <-l.done:
+		return l.held, l.lined, err
+	case <-ctx.Done():
+		return nil, false, fmt.Errorf("read holdings: %w", ctx.Err())
+	}
+}
+
+func (h *Holdings) enqueue(l *look) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.waiting) >= maxLooking {
+		return false
+	}
+	h.waiting = append(h.waiting, l)
+	if h.running < looksInFlight {
+		h.running++
+		go h.drain()
+	}
+	return true
+}
+
+// drain answers until nobody waits.
+func (h *Holdings) drain() {
+	for {
+		h.mu.Lock()
+		n := min(len(h.waiting), maxLooks)
+		looks := h.waiting[:n:n]
+		h.waiting = h.waiting[n:]
+		if n == 0 {
+			h.waiting = nil
+			h.running--
+		}
+		h.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		h.answer(looks)
+	}
+}
+
+// asked is a question to Redis that several looks share.
+type asked struct {
+	users []string
+	reply *redis.SliceCmd // of each user a record, or nil
+	next  int             // user whose record was not read yet
+}
+
+// answer reads for all looks in one round trip: the holders of an item with one
+// command, and whether it has a line with another.
+func (h *Holdings) answer(looks []*look) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
 	pipe := h.client.Pipeline()
-	lines := make([]*redis.BoolCmd, len(soldOut))
-	for i, item := range soldOut {
-		lines[i] = pipe.HExists(ctx, h.keys.Item(shard, item), "line")
+	holders, lines := map[uuid.UUID]*asked{}, map[uuid.UUID]*redis.BoolCmd{}
+	shards := map[uuid.UUID]int{}
+	for _, l := range looks {
+		for _, item := range l.items {
+			q := holders[item]
+			if q == nil {
+				q = &asked{}
+				holders[item], shards[item] = q, id.ShardOf(l.sale)
+			}
+			q.users = append(q.users, l.user.String())
+		}
+		for _, item := range l.soldOut {
+			if lines[item] == nil {
+				lines[item] = pipe.HExists(ctx, h.keys.Item(id.ShardOf(l.sale), item), "line")
+			}
+		}
 	}
-	cmds := make([]*redis.SliceCmd, len(items))
-	for i, item := range items {
-		cmds[i] = pipe.HMGet(ctx, h.keys.Holders(shard, item), user.String())
+	for item, q := range holders {
+		q.reply = pipe.HMGet(ctx, h.keys.Holders(shards[item], item), q.users...)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, false, fmt.Errorf("read holdings: %w", err)
+	_, _ = pipe.Exec(ctx) // each command has its own error: on a Cluster some may be answered
+	for _, l := range looks {
+		l.done <- l.read(holders, lines)
 	}
-	held := make(map[uuid.UUID]Holder)
-	for i, item := range items {
-		text, ok := cmds[i].Val()[0].(string)
+}
+
+// read takes the answers to a look out of those to all; it is called in the order in
+// which the users were asked for.
+func (l *look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.BoolCmd) (failed error) {
+	l.held = map[uuid.UUID]Holder{}
+	for _, item := range l.items {
+		q := holders[item]
+		values, err := q.reply.Result()
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("read holdings: %w", err))
+			continue
+		}
+		text, ok := values[q.next].(string)
+		q.next++
 		if !ok {
 			continue
 		}
-		holder, err := ParseHolder(user, text)
+		holder, err := ParseHolder(l.user, text)
 		if err != nil {
-			return nil, false, fmt.Errorf("read holding of %s: %w", item, err)
+			failed = errors.Join(failed, fmt.Errorf("read holding of %s: %w", item, err))
+			continue
 		}
-		held[item] = holder
+		l.held[item] = holder
 	}
-	lined := slices.ContainsFunc(lines, func(line *redis.BoolCmd) bool { return line.Val() })
-	return held, lined, nil
+	for _, item := range l.soldOut {
+		there, err := lines[item].Result()
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("read lines: %w", err))
+		}
+		l.lined = l.lined || there
+	}
+	return failed
 }
 
 // ParseHolder reads the record "task|quantity|at|idempotency key".

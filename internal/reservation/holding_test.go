@@ -1,0 +1,77 @@
+package reservation_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/testenv"
+)
+
+// narrow returns a client with two connections that waits for neither.
+func narrow(t *testing.T, url string) redis.UniversalClient {
+	t.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.PoolSize, opts.PoolTimeout, opts.ReadTimeout = 2, time.Millisecond, time.Minute
+	client := redis.NewClient(opts)
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return client
+}
+
+func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
+	t.Parallel()
+	_, prefix := testenv.Redis(t)
+	f := newFixture(t, patient(t, testenv.RedisURL(t)), prefix)
+	f.open(100)
+	lined := id.New() // an item with a line and nothing else
+	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), lined), "line", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	tasks := map[uuid.UUID]uuid.UUID{}
+	users := make([]uuid.UUID, 3000)
+	for i := range users {
+		users[i] = id.New()
+		if i%100 == 0 {
+			a := f.attempt(users[i])
+			if o := f.reserve(a); o.Code != reservation.Accepted {
+				t.Fatalf("code %d", o.Code)
+			}
+			tasks[users[i]] = a.Task
+		}
+	}
+	h := reservation.NewHoldings(narrow(t, testenv.RedisURL(t)), f.keys)
+	other := id.New() // an item of another sale that nobody holds anything of
+	var wg sync.WaitGroup
+	for i, user := range users {
+		wg.Go(func() {
+			soldOut := []uuid.UUID{f.item}
+			if i%2 == 0 {
+				soldOut = append(soldOut, lined)
+			}
+			held, inLine, err := h.WithLines(t.Context(), f.sale, []uuid.UUID{f.item, lined}, user, soldOut)
+			if err != nil || held[f.item].Task != tasks[user] || len(held) > 1 || inLine != (i%2 == 0) {
+				t.Errorf("user %d holds %v, in line %v, %v; want %v", i, held, inLine, err, tasks[user])
+			}
+		})
+		if i%7 == 0 {
+			wg.Go(func() {
+				if held, err := h.Of(t.Context(), id.New(), []uuid.UUID{other}, user); err != nil || len(held) > 0 {
+					t.Errorf("of another sale: %v %v", held, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
