@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"seckill/internal/gather"
 	"seckill/internal/id"
 )
 
@@ -20,7 +20,7 @@ const (
 	maxLooks = 512
 	// looksInFlight is how many trips are under way at once.
 	looksInFlight = 2
-	// maxLooking bounds the looks that wait: twice the sockets of a large process.
+	// maxLooking bounds the looks that wait: several times the sockets of a process.
 	maxLooking = 100_000
 	// lookTimeout bounds one trip with its second try.
 	lookTimeout = 2 * time.Second
@@ -28,30 +28,33 @@ const (
 
 // Holdings reads who holds what. Looks that come in while others are under way go
 // together: when a sale opens, everybody who follows it looks at once. It is safe
-// for concurrent use and needs no goroutine of its own while nobody looks.
+// for concurrent use.
 type Holdings struct {
 	client redis.UniversalClient
 	keys   Keys
-
-	mu      sync.Mutex
-	waiting []*look // guarded by mu
-	running int     // guarded by mu; trips under way
+	looks  *gather.Desk[look, sight]
 }
 
-// look is one caller's question.
+// look is what one caller wants to know.
 type look struct {
 	sale           uuid.UUID
 	user           uuid.UUID
 	items, soldOut []uuid.UUID
-	done           chan error // buffered: an answer never waits for a caller who left
+}
 
+// sight is the answer to a look.
+type sight struct {
 	held  map[uuid.UUID]Holder
 	lined bool
 }
 
 // NewHoldings returns a reader of holders.
 func NewHoldings(client redis.UniversalClient, keys Keys) *Holdings {
-	return &Holdings{client: client, keys: keys}
+	h := &Holdings{client: client, keys: keys}
+	h.looks = gather.New(gather.Config[look, sight]{
+		Do: h.answer, Most: maxLooks, InFlight: looksInFlight, Waiting: maxLooking, Timeout: lookTimeout,
+	})
+	return h
 }
 
 // Of returns what a user holds of the given items of one sale, by item, in one
@@ -64,49 +67,11 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 // WithLines is Of, and tells in the same round trip whether people wait in line for
 // one of some items. Whoever has just joined is among them.
 func (h *Holdings) WithLines(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID) (map[uuid.UUID]Holder, bool, error) {
-	l := &look{sale: sale, user: user, items: items, soldOut: soldOut, done: make(chan error, 1)}
-	if !h.enqueue(l) {
-		return nil, false, errors.New("read holdings: too many look at once")
+	s, err := h.looks.Ask(ctx, look{sale: sale, user: user, items: items, soldOut: soldOut})
+	if err != nil {
+		return nil, false, fmt.Errorf("read holdings: %w", err)
 	}
-	select {
-	case err := <-l.done:
-		return l.held, l.lined, err
-	case <-ctx.Done():
-		return nil, false, fmt.Errorf("read holdings: %w", ctx.Err())
-	}
-}
-
-func (h *Holdings) enqueue(l *look) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.waiting) >= maxLooking {
-		return false
-	}
-	h.waiting = append(h.waiting, l)
-	if h.running < looksInFlight {
-		h.running++
-		go h.drain()
-	}
-	return true
-}
-
-// drain answers until nobody waits.
-func (h *Holdings) drain() {
-	for {
-		h.mu.Lock()
-		n := min(len(h.waiting), maxLooks)
-		looks := h.waiting[:n:n]
-		h.waiting = h.waiting[n:]
-		if n == 0 {
-			h.waiting = nil
-			h.running--
-		}
-		h.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		h.answer(looks)
-	}
+	return s.held, s.lined, nil
 }
 
 // asked is a question to Redis that several looks share.
@@ -118,9 +83,7 @@ type asked struct {
 
 // answer reads for all looks in one round trip: the holders of an item with one
 // command, and whether it has a line with another.
-func (h *Holdings) answer(looks []*look) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-	defer cancel()
+func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[sight] {
 	pipe := h.client.Pipeline()
 	holders, lines := map[uuid.UUID]*asked{}, map[uuid.UUID]*redis.BoolCmd{}
 	shards := map[uuid.UUID]int{}
@@ -143,20 +106,22 @@ func (h *Holdings) answer(looks []*look) {
 		q.reply = pipe.HMGet(ctx, h.keys.Holders(shards[item], item), q.users...)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error: on a Cluster some may be answered
-	for _, l := range looks {
-		l.done <- l.read(holders, lines)
+	results := make([]gather.Result[sight], len(looks))
+	for i, l := range looks {
+		results[i].Value, results[i].Err = l.read(holders, lines)
 	}
+	return results
 }
 
 // read takes the answers to a look out of those to all; it is called in the order in
 // which the users were asked for.
-func (l *look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.BoolCmd) (failed error) {
-	l.held = map[uuid.UUID]Holder{}
+func (l look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.BoolCmd) (s sight, failed error) {
+	s.held = map[uuid.UUID]Holder{}
 	for _, item := range l.items {
 		q := holders[item]
 		values, err := q.reply.Result()
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("read holdings: %w", err))
+			failed = errors.Join(failed, err)
 			continue
 		}
 		text, ok := values[q.next].(string)
@@ -166,19 +131,17 @@ func (l *look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.Boo
 		}
 		holder, err := ParseHolder(l.user, text)
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("read holding of %s: %w", item, err))
+			failed = errors.Join(failed, fmt.Errorf("item %s: %w", item, err))
 			continue
 		}
-		l.held[item] = holder
+		s.held[item] = holder
 	}
 	for _, item := range l.soldOut {
 		there, err := lines[item].Result()
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("read lines: %w", err))
-		}
-		l.lined = l.lined || there
+		failed = errors.Join(failed, err)
+		s.lined = s.lined || there
 	}
-	return failed
+	return s, failed
 }
 
 // ParseHolder reads the record "task|quantity|at|idempotency key".

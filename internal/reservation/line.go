@@ -44,41 +44,48 @@ type Sight struct {
 	Loaded bool // false: no gate, or one that is being built
 	Open   bool
 	Stock  int
+	Users  []Standing // in the order in which they were asked for
+}
+
+// Standing is how a user stands to an item.
+type Standing struct {
 	Holder uuid.UUID     // under which name the user holds units; Nil = none
 	Wait   time.Duration // of a user who left too many holds unpaid
 }
 
 // Look tells the gate whether somebody waits in line for an item, and returns how
-// it stands, and what a user holds, when one is given.
-func (l *Line) Look(ctx context.Context, saleID, item uuid.UUID, waiting bool, user uuid.UUID) (Sight, error) {
+// it stands, and how users do: some hundreds of them at most.
+func (l *Line) Look(ctx context.Context, saleID, item uuid.UUID, waiting bool, users ...uuid.UUID) (Sight, error) {
 	shard := id.ShardOf(saleID)
-	flag, who := "0", ""
+	flag := "0"
 	if waiting {
 		flag = "1"
 	}
-	if user != uuid.Nil {
-		who = user.String()
+	keys := append(make([]string, 0, 2+len(users)), l.keys.Item(shard, item), l.keys.Holders(shard, item))
+	args := append(make([]any, 0, 2+len(users)), flag, MaxLapses)
+	for _, user := range users {
+		keys = append(keys, l.keys.Lapses(shard, saleID, user))
+		args = append(args, user.String())
 	}
-	keys := []string{l.keys.Item(shard, item), l.keys.Holders(shard, item), l.keys.Lapses(shard, saleID, user)}
-	reply, err := lineScript.Run(ctx, l.client, keys, flag, who, MaxLapses).Slice()
+	reply, err := lineScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
 		return Sight{}, fmt.Errorf("look at the gate of %s: %w", item, err)
 	}
-	if len(reply) != 4 {
-		return Sight{}, fmt.Errorf("look at the gate of %s: reply of %d values", item, len(reply))
-	}
-	state, ok1 := reply[0].(int64)
-	stock, ok2 := reply[1].(int64)
-	holder, ok3 := reply[2].(string)
-	wait, ok4 := reply[3].(int64)
-	if !ok1 || !ok2 || !ok3 || !ok4 {
-		return Sight{}, fmt.Errorf("look at the gate of %s: unexpected types in the reply", item)
-	}
-	s := Sight{Loaded: state >= 0, Open: state == 1, Stock: int(stock), Wait: time.Duration(wait) * time.Millisecond}
-	if holder != "" {
-		if s.Holder, err = uuid.Parse(holder); err != nil {
+	a := answers{values: reply}
+	state := take[int64](&a)
+	s := Sight{Loaded: state >= 0, Open: state == 1, Stock: int(take[int64](&a)), Users: make([]Standing, len(users))}
+	for i := range users {
+		holder := take[string](&a)
+		s.Users[i].Wait = time.Duration(take[int64](&a)) * time.Millisecond
+		if holder == "" {
+			continue
+		}
+		if s.Users[i].Holder, err = uuid.Parse(holder); err != nil {
 			return Sight{}, fmt.Errorf("look at the gate of %s: holder: %w", item, err)
 		}
+	}
+	if a.odd || len(a.values) > 0 {
+		return Sight{}, fmt.Errorf("look at the gate of %s: odd reply of %d values for %d users", item, len(reply), len(users))
 	}
 	return s, nil
 }

@@ -178,7 +178,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil {
 		return err
 	}
-	sight, err := s.line.Look(ctx, it.sale, it.id, len(waiting) > 0, uuid.Nil)
+	sight, err := s.line.Look(ctx, it.sale, it.id, len(waiting) > 0)
 	if err != nil || !sight.Loaded || !sight.Open {
 		return err
 	}

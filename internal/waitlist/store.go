@@ -1,15 +1,18 @@
 package waitlist
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
+	"entgo.io/ent/dialect/sql"
 	"github.com/google/uuid"
 
 	"seckill/ent"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/gather"
 )
 
 // Entry returns a place, or nil when there is none.
@@ -23,29 +26,70 @@ func (s *Service) Open(ctx context.Context, user, item uuid.UUID) (*Entry, error
 		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).Only(ctx))
 }
 
+// person is somebody in a sale.
+type person struct{ user, sale uuid.UUID }
+
 // In returns the place of a person in a sale that matters most: one that something
-// may still come of, else the newest; nil when there is none.
+// may still come of, else the newest; nil when there is none. Those who ask at the
+// same moment, as when the sale turns, go together.
 func (s *Service) In(ctx context.Context, user, sale uuid.UUID) (*Entry, error) {
-	rows, err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.UserID(user), waitlistentry.SaleID(sale)).Order(ent.Desc(waitlistentry.FieldID)).Limit(maxOwn).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read places in line: %w", err)
-	}
-	var best *Entry
-	for _, row := range rows {
-		switch e := fromRow(row); {
-		case e.Status == Offered:
-			return e, nil
-		case best == nil, e.Status == Waiting && best.Status != Waiting:
-			best = e
-		}
-	}
-	return best, nil
+	return s.owns.Ask(ctx, person{user, sale})
 }
 
-// maxOwn bounds the places of one person in a sale that In looks at. Older ones
-// have ended.
-const maxOwn = 50
+func (s *Service) inAll(ctx context.Context, asked []person) []gather.Result[*Entry] {
+	results := make([]gather.Result[*Entry], len(asked))
+	for sale, those := range byKey(asked, func(p person) uuid.UUID { return p.sale }) {
+		users := make([]uuid.UUID, len(those))
+		for n, i := range those {
+			users[n] = asked[i].user
+		}
+		rows, err := s.db.Ent.WaitlistEntry.Query().
+			Where(waitlistentry.SaleID(sale), waitlistentry.UserIDIn(users...),
+				waitlistentry.Or(waitlistentry.StatusIn(openStatuses...), newest(sale, users))).
+			Order(ent.Desc(waitlistentry.FieldID)).All(ctx)
+		if err != nil {
+			err = fmt.Errorf("read places in line: %w", err)
+		}
+		best := make(map[uuid.UUID]*Entry, len(rows))
+		for _, row := range rows {
+			if e, b := fromRow(row), best[row.UserID]; b == nil || weight(e) > weight(b) {
+				best[row.UserID] = e
+			}
+		}
+		for _, i := range those {
+			results[i] = gather.Result[*Entry]{Value: best[asked[i].user], Err: err}
+		}
+	}
+	return results
+}
+
+// weight tells which of two places matters more.
+func weight(e *Entry) int {
+	switch e.Status {
+	case Offered:
+		return 2
+	case Waiting:
+		return 1
+	case Redeemed, Expired, Left:
+	}
+	return 0
+}
+
+// newest picks the newest place of each user in a sale, however often they joined.
+func newest(sale uuid.UUID, users []uuid.UUID) predicate.WaitlistEntry {
+	return func(s *sql.Selector) {
+		build := sql.Dialect(s.Dialect())
+		t := build.Table(waitlistentry.Table)
+		anyUser := make([]any, len(users))
+		for i, u := range users {
+			anyUser[i] = u
+		}
+		own := build.Select(t.C(waitlistentry.FieldID)).
+			AppendSelectExprAs(sql.RowNumber().PartitionBy(t.C(waitlistentry.FieldUserID)).OrderBy(sql.Desc(t.C(waitlistentry.FieldID))), "nth").
+			From(t).Where(sql.And(sql.EQ(t.C(waitlistentry.FieldSaleID), sale), sql.In(t.C(waitlistentry.FieldUserID), anyUser...))).As("own")
+		s.Where(sql.In(s.C(waitlistentry.FieldID), build.Select(own.C(waitlistentry.FieldID)).From(own).Where(sql.EQ(own.C("nth"), 1))))
+	}
+}
 
 var openStatuses = []waitlistentry.Status{waitlistentry.StatusWAITING, waitlistentry.StatusOFFERED}
 
@@ -59,15 +103,40 @@ func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 	return fromRow(row), nil
 }
 
-// Ahead returns how many wait in front of a place.
+// rank is a place in the line of an item.
+type rank struct{ item, place uuid.UUID }
+
+// Ahead returns how many wait in front of a place. Those who ask at the same moment
+// go together: to count is to read the line up to the place.
 func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
-	n, err := s.db.Ent.WaitlistEntry.Query().
-		Where(waitlistentry.ItemID(e.Item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDLT(e.ID)).Count(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("count places ahead: %w", err)
-	}
-	return n, nil
+	return s.ranks.Ask(ctx, rank{e.Item, e.ID})
 }
+
+func (s *Service) aheadAll(ctx context.Context, asked []rank) []gather.Result[int] {
+	results := make([]gather.Result[int], len(asked))
+	for item, those := range byKey(asked, func(r rank) uuid.UUID { return r.item }) {
+		last := asked[those[0]].place
+		for _, i := range those {
+			if byLine(asked[i].place, last) > 0 {
+				last = asked[i].place
+			}
+		}
+		line, err := s.db.Ent.WaitlistEntry.Query().
+			Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING), waitlistentry.IDLT(last)).
+			Order(ent.Asc(waitlistentry.FieldID)).IDs(ctx)
+		if err != nil {
+			err = fmt.Errorf("count places ahead: %w", err)
+		}
+		for _, i := range those {
+			ahead, _ := slices.BinarySearchFunc(line, asked[i].place, byLine)
+			results[i] = gather.Result[int]{Value: ahead, Err: err}
+		}
+	}
+	return results
+}
+
+// byLine orders places as they stand in line.
+func byLine(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 // Holds returns the places of an item that units are held for in the gate, or may
 // be: offers, and places whose units are not back yet. Whoever compares the gate

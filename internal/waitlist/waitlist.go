@@ -33,7 +33,7 @@ import (
 	"seckill/ent/waitlistentry"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
-	"seckill/internal/id"
+	"seckill/internal/gather"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
@@ -138,6 +138,11 @@ type Service struct {
 	offerFor time.Duration
 	clock    clock.Clock
 	log      *slog.Logger
+
+	// What a whole crowd asks at once: when an item is sold out, and when a place moves.
+	joins *gather.Desk[JoinInput, joined]
+	owns  *gather.Desk[person, *Entry]
+	ranks *gather.Desk[rank, int]
 }
 
 // New returns a service.
@@ -155,91 +160,33 @@ func New(cfg Config) *Service {
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
+	s.joins = gather.New(gather.Config[JoinInput, joined]{
+		Do: s.joinAll, Most: maxTogether, InFlight: 1, Waiting: maxAsking, Timeout: tripTimeout, // one at a time: the line has one end
+	})
+	s.owns = gather.New(gather.Config[person, *Entry]{
+		Do: s.inAll, Most: maxTogether, InFlight: 2, Waiting: maxAsking, Timeout: tripTimeout,
+	})
+	s.ranks = gather.New(gather.Config[rank, int]{
+		Do: s.aheadAll, Most: maxTogether, InFlight: 1, Waiting: maxAsking, Timeout: tripTimeout,
+	})
 	return s
 }
 
+const (
+	maxTogether = 256             // questions of one trip to Postgres
+	maxAsking   = 100_000         // questions of one kind that wait in one process
+	tripTimeout = 5 * time.Second // of one trip
+)
+
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
 
-// JoinInput asks for a place in line.
-type JoinInput struct {
-	Sale     uuid.UUID
-	Item     uuid.UUID
-	User     uuid.UUID
-	Quantity int // 1 to the sale's purchase limit; the caller checks
-}
-
-// Join gives a person a place in line. Joining again gives the same place.
-// Refusals: reservation.LimitReached (without the limit: the sale knows it) for who
-// has an order or an attempt already, fault.Throttled for who left too many holds
-// unpaid, SALE_CLOSED, CONFLICT while units are on open sale, and
-// reservation.NoneLeft when no more can come back.
-func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
-	at := []string{"input", "itemId"}
-	if e, err := s.Open(ctx, in.User, in.Item); e != nil || err != nil {
-		return e, nil, err
-	}
-	outlook, err := s.Outlook(ctx, in.Item)
-	if err != nil {
-		return nil, nil, err
-	}
-	held, err := s.db.Ent.Order.Query().
-		Where(entorder.ItemID(in.Item), entorder.UserID(in.User), entorder.StatusIn(liveStatuses()...)).FirstID(ctx)
-	switch {
-	case err == nil:
-		return nil, reservation.LimitReached{Task: held, At: at}, nil
-	case !ent.IsNotFound(err):
-		return nil, nil, fmt.Errorf("look for live orders: %w", err)
-	}
-	sight, err := s.line.Look(ctx, in.Sale, in.Item, outlook.Waiting > 0, in.User)
-	switch {
-	case err != nil:
-		return nil, nil, fault.Wrap(fault.Unavailable, "the gate cannot be reached", err)
-	case !sight.Loaded:
-		return nil, nil, fault.New(fault.Unavailable, "the sale is being prepared; try again")
-	case !sight.Open:
-		return nil, fault.Refused{Why: fault.SaleClosed, At: at}, nil
-	case sight.Holder != uuid.Nil:
-		return nil, reservation.LimitReached{Task: sight.Holder, At: at}, nil
-	case sight.Wait > 0:
-		return nil, fault.Throttled{RetryAfter: sight.Wait}, nil
-	case sight.Stock >= in.Quantity && outlook.Waiting == 0:
-		return nil, fault.Refused{Why: fault.Conflict, At: at}, nil // buy it
-	case outlook.Gone():
-		return nil, reservation.NoneLeft{Item: in.Item}, nil
-	}
-	return s.join(ctx, in)
-}
-
-func (s *Service) join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
-	entry := id.New()
-	now := s.now()
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.WaitlistEntry.Create().SetID(entry).SetSaleID(in.Sale).SetItemID(in.Item).SetUserID(in.User).
-			SetQuantity(in.Quantity).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
-	})
-	if postgres.IsUnique(err) { // by the same person, at the same moment
-		e, err := s.Open(ctx, in.User, in.Item)
-		return e, nil, err
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("join waitlist of item %s: %w", in.Item, err)
-	}
-	if _, err := s.line.Look(ctx, in.Sale, in.Item, true, uuid.Nil); err != nil {
-		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
-	}
-	s.meter.Turned("joined", 1)
-	e, err := s.Entry(ctx, entry)
-	s.tell(ctx, e)
-	return e, nil, err
-}
-
-// tell announces a place, if there is one.
-func (s *Service) tell(ctx context.Context, e *Entry) {
-	if e == nil || s.announce == nil {
+// tell announces places.
+func (s *Service) tell(ctx context.Context, entries ...*Entry) {
+	if s.announce == nil {
 		return
 	}
-	if err := s.announce(ctx, []*Entry{e}); err != nil {
-		s.log.WarnContext(ctx, "announce place in line", slog.Any("error", err))
+	if err := s.announce(ctx, entries); err != nil {
+		s.log.WarnContext(ctx, "announce places in line", slog.Int("places", len(entries)), slog.Any("error", err))
 	}
 }
 
@@ -295,7 +242,9 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		return nil, nil //nolint:nilnil // somebody else was faster
 	}
 	moved, err := s.Entry(ctx, e.ID)
-	s.tell(ctx, moved)
+	if moved != nil {
+		s.tell(ctx, moved)
+	}
 	return moved, err
 }
 

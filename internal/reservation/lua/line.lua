@@ -3,24 +3,29 @@
 -- three seconds and is said anew several times a second; if nobody says it any
 -- more, the units are on open sale.
 --
--- KEYS  [1] item   [2] holders   [3] lapses of the user in the sale
--- ARGV  [1] '1' somebody waits | '0' nobody does   [2] user, or ''
---       [3] lapses that call for a wait
+-- KEYS  [1] item   [2] holders   then for each user the lapses in the sale
+-- ARGV  [1] '1' somebody waits | '0' nobody does   [2] lapses that call for a wait
+--       then each user
 -- Reply { 1 the gate is open | 0 it is there, and closed | -1 no gate, or one
---         that is being built, stock, holder of the user's units, or '',
---         how long the user has to wait after lapses, ms }
+--         that is being built, stock, then for each user: holder of the user's
+--         units, or '', how long the user has to wait after lapses, ms }
 --
 -- Keeps true: a gate that is not there is not made.
 
-local f = redis.call('HMGET', KEYS[1], 'gate', 'closes', 'stock', 'run')
-local held = ARGV[2] ~= '' and redis.call('HGET', KEYS[2], ARGV[2]) or ''
-held = string.match(held, '^[^|]*')
-local wait = 0
-if ARGV[2] ~= '' and tonumber(redis.call('GET', KEYS[3]) or '0') >= tonumber(ARGV[3]) then
-  wait = math.max(0, redis.call('PTTL', KEYS[3]))
+local reply = { -1, 0 }
+if #ARGV > 2 then
+  local held = redis.call('HMGET', KEYS[2], unpack(ARGV, 3))
+  for i = 1, #ARGV - 2 do
+    local wait, lapses = 0, KEYS[2 + i]
+    if tonumber(redis.call('GET', lapses) or '0') >= tonumber(ARGV[2]) then
+      wait = math.max(0, redis.call('PTTL', lapses))
+    end
+    reply[1 + 2 * i], reply[2 + 2 * i] = string.match(held[i] or '', '^[^|]*'), wait
+  end
 end
+local f = redis.call('HMGET', KEYS[1], 'gate', 'closes', 'stock', 'run')
 if not (f[1] and f[2] and f[3]) or f[1] == 'loading' or (f[4] or '') ~= run() then
-  return { -1, 0, held, wait }
+  return reply
 end
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
@@ -30,4 +35,5 @@ else
   redis.call('HDEL', KEYS[1], 'line')
 end
 local open = f[1] == 'open' and now < tonumber(f[2])
-return { open and 1 or 0, tonumber(f[3]), held, wait }
+reply[1], reply[2] = open and 1 or 0, tonumber(f[3])
+return reply
