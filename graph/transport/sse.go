@@ -57,10 +57,12 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 		e.complete()
 		return
 	}
+	running := caller.Context // a query or mutation ends in time, answered even if it signs its own caller out
 	if op.Operation.Operation == ast.Subscription {
-		e.begin() // the others end in time, and may set headers while they run: a cookie
+		e.begin() // the others may set headers while they run: a cookie
+		running = streamCtx
 	}
-	h.pump(streamCtx, e, op)
+	h.pump(running, e, op)
 }
 
 // collapse ends a stream whose operation panicked, in the stream's own form.

@@ -208,6 +208,29 @@ func TestStreamsEndWithoutCompleteWhenTheServerEndsThem(t *testing.T) {
 	})
 }
 
+// Signing out ends the streams of the session. The answer to it comes as one of
+// them, and is what tells the client that it worked.
+func TestSigningOutByEventsIsAnswered(t *testing.T) {
+	s := newSessions()
+	bothProtocols(t, setupOptions{sockets: transport.SocketOptions{Watch: s.watch}}, func(t *testing.T, f *fixture) {
+		name := strings.ReplaceAll(t.Name(), "/", "-") // one session for each protocol
+		f.resolver.Viewer = func(ctx context.Context) string {
+			s.end(name)
+			select {
+			case <-ctx.Done():
+				t.Error("the answer is cut off")
+			case <-time.After(100 * time.Millisecond): // nothing should come
+			}
+			return name
+		}
+		e := f.events(`{viewer}`, header("Authorization", "Bearer user:"+name))
+		if got := e.next(); !strings.Contains(got, `{"viewer":"`+name+`"}`) {
+			t.Errorf("got %q", got)
+		}
+		e.expect(`event: complete|data:`)
+	})
+}
+
 func TestStreamsOfOneUserAreBounded(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{sockets: transport.SocketOptions{MaxStreams: 2}})
