@@ -81,6 +81,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveSocket(w, r)
 	case r.Method == http.MethodPost && !isJSON(r.Header.Get("Content-Type")):
 		refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The content type must be application/json."})
+	case r.Method == http.MethodPost && isCoded(r.Header.Get("Content-Encoding")):
+		w.Header().Set("Accept-Encoding", "identity")
+		refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The request body must not be compressed."})
 	case r.Method == http.MethodPost && wantsEvents(r):
 		h.serveEvents(w, r, h.readBody)
 	case r.Method == http.MethodPost:
@@ -115,6 +118,10 @@ func isJSON(contentType string) bool {
 	charset, given := params["charset"]
 	return !given || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
+
+// isCoded tells a body that is compressed: small ones gain nothing by it, and what
+// is small may not stay so.
+func isCoded(encoding string) bool { return encoding != "" && !strings.EqualFold(encoding, "identity") }
 
 func wantsEvents(r *http.Request) bool { return accepted(r.Header.Get("Accept")) == eventStreamType }
 

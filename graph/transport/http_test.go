@@ -91,6 +91,12 @@ func TestRefusesBodiesItCannotReadWithoutEcho(t *testing.T) {
 	}
 	f.post(`query=`+marker, header("Content-Type", "application/x-www-form-urlencoded")).contains(t, 415, "application/json")
 	f.post(`{"query":"{hello}"}`, header("Content-Type", "application/json; charset=latin1")).contains(t, 415, "application/json")
+	a := f.post("\x1f\x8b"+marker, header("Content-Encoding", "gzip"))
+	a.contains(t, 415, "compressed")
+	if a.header.Get("Accept-Encoding") != "identity" {
+		t.Errorf("what is taken is not told: %v", a.header)
+	}
+	f.post(`{"query":"{hello}"}`, header("Content-Encoding", "identity")).contains(t, 200, "hello")
 	f.do(http.MethodPut, "/graphql", "").contains(t, 405, "POST")
 	f.do(http.MethodPost, "/graphql", "--x", header("Content-Type", "multipart/form-data; boundary=x")).contains(t, 415, "application/json")
 }
