@@ -299,6 +299,9 @@ func unquoted(message string) string {
 	if _, rest, found := strings.Cut(message, " is not a valid "); found {
 		return "The value is not a valid " + rest
 	}
+	if message == "operation  not found" { // no name was asked for
+		return "The document has several operations: say which by operationName."
+	}
 	if strings.HasPrefix(message, "operation ") && strings.HasSuffix(message, " not found") {
 		return "The document has no operation of that name."
 	}

@@ -131,6 +131,8 @@ func TestGetRunsQueriesOnly(t *testing.T) {
 	}
 	v := url.Values{"query": {"query A($n:Int!){count(n:$n)} query B{hello}"}, "operationName": {"A"}, "variables": {`{"n":3}`}}
 	get(v.Encode()).contains(t, 200, `{"count":3}`)
+	v.Del("operationName")
+	get(v.Encode()).contains(t, 200, "several operations")
 	a := get(url.Values{"query": {`mutation{set(input:{key:"k",value:1}){ok}}`}}.Encode())
 	a.contains(t, 405, "Mutations")
 	if a.header.Get("Allow") != "POST" || f.resolver.Sets.Load() != 0 {
