@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
+
 	"seckill/internal/config"
 	"seckill/internal/seed"
 )
@@ -180,5 +182,25 @@ func TestAnInstallationWithHTTPSGuardsItsCookies(t *testing.T) {
 	_ = page.Body.Close()
 	if page.Header.Get("Strict-Transport-Security") == "" {
 		t.Errorf("headers %v", page.Header)
+	}
+}
+
+// A proxy may put another Host into what it passes on.
+func TestPagesOfTheInstallationOpenSockets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })
+	s.start("api", "scheduler")
+	for origin, want := range map[string]int{"https://shop.example": http.StatusSwitchingProtocols, "https://evil.example": http.StatusForbidden} {
+		conn, resp, err := websocket.Dial(t.Context(), strings.Replace(s.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
+			&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}, HTTPHeader: http.Header{"Origin": {origin}}})
+		if resp == nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", origin, resp.StatusCode, want)
+		}
+		if conn != nil {
+			_ = conn.CloseNow()
+		}
 	}
 }

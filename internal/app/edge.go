@@ -36,7 +36,7 @@ type edge struct {
 func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	e := &edge{ready: server.NewReadiness(a.checks()...)}
 	e.sockets = transport.NewSockets(transport.SocketOptions{
-		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.cfg.AllowedOrigins, Watch: a.revocations.OnRevoked,
+		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.origins(), Watch: a.revocations.OnRevoked,
 		Network: func(ctx context.Context) string { return string(ratelimit.Addr(server.ClientAddr(ctx))) },
 	})
 	opts := server.Options{
@@ -72,11 +72,20 @@ func (a *App) public(e *edge) (http.Handler, error) {
 	return server.NewPublic(server.PublicOptions{
 		GraphQL: auth.WithCookies(handler, a.secure), Site: site,
 		Playground: !a.cfg.Production(), Tabs: func() []server.Tab { return a.tabs },
-		Origins: a.cfg.AllowedOrigins, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
+		Origins: a.cfg.AllowedOrigins, Address: a.cfg.PublicURL, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Media: a.office.pictures, MediaBody: media.MaxBytes + 1, Exports: a.office.desk.Downloads(a.operatorOf),
 		Observe: a.observe, Log: a.log,
 	})
+}
+
+// origins are those whose pages may open sockets, beside what Host says: a proxy
+// may have changed it.
+func (a *App) origins() []string {
+	if a.cfg.PublicURL == "" {
+		return a.cfg.AllowedOrigins
+	}
+	return append([]string{a.cfg.PublicURL}, a.cfg.AllowedOrigins...)
 }
 
 // https says whether browsers reach this installation encrypted, also through a

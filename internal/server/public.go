@@ -37,6 +37,9 @@ type PublicOptions struct {
 	// Origins are the browser origins beside the server's own that may use the
 	// API ("https://shop.example.com").
 	Origins []string
+	// Address is where browsers reach the installation; pages from there are the
+	// server's own, also where a proxy changes Host on the way. "" = what Host says.
+	Address string
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	// HTTPS says that clients come encrypted even where neither our listener nor a
@@ -76,7 +79,11 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	}
 	protection := http.NewCrossOriginProtection()
 	protection.AddInsecureBypassPattern("/webhooks/") // providers are no browsers, and sign what they send
-	for _, o := range opts.Origins {
+	trusted := opts.Origins
+	if opts.Address != "" {
+		trusted = append(normalised([]string{opts.Address}), trusted...)
+	}
+	for _, o := range trusted {
 		if err := protection.AddTrustedOrigin(o); err != nil {
 			return nil, fmt.Errorf("allowed origin: %w", err)
 		}

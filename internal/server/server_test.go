@@ -182,6 +182,19 @@ func TestOtherOriginsAreRefusedUnlessListed(t *testing.T) {
 	}
 }
 
+// nginx, unless told otherwise, puts its own name for the server into Host.
+func TestPagesOfTheInstallationAreItsOwnBehindAnyProxy(t *testing.T) {
+	t.Parallel()
+	h := newPublic(t, server.PublicOptions{Address: "https://Shop.example/"})
+	w := call(t, h, http.MethodPost, "/graphql", set("Origin", "https://shop.example"))
+	if w.Code != 200 || w.Header().Get("Vary") != "" {
+		t.Errorf("own: %d %v", w.Code, w.Header())
+	}
+	if w := call(t, h, http.MethodPost, "/graphql", set("Origin", "https://evil.example")); w.Code != 403 {
+		t.Errorf("foreign: %d", w.Code)
+	}
+}
+
 func TestClientAddressIsBelievedFromOwnProxiesOnly(t *testing.T) {
 	t.Parallel()
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
