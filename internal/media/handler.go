@@ -16,6 +16,10 @@ import (
 // serveTimeout bounds the reading of one picture from the store.
 const serveTimeout = 10 * time.Second
 
+// uploadTimeout bounds an upload from the header to the answer. The server's own
+// bounds are for small requests of strangers; 8 MB over 1 Mbit/s take 67 s.
+const uploadTimeout = 90 * time.Second
+
 // Handler serves pictures below Path to everybody, and takes one in by POST of its
 // bytes to Path from whoever authorise lets: it answers {"url": …}.
 func (s *Service) Handler(authorise func(*http.Request) error, log *slog.Logger) http.Handler {
@@ -74,6 +78,7 @@ func (h handler) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Send the bytes of a picture, with its type.", http.StatusUnsupportedMediaType)
 		return
 	}
+	patience(w)
 	address, refusal, err := h.service.Save(r.Context(), http.MaxBytesReader(w, r.Body, MaxBytes+1))
 	if err != nil {
 		h.fault(w, r, err)
@@ -85,6 +90,14 @@ func (h handler) post(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Location", address)
 	answer(w, http.StatusCreated, map[string]any{"url": address})
+}
+
+// patience lets a picture of somebody known take its time. A writer without
+// deadlines has none to move.
+func patience(w http.ResponseWriter) {
+	rc, until := http.NewResponseController(w), time.Now().Add(uploadTimeout)
+	_ = rc.SetReadDeadline(until)
+	_ = rc.SetWriteDeadline(until)
 }
 
 func rule(refusal fault.Refusal) string {
