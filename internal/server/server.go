@@ -24,7 +24,7 @@ const (
 	readHeaderTimeout = 2 * time.Second
 	readTimeout       = 5 * time.Second
 	writeTimeout      = 15 * time.Second
-	idleTimeout       = 60 * time.Second
+	idleTimeout       = 75 * time.Second // longer than proxies keep one, 60 s: who sends requests must be the first to let go
 	maxHeaderBytes    = 16 << 10
 )
 
