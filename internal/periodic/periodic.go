@@ -5,12 +5,17 @@ package periodic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
 )
+
+// tellEvery is the least time between two lines about a step that fails again and
+// again: in an outage every loop of every process fails several times a second.
+const tellEvery = 10 * time.Second
 
 // Step does one bounded batch of work and returns what it changed, by name. It
 // is quiet when nothing happened: an empty or all-zero map is not logged.
@@ -26,12 +31,14 @@ type Loop struct {
 }
 
 // Run runs the step at once and then in its rhythm until ctx ends. A failing
-// step is logged and tried again; Run returns nil when ctx ends.
+// step is logged and tried again; Run returns nil when ctx ends. While it goes on
+// failing, the log says so every ten seconds, and once more when it works again.
 func (l Loop) Run(ctx context.Context) error {
 	timeout := l.Timeout
 	if timeout == 0 {
 		timeout = 10 * l.Every
 	}
+	var failing trouble
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -40,17 +47,23 @@ func (l Loop) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		l.once(ctx, timeout)
+		l.once(ctx, timeout, &failing)
 		timer.Reset(l.Every + time.Duration(rand.Int64N(int64(l.Every)/10+1))) //nolint:gosec // jitter, not a secret
 	}
 }
 
-func (l Loop) once(ctx context.Context, timeout time.Duration) {
+// trouble is what the log was told of a step that fails.
+type trouble struct {
+	told   time.Time // when it was last told of; zero = the step works
+	untold int       // failures since then
+}
+
+func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble) {
 	stepCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	counts, err := l.step(stepCtx)
-	if err != nil && ctx.Err() == nil {
-		l.Log.ErrorContext(ctx, "periodic step", slog.String("loop", l.Name), slog.Any("error", err))
+	if ctx.Err() == nil {
+		l.judge(ctx, err, failing)
 	}
 	attrs := []slog.Attr{slog.String("loop", l.Name)}
 	for name, n := range counts {
@@ -63,11 +76,37 @@ func (l Loop) once(ctx context.Context, timeout time.Duration) {
 	}
 }
 
+// judge tells the log how a step went, unless it was told just now. A panic is
+// always told: it is a bug of its own, whatever else goes wrong.
+func (l Loop) judge(ctx context.Context, err error, failing *trouble) {
+	attrs := []slog.Attr{slog.String("loop", l.Name)}
+	if failing.untold > 0 {
+		attrs = append(attrs, slog.Int("failed_meanwhile", failing.untold))
+	}
+	switch {
+	case errors.Is(err, errPanic):
+		l.Log.LogAttrs(ctx, slog.LevelError, "periodic step", slog.String("loop", l.Name), slog.Any("error", err))
+	case err != nil && time.Since(failing.told) < tellEvery:
+		failing.untold++
+	case err != nil:
+		l.Log.LogAttrs(ctx, slog.LevelError, "periodic step", append(attrs, slog.Any("error", err))...)
+		*failing = trouble{told: time.Now()}
+	default:
+		if failing.untold > 0 {
+			l.Log.LogAttrs(ctx, slog.LevelInfo, "periodic step works again", attrs...)
+		}
+		*failing = trouble{}
+	}
+}
+
+// errPanic marks the error of a step that panicked.
+var errPanic = errors.New("panic")
+
 // step runs the step; a panic is an error of that step and does not end the loop.
 func (l Loop) step(ctx context.Context) (counts map[string]int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
 		}
 	}()
 	return l.Step(ctx)

@@ -53,3 +53,35 @@ func TestALoopRunsAtOnceThenInItsRhythmWhateverAStepDoes(t *testing.T) {
 		}
 	})
 }
+
+// In an outage the loops of all processes fail several times a second; an operator
+// has to find the rest of the log between their lines.
+func TestAStepThatFailsAgainAndAgainIsToldOfNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		began, steps := time.Now(), 0
+		ctx, cancel := context.WithTimeout(t.Context(), 61*time.Second)
+		defer cancel()
+		err := periodic.Loop{
+			Name: "test", Every: 250 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Step: func(context.Context) (map[string]int, error) {
+				steps++
+				if time.Since(began) < 45*time.Second {
+					return nil, errors.New("away")
+				}
+				return nil, nil
+			},
+		}.Run(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		text := log.String()
+		if told := strings.Count(text, "error=away"); steps < 200 || told < 4 || told > 6 {
+			t.Errorf("%d steps, told %d times:\n%s", steps, told, text)
+		}
+		if strings.Count(text, "works again") != 1 || !strings.Contains(text, "failed_meanwhile=") {
+			t.Errorf("the log does not say how it went on:\n%s", text)
+		}
+	})
+}

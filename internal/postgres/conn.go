@@ -5,13 +5,15 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/lib/pq"
 )
 
-// ErrConnectionLost says that the connection broke while a statement outside a
-// transaction ran: whether it took effect is not known.
-var ErrConnectionLost = errors.New("connection lost while the statement ran")
+// ErrConnectionLost says that the connection broke while a statement ran: outside a
+// transaction it is not known whether it took effect. It speaks of the service, not
+// of the statement (fault.Passing).
+var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w", io.ErrUnexpectedEOF)
 
 // connector makes connections of lib/pq whose contexts are kept.
 type connector struct{ *pq.Connector }
