@@ -12,9 +12,18 @@ import (
 	"testing"
 
 	"github.com/lib/pq"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/fault"
 )
+
+// answer is an error that Redis answered.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+
+// RedisError marks it as go-redis does.
+func (answer) RedisError() {}
 
 func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
 	t.Parallel()
@@ -23,6 +32,11 @@ func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
 		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
 		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 		&pq.Error{Code: "08006"}, &pq.Error{Code: "40001"}, &pq.Error{Code: "53300"}, &pq.Error{Code: "55P03"}, &pq.Error{Code: "57P01"}, &pq.Error{Code: "58030"},
+		&pq.Error{Code: "0A000"}, &pq.Error{Code: "25006"}, &pq.Error{Code: "25P03"}, // a standby that is not promoted yet; a transaction cut off
+		&pq.Error{Code: "28P01"}, &pq.Error{Code: "3D000"}, // a password that is being changed; a database that is being restored
+		answer("LOADING Redis is loading the dataset in memory"), answer("OOM command not allowed when used memory > 'maxmemory'."),
+		answer("READONLY You can't write against a read only replica."), answer("MOVED 3999 127.0.0.1:6381"),
+		redis.ErrPoolTimeout,
 	} {
 		if !fault.Passing(err) || !fault.Passing(fmt.Errorf("read session: %w", err)) {
 			t.Errorf("%v does not count as passing", err)
@@ -30,7 +44,8 @@ func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
 	}
 	for _, err := range []error{
 		nil, errors.New("bug"), fault.New(fault.Internal, ""), fault.New(fault.BadInput, ""), fault.New(fault.NotFound, ""),
-		&pq.Error{Code: "23505"}, &pq.Error{Code: "42P01"}, &pq.Error{Code: "0800"}, &pq.Error{},
+		&pq.Error{Code: "23505"}, &pq.Error{Code: "42P01"}, &pq.Error{Code: "0800"}, &pq.Error{}, &pq.Error{Code: "25001"},
+		answer("WRONGTYPE Operation against a key holding the wrong kind of value"), answer("ERR unknown command 'OOM '"), redis.Nil,
 	} {
 		if fault.Passing(err) {
 			t.Errorf("%v counts as passing", err)

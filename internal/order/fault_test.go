@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/fault"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
@@ -197,6 +198,51 @@ func TestOnePoisonousRequestFailsAlone(t *testing.T) {
 		t.Errorf("%d orders", e.orders())
 	}
 	e.conserved()
+}
+
+// While Postgres fails over, its address may lead to a standby that is not promoted
+// yet. Messages come again for as long as that takes; none counts as failed.
+func TestAServerThatMayOnlyReadIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, state := range map[string]string{"no transaction that may write": "0A000", "no writing": "25006"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := setup(t, stock{units: 100, limit: 1})
+			exec := func(statements ...string) {
+				e.must(e.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+					for _, s := range statements {
+						if _, err := tx.ExecContext(ctx, s); err != nil {
+							return err
+						}
+					}
+					return nil
+				}))
+			}
+			exec(`CREATE FUNCTION standby() RETURNS trigger LANGUAGE plpgsql AS
+				$$ BEGIN RAISE EXCEPTION 'this is a standby' USING ERRCODE = '`+state+`'; END $$`,
+				`CREATE TRIGGER standby BEFORE INSERT ON orders EXECUTE FUNCTION standby()`)
+			requests := e.requests(5)
+			for task, err := range e.failedOf(requests) {
+				if !fault.Passing(err) {
+					t.Errorf("order %s: %v", task, err)
+				}
+			}
+			h := order.NewHandler(e.writer(nil))
+			for _, r := range requests {
+				if err := h.Handle(message(t, r)); !stream.IsLater(err) {
+					t.Errorf("order %s: %v is no reason to wait", r.Task, err)
+				}
+			}
+			exec(`DROP TRIGGER standby ON orders`)
+			for _, r := range requests {
+				e.must(h.Handle(message(t, r)))
+			}
+			if e.orders() != len(requests) {
+				t.Errorf("%d orders", e.orders())
+			}
+			e.conserved()
+		})
+	}
 }
 
 // failedOf writes requests at once and returns the errors of those that failed.
