@@ -19,7 +19,7 @@ func (a *App) wireWaitlist() {
 		Announce: a.announcePlaces, Meter: lineMeter{telemetry.NewWaitlistMetrics(a.registry)},
 		OfferFor: a.cfg.WaitlistOffer, Clock: a.clock, Log: a.log,
 	})
-	a.outlooks = waitlist.NewOutlooks(a.waitlist, a.itemsWithGates, a.log)
+	a.outlooks = waitlist.NewOutlooks(a.waitlist, a.itemsOnSale, a.log)
 }
 
 // lineMeter puts what becomes of places into figures.
@@ -47,8 +47,9 @@ func (a *App) announcePlaces(ctx context.Context, places []*waitlist.Entry) erro
 	return a.bus.Publish(ctx, entries)
 }
 
-// itemsWithGates lists the items whose gates this process sees.
-func (a *App) itemsWithGates(ctx context.Context) ([]waitlist.Item, error) {
+// itemsOnSale lists the items of sales that are loaded. Whose gate is lost, and is
+// not built anew yet, is not known to be sold out; its line is there all the same.
+func (a *App) itemsOnSale(ctx context.Context) ([]waitlist.Item, error) {
 	loaded, err := a.loadedSales(ctx)
 	if err != nil {
 		return nil, err
@@ -57,9 +58,8 @@ func (a *App) itemsWithGates(ctx context.Context) ([]waitlist.Item, error) {
 	var items []waitlist.Item
 	for _, v := range loaded {
 		for _, item := range v.Items {
-			if view, ok := a.board.View(item.ID); ok {
-				items = append(items, waitlist.Item{ID: item.ID, SoldOut: view.ForSale(now) == 0})
-			}
+			view, ok := a.board.View(item.ID)
+			items = append(items, waitlist.Item{ID: item.ID, SoldOut: ok && view.ForSale(now) == 0})
 		}
 	}
 	return items, nil

@@ -253,3 +253,32 @@ func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	}, "the offer is redeemed")
 	s.drained(made.SaleID, 1)
 }
+
+// The line is in the record: whoever waits is told so while Redis is empty, and
+// nobody builds its gate anew.
+func TestAPlaceInLineIsSeenWhileTheGateIsLost(t *testing.T) {
+	t.Parallel()
+	s, server, client, keys := onOwnRedis(t)
+	s.start("api", "worker")
+	made, _ := s.soldOut(seed.Input{Users: 2})
+	buyer := made.Users[1]
+	place := s.joined(buyer.AccessToken, made.ItemID)
+	if n := client.HDel(t.Context(), gateKey(t, keys, made), "line").Val(); n != 1 {
+		t.Error("the gate did not know of the line")
+	}
+	testenv.Eventually(t, patience, func() bool {
+		return s.button(buyer.AccessToken, made.SaleID).Viewer.WaitlistEntry != nil
+	}, "the process knows from the record that there is a line")
+	server.FlushAll()
+	looks, lost := 0, 0 // the process follows the gate several times a second, and the record once
+	testenv.Eventually(t, patience, func() bool {
+		b := s.button(buyer.AccessToken, made.SaleID)
+		if seen := b.Viewer.WaitlistEntry; seen == nil || seen.ID != place.ID || seen.Status != "WAITING" {
+			t.Fatalf("look %d: the place is %+v, in phase %s", looks, seen, b.Phase)
+		}
+		if looks++; b.Phase != "SOLD_OUT" {
+			lost++
+		}
+		return lost >= 200
+	}, "the gate is lost for a while")
+}

@@ -83,14 +83,14 @@ type Outlooks struct {
 	lined map[uuid.UUID]bool    // guarded by mu; whether anybody has, or had, a place; absent = not known
 }
 
-// Item is an item that has a gate.
+// Item is an item of a sale that is loaded.
 type Item struct {
 	ID      uuid.UUID
-	SoldOut bool // nothing is on open sale now
+	SoldOut bool // it has a gate, and nothing is on open sale now
 }
 
 // NewOutlooks returns what is known of items, nothing at first. The function lists
-// the items that have a gate.
+// the items of sales that are loaded.
 func NewOutlooks(service *Service, items func(ctx context.Context) ([]Item, error), log *slog.Logger) *Outlooks {
 	return &Outlooks{service: service, items: items, log: log, known: map[uuid.UUID]Outlook{}, lined: map[uuid.UUID]bool{}}
 }
