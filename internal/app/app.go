@@ -64,13 +64,14 @@ func rolesOf(names []string) (Roles, error) {
 
 // App is a process. Its parts are wired by wire and run by Run.
 type App struct {
-	cfg   *config.Config
-	log   *slog.Logger
-	clock clock.Clock
-	roles Roles
-	svc   *services
-	keys  reservation.Keys
-	build telemetry.Build
+	cfg    *config.Config
+	log    *slog.Logger
+	clock  clock.Clock // of this host
+	common clock.Clock // of all processes: what one writes and another judges goes by it
+	roles  Roles
+	svc    *services
+	keys   reservation.Keys
+	build  telemetry.Build
 
 	registry      *telemetry.Registry
 	gateMetrics   *telemetry.ReservationMetrics

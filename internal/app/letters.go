@@ -16,7 +16,7 @@ import (
 // newWriter returns a writer of orders that tells every process how tasks end.
 func (a *App) newWriter() *order.Writer {
 	return order.NewWriter(order.WriterConfig{
-		DB: a.svc.db, Cache: a.cache, Announce: a.office.watchTasks(a.announce), Clock: a.clock,
+		DB: a.svc.db, Cache: a.cache, Announce: a.office.watchTasks(a.announce), Clock: a.common,
 		Meter: orderMeter{a.orderMetrics}, Log: a.log,
 	})
 }
@@ -25,7 +25,7 @@ func (a *App) newWriter() *order.Writer {
 func (a *App) wireLetters() {
 	a.ender = a.newWriter()
 	a.letters = deadletter.New(deadletter.Config{
-		DB: a.svc.db, Letters: a.deadLetters, Orders: a.orders, Ender: a.ender, Clock: a.clock, Log: a.log,
+		DB: a.svc.db, Letters: a.deadLetters, Orders: a.orders, Ender: a.ender, Clock: a.common, Log: a.log,
 	})
 }
 

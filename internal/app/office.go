@@ -141,7 +141,8 @@ func (o *office) watchTasks(next order.Announce) order.Announce {
 	}
 }
 
-// gateClock is the clock that opens and ends the gates: that of Redis.
+// gateClock is the clock that all processes share, whatever their hosts say: that of
+// Redis. It opens and ends the gates, and decides when orders and offers lapse.
 type gateClock struct{ board *reservation.Board }
 
 // Now returns the time by the clock of Redis, as this process last saw it.

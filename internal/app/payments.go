@@ -43,7 +43,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 	topic := payment.Topic(a.keys.Prefix)
 	c := &cashier{}
 	cfg := payment.Config{
-		DB: a.svc.db, Orders: a.orders, Teller: teller, Gate: gate, Clock: a.clock, Log: a.log,
+		DB: a.svc.db, Orders: a.orders, Teller: teller, Gate: gate, Clock: a.common, Log: a.log,
 		Publish: func(ctx context.Context, event uuid.UUID) error {
 			msg, err := payment.Message(event)
 			if err != nil {
@@ -60,16 +60,16 @@ func (a *App) wireCashier(keys auth.Keys) error {
 			return fmt.Errorf("sandbox bank: %w", err)
 		}
 		base := a.baseURL()
-		bank := sandbox.NewBank(a.svc.db, a.clock)
+		bank := sandbox.NewBank(a.svc.db, a.common)
 		courier := sandbox.NewCourier(bank, base+"/webhooks/payments/"+sandbox.Name, signer, a.log)
 		a.svc.close = append(a.svc.close, func() error { courier.Close(); return nil })
-		cfg.Providers = append(cfg.Providers, sandbox.NewProvider(bank, base+"/sandbox", signer, a.clock))
+		cfg.Providers = append(cfg.Providers, sandbox.NewProvider(bank, base+"/sandbox", signer, a.common))
 		c.pages = sandbox.NewPages(bank, base+"/sandbox", a.log).Handler()
 		c.loops = append(c.loops, courier.Loop())
 	}
 	c.payments = payment.New(cfg)
 	lapser := expiry.New(expiry.Config{
-		DB: a.svc.db, Orders: a.orders, Payments: c.payments, Teller: teller, Clock: a.clock, Log: a.log,
+		DB: a.svc.db, Orders: a.orders, Payments: c.payments, Teller: teller, Clock: a.common, Log: a.log,
 	})
 	returner := order.NewReturner(a.svc.db, gate.GiveBackAll, a.log)
 	c.loops = append(append(c.loops, lapser.Loop(), returner.Loop()), c.payments.Loops()...)

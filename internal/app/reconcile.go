@@ -68,7 +68,7 @@ const letterPage = 200
 
 // unfinished counts what other loops should have ended long ago.
 func (a *App) unfinished(ctx context.Context) (map[string]int, error) {
-	before := a.clock.Now().Add(-patience)
+	before := a.common.Now().Add(-patience)
 	counts, err := a.orders.Unfinished(ctx, before)
 	if err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (a *App) resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error {
 			V: 1, Task: lost.Task, User: lost.User, Sale: v.ID, Item: item.ID, Quantity: lost.Quantity,
 			UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 			PaymentWindowSeconds: int(v.PaymentWindow / time.Second),
-			Epoch:                v.Epoch, SubmittedAtMs: a.clock.Now().UnixMilli(),
+			Epoch:                v.Epoch, SubmittedAtMs: a.common.Now().UnixMilli(),
 		}.Message()
 		if err != nil {
 			return err

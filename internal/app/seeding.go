@@ -17,7 +17,7 @@ import (
 // live for tokenLife; their sessions exist in the tokens alone.
 func (a *App) seeder(tokenLife time.Duration) *seed.Seeder {
 	return &seed.Seeder{
-		DB: a.svc.db, Clock: a.clock, NewID: id.New,
+		DB: a.svc.db, Clock: a.common, NewID: id.New,
 		Hash: account.HashPassword, Load: a.preloader.Load,
 		Token: func(_ context.Context, u seed.User) (string, error) {
 			token, _, err := a.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New(), Role: u.Role, Life: tokenLife})

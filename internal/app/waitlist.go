@@ -17,7 +17,7 @@ func (a *App) wireWaitlist() {
 	a.waitlist = waitlist.New(waitlist.Config{
 		DB: a.svc.db, Releaser: a.releaser, Line: reservation.NewLine(a.svc.redis.Script, a.keys, a.log),
 		Announce: a.announcePlaces, Meter: lineMeter{telemetry.NewWaitlistMetrics(a.registry)},
-		OfferFor: a.cfg.WaitlistOffer, Clock: a.clock, Log: a.log,
+		OfferFor: a.cfg.WaitlistOffer, Clock: a.common, Log: a.log,
 	})
 	a.outlooks = waitlist.NewOutlooks(a.waitlist, a.itemsOnSale, a.log)
 }

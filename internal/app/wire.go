@@ -45,6 +45,13 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 	a.streamMetrics = telemetry.NewStreamMetrics(a.registry)
 	a.serverMetrics = telemetry.NewServerMetrics(a.registry)
 
+	a.board = reservation.NewBoard(reservation.BoardConfig{
+		Client: a.svc.redis.Cmd, Keys: a.keys, Clock: a.clock, Log: a.log, Loaded: a.loadedItems,
+	})
+	if err := a.board.Sync(ctx); err != nil { // before anything is judged by it
+		return nil, err
+	}
+	a.common = gateClock{a.board}
 	a.wireOrders()
 	a.office = a.newOffice()
 	a.wireLetters()
@@ -107,18 +114,15 @@ func (a *App) listen(ctx context.Context) error {
 	return nil
 }
 
-// wireSale joins the catalogue, the gates in Redis and the view of them in memory.
+// wireSale joins the catalogue and the gates in Redis.
 func (a *App) wireSale() {
 	a.catalog = sale.NewCatalog(a.office.sales, a.clock, a.log).Following(a.office.versions)
-	a.board = reservation.NewBoard(reservation.BoardConfig{
-		Client: a.svc.redis.Cmd, Keys: a.keys, Clock: a.clock, Log: a.log, Loaded: a.loadedItems,
-	})
 	a.releaser = reservation.NewReleaser(a.svc.redis.Script, a.keys)
 	a.preloader = preload.New(preload.Config{
 		DB: a.svc.db, Gates: reservation.NewLoader(a.svc.redis.Script, a.keys),
 		States:  reservation.NewStates(a.svc.redis.Cmd, a.keys),
 		Pending: a.pendingOrders, Versions: a.office.versions, Finish: a.office.figures.Keep, Note: a.office.feed.Act,
-		Forget: a.catalog.Forget, Clock: gateClock{a.board}, Log: a.log,
+		Forget: a.catalog.Forget, Clock: a.common, Log: a.log,
 	})
 }
 
@@ -139,9 +143,9 @@ func (a *App) loadedItems(ctx context.Context) ([]reservation.ItemRef, error) {
 
 // wireOrders joins the record of orders and its copies in Redis.
 func (a *App) wireOrders() {
-	a.cache = order.NewCache(a.svc.redis, a.keys.Tasks, a.clock)
+	a.cache = order.NewCache(a.svc.redis, a.keys.Tasks, a.common)
 	a.orders = order.NewStore(order.StoreConfig{
-		DB: a.svc.db, Cache: a.cache, Clock: a.clock, Losses: &order.Losses{Alive: a.alive, Lost: a.lost}, Log: a.log,
+		DB: a.svc.db, Cache: a.cache, Clock: a.common, Losses: &order.Losses{Alive: a.alive, Lost: a.lost}, Log: a.log,
 	})
 	a.deadLetters = stream.NewDeadLetters(stream.DeadLettersConfig{
 		Client: a.svc.redis.Cmd, Key: a.keys.DeadLetters(), Log: a.log, Metrics: a.streamMeter(),

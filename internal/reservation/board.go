@@ -25,6 +25,8 @@ const (
 	// windowSlack is how far from the opening or the end the local clock may
 	// decide by itself; nearer than that, Redis TIME does.
 	windowSlack = 250 * time.Millisecond
+	// maxSkew is by how much clocks may differ before the log is told, as the doctor has it.
+	maxSkew = 500 * time.Millisecond
 )
 
 // View is the gate of an item as this process last saw it.
@@ -72,6 +74,7 @@ type Board struct {
 	views  map[uuid.UUID]View    // guarded by mu; by item
 	offset time.Duration         // guarded by mu; Redis time minus local time
 	synced bool                  // guarded by mu; whether offset was measured
+	off    bool                  // guarded by mu; whether it was more than maxSkew
 	takers map[uuid.UUID]*takers // guarded by mu; by sale; what it points to never changes
 }
 
@@ -152,14 +155,48 @@ func (b *Board) Refresh(ctx context.Context) error {
 			fresh = append(fresh, v)
 		}
 	}
-	offset := clockCmd.Val().Sub(sent.Add(now.Sub(sent) / 2))
-	b.replace(fresh, offset)
+	b.replace(fresh)
+	b.compare(ctx, clockCmd.Val(), sent, now)
 	return nil
+}
+
+// Sync reads the clock of Redis alone, so that ServerTime is right before the first
+// reading of the gates.
+func (b *Board) Sync(ctx context.Context) error {
+	sent := b.clock.Now()
+	server, err := b.client.Time(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("read the clock of redis: %w", err)
+	}
+	b.compare(ctx, server, sent, b.clock.Now())
+	return nil
+}
+
+// compare notes by how much the clock of Redis, read some time between two moments,
+// differs from ours. The log is told when that is more than it may be, and when it
+// is right again. A reading that took long tells nothing.
+func (b *Board) compare(ctx context.Context, server, sent, now time.Time) {
+	took := now.Sub(sent)
+	if took > markLife {
+		return
+	}
+	offset := server.Sub(sent.Add(took / 2))
+	off := offset.Abs()-took/2 > maxSkew
+	b.mu.Lock()
+	turned := off != b.off
+	b.offset, b.synced, b.off = offset, true, off
+	b.mu.Unlock()
+	switch {
+	case turned && off:
+		b.log.ErrorContext(ctx, "the clock of this host differs from that of redis: run NTP on both", slog.Duration("redis_is_ahead_by", offset))
+	case turned:
+		b.log.InfoContext(ctx, "the clock of this host agrees with that of redis again")
+	}
 }
 
 // replace takes the fresh views in, keeping newer ones that replies of the
 // scripts brought meanwhile.
-func (b *Board) replace(fresh []View, offset time.Duration) {
+func (b *Board) replace(fresh []View) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	views := make(map[uuid.UUID]View, len(fresh))
@@ -169,7 +206,7 @@ func (b *Board) replace(fresh []View, offset time.Duration) {
 		}
 		views[v.Item] = v
 	}
-	b.views, b.offset, b.synced = views, offset, true
+	b.views = views
 }
 
 // newer returns what is known after a reading: what a reply of a script brought
