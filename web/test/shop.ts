@@ -66,6 +66,8 @@ export interface Streamed {
   variables: Record<string, unknown>;
   open: boolean;
   say(data: Record<string, unknown>): void;
+  /** Ends it with an error. */
+  fail(code: string): void;
 }
 
 /** Stands in for the server behind a WebSocket (graphql-transport-ws); adds each stream that is asked for. */
@@ -91,7 +93,11 @@ export function line(streams: Streamed[]): void {
       if (type === 'complete') this.#open.get(id)!.open = false;
       if (type !== 'subscribe') return;
       const { operationName: name, variables } = payload;
-      const stream = { name, variables, open: true, say: (data: object) => this.#say({ id, type: 'next', payload: { data } }) };
+      const stream = {
+        name, variables, open: true,
+        say: (data: object) => this.#say({ id, type: 'next', payload: { data } }),
+        fail: (code: string) => this.#say({ id, type: 'error', payload: [{ message: '', extensions: { code } }] }),
+      };
       this.#open.set(id, stream);
       streams.push(stream);
     }

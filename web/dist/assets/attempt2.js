@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=27787cd03aed";
+export{r as resumePlaces}from"./attempt.js?v=36138edf33be";

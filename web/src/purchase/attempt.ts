@@ -150,6 +150,11 @@ export class Purchase {
     this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };
   }
 
+  /** Nobody knows the task any more: the person may press again. */
+  lost(): void {
+    this.attempt.value = { step: 'broken', fault: new Fault('UNAVAILABLE', '') };
+  }
+
   /** The place in the waiting room, or the turn, is gone. */
   left(): void {
     settle(this.saleId);

@@ -11,15 +11,18 @@ import type { Attempt, Purchase } from './attempt';
 
 /** Poll at this pace when the server names none, in ms. */
 const POLL_MS = 1_000;
+/** An attempt that nobody knows for this long was lost with its servers, in ms; they need less to end one that they know. */
+const LOST_MS = 30_000;
 
 const over = (task: Task): boolean => task.status !== 'SUBMITTED';
 
 /** Follows an attempt to its end, and anew when it is queued once more, be it as the same task. */
-function useTask(attempt: Attempt, ended: (task: Task) => void): void {
+function useTask(attempt: Attempt, ended: (task: Task) => void, lost: () => void): void {
   const queued = attempt.step === 'queued' ? attempt : null;
   useEffect(() => {
     if (!queued) return;
     const id = queued.taskId;
+    let missing = 0; // since when nobody knows it
     const take = (task: Task): boolean => {
       const kept = tasks.put(task.id, task);
       if (over(kept)) ended(kept);
@@ -30,8 +33,14 @@ function useTask(attempt: Attempt, ended: (task: Task) => void): void {
       failed: () => {},
       poll: async () => {
         const { orderTask } = await request(TaskDoc, { id });
-        if (orderTask && take(orderTask)) return null;
-        return orderTask?.pollAfterMs ?? POLL_MS;
+        if (orderTask) {
+          missing = 0;
+          return take(orderTask) ? null : (orderTask.pollAfterMs ?? POLL_MS);
+        }
+        missing ||= performance.now();
+        if (performance.now() - missing < LOST_MS) return POLL_MS;
+        lost();
+        return null;
       },
     });
   }, [queued]);
@@ -82,9 +91,13 @@ export function usePurchase(purchase: Purchase, sale: Sale, signedIn: boolean, r
   }, [running?.id, running?.status]);
 
   const { value: attempt } = purchase.attempt;
-  useTask(attempt, (task) => {
+  const ended = (task: Task): void => {
     if (task.status === 'SUCCEEDED') announce(t('queue.done'));
     purchase.ended(task);
+    reload();
+  };
+  useTask(attempt, ended, () => {
+    purchase.lost();
     reload();
   });
 }

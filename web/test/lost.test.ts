@@ -1,0 +1,47 @@
+import { h, render } from 'preact';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { adopt } from '../src/api/session';
+import { Purchase } from '../src/purchase/attempt';
+import { usePurchase } from '../src/purchase/follow';
+import { line, sale, server, T0, type Reply, type Streamed } from './shop';
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: T0 });
+  const tokens = { accessToken: 'a', accessTokenExpiresAt: new Date(T0 + 3_600_000).toISOString() };
+  adopt(tokens, { id: 'usr_1', displayName: 'A', account: 'a', role: 'CUSTOMER' });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+// Redis lost the last second before a crash, and the servers that had seen the task died with it.
+test('a task that nobody knows any more is given up, and the button can be pressed again', async () => {
+  const streams: Streamed[] = [];
+  line(streams);
+  const asked = server({ Task: Array<Reply>(100).fill({ orderTask: null }) });
+  const it = new Purchase('sal_1', () => {});
+  const reload = vi.fn<() => void>();
+  const offer = sale();
+  const Page = (): null => (usePurchase(it, offer, true, reload), null);
+  render(h(Page, {}), document.body);
+  it.queued('tsk_1');
+  const pass = async (seconds: number): Promise<void> => {
+    for (; seconds > 0; seconds--) {
+      await vi.advanceTimersByTimeAsync(1_000);
+      await vi.dynamicImportSettled();
+      for (const stream of streams.splice(0)) if (stream.name === 'TaskStatus') stream.fail('NOT_FOUND');
+    }
+  };
+  await pass(25);
+  expect(asked.length).toBeGreaterThan(5);
+  expect(it.attempt.value.step).toBe('queued');
+  await pass(15);
+  expect(it.attempt.value.step).toBe('broken');
+  expect(it.busy).toBe(false);
+  expect(reload).toHaveBeenCalled();
+  const before = asked.length;
+  await pass(60);
+  expect(asked.length).toBe(before);
+  render(null, document.body);
+});
