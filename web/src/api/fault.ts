@@ -1,3 +1,5 @@
+import { forTab } from './storage';
+
 /** Why a request brought no answer. Expected refusals are not faults: they come in userErrors. */
 export type FaultCode =
   | 'NETWORK'
@@ -43,8 +45,8 @@ const RENEW_MS = 60_000;
 
 /** Loads the page anew: the files that the server has now fit it. */
 function renewPage(): void {
-  if (Date.now() - Number(sessionStorage.getItem('renewed')) < RENEW_MS) return;
-  sessionStorage.setItem('renewed', String(Date.now()));
+  if (Date.now() - Number(forTab.getItem('renewed')) < RENEW_MS) return;
+  forTab.setItem('renewed', String(Date.now()));
   location.reload();
 }
 

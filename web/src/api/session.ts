@@ -9,6 +9,7 @@ import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../docu
 import { now } from './clock';
 import { Fault, toFault } from './fault';
 import { post } from './post';
+import { forGood } from './storage';
 import type { ResultOf } from './tada';
 
 /** Somebody with an account. */
@@ -22,14 +23,14 @@ const STORE = 'session';
 /** Who was signed in when the page was left. */
 function kept(): Person | null {
   try {
-    return JSON.parse(localStorage.getItem(STORE) ?? 'null')?.person ?? null;
+    return JSON.parse(forGood.getItem(STORE) ?? 'null')?.person ?? null;
   } catch {
     return null;
   }
 }
 
 function keep(who: Person): void {
-  localStorage.setItem(STORE, JSON.stringify({ person: who }));
+  forGood.setItem(STORE, JSON.stringify({ person: who }));
 }
 
 /** Who is signed in; null when nobody is. Known at once after a reload, proved by the first refresh. */
@@ -68,7 +69,7 @@ export function adopt(tokens: Tokens, who: Person): void {
 
 function forget(): void {
   access = null;
-  localStorage.removeItem(STORE);
+  forGood.removeItem(STORE);
   channel?.postMessage({ person: null } satisfies Notice);
   become(null);
 }

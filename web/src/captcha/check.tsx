@@ -4,6 +4,7 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
+import { forGood } from '../api/storage';
 import type { CaptchaPurpose, Challenge, Failure } from '../api/types';
 import { CreateCaptcha } from '../documents/account';
 import { apologise, explain, t } from '../i18n/text';
@@ -31,7 +32,7 @@ interface Props {
 }
 
 const LIKING = 'captcha';
-const byBrowser = (): boolean => localStorage.getItem(LIKING) === 'browser';
+const byBrowser = (): boolean => forGood.getItem(LIKING) === 'browser';
 
 /** Looks for the number in a worker; returns what stops it. */
 function work(challenge: Challenge, on: (report: Report) => void): () => void {
@@ -109,7 +110,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   }, [picture?.id]);
 
   const like = (browser: boolean): void => {
-    localStorage.setItem(LIKING, browser ? 'browser' : 'picture');
+    forGood.setItem(LIKING, browser ? 'browser' : 'picture');
     void fetchOne();
   };
 

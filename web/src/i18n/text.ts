@@ -1,6 +1,7 @@
 import { batch, signal } from '@preact/signals';
 import type { Fault } from '../api/fault';
 import type { Failure, Money } from '../api/types';
+import { forGood } from '../api/storage';
 import { en, type Key } from './en';
 import { lang, tag, type Lang } from './lang';
 
@@ -26,7 +27,7 @@ export async function speak(next: Lang): Promise<void> {
     texts.value = found;
     lang.value = next;
   });
-  localStorage.setItem('lang', next);
+  forGood.setItem('lang', next);
 }
 
 /** Fetches the texts of the language in use; with a source, also its texts from now on. */

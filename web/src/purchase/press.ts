@@ -1,4 +1,5 @@
 /** The pressed button, kept in the tab until the server has answered for certain. */
+import { forTab } from '../api/storage';
 
 /** One press: what to buy, the key that makes it happen once, and the way in once it is known. */
 export interface Press {
@@ -18,7 +19,7 @@ export function randomKey(): string {
 /** The unanswered press of a sale. */
 export function pending(saleId: string): Press | null {
   try {
-    return JSON.parse(sessionStorage.getItem(name(saleId)) ?? 'null');
+    return JSON.parse(forTab.getItem(name(saleId)) ?? 'null');
   } catch {
     return null;
   }
@@ -33,28 +34,28 @@ export function press(saleId: string, itemId: string, quantity: number): Press {
 
 /** Remembers a press across reloads. */
 export function keep(saleId: string, value: Press): Press {
-  sessionStorage.setItem(name(saleId), JSON.stringify(value));
+  forTab.setItem(name(saleId), JSON.stringify(value));
   return value;
 }
 
 /** Forgets the press: the server has answered. */
 export function settle(saleId: string): void {
-  sessionStorage.removeItem(name(saleId));
+  forTab.removeItem(name(saleId));
 }
 
 /** The key of an act on one order, the same until the act is settled. */
 export function actKey(act: string, orderId: string): string {
   const name = `${act}:${orderId}`;
-  const before = sessionStorage.getItem(name);
+  const before = forTab.getItem(name);
   if (before) return before;
   const key = randomKey();
-  sessionStorage.setItem(name, key);
+  forTab.setItem(name, key);
   return key;
 }
 
 /** Forgets the key of an act: the server has answered for certain. */
 export function settleAct(act: string, orderId: string): void {
-  sessionStorage.removeItem(`${act}:${orderId}`);
+  forTab.removeItem(`${act}:${orderId}`);
 }
 
 const PLACE = 'place:';
@@ -72,7 +73,7 @@ export interface Place {
 /** The place in the waiting room of a sale. */
 export function place(saleId: string): Place | null {
   try {
-    return JSON.parse(sessionStorage.getItem(PLACE + saleId) ?? 'null');
+    return JSON.parse(forTab.getItem(PLACE + saleId) ?? 'null');
   } catch {
     return null;
   }
@@ -80,11 +81,11 @@ export function place(saleId: string): Place | null {
 
 /** The sales in whose waiting rooms the tab has a place. */
 export function waitingFor(): string[] {
-  return Object.keys(sessionStorage).flatMap((name) => (name.startsWith(PLACE) ? [name.slice(PLACE.length)] : []));
+  return forTab.names().flatMap((name) => (name.startsWith(PLACE) ? [name.slice(PLACE.length)] : []));
 }
 
 /** Remembers the place across reloads, or forgets it. */
 export function keepPlace(saleId: string, value: Place | null): void {
-  if (value) sessionStorage.setItem(PLACE + saleId, JSON.stringify(value));
-  else sessionStorage.removeItem(PLACE + saleId);
+  if (value) forTab.setItem(PLACE + saleId, JSON.stringify(value));
+  else forTab.removeItem(PLACE + saleId);
 }

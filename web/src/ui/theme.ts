@@ -1,4 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
+import { forGood } from '../api/storage';
 
 /** Colours: as the system has them, or the person's choice. */
 export type Theme = 'system' | 'light' | 'dark';
@@ -6,7 +7,7 @@ export type Theme = 'system' | 'light' | 'dark';
 const order: Theme[] = ['system', 'light', 'dark'];
 
 /** The theme in use. */
-export const theme = signal<Theme>((localStorage.getItem('theme') as Theme | null) ?? 'system');
+export const theme = signal<Theme>((forGood.getItem('theme') as Theme | null) ?? 'system');
 
 const system = matchMedia('(prefers-color-scheme: dark)');
 const systemDark = signal(system.matches);
@@ -18,7 +19,7 @@ export const dark = computed(() => (theme.value === 'system' ? systemDark.value 
 /** Goes on to the next theme and remembers it. */
 export function nextTheme(): void {
   theme.value = order[(order.indexOf(theme.value) + 1) % order.length]!;
-  localStorage.setItem('theme', theme.value);
+  forGood.setItem('theme', theme.value);
 }
 
 effect(() => {
