@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { toFault } from '../api/fault';
+import type { Connection } from '../api/paged';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { OrderStatus } from '../api/types';
@@ -13,7 +14,7 @@ import { Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Field, Form, Note } from './form';
-import { Paged, type Connection } from './paged';
+import { Paged } from './paged';
 import { Search } from './search';
 import { ot } from './texts';
 

@@ -1,24 +1,19 @@
 /** My orders, newest first. */
-import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { orders } from '../api/boards';
 import { now, second } from '../api/clock';
-import { useLoad } from '../api/load';
+import { usePaged } from '../api/paged';
 import { request } from '../api/request';
 import { person } from '../api/session';
 import type { Order } from '../api/types';
 import { MyOrders } from '../documents/orders';
 import { digits, money, t } from '../i18n/text';
-import { Broken, Loading, Picture, Stale, Title, When } from '../ui/bits';
+import { Broken, Loading, More, Picture, Stale, Title, When } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
 import { StatusChip } from './status';
 
 export { OrderPage } from './order';
-
-function ask(after: string | null, signal: AbortSignal) {
-  return request(MyOrders, { after }, signal);
-}
 
 /** The page. */
 export function Orders() {
@@ -40,19 +35,10 @@ export function Orders() {
 }
 
 function Mine() {
-  const pages = useSignal(1);
-  const { page, reload } = useLoad(`orders ${pages.value}`, async (signal) => {
-    const ids: string[] = [];
-    let after: string | null = null;
-    let more = false;
-    for (let n = 0; n < pages.value; n++) {
-      const { myOrders }: Awaited<ReturnType<typeof ask>> = await ask(after, signal);
-      for (const { node } of myOrders?.edges ?? []) ids.push(orders.put(node.id, node).id);
-      after = myOrders?.pageInfo.endCursor ?? null;
-      more = myOrders?.pageInfo.hasNextPage ?? false;
-      if (!more) break;
-    }
-    return { ids, more };
+  const { page, reload, next, busy } = usePaged('orders', async (after, signal) => {
+    const { myOrders } = await request(MyOrders, { after }, signal);
+    for (const { node } of myOrders?.edges ?? []) orders.put(node.id, node);
+    return myOrders;
   });
   const ready = page.value.state === 'ready' ? page.value : null;
   return (
@@ -63,7 +49,7 @@ function Mine() {
       {page.value.state === 'loading' && <Loading />}
       {page.value.state === 'failed' && <Broken fault={page.value.fault} again={reload} />}
       {ready && <Stale fault={ready.fault} again={reload} />}
-      {ready && !ready.data.ids.length && (
+      {ready && !ready.data.nodes.length && (
         <p class="note">
           {t('orders.none')}{' '}
           <Link class="link" href="/">
@@ -72,16 +58,12 @@ function Mine() {
         </p>
       )}
       <ul class="grid grid-cols-1 gap-3">
-        {ready?.data.ids.map((id) => {
+        {ready?.data.nodes.map(({ id }) => {
           const order = orders.of(id).value;
           return order && <Row key={id} order={order} />;
         })}
       </ul>
-      {ready?.data.more && (
-        <button class="btn mx-auto mt-4 flex" onClick={() => pages.value++}>
-          {t('sales.more')}
-        </button>
-      )}
+      {ready?.data.more && <More next={next} busy={busy} />}
     </div>
   );
 }

@@ -5,13 +5,13 @@ import { Link, useLocation, useSearch } from 'wouter-preact';
 import { stocks } from '../api/boards';
 import { now, second } from '../api/clock';
 import { follow } from '../api/live';
-import { useLoad } from '../api/load';
+import { usePaged } from '../api/paged';
 import { post } from '../api/post';
 import type { Card, Phase } from '../api/types';
 import { Sales as SalesDoc, SaleStock } from '../documents/buyer';
 import { t } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
-import { Broken, Loading, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
+import { Broken, Loading, More, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
 import { Tiles } from '../ui/countdown';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
@@ -109,24 +109,15 @@ export function Sales() {
   const search = new URLSearchParams(useSearch()).get('q') ?? '';
   const [, go] = useLocation();
   const draft = useSignal(search);
-  const pages = useSignal(1);
-  const { page, reload } = useLoad(`sales ${search} ${pages.value}`, async (signal) => {
-    const found: Card[] = [];
-    let after: string | null = null;
-    let more = false;
-    for (let n = 0; n < pages.value; n++) {
-      const { sales }: Awaited<ReturnType<typeof ask>> = await ask(after, search, signal);
-      found.push(...(sales?.edges.map(({ node }) => node) ?? []));
-      after = sales?.pageInfo.endCursor ?? null;
-      more = sales?.pageInfo.hasNextPage ?? false;
-      if (!more) break;
-    }
-    for (const sale of found) for (const item of sale.items) stocks.put(item.id, item.stock);
-    return { sales: found, more };
+  useEffect(() => void (draft.value = search), [search]);
+  const { page, reload, next: showMore, busy } = usePaged(`sales ${search}`, async (after, signal) => {
+    const { sales } = await ask(after, search, signal);
+    for (const { node } of sales?.edges ?? []) for (const item of node.items) stocks.put(item.id, item.stock);
+    return sales;
   });
 
   const ready = page.value.state === 'ready' ? page.value : null;
-  const sales = ready?.data.sales ?? NONE;
+  const sales = ready?.data.nodes ?? NONE;
   usePhases(sales);
   const open = sales.filter((sale) => ['LIVE', 'SOLD_OUT'].includes(phaseAt(sale, now())));
   const followed = new Set(open.slice(0, FOLLOWED));
@@ -210,11 +201,7 @@ export function Sales() {
           </section>
         ))}
       </div>
-      {ready?.data.more && (
-        <button class="btn mx-auto mt-6 flex" onClick={() => pages.value++}>
-          {t('sales.more')}
-        </button>
-      )}
+      {ready?.data.more && <More next={showMore} busy={busy} />}
     </div>
   );
 }

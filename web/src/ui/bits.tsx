@@ -47,6 +47,16 @@ export function Stale({ fault, again }: { fault: Fault | null; again: () => void
   );
 }
 
+/** Brings more of a list. */
+export function More({ next, busy }: { next: () => void; busy: boolean }) {
+  return (
+    <button class="btn mx-auto mt-4 flex" aria-disabled={busy} onClick={next}>
+      {busy && <span class="spin" />}
+      {t('sales.more')}
+    </button>
+  );
+}
+
 /** A heading that takes the focus when its page opens. */
 export function Title({ children }: { children: ComponentChildren }) {
   return (

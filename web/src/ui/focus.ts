@@ -4,7 +4,19 @@ import { useEffect, useRef } from 'preact/hooks';
 /** Longest wait for the heading of a page that is on its way, in ms. */
 const HEADING_MS = 5_000;
 
-/** Moves the focus to the heading of a page that was gone to, as soon as it is there. */
+const address = (): string => location.pathname + location.search;
+
+/** How far down each page was when it was left. */
+const places = new Map<string, number>();
+
+/** Where the page was that the back or forward button has just brought. */
+let back: { where: string; top: number } | null = null;
+
+addEventListener('scroll', () => places.set(address(), scrollY), { passive: true });
+// Read at once: what the browser scrolls by itself now, it scrolls on the page of before.
+addEventListener('popstate', () => (back = { where: location.pathname, top: places.get(address()) ?? 0 }));
+
+/** Moves the focus to the heading of a page that was gone to, as soon as it is there; a page that was gone back to stands where it stood. */
 export function useFocus(where: string): void {
   const first = useRef(true);
   useEffect(() => {
@@ -12,7 +24,8 @@ export function useFocus(where: string): void {
       first.current = false;
       return;
     }
-    scrollTo(0, 0);
+    scrollTo(0, back?.where === where ? back.top : 0);
+    back = null;
     const main = document.querySelector<HTMLElement>('main')!;
     main.focus({ preventScroll: true });
     const found = (): boolean => {
