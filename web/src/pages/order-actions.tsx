@@ -1,6 +1,5 @@
 /** What can be done with an order: what the server says, and nothing where it says nothing. */
 import { signal, useSignal } from '@preact/signals';
-import { useRef } from 'preact/hooks';
 import { orders } from '../api/boards';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
@@ -60,7 +59,7 @@ async function cancel(order: Order): Promise<Told | null> {
 /** The buttons of an order and what they open. */
 export function OrderActions({ order }: { order: Order }) {
   const state = useSignal<State>({ state: 'idle', why: null });
-  const reason = useRef<HTMLTextAreaElement>(null);
+  const reason = useSignal(''); // kept when the request fails
   if (!__HAS_PAYMENT__) return null;
   const can = (act: 'PAY' | 'CANCEL' | 'REFUND'): boolean => order.availableActions?.includes(act) ?? false;
   const payment = can('PAY') ? payments.value[order.id] : undefined;
@@ -128,13 +127,20 @@ export function OrderActions({ order }: { order: Order }) {
             class="grid gap-3"
             onSubmit={(event) => {
               event.preventDefault();
-              const words = reason.current!.value.trim();
+              const words = reason.value.trim();
               if (words) void run('REFUND', () => refund(order, words));
             }}
           >
             <label class="grid gap-1.5 font-medium">
               {t('order.refundWhy')}
-              <textarea ref={reason} class="field font-normal" rows={3} required maxLength={200} />
+              <textarea
+                class="field font-normal"
+                rows={3}
+                required
+                maxLength={200}
+                value={reason.value}
+                onInput={(event) => (reason.value = event.currentTarget.value)}
+              />
             </label>
             <button class="btn btn-main">{t('order.refundSend')}</button>
           </form>

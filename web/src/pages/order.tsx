@@ -43,6 +43,7 @@ export function OrderPage({ id }: { id: string }) {
       }) : undefined,
     [id, person.value?.id],
   );
+  if (!person.value) return <SignInFirst next={`/orders/${id}`} />;
   if (order) {
     return (
       <div class="page max-w-3xl">
@@ -71,6 +72,21 @@ export function OrderPage({ id }: { id: string }) {
         </div>
       );
   }
+}
+
+/** Orders are for those who made them. */
+export function SignInFirst({ next }: { next: string }) {
+  return (
+    <div class="page">
+      <Title>{t('orders.title')}</Title>
+      <p class="note mt-5">
+        {t('orders.signIn')}{' '}
+        <Link class="link" href={`/sign-in?next=${encodeURIComponent(next)}`}>
+          {t('nav.signIn')}
+        </Link>
+      </p>
+    </div>
+  );
 }
 
 function Shown({ order }: { order: Order }) {

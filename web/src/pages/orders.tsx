@@ -11,6 +11,7 @@ import { digits, money, t } from '../i18n/text';
 import { Broken, Loading, More, Picture, Stale, Title, When } from '../ui/bits';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
+import { SignInFirst } from './order';
 import { StatusChip } from './status';
 
 export { OrderPage } from './order';
@@ -18,19 +19,7 @@ export { OrderPage } from './order';
 /** The page. */
 export function Orders() {
   useTitle(t('orders.title'));
-  if (!person.value) {
-    return (
-      <div class="page">
-        <Title>{t('orders.title')}</Title>
-        <p class="note mt-5">
-          {t('orders.signIn')}{' '}
-          <Link class="link" href="/sign-in?next=%2Forders">
-            {t('nav.signIn')}
-          </Link>
-        </p>
-      </div>
-    );
-  }
+  if (!person.value) return <SignInFirst next="/orders" />;
   return <Mine />;
 }
 
@@ -88,7 +77,7 @@ function Row({ order }: { order: Order }) {
         <p class="flex flex-wrap gap-x-3 tabular-nums">
           <strong>{money(order.total)}</strong>
           {left > 0 && (
-            <span class="text-sm text-warn" aria-hidden="true">
+            <span class="notranslate text-sm text-warn" aria-hidden="true">
               {t('order.left')} {digits(left)}
             </span>
           )}

@@ -1,0 +1,39 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, expect, test, vi } from 'vitest';
+import { speak } from '../src/i18n/text';
+import { OrderPage } from '../src/pages/order';
+import { OrderActions } from '../src/pages/order-actions';
+import type { Order } from '../src/api/types';
+import { server } from './shop';
+
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+});
+
+test('an order that is opened signed out asks for the sign-in and leads back', async () => {
+  await speak('en');
+  server({});
+  await act(() => render(<OrderPage id="ord_1" />, document.body));
+  expect(document.body.textContent).not.toContain('no such order');
+  expect(document.querySelector('a')!.getAttribute('href')).toBe('/sign-in?next=%2Forders%2Ford_1');
+});
+
+test('the reason for a refund is kept when the request fails', async () => {
+  await speak('en');
+  server({ RequestRefund: ['cut'] });
+  const order = { id: 'ord_1', availableActions: ['REFUND'], total: { amount: '1.00', currencyCode: 'CNY' } } as unknown as Order;
+  await act(() => render(<OrderActions order={order} />, document.body));
+  const open = (): Promise<void> => act(() => document.querySelector<HTMLElement>('button.btn')!.click());
+  await open();
+  const field = document.querySelector('textarea')!;
+  await act(() => {
+    field.value = 'It does not fit';
+    field.dispatchEvent(new Event('input', { bubbles: true }));
+  });
+  await act(() => void document.querySelector('form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
+  await vi.waitFor(() => expect(document.body.textContent).toContain('No connection'));
+  await open();
+  expect(document.querySelector('textarea')!.value).toBe('It does not fit');
+});
