@@ -14,7 +14,7 @@ const tones: Partial<Record<SaleStatus, string>> = { LIVE: 'text-good', PAUSED: 
 
 /** Where a sale stands. */
 export function StatusChip({ status }: { status: SaleStatus }) {
-  return <span class={`chip ${tones[status] ?? 'text-soft'}`}>{ot(`op.status.${status}`)}</span>;
+  return <span key={status} class={`chip ${tones[status] ?? 'text-soft'}`}>{ot(`op.status.${status}`)}</span>;
 }
 
 /** The page. */

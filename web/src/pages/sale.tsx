@@ -132,7 +132,7 @@ function Clock() {
   void second.value;
   const bound = reading.value?.bound;
   return (
-    <span class="text-sm text-soft tabular-nums" aria-hidden="true">
+    <span class="notranslate text-sm text-soft tabular-nums" aria-hidden="true">
       {bound === undefined
         ? t('clock.unknown')
         : t('clock.server', { time: clockTime(now()), bound: Math.max(1, Math.ceil(bound)) })}
@@ -148,7 +148,7 @@ function Window({ sale }: { sale: Sale }) {
     <div class="grid gap-2">
       {until && (
         <p class="flex flex-wrap items-center justify-between gap-2" aria-hidden="true">
-          <span>{phase === 'UPCOMING' ? t('sale.opensIn') : t('sale.endsIn')}</span>
+          <span key={phase}>{phase === 'UPCOMING' ? t('sale.opensIn') : t('sale.endsIn')}</span>
           <Tiles until={Date.parse(until)} />
         </p>
       )}
@@ -178,7 +178,7 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
           <span class="grow">{goods.name}</span>
           <span class="grid justify-items-end text-sm">
             <Price now={price} usual={price} />
-            <span class="whitespace-nowrap text-soft">{t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}</span>
+            <span key={leftOf(stocks.of(id).value ?? stock)} class="whitespace-nowrap text-soft">{t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}</span>
           </span>
         </label>
       ))}

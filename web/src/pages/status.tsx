@@ -5,5 +5,5 @@ const tones: Partial<Record<OrderStatus, string>> = { PENDING_PAYMENT: 'text-war
 
 /** How an order stands. */
 export function StatusChip({ status }: { status: OrderStatus }) {
-  return <span class={`chip ${tones[status] ?? 'text-soft'}`}>{t(`status.${status}`)}</span>;
+  return <span key={status} class={`chip ${tones[status] ?? 'text-soft'}`}>{t(`status.${status}`)}</span>;
 }

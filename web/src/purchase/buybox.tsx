@@ -31,10 +31,19 @@ interface Props {
   choose: (itemId: string) => void;
 }
 
-/** The button's words; those with a countdown tick. */
+/**
+ * The button's words; those with a countdown tick. A browser that translates puts its own text in the place of ours and
+ * knows of no change: so what ticks is not translated, and other words come as a new element.
+ */
 function Label({ button }: { button: Button }) {
-  if (button.kind === 'wait' || button.kind === 'pay') void second.value;
-  return <>{words(button)}</>;
+  const ticks = button.kind === 'wait' || button.kind === 'pay';
+  if (ticks) void second.value;
+  const text = words(button);
+  return (
+    <span key={ticks ? button.kind : text} class={ticks ? 'notranslate' : ''}>
+      {text}
+    </span>
+  );
 }
 
 function words(button: Button): string {
@@ -222,7 +231,7 @@ function Queue({ taskId }: { taskId: string }) {
       <p class="text-sm text-soft">{t('queue.lead')}</p>
       {queue && (
         <p class="mt-2 flex flex-wrap gap-x-4 tabular-nums">
-          <span>{t('queue.ahead', { n: count(queue.ahead) })}</span>
+          <span key={queue.ahead}>{t('queue.ahead', { n: count(queue.ahead) })}</span>
           <span>{queue.etaSeconds === null ? t('queue.counting') : t('queue.eta', { time: span(queue.etaSeconds) })}</span>
         </p>
       )}

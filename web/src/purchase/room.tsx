@@ -24,7 +24,7 @@ export function Room({ purchase, waiting, sale }: { purchase: Purchase; waiting:
         <>
           <progress class="bar" value={1 - waiting.least.value! / waiting.first.value!} max={1} aria-label={t('room.title')} />
           <p class="flex flex-wrap gap-x-4 tabular-nums">
-            <span>{t('queue.ahead', { n: count(waiting.least.value!) })}</span>
+            <span key={waiting.least.value!}>{t('queue.ahead', { n: count(waiting.least.value!) })}</span>
             <span>{position.etaSeconds === null ? t('queue.counting') : t('queue.eta', { time: span(position.etaSeconds) })}</span>
             {position.chancePercent !== null && <span>{t('queue.chance', { n: position.chancePercent })}</span>}
           </p>

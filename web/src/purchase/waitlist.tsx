@@ -69,7 +69,7 @@ export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
         </>
       ) : (
         <>
-          <p class="font-medium">{entry.ahead ? t('waitlist.ahead', { n: count(entry.ahead) }) : t('waitlist.next')}</p>
+          <p key={entry.ahead} class="font-medium">{entry.ahead ? t('waitlist.ahead', { n: count(entry.ahead) }) : t('waitlist.next')}</p>
           <p class="text-sm text-soft">{t('waitlist.lead')}</p>
         </>
       )}

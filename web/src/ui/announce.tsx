@@ -11,7 +11,7 @@ export function announce(words: string): void {
 export function Announcer() {
   return (
     <div class="sr-only" role="status" aria-live="polite">
-      {text}
+      <p key={text.value}>{text.value}</p>
     </div>
   );
 }

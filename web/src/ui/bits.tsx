@@ -142,11 +142,11 @@ export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
         />
       </div>
       <p class="flex flex-wrap justify-between gap-x-3 text-soft">
-        <span data-stock={remaining ?? level}>
+        <span key={`${level} ${remaining} ${total}`} data-stock={remaining ?? level}>
           {t(`stock.${level}`)}
           {known && ` · ${t('stock.of', { left: count(remaining), total: count(total) })}`}
         </span>
-        {asOf && <span class="tabular-nums">{t('stock.asOf', { time: clockTime(Date.parse(stock.updatedAt)) })}</span>}
+        {asOf && <span key={stock.updatedAt} class="tabular-nums">{t('stock.asOf', { time: clockTime(Date.parse(stock.updatedAt)) })}</span>}
       </p>
     </div>
   );
@@ -156,7 +156,7 @@ const tones: Partial<Record<Phase, string>> = { LIVE: 'text-brand', UPCOMING: 't
 
 /** The phase of a sale. */
 export function PhaseChip({ phase }: { phase: Phase }) {
-  return <span class={`chip ${tones[phase] ?? 'text-soft'}`}>{t(`phase.${phase}`)}</span>;
+  return <span key={phase} class={`chip ${tones[phase] ?? 'text-soft'}`}>{t(`phase.${phase}`)}</span>;
 }
 
 /** An instant in the person's zone, with the sale's zone beside it where that differs. */

@@ -41,7 +41,7 @@ export function Tiles({ until }: { until: number }) {
   const { days, hours, minutes, seconds } = parts(useLeft(until));
   const cells = [hours, minutes, seconds];
   return (
-    <span class="inline-flex items-center gap-1 font-bold tabular-nums" aria-hidden="true">
+    <span class="inline-flex items-center gap-1 notranslate font-bold tabular-nums" aria-hidden="true">
       {days > 0 && <span class="mr-1">{t('time.days', { n: days })}</span>}
       {cells.map((n, i) => (
         <>

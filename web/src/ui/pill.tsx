@@ -47,7 +47,7 @@ export function Pill() {
   return (
     <span class="chip" data-line={line.state}>
       <span class={`size-2 rounded-full ${dots[line.state]}`} />
-      <span class="max-sm:sr-only">{words(line)}</span>
+      <span key={line.state} class={`max-sm:sr-only ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
     </span>
   );
 }
