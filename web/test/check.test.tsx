@@ -2,6 +2,7 @@ import { render } from 'preact';
 import { afterEach, expect, test, vi } from 'vitest';
 import { Check } from '../src/captcha/check';
 import { speak } from '../src/i18n/text';
+import { server } from './shop';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -30,5 +31,20 @@ test('the answer to the newest request counts, whichever comes last', async () =
   await vi.waitFor(() => expect(document.body.textContent).toContain('What is the sum?'));
   answers[0]!({ id: 'cap_1', kind: 'PROOF_OF_WORK', image: null, prompt: '', parameters: '{}' });
   await vi.advanceTimersByTimeAsync(100); // promises settle
+  expect(document.body.textContent).toContain('What is the sum?');
+});
+
+test('a check that could not be fetched comes by itself when the server is back', async () => {
+  vi.stubGlobal('createImageBitmap', () => new Promise(() => {}));
+  await speak('en');
+  vi.useFakeTimers();
+  localStorage.setItem('captcha', 'picture');
+  const expiresAt = new Date(Date.now() + 300_000).toISOString();
+  const challenge = { id: 'cap_1', kind: 'MATH', image: 'data:image/png;base64,', prompt: 'What is the sum?', parameters: null, expiresAt };
+  server({ CreateCaptcha: ['cut', 'cut', { createCaptcha: { challenge, userErrors: [] } }] });
+  render(null, document.body);
+  render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} />, document.body);
+  await vi.waitFor(() => expect(document.body.textContent).toContain('No connection'));
+  await vi.advanceTimersByTimeAsync(10_000);
   expect(document.body.textContent).toContain('What is the sum?');
 });

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
+import { backoff } from '../api/connection';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
 import { forGood } from '../api/storage';
@@ -48,6 +49,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   const state = useSignal<State>({ state: 'loading' });
   const stop = useRef(() => {});
   const latest = useRef(0); // of the challenges asked for: the answer to an earlier one comes too late
+  const tries = useRef(0);
   const input = useRef<HTMLInputElement>(null);
   const hint = useId();
 
@@ -88,10 +90,16 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
         input: { purpose, ...(saleId && { saleId }), ...kind },
       });
       if (mine !== latest.current) return;
+      tries.current = 0;
       if (made?.challenge) show(made.challenge);
       else fail(made?.userErrors[0] ? explain(made.userErrors[0]) : t('check.failed'));
     } catch (thrown) {
-      if (mine === latest.current) fail(apologise(toFault(thrown)));
+      if (mine !== latest.current) return;
+      const fault = toFault(thrown);
+      fail(apologise(fault));
+      if (!fault.passing) return;
+      const again = setTimeout(() => void fetchOne(quietly), Math.max(fault.retryAfterMs, backoff(++tries.current)));
+      stop.current = () => clearTimeout(again);
     }
   };
 
