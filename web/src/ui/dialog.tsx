@@ -11,6 +11,7 @@ export function Dialog(props: { title: string; close: () => void; children: Comp
     const dialog = ref.current!;
     const opener = document.activeElement as HTMLElement | null;
     dialog.showModal();
+    dialog.focus(); // not its first button: a key that is held down would press it
     return () => {
       dialog.close();
       opener?.focus({ preventScroll: true });
@@ -19,8 +20,9 @@ export function Dialog(props: { title: string; close: () => void; children: Comp
   return (
     <dialog
       ref={ref}
+      tabIndex={-1}
       aria-labelledby={title}
-      class="card rise m-auto w-[min(26rem,100%-1.5rem)] p-5 text-ink shadow-2xl max-sm:mb-3"
+      class="card rise m-auto outline-none w-[min(26rem,100%-1.5rem)] p-5 text-ink shadow-2xl max-sm:mb-3"
       onCancel={(event) => {
         event.preventDefault();
         props.close();
