@@ -15,7 +15,7 @@ import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Field, Form, Note } from './form';
 import { Paged } from './paged';
-import { Search } from './search';
+import { Search, useQuery } from './search';
 import { ot } from './texts';
 
 type Found = NonNullable<ResultOf<typeof DeskOrders>['orders']>['edges'][number]['node'];
@@ -26,23 +26,25 @@ const SHORTEST_SEARCH = 2;
 async function ask(text: string, status: OrderStatus | '', after: string | null, signal: AbortSignal): Promise<Connection<Found> | null> {
   if (text.length >= SHORTEST_SEARCH) {
     const { searchOrders } = await request(SearchOrders, { text }, signal);
-    return { edges: (searchOrders ?? []).map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } };
+    const found = (searchOrders ?? []).filter((order) => !status || order.status === status);
+    return { edges: found.map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } };
   }
   return (await request(DeskOrders, { after, filter: status ? { statuses: [status] } : null }, signal)).orders;
 }
 
 /** The page. */
 export function Orders() {
-  const status = useSignal<OrderStatus | ''>('');
-  const text = useSignal('');
+  const [asked, setStatus] = useQuery('status');
+  const status = statuses.find((each) => each === asked) ?? '';
+  const [text, setText] = useQuery('q');
   return (
     <>
       <div class="mb-4 flex flex-wrap items-end justify-between gap-3">
         <Title>{ot('op.orders')}</Title>
         <div class="flex flex-wrap items-end gap-3 max-sm:w-full">
-          <Search label={ot('op.searchOrders')} found={(found) => (text.value = found)} />
+          <Search label={ot('op.searchOrders')} text={text} found={setText} shortest={SHORTEST_SEARCH} />
           <Field label={ot('op.status')}>
-            <select class="field font-normal" onChange={(event) => (status.value = event.currentTarget.value as OrderStatus | '')}>
+            <select class="field font-normal" value={status} onChange={(event) => setStatus(event.currentTarget.value)}>
               <option value="">{ot('op.all')}</option>
               {statuses.map((each) => (
                 <option key={each} value={each}>
@@ -53,7 +55,7 @@ export function Orders() {
           </Field>
         </div>
       </div>
-      <Paged name={`desk-orders ${status.value} ${text.value}`} ask={(after, signal) => ask(text.value, status.value, after, signal)}>
+      <Paged name={`desk-orders ${status} ${text}`} ask={(after, signal) => ask(text, status, after, signal)}>
         {(orders, reload) => (
           <ul class="grid gap-2">
             {orders.map((order) => (

@@ -1,5 +1,4 @@
 /** All sales, newest first. */
-import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { request } from '../api/request';
 import { DeskSales } from '../documents/operator';
@@ -7,7 +6,7 @@ import { count } from '../i18n/text';
 import { Title, When } from '../ui/bits';
 import type { SaleStatus } from './acts';
 import { Paged } from './paged';
-import { Search } from './search';
+import { Search, useQuery } from './search';
 import { ot } from './texts';
 
 const tones: Partial<Record<SaleStatus, string>> = { LIVE: 'text-good', PAUSED: 'text-warn', PENDING_APPROVAL: 'text-warn' };
@@ -19,21 +18,21 @@ export function StatusChip({ status }: { status: SaleStatus }) {
 
 /** The page. */
 export function Sales() {
-  const search = useSignal('');
+  const [search, setSearch] = useQuery('q');
   return (
     <>
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
         <Title>{ot('op.sales')}</Title>
         <div class="flex flex-wrap gap-3 max-sm:w-full">
-          <Search label={ot('op.search')} found={(text) => (search.value = text)} />
+          <Search label={ot('op.search')} text={search} found={setSearch} />
           <Link href="/operate/new" class="btn btn-main">
             {ot('op.newSale')}
           </Link>
         </div>
       </div>
       <Paged
-        name={`desk-sales ${search.value}`}
-        ask={async (after, signal) => (await request(DeskSales, { after, search: search.value || null }, signal)).sales}
+        name={`desk-sales ${search}`}
+        ask={async (after, signal) => (await request(DeskSales, { after, search: search || null }, signal)).sales}
       >
         {(sales) => (
           <ul class="grid gap-2">

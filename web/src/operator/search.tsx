@@ -1,15 +1,32 @@
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { useLocation, useSearch } from 'wouter-preact';
+
+/** What a page is narrowed to; it stands in the address, so that coming back finds it. */
+export function useQuery(name: string): [string, (value: string) => void] {
+  const query = new URLSearchParams(useSearch());
+  const [where, go] = useLocation();
+  const set = (value: string): void => {
+    const next = new URLSearchParams(location.search);
+    if (value) next.set(name, value);
+    else next.delete(name);
+    go(next.size ? `${where}?${next}` : where, { replace: true });
+  };
+  return [query.get(name) ?? '', set];
+}
 
 /** A search field that searches when it is sent. */
-export function Search({ label, found }: { label: string; found: (text: string) => void }) {
-  const text = useSignal('');
+export function Search(props: { label: string; text: string; found: (text: string) => void; shortest?: number }) {
+  const { label, text, found, shortest = 0 } = props;
+  const draft = useSignal(text);
+  useEffect(() => void (draft.value = text), [text]);
   return (
     <form
       role="search"
       class="w-full sm:w-64"
       onSubmit={(event) => {
         event.preventDefault();
-        found(text.value.trim());
+        found(draft.value.trim());
       }}
     >
       <input
@@ -17,8 +34,10 @@ export function Search({ label, found }: { label: string; found: (text: string) 
         class="field"
         aria-label={label}
         placeholder={label}
+        minLength={shortest}
         maxLength={64}
-        onInput={(event) => (text.value = event.currentTarget.value)}
+        value={draft.value}
+        onInput={(event) => (draft.value = event.currentTarget.value)}
       />
     </form>
   );
