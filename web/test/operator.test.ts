@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { actsOf } from '../src/operator/acts';
+import { actsOf, instant, localInput } from '../src/operator/acts';
 import { extend, sumHolds, REACH_S, type Figures, type Point } from '../src/operator/figures';
-import { decimal, localInput } from '../src/operator/form';
+import { decimal } from '../src/operator/form';
 import { fieldsOf, valueWords } from '../src/operator/log';
 import { texts } from '../src/operator/texts';
 import { ahead } from '../src/purchase/waiting';
@@ -66,6 +66,18 @@ describe('the forms', () => {
   });
   test('show instants in the zone of the person', () => {
     expect(new Date(localInput(T0)).getTime()).toBe(T0);
+  });
+  test('leave an instant alone that was not touched, also in the hour that comes twice', () => {
+    const zone = process.env['TZ'];
+    process.env['TZ'] = 'Europe/Berlin';
+    try {
+      const second = '2026-10-25T01:30:00.000Z'; // the later of two half past two
+      expect(instant(localInput(Date.parse(second)), second)).toBe(second);
+      expect(instant('2026-10-25T04:00:00', second)).toBe('2026-10-25T03:00:00.000Z');
+    } finally {
+      if (zone === undefined) delete process.env['TZ'];
+      else process.env['TZ'] = zone;
+    }
   });
 });
 

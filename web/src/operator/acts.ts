@@ -60,11 +60,19 @@ export interface Told {
   userErrors: Failure[];
 }
 
-/** An instant from a field of date and time. */
-export const instant = (field: string | undefined): string => new Date(field ?? '').toISOString();
+/** An instant as a field of date and time shows it, in the person's zone. */
+export function localInput(ms: number): string {
+  const at = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return at.toISOString().slice(0, 19);
+}
+
+/** An instant from a field of date and time. What was not touched stays as it was: an hour that comes twice has one name. */
+export function instant(field = '', before?: string): string {
+  return before && localInput(Date.parse(before)) === field ? before : new Date(field).toISOString();
+}
 
 /** Takes a step with what its form says: a note, times. */
-export async function take(act: Act, saleId: string, { note = '', starts, ends }: Record<string, string>): Promise<Told | null> {
+export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<DeskSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<Told | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':
@@ -74,7 +82,7 @@ export async function take(act: Act, saleId: string, { note = '', starts, ends }
     case 'reject':
       return (await request(RejectSale, { input: { saleId, note } })).act;
     case 'schedule':
-      return (await request(ScheduleSale, { input: { saleId, startsAt: instant(starts), endsAt: instant(ends) } })).act;
+      return (await request(ScheduleSale, { input: { saleId, startsAt: instant(starts, startsAt), endsAt: instant(ends, endsAt) } })).act;
     case 'preheat':
       return (await request(PreheatSale, { input })).act;
     case 'pause':

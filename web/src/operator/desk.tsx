@@ -115,7 +115,7 @@ function Acts({ sale, reload }: { sale: DeskSale; reload: () => void }) {
         <Dialog title={ot(`op.act.${act}`)} close={close}>
           <Form
             label={ot(`op.act.${act}`)}
-            send={async (values) => (await take(act, sale.id, values))?.userErrors[0]}
+            send={async (values) => (await take(act, sale, values))?.userErrors[0]}
             done={() => {
               close();
               toast(ot('op.saved'));

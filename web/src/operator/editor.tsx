@@ -1,6 +1,8 @@
 /** A sale while it is written: a new one, or a draft. */
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { useLocation } from 'wouter-preact';
+import { Fault } from '../api/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { CreateSale, DeskSale as DeskSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
@@ -67,13 +69,15 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
     sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1 })) ?? [{ key: 0 }],
   );
   const made = useSignal(sale?.id ?? '');
+  /** The revision that was changed here: the draft may be loaded anew while it is written. */
+  const known = useRef(sale?.revision);
 
   const send = async (of: Values) => {
     const input = {
       title: of['title']!,
       slug: of['slug'] || null,
-      startsAt: instant(of['starts']),
-      endsAt: instant(of['ends']),
+      startsAt: instant(of['starts'], sale?.startsAt),
+      endsAt: instant(of['ends'], sale?.endsAt),
       purchaseLimit: Number(of['limit']),
       paymentWindowSeconds: Math.round(Number(of['window']) * 60),
       rules: of['rules']!,
@@ -84,6 +88,13 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
         return { goodsId, stock: Number(of[`stock-${key}`]), price: { amount: decimal(of[`price-${key}`]!), currencyCode } };
       }),
     };
+    if (sale) {
+      const { sale: now } = await request(DeskSaleDoc, { id: sale.id });
+      if (now && now.revision !== known.current) {
+        known.current = now.revision;
+        throw new Fault('CHANGED_MEANWHILE', '');
+      }
+    }
     const payload = sale
       ? (await request(UpdateSale, { input: { ...input, saleId: sale.id } })).updateSale
       : (await request(CreateSale, { input })).createSale;

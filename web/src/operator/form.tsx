@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { toFault } from '../api/fault';
 import type { Failure } from '../api/types';
 import { apologise, count, explain } from '../i18n/text';
+import { localInput } from './acts';
 import { fieldName } from './log';
 import { ot } from './texts';
 
@@ -99,12 +100,6 @@ export function Note({ label, required }: { label: string; required?: boolean })
       <textarea name="note" class="field font-normal" rows={2} maxLength={200} required={required} />
     </Field>
   );
-}
-
-/** An instant as a field of date and time shows it, in the person's zone. */
-export function localInput(ms: number): string {
-  const at = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
-  return at.toISOString().slice(0, 19);
 }
 
 /** The opening and the end of a sale. */

@@ -1,5 +1,6 @@
 /** The catalogue: what can be put on sale. */
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { Fault } from '../api/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
@@ -12,14 +13,14 @@ import { Dialog } from '../ui/dialog';
 import { decimal, Field, Form, type Values } from './form';
 import { Log } from './log';
 import { Paged } from './paged';
-import { Search } from './search';
+import { Search, useQuery } from './search';
 import { ot } from './texts';
 
 type Each = NonNullable<ResultOf<typeof GoodsList>['goods']>['edges'][number]['node'];
 
 /** The page. */
 export function Goods() {
-  const search = useSignal('');
+  const [search, setSearch] = useQuery('q');
   const editing = useSignal<Each | 'new' | null>(null);
   const changes = useSignal(0);
   return (
@@ -27,15 +28,15 @@ export function Goods() {
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
         <Title>{ot('op.goods')}</Title>
         <div class="flex flex-wrap gap-3 max-sm:w-full">
-          <Search label={ot('op.search')} found={(text) => (search.value = text)} />
+          <Search label={ot('op.search')} text={search} found={setSearch} />
           <button class="btn btn-main" onClick={() => (editing.value = 'new')}>
             {ot('op.newGoods')}
           </button>
         </div>
       </div>
       <Paged
-        name={`goods ${search.value} ${changes.value}`}
-        ask={async (after, signal) => (await request(GoodsList, { after, search: search.value || null }, signal)).goods}
+        name={`goods ${search} ${changes.value}`}
+        ask={async (after, signal) => (await request(GoodsList, { after, search: search || null }, signal)).goods}
       >
         {(goods) => (
           <ul class="grid gap-2 sm:grid-cols-2">
@@ -77,7 +78,9 @@ async function upload(file: File): Promise<string> {
 function Editor({ goods, close, done }: { goods: Each | null; close: () => void; done: () => void }) {
   const picture = useSignal(goods?.imageUrl ?? '');
   const refused = useSignal(false);
+  const uploading = useRef<Promise<boolean> | null>(null);
   const send = async ({ name = '', price = '', currency = '', description = '' }: Values) => {
+    if (uploading.current && !(await uploading.current)) throw new Fault('REFUSED_PICTURE', '');
     const input = { name, description, listPrice: { amount: decimal(price), currencyCode: currency } };
     if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: picture.value || null } })).createGoods?.userErrors[0];
     const change = { ...input, goodsId: goods.id, ...(picture.value !== (goods.imageUrl ?? '') && { imageUrl: picture.value }) };
@@ -85,13 +88,19 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
   };
   const take = (file: File | undefined): void => {
     if (!file) return;
-    upload(file).then(
+    uploading.current = upload(file).then(
       (url) => {
         picture.value = url;
         refused.value = false;
+        return true;
       },
-      () => (refused.value = true),
+      () => {
+        refused.value = true;
+        return false;
+      },
     );
+    const mine = uploading.current;
+    void mine.then(() => uploading.current === mine && (uploading.current = null));
   };
   return (
     <Dialog title={goods ? goods.name : ot('op.newGoods')} close={close}>

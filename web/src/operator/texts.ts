@@ -3,8 +3,10 @@ import { zh } from './texts-zh';
 
 /** English texts of the operators' part. */
 const en = {
+  'fault.CHANGED_MEANWHILE': 'Somebody else changed this meanwhile. Look at it in another tab, or save once more to replace what they wrote.',
   'error.INVALID_INPUT.endsAt': 'It has to be after the opening.',
   'error.INVALID_INPUT.startsAt': 'It has to be in the future.',
+  'fault.REFUSED_PICTURE': 'Nothing was saved, because the picture was refused.',
   'op.title': 'Operate',
   'op.tabs': 'Operate',
   'op.sales': 'Sales',

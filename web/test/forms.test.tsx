@@ -1,0 +1,84 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, expect, test, vi } from 'vitest';
+import { speak } from '../src/i18n/text';
+import { prepare } from '../src/operator';
+import { SaleEditor } from '../src/operator/editor';
+import { Goods } from '../src/operator/goods';
+import { Orders } from '../src/operator/orders';
+import { sale, server } from './shop';
+
+afterEach(() => {
+  render(null, document.body);
+  history.replaceState(null, '', '/');
+  vi.unstubAllGlobals();
+});
+
+const none = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } };
+const shown = (): string => document.body.textContent!;
+const type = (name: string, value: string): void => {
+  const field = document.querySelector<HTMLInputElement>(`[name=${name}]`)!;
+  field.value = value;
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+};
+const submit = (form: string): Promise<void> =>
+  act(() => void document.querySelector(form)!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
+
+test('a draft that somebody else changed meanwhile is not overwritten unasked', async () => {
+  await speak('en');
+  await prepare();
+  const draft = (revision: number) => ({ sale: { ...sale({ revision }), status: 'DRAFT', timeline: [] } });
+  const saved = { updateSale: { sale: null, userErrors: [{ code: 'NOT_FOUND', message: '', path: null }] } };
+  const asked = server({ GoodsList: [{ goods: none }], DeskSale: [draft(1), draft(2), draft(2)], UpdateSale: [saved] });
+  await act(() => render(<SaleEditor id="sal_1" />, document.body));
+  await vi.waitFor(() => expect(document.querySelector('[name=title]')).not.toBeNull());
+  type('title', 'Mine');
+  await submit('form');
+  await vi.waitFor(() => expect(shown()).toContain('Somebody else changed this meanwhile'));
+  expect(asked.map(({ name }) => name)).not.toContain('UpdateSale');
+  expect(document.querySelector<HTMLInputElement>('[name=title]')!.value).toBe('Mine');
+  await submit('form');
+  await vi.waitFor(() => expect(asked.at(-1)!.name).toBe('UpdateSale'));
+});
+
+test('goods wait for the picture that is on its way', async () => {
+  await speak('en');
+  await prepare();
+  const asked = server({ GoodsList: [{ goods: none }, { goods: none }], CreateGoods: [{ createGoods: { goods: null, userErrors: [] } }] });
+  const answers = fetch;
+  let arrive = (): void => {};
+  vi.stubGlobal('fetch', (url: string, init: RequestInit) =>
+    url === '/media/' ? new Promise<Response>((done) => (arrive = () => done(Response.json({ url: '/media/one.png' })))) : answers(url, init),
+  );
+  await act(() => render(<Goods />, document.body));
+  await act(() => document.querySelector<HTMLElement>('button.btn-main')!.click());
+  const file = document.querySelector<HTMLInputElement>('[type=file]')!;
+  Object.defineProperty(file, 'files', { value: [new File(['x'], 'one.png')] });
+  await act(() => void file.dispatchEvent(new Event('change', { bubbles: true })));
+  await submit('dialog form');
+  expect(asked.map(({ name }) => name)).not.toContain('CreateGoods');
+  arrive();
+  await vi.waitFor(() => expect(asked.find(({ name }) => name === 'CreateGoods')?.variables.input['imageUrl']).toBe('/media/one.png'));
+});
+
+test('what orders are searched for stands in the address, and both narrowings count', async () => {
+  await speak('en');
+  await prepare();
+  history.replaceState(null, '', '/operate/orders?q=thing&status=PAID');
+  const order = (number: string, status: string) => ({
+    id: number,
+    number,
+    status,
+    item: { goods: { name: 'Thing' } },
+    buyer: { account: null, displayName: 'A' },
+    createdAt: '2026-11-20T12:00:00.000Z',
+    total: { amount: '1.00', currencyCode: 'CNY' },
+    refunds: [],
+  });
+  const asked = server({ SearchOrders: [{ searchOrders: [order('No 1', 'PAID'), order('No 2', 'EXPIRED')] }] });
+  await act(() => render(<Orders />, document.body));
+  await vi.waitFor(() => expect(shown()).toContain('No 1'));
+  expect(shown()).not.toContain('No 2');
+  expect(asked[0]!.variables).toMatchObject({ text: 'thing' });
+  expect(document.querySelector<HTMLInputElement>('[type=search]')!.value).toBe('thing');
+});
