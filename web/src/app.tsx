@@ -84,7 +84,7 @@ function Header({ where }: { where: string }) {
     </Link>
   );
   return (
-    <header class="sticky top-0 z-20 border-b border-line bg-card">
+    <header class="sticky top-0 print:static! z-20 border-b border-line bg-card">
       <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-6xl' : 'max-w-5xl'}`}>
         <Link href="/" class="flex min-h-14 items-center gap-2 rounded-xl pr-2 text-lg font-bold">
           <Bolt />
@@ -98,7 +98,7 @@ function Header({ where }: { where: string }) {
             person.value.role !== 'CUSTOMER' &&
             tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
         </nav>
-        <div class="ml-auto flex items-center">
+        <div class="ml-auto flex flex-wrap items-center">
           <Pill />
           <button
             class="inline-flex min-h-11 items-center gap-1.5 rounded-xl px-2.5 text-sm hover:bg-sunk"
@@ -131,7 +131,7 @@ function Account({ where }: { where: string }) {
   if (!person.value) {
     const next = where.startsWith('/sign-in') || where.startsWith('/register') ? '' : `?next=${encodeURIComponent(where)}`;
     return (
-      <Link href={`/sign-in${next}`} class="btn min-h-9 px-3 py-1.5">
+      <Link href={`/sign-in${next}`} class="btn min-h-9 px-3 py-1.5 whitespace-nowrap">
         {t('nav.signIn')}
       </Link>
     );

@@ -99,7 +99,7 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   if (!item) return <Title>{sale.title}</Title>;
   const stock = stocks.of(item.id).value ?? item.stock;
   return (
-    <div class="grid items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:grid-rows-[auto_1fr]">
+    <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:grid-rows-[auto_1fr]">
       <div class="grid gap-4">
         <div>
           <div class="mb-2 flex flex-wrap items-center gap-3">
@@ -173,10 +173,10 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
     <fieldset class="grid gap-2">
       <legend class="mb-2 head">{t('sale.item')}</legend>
       {sale.items.map(({ id, goods, price, stock }) => (
-        <label key={id} class="flex cursor-pointer items-center gap-3 rounded-xl border border-line px-3 py-2 has-checked:border-brand has-checked:bg-sunk">
+        <label key={id} class="flex cursor-pointer flex-wrap items-center gap-x-3 rounded-xl border border-line px-3 py-2 has-checked:border-brand has-checked:bg-sunk">
           <input type="radio" name="item" class="size-4 accent-fill" checked={id === chosen} onChange={() => choose(id)} />
-          <span class="grow">{goods.name}</span>
-          <span class="grid justify-items-end text-sm">
+          <span class="grow basis-24">{goods.name}</span>
+          <span class="ml-auto grid justify-items-end text-sm">
             <Price now={price} usual={price} />
             <span key={leftOf(stocks.of(id).value ?? stock)} class="whitespace-nowrap text-soft">{t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}</span>
           </span>

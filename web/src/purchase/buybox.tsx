@@ -132,7 +132,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload, choose }: Props) {
           </select>
         </label>
       )}
-      <div class="z-20 max-lg:fixed max-lg:inset-x-0 max-lg:bottom-0 max-lg:border-t max-lg:border-line max-lg:bg-card max-lg:p-3 lg:sticky lg:bottom-0 lg:-my-2 lg:bg-card lg:py-2">
+      <div class="z-20 max-lg:fixed max-lg:inset-x-0 max-lg:bottom-0 max-lg:border-t max-lg:border-line max-lg:bg-card max-lg:p-3 lg:sticky lg:bottom-0 lg:-my-2 lg:bg-card lg:py-2 print:static!">
         <button
           type="button"
           class={`btn btn-big ${enabled ? 'btn-main' : ''}`}
