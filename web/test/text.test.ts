@@ -39,6 +39,12 @@ describe('in English', () => {
     expect(explain({ ...failure, code: 'NEW_CODE' as never })).toBe('server');
     expect(explain({ ...failure, __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_200 })).toContain('2 s');
   });
+  test('a refusal by a sale that is not open says why it is not', () => {
+    const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: 'server', path: null } as const;
+    expect(explain({ ...failure, phase: 'PAUSED' } as never)).toBe(en['button.PAUSED']);
+    expect(explain({ ...failure, phase: 'ENDED' } as never)).toBe(en['button.ENDED']);
+    expect(explain({ ...failure, phase: 'LIVE' } as never)).toBe(en['error.SALE_CLOSED']);
+  });
   test('a value that does not fit is told by its field, where that says more', () => {
     const failure = { __typename: 'InputError', code: 'INVALID_INPUT', message: 'server', path: ['input', 'method'] } as const;
     expect(explain(failure as never)).toBe(en['error.INVALID_INPUT.method']);

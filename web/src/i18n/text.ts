@@ -55,6 +55,9 @@ export function maybe(key: string, fallback: string, values: Values = {}): strin
 
 /** A refusal in words: ours where we know the code, or the code with its field, else the server's. */
 export function explain(failure: Failure): string {
+  if (failure.__typename === 'SaleNotOpenError' && failure.code === 'SALE_CLOSED') {
+    return maybe(`button.${failure.phase}`, t('error.SALE_CLOSED')); // a sale that is paused is not over
+  }
   const s = failure.__typename === 'RateLimitedError' ? Math.ceil(failure.retryAfterMs / 1000) : 1;
   return maybe(`error.${failure.code}.${failure.path?.at(-1)}`, maybe(`error.${failure.code}`, failure.message, { s }));
 }

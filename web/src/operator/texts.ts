@@ -4,6 +4,7 @@ import { zh } from './texts-zh';
 /** English texts of the operators' part. */
 const en = {
   'fault.CHANGED_MEANWHILE': 'Somebody else changed this meanwhile. Look at it in another tab, or save once more to replace what they wrote.',
+  'error.CONFLICT.slug': 'Another sale has this name.',
   'error.INVALID_INPUT.endsAt': 'It has to be after the opening.',
   'error.INVALID_INPUT.startsAt': 'It has to be in the future.',
   'fault.REFUSED_PICTURE': 'Nothing was saved, because the picture was refused.',

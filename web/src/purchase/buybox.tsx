@@ -148,7 +148,7 @@ export function BuyBox({ sale, item, stock, signedIn, reload, choose }: Props) {
       </div>
       <div aria-live="polite" class="grid gap-3 empty:hidden">
         {button.kind === 'none' && sale.notice && <p class="note">{sale.notice}</p>}
-        <Outcome purchase={purchase} has={button.kind === 'pay' || button.kind === 'order'} again={act} />
+        <Outcome purchase={purchase} kind={button.kind} again={act} />
         {__HAS_WAITLIST__ && <Place sale={sale} reload={reload} />}
         {unjoined.value && (
           <p class="note" role="alert">
@@ -175,14 +175,15 @@ export function BuyBox({ sale, item, stock, signedIn, reload, choose }: Props) {
 }
 
 /** What came of the press. */
-function Outcome({ purchase, has, again }: { purchase: Purchase; has: boolean; again: () => void }) {
+function Outcome({ purchase, kind, again }: { purchase: Purchase; kind: Button['kind']; again: () => void }) {
   const attempt = purchase.attempt.value;
   switch (attempt.step) {
     case 'queued':
       return <Queue taskId={attempt.taskId} />;
     case 'bought':
-      return has ? <Good>{t('done.title')}</Good> : null;
+      return kind === 'pay' || kind === 'order' ? <Good>{t('done.title')}</Good> : null;
     case 'refused':
+      if (kind === 'buy' && attempt.failure.__typename === 'SaleNotOpenError') return null; // it is open again
       return (
         <div class="note" role="alert">
           <p class="font-medium">{explain(attempt.failure)}</p>
