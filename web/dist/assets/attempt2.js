@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=36138edf33be";
+export{r as resumePlaces}from"./attempt.js?v=2159f9b3e51e";
