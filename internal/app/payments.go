@@ -71,8 +71,8 @@ func (a *App) wireCashier(keys auth.Keys) error {
 	lapser := expiry.New(expiry.Config{
 		DB: a.svc.db, Orders: a.orders, Payments: c.payments, Teller: teller, Clock: a.common, Log: a.log,
 	})
-	returner := order.NewReturner(a.svc.db, gate.GiveBackAll, a.log)
-	c.loops = append(append(c.loops, lapser.Loop(), returner.Loop()), c.payments.Loops()...)
+	c.loops = append(c.loops, lapser.Loop(), order.OrderReturns(a.svc.db, gate.GiveBackAll, a.log))
+	c.loops = append(c.loops, c.payments.Loops()...)
 	var err error
 	c.router, err = stream.NewRouter(stream.RouterConfig{
 		NewSubscriber: func() (*stream.Subscriber, error) {

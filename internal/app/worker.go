@@ -2,19 +2,16 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
@@ -54,8 +51,12 @@ func (a *App) newWorker() (*worker, error) {
 		return nil, fmt.Errorf("order router: %w", err)
 	}
 	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMeter())
+	gate := payment.NewRedisGate(a.releaser, func(c order.Claim, epoch, revision int64, remaining int) {
+		a.orderMetrics.Released.Inc()
+		a.board.Note(c.Item, epoch, revision, remaining)
+	})
 	return &worker{router: router, writer: writer, loops: []periodic.Loop{
-		order.NewFailureReleaser(a.svc.db, a.releaseFailures, a.log).Loop(),
+		order.TaskReturns(a.svc.db, gate.GiveBackAll, a.log),
 		a.letters.Loop(),
 		{Name: "trim streams", Every: trimEvery, Step: trimmer.Step, Log: a.log},
 		{Name: "measure streams", Every: measureEvery, Step: a.measureStreams(topics), Log: a.log},
@@ -72,27 +73,6 @@ func permanently(h *order.Handler) func(*stream.Message) error {
 		}
 		return err
 	}
-}
-
-// releaseFailures gives back in Redis what failed tasks hold there: it is an
-// order.ReleaseFailures.
-func (a *App) releaseFailures(ctx context.Context, failures []order.Failure) (building []uuid.UUID, err error) {
-	var errs []error
-	for _, f := range failures {
-		r, err := a.releaser.Release(ctx, reservation.Hold{Sale: f.Sale, Item: f.Item, User: f.User, Task: f.ID})
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if r.Building && !slices.Contains(building, f.Item) {
-			building = append(building, f.Item)
-		}
-		if r.Done {
-			a.orderMetrics.Released.Inc()
-			a.board.Note(f.Item, r.Epoch, r.Revision, r.Remaining)
-		}
-	}
-	return building, errors.Join(errs...)
 }
 
 // pendingOrders reads the order messages that stand in a shard's stream, and those

@@ -320,7 +320,7 @@ func (e *env) returned() {
 		}
 		return nil, nil
 	}
-	_, err := order.NewReturner(e.db, give, slog.New(slog.DiscardHandler)).Step(e.t.Context())
+	_, err := order.OrderReturns(e.db, give, slog.New(slog.DiscardHandler)).Step(e.t.Context())
 	e.must(err)
 }
 

@@ -229,7 +229,7 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 		}
 	}
 	got := map[uuid.UUID]bool{}
-	_, err := order.NewReturner(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+	_, err := order.OrderReturns(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 		for _, c := range claims {
 			if c.Item == e.item {
 				got[c.Name] = c.Name != c.Order

@@ -11,6 +11,7 @@ import (
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 )
@@ -19,61 +20,75 @@ const (
 	// returnBatch bounds one transaction, and maxReturnBatches one step.
 	returnBatch      = 500
 	maxReturnBatches = 10
-	// returnEvery is the pause between steps: units of an order that ended are on
-	// sale again about this long after.
-	returnEvery = 250 * time.Millisecond
+	returnTimeout    = 5 * time.Second
+	// orderReturnEvery is the pause between steps: units of an order that ended are
+	// on sale again about this long after.
+	orderReturnEvery = 250 * time.Millisecond
+	// taskReturnEvery is the pause between steps: a buyer whose task failed may try
+	// again about this long after.
+	taskReturnEvery = 500 * time.Millisecond
 )
 
-// ReturnClaims gives back in Redis what ended orders hold there: units, and the
-// mark that the user has bought. It acts only where the holder is that claim, so
-// that doing it again changes nothing. It returns the items whose gates are being
-// built: their claims have to wait.
+// ReturnClaims gives claims back in Redis: units, and the mark that the user has
+// bought. It acts only where the holder is that claim, so that doing it again changes
+// nothing. It returns the items whose gates are being built: their claims have to wait.
 type ReturnClaims func(ctx context.Context, claims []Claim) (building []uuid.UUID, err error)
 
-// Returner finishes orders whose units came back: their rows say that Redis is
-// still to be told. Any number of processes may run it at once.
-type Returner struct {
+// OrderReturns returns the loop that gives back what ended orders hold in Redis:
+// their rows say that it is still to be done. Any number of processes may run it at
+// once.
+func OrderReturns(db *postgres.DB, give ReturnClaims, log *slog.Logger) periodic.Loop {
+	r := returner{db: db, give: give, what: "orders", due: ordersDue, mark: markOrders}
+	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
+}
+
+// TaskReturns returns the loop that does the same for failed tasks.
+func TaskReturns(db *postgres.DB, give ReturnClaims, log *slog.Logger) periodic.Loop {
+	r := returner{db: db, give: give, what: "tasks", due: tasksDue, mark: markTasks}
+	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
+}
+
+// returner gives back claims whose rows in one table say that they are due.
+type returner struct {
 	db   *postgres.DB
 	give ReturnClaims
-	log  *slog.Logger
+	what string // what the rows are: name of the count, and in errors
+	// due finds a batch of claims, but for those of some items.
+	due func(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Claim, error)
+	// mark notes that claims were given back, and returns how many it noted.
+	mark func(ctx context.Context, tx *ent.Tx, given []Claim) (int, error)
 }
 
-// NewReturner returns a returner.
-func NewReturner(db *postgres.DB, give ReturnClaims, log *slog.Logger) *Returner {
-	return &Returner{db: db, give: give, log: log}
-}
-
-// Loop returns the returner as a loop.
-func (r *Returner) Loop() periodic.Loop {
-	return periodic.Loop{Name: "return units", Every: returnEvery, Timeout: 5 * time.Second, Step: r.Step, Log: r.log}
-}
-
-// Step gives back a batch of claims and then marks the rows. A crash between the
-// two repeats the return, which does nothing the second time: an order that took
-// units again did so under another name, and its row is marked for that name only.
-// Claims that have to wait do not hold up those of other items behind them.
-func (r *Returner) Step(ctx context.Context) (map[string]int, error) {
+// step gives back batches of claims and then marks their rows. A crash between the
+// two repeats the return, which does nothing the second time. Claims that have to
+// wait do not hold up those of other items behind them.
+func (r returner) step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var waiting []uuid.UUID // items
 	for range maxReturnBatches {
-		rows, err := r.db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(waiting...)).
-			Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
+		claims, err := r.due(ctx, r.db, waiting)
 		if err != nil {
-			return counts, fmt.Errorf("find units to return: %w", err)
+			return counts, fmt.Errorf("find %s to give back: %w", r.what, err)
 		}
-		if len(rows) == 0 {
+		if len(claims) == 0 {
 			break
-		}
-		claims := make([]Claim, len(rows))
-		for i, row := range rows {
-			claims[i] = FromRow(row).Claim()
 		}
 		building, err := r.give(ctx, claims)
 		if err != nil {
-			return counts, fmt.Errorf("return units of %d orders: %w", len(claims), err)
+			return counts, fmt.Errorf("give back %d %s: %w", len(claims), r.what, err)
 		}
-		if err := r.mark(ctx, claims, building, counts); err != nil {
-			return counts, err
+		given := slices.DeleteFunc(claims, func(c Claim) bool { return slices.Contains(building, c.Item) })
+		marked := 0
+		err = r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+			marked, err = r.mark(ctx, tx, given)
+			return err
+		})
+		if err != nil {
+			return counts, fmt.Errorf("mark %d %s as given back: %w", len(given), r.what, err)
+		}
+		counts[r.what] += marked
+		for _, c := range given {
+			counts["units"] += c.Quantity
 		}
 		if len(building) == 0 {
 			break
@@ -83,34 +98,49 @@ func (r *Returner) Step(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// mark notes that claims were given back, but for those of some items.
-func (r *Returner) mark(ctx context.Context, claims []Claim, building []uuid.UUID, counts map[string]int) error {
+func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Claim, error) {
+	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
+		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
+	claims := make([]Claim, len(rows))
+	for i, row := range rows {
+		claims[i] = FromRow(row).Claim()
+	}
+	return claims, err
+}
+
+// markOrders marks rows for the names that were given back only: an order that took
+// units again meanwhile did so under another name, and still has to return them.
+func markOrders(ctx context.Context, tx *ent.Tx, given []Claim) (int, error) {
 	var first, second []uuid.UUID // orders that held units for the first time, or again
-	units := 0
-	for _, c := range claims {
-		switch {
-		case slices.Contains(building, c.Item):
-			continue
-		case c.Name == c.Order:
+	for _, c := range given {
+		if c.Name == c.Order {
 			first = append(first, c.Order)
-		default:
+		} else {
 			second = append(second, c.Order)
 		}
-		units += c.Quantity
 	}
-	marked := 0
-	err := r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		var err error
-		marked, err = tx.Order.Update().Where(entorder.ReturnDue(true), entorder.Or(
-			entorder.And(entorder.IDIn(first...), entorder.ClaimIDIsNil()),
-			entorder.And(entorder.IDIn(second...), entorder.ClaimIDNotNil()),
-		)).SetReturnDue(false).Save(ctx)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("mark units of %d orders as returned: %w", len(first)+len(second), err)
+	return tx.Order.Update().Where(entorder.ReturnDue(true), entorder.Or(
+		entorder.And(entorder.IDIn(first...), entorder.ClaimIDIsNil()),
+		entorder.And(entorder.IDIn(second...), entorder.ClaimIDNotNil()),
+	)).SetReturnDue(false).Save(ctx)
+}
+
+func tasksDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Claim, error) {
+	rows, err := db.Ent.OrderFailure.Query().Where(orderfailure.Released(false), orderfailure.ItemIDNotIn(but...)).
+		Order(ent.Asc(orderfailure.FieldID)).Limit(returnBatch).All(ctx)
+	claims := make([]Claim, len(rows))
+	for i, row := range rows {
+		claims[i] = Claim{
+			Name: row.ID, Order: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
+		}
 	}
-	counts["orders"] += marked
-	counts["units"] += units
-	return nil
+	return claims, err
+}
+
+func markTasks(ctx context.Context, tx *ent.Tx, given []Claim) (int, error) {
+	ids := make([]uuid.UUID, len(given))
+	for i, c := range given {
+		ids[i] = c.Name
+	}
+	return tx.OrderFailure.Update().Where(orderfailure.IDIn(ids...), orderfailure.Released(false)).SetReleased(true).Save(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,14 +13,21 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/periodic"
+	"seckill/internal/postgres"
 )
+
+var silent = slog.New(slog.DiscardHandler)
+
+// given gives everything back at once.
+func given(context.Context, []order.Claim) ([]uuid.UUID, error) { return nil, nil }
 
 func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
 		var given []uuid.UUID
 		away := true
-		r := order.NewReturner(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+		r := order.OrderReturns(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 			for _, c := range claims {
 				given = append(given, c.Name)
 			}
@@ -27,7 +35,7 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 				return nil, errors.New("redis is away")
 			}
 			return nil, nil
-		}, slog.New(slog.DiscardHandler))
+		}, silent)
 		if _, err := r.Step(t.Context()); err == nil {
 			t.Error("a failing return is no error")
 		}
@@ -44,13 +52,84 @@ func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 	})
 }
 
+func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
+	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
+		requests := e.requests(12)
+		e.deliver([]*order.Writer{e.writer(nil)}, requests)
+		if e.failures() != 7 {
+			t.Fatalf("%d failures", e.failures())
+		}
+		users := map[uuid.UUID]uuid.UUID{} // by task
+		for _, r := range requests {
+			users[r.Task] = r.User
+		}
+		down := true
+		released := map[uuid.UUID]int{}
+		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+			for _, c := range claims {
+				if want := (order.Claim{Name: c.Name, Order: c.Name, Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1}); c != want {
+					t.Errorf("claim %+v, want %+v", c, want)
+				}
+				released[c.Name]++
+			}
+			if down {
+				return nil, errors.New("redis is away")
+			}
+			return nil, nil
+		}, silent)
+		if _, err := r.Step(t.Context()); err == nil {
+			t.Error("a failing release is no error")
+		}
+		down = false
+		if counts, err := r.Step(t.Context()); err != nil || counts["tasks"] != 7 || counts["units"] != 7 {
+			t.Errorf("second step %v, %v", counts, err)
+		}
+		if counts, err := r.Step(t.Context()); err != nil || len(counts) != 0 {
+			t.Errorf("third step %v, %v", counts, err)
+		}
+		if len(released) != 7 {
+			t.Errorf("%d released", len(released))
+		}
+		for task, n := range released {
+			if n != 2 {
+				t.Errorf("task %s was offered %d times, want 2", task, n)
+			}
+		}
+	})
+}
+
+func TestLoopsOfManyProcessesMarkEachFailureOnce(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 1, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(51))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	marked := 0
+	for range 4 {
+		r := order.TaskReturns(e.db, given, silent)
+		wg.Go(func() {
+			counts, err := r.Step(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			marked += counts["tasks"]
+		})
+	}
+	wg.Wait()
+	if marked != 50 {
+		t.Errorf("%d marked", marked)
+	}
+}
+
 // A returner that is slow to note its return, while the order took its units
 // again under another name, and ended again, must not note that one too.
 func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
-		quick := order.NewReturner(e.db, func(context.Context, []order.Claim) ([]uuid.UUID, error) { return nil, nil }, slog.New(slog.DiscardHandler))
-		slow := order.NewReturner(e.db, func(ctx context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+		quick := order.OrderReturns(e.db, given, silent)
+		slow := order.OrderReturns(e.db, func(ctx context.Context, claims []order.Claim) ([]uuid.UUID, error) {
 			if _, err := quick.Step(ctx); err != nil {
 				return nil, err
 			}
@@ -61,7 +140,7 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 			}
 			e.move(e.move(paid, order.Refunding), order.Refunded)
 			return nil, nil
-		}, slog.New(slog.DiscardHandler))
+		}, silent)
 		if _, err := slow.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -71,10 +150,11 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	})
 }
 
-// However many claims wait, those of other items behind them are returned.
+// many is more than one batch of claims.
+const many = 501
+
 func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
 	t.Parallel()
-	const many = 501 // more than one batch
 	e := setup(t, stock{units: many, limit: 1})
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
 	overdue, err := e.store().Overdue(t.Context(), e.clock.Now().Add(time.Hour), nil, many)
@@ -84,17 +164,34 @@ func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
 	built := e.item
 	e.item = e.addItem(e.sale, 1, 1)
 	e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
+	e.holdsUpNobody(order.OrderReturns, built, "orders")
+}
+
+func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 0, limit: 1})
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
+	built := e.item
+	e.item = e.addItem(e.sale, 0, 1)
+	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(1))
+	e.holdsUpNobody(order.TaskReturns, built, "tasks")
+}
+
+// holdsUpNobody checks that, however many claims wait for a gate, the one of another
+// item behind them is given back.
+func (e *env) holdsUpNobody(loop func(*postgres.DB, order.ReturnClaims, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
+	e.t.Helper()
 	waits := true
-	r := order.NewReturner(e.db, func(context.Context, []order.Claim) ([]uuid.UUID, error) {
+	r := loop(e.db, func(context.Context, []order.Claim) ([]uuid.UUID, error) {
 		if waits {
 			return []uuid.UUID{built}, nil
 		}
 		return nil, nil
-	}, slog.New(slog.DiscardHandler))
+	}, silent)
 	for i, want := range []int{1, 0, 500, 1} {
 		waits = i < 2
-		if counts, err := r.Step(t.Context()); err != nil || counts["orders"] != want || counts["units"] != want {
-			t.Errorf("step %d: %v %v, want %d orders", i, counts, err, want)
+		if counts, err := r.Step(e.t.Context()); err != nil || counts[what] != want || counts["units"] != want {
+			e.t.Errorf("step %d: %v %v, want %d %s", i, counts, err, want, what)
 		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 	"seckill/internal/reservation"
@@ -67,7 +68,7 @@ type shop struct {
 	signer   *sandbox.Signer
 	flaky    *flaky // in front of bank and gate
 	pay      *payment.Service
-	returner *order.Returner
+	returner periodic.Loop
 	lapser   *expiry.Lapser
 	door     *httptest.Server
 	courier  *sandbox.Courier
@@ -171,7 +172,7 @@ func (s *shop) restart() {
 			return s.pay.Settle(ctx, event)
 		},
 	})
-	s.returner = order.NewReturner(s.db, func(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
+	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
 		for _, c := range claims {
 			done, err := s.flaky.GiveBack(ctx, c)
 			if err != nil {
