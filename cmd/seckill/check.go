@@ -14,7 +14,7 @@ import (
 
 type auditCmd struct {
 	Sale string `required:"" placeholder:"ID" help:"The sale: sal_…"`
-	JSON bool   `help:"Print {saleId,ok,findings,postgres,redis,stream}."`
+	JSON bool   `help:"Print {saleId,ok,findings,notes,postgres,redis,stream}."`
 }
 
 // Help returns the examples.
@@ -56,6 +56,9 @@ func printReport(out io.Writer, r *audit.Report) error {
 	fmt.Fprintf(w, "stream\tunread %d, pending %d, set aside %d\n", r.Stream.Unread, r.Stream.Pending, r.Stream.Dead)
 	for _, finding := range r.Findings {
 		fmt.Fprintf(w, "finding\t%s\n", finding)
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "note\t%s\n", note)
 	}
 	if r.OK {
 		fmt.Fprintf(w, "verdict\tit adds up\n")

@@ -47,7 +47,8 @@ type Auditor struct {
 type Report struct {
 	SaleID   string   `json:"saleId"`
 	OK       bool     `json:"ok"`
-	Findings []string `json:"findings"` // one sentence each; empty when all adds up
+	Findings []string `json:"findings"`        // one sentence each; empty when all adds up
+	Notes    []string `json:"notes,omitempty"` // one sentence each about what could not be checked; no findings
 	Postgres Record   `json:"postgres"`
 	Redis    Gate     `json:"redis"`
 	Stream   Queue    `json:"stream"`
@@ -157,7 +158,7 @@ func (a *Auditor) wait(ctx context.Context) error {
 // report compares and sums up.
 func (s *state) report() *Report {
 	f := s.findings()
-	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: f.lines, Stream: s.queue, Drift: f.drift, Lost: f.lost}
+	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: f.lines, Notes: f.notes, Stream: s.queue, Drift: f.drift, Lost: f.lost}
 	if r.OK = len(r.Findings) == 0; r.OK {
 		r.Findings = []string{} // an empty list in JSON, not null
 	}

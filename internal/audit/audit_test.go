@@ -137,11 +137,11 @@ func TestAChangeOfStockOnItsWayIsNoFinding(t *testing.T) {
 
 func TestTheJSONHasTheAgreedNames(t *testing.T) {
 	t.Parallel()
-	text, err := json.Marshal(audit.Report{SaleID: "sal_1", Findings: []string{"x"}})
+	text, err := json.Marshal(audit.Report{SaleID: "sal_1", Findings: []string{"x"}, Notes: []string{"y"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"saleId":"sal_1","ok":false,"findings":["x"],` +
+	want := `{"saleId":"sal_1","ok":false,"findings":["x"],"notes":["y"],` + // no notes without any
 		`"postgres":{"total":0,"available":0,"held":0,"sold":0,"orders":0,"offers":0},` +
 		`"redis":{"stock":0,"reserved":0},"stream":{"unread":0,"pending":0,"dead":0}}`
 	if string(text) != want {

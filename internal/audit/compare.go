@@ -58,12 +58,17 @@ func (f *findings) inRedis(s *state, it *itemState) {
 type findings struct {
 	item  string
 	lines []string
-	drift int    // how many of the lines are about Redis
-	lost  []Lost // holders that nothing else knows of
+	notes []string // of checks that were left out
+	drift int      // how many of the lines are about Redis
+	lost  []Lost   // holders that nothing else knows of
 }
 
 func (f *findings) add(format string, args ...any) {
-	f.lines = append(f.lines, "Item "+f.item+": "+fmt.Sprintf(format, args...)+".")
+	f.lines = append(f.lines, f.sentence(format, args...))
+}
+
+func (f *findings) sentence(format string, args ...any) string {
+	return "Item " + f.item + ": " + fmt.Sprintf(format, args...) + "."
 }
 
 // tasks adds a finding about tasks, when there are any.
@@ -189,7 +194,6 @@ func (f *findings) gate(it *itemState, epoch int64) {
 		f.add("%d holders in Redis cannot be read", g.malformed)
 		return
 	}
-	// In a rush that tears both looks, each holder is still checked by itself.
 	for _, look := range []gate{g, it.later} {
 		if !look.whole() {
 			continue
@@ -199,6 +203,8 @@ func (f *findings) gate(it *itemState, epoch int64) {
 		}
 		return
 	}
+	// Each holder is still checked by itself.
+	f.notes = append(f.notes, f.sentence("it changed while its holders were read, so that their sum was not checked"))
 }
 
 // holders checks that each holder has a live order, a message that will become

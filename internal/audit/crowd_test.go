@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,9 @@ func TestARushThatNeverRestsIsNoFinding(t *testing.T) {
 	r := w.audit()
 	if !r.OK || r.Drift != 0 || len(r.Lost) != 0 || len(w.tasks) == 0 {
 		t.Errorf("%d bought, %d lost, drift %d: %q", len(w.tasks), len(r.Lost), r.Drift, r.Findings)
+	}
+	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "sum was not checked") {
+		t.Errorf("notes %q do not tell what was left out", r.Notes)
 	}
 }
 
