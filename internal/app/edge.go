@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -170,6 +171,14 @@ func (a *App) checks() []server.Check {
 		{Name: "catalogue", Run: func(ctx context.Context) error {
 			_, err := a.catalog.Snapshot(ctx)
 			return err
+		}},
+		{Name: "sessions", Run: func(context.Context) error {
+			select {
+			case <-a.revocations.Ready():
+				return nil
+			default:
+				return errors.New("which sessions were ended is not known yet")
+			}
 		}},
 	}
 }

@@ -61,7 +61,6 @@ type Revocations struct {
 	unsent  map[uuid.UUID]time.Time         // guarded by mu; those of ended that Run has to announce
 	watches map[uuid.UUID]map[*watch]func() // guarded by mu; session → what to call once it ends
 	changed map[*watch]func(uuid.UUID)      // guarded by mu; what to call when a user changed
-	seenAt  time.Time                       // guarded by mu; last good read of the stream
 	sweepAt time.Time                       // guarded by mu
 }
 
@@ -200,16 +199,9 @@ func (r *Revocations) OnUserChanged(fn func(user uuid.UUID)) (unregister func())
 	}
 }
 
-// Ready is closed once the view has caught up with the others.
+// Ready is closed once the view has caught up with the others. Before, sessions that
+// were ended may still be taken for good.
 func (r *Revocations) Ready() <-chan struct{} { return r.ready }
-
-// SeenAt returns when the stream was last read without a fault; zero before the
-// first time. A view older than a few seconds is worth an alarm.
-func (r *Revocations) SeenAt() time.Time {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.seenAt
-}
 
 func (r *Revocations) announce(ctx context.Context, kind string, ids []uuid.UUID) error {
 	texts := make([]string, len(ids))

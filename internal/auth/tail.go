@@ -77,14 +77,15 @@ func (t *tail) step(ctx context.Context) error {
 		if err := t.checkHistory(ctx); err != nil {
 			return err
 		}
-		t.caught()
+		if !t.caughtUp() {
+			close(t.r.ready)
+		}
 		return nil
 	}
 	for _, entry := range streams[0].Messages {
 		t.r.apply(ctx, entry)
 		t.cursor = entry.ID
 	}
-	t.saw()
 	return nil
 }
 
@@ -125,19 +126,6 @@ func (t *tail) caughtUp() bool {
 	default:
 		return false
 	}
-}
-
-func (t *tail) caught() {
-	t.saw()
-	if !t.caughtUp() {
-		close(t.r.ready)
-	}
-}
-
-func (t *tail) saw() {
-	t.r.mu.Lock()
-	defer t.r.mu.Unlock()
-	t.r.seenAt = t.r.cfg.Clock.Now()
 }
 
 // apply takes one announcement over. What cannot be read is logged and passed by:

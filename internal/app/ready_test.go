@@ -1,0 +1,44 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/testenv"
+)
+
+// Else it would let people in who signed out elsewhere.
+func TestAProcessIsNotReadyBeforeItKnowsWhichSessionsWereEnded(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	blocking := conn.NewBlocking()
+	a := &App{svc: &services{db: testenv.Postgres(t), redis: conn}}
+	a.revocations = auth.NewRevocations(auth.RevocationsConfig{
+		Client: conn.Cmd, Tail: blocking, Prefix: prefix, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+	})
+	ready := func() (err error) {
+		for _, c := range a.checks() {
+			if c.Name == "sessions" {
+				return c.Run(t.Context())
+			}
+		}
+		return nil
+	}
+	if ready() == nil {
+		t.Error("ready before the view of ended sessions was begun")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = a.revocations.Run(ctx) })
+	<-a.revocations.Ready()
+	if err := ready(); err != nil {
+		t.Errorf("not ready although the view has caught up: %v", err)
+	}
+	cancel()
+	running.Wait()
+	_ = blocking.Close()
+}
