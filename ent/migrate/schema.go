@@ -651,6 +651,14 @@ var (
 				Unique:  false,
 				Columns: []*schema.Column{SessionsColumns[7]},
 			},
+			{
+				Name:    "session_revoked_at",
+				Unique:  false,
+				Columns: []*schema.Column{SessionsColumns[8]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "revoked_at IS NOT NULL",
+				},
+			},
 		},
 	}
 	// StockMovementsColumns holds the columns for the "stock_movements" table.

@@ -1,11 +1,14 @@
 package account
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"seckill/ent"
 	"seckill/internal/auth"
 	"seckill/internal/id"
 	"seckill/internal/testenv"
@@ -303,6 +306,30 @@ func TestEndedSessionsAreKeptAWeek(t *testing.T) {
 		}
 		if ids := f.db.Ent.Session.Query().IDsX(t.Context()); len(ids) != 1 || ids[0] != recent.Session {
 			t.Errorf("left: %v", ids)
+		}
+	})
+}
+
+func TestOneStepPurgesMoreThanOneBatch(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		const ended, some = 2*purgeBatch + 1, 300 // some fit into one statement
+		long := f.clock.Now().Add(-purgeAfter - time.Hour)
+		for from := 0; from < ended; from += some {
+			err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+				rows := make([]*ent.SessionCreate, min(some, ended-from))
+				for i := range rows {
+					rows[i] = tx.Session.Create().SetID(id.New()).SetUserID(id.New()).SetTokenHash(fmt.Append(nil, from+i)).
+						SetCreatedAt(long).SetRotatedAt(long).SetExpiresAt(long)
+				}
+				return tx.Session.CreateBulk(rows...).Exec(ctx)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if counts, err := f.store.Purge(t.Context()); err != nil || counts["sessions_deleted"] != ended {
+			t.Errorf("%v, %v, want %d", counts, err, ended)
 		}
 	})
 }

@@ -24,7 +24,9 @@ const (
 
 const (
 	purgeAfter = 7 * 24 * time.Hour // sessions that ended are kept this long for questions
-	purgeBatch = 1000
+	// purgeBatch bounds one transaction of Purge, and maxPurgeBatches one step.
+	purgeBatch      = 1000
+	maxPurgeBatches = 100
 )
 
 // newSession is a session that is not written yet.
@@ -150,11 +152,29 @@ func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error)
 	return ids, nil
 }
 
-// Purge deletes sessions that ended a week ago, at most 1,000: a periodic.Step.
+// Purge deletes sessions that ended a week ago, in batches, at most 100,000: a
+// periodic.Step.
 func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
 	before := s.clock.Now().Add(-purgeAfter)
-	deleted := 0
-	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+	total := 0
+	for range maxPurgeBatches {
+		deleted, err := s.purge(ctx, before)
+		total += deleted
+		if err != nil {
+			return map[string]int{"sessions_deleted": total}, fmt.Errorf("purge sessions: %w", err)
+		}
+		if deleted < purgeBatch {
+			break
+		}
+	}
+	return map[string]int{"sessions_deleted": total}, nil
+}
+
+// purge deletes a batch of sessions that ended before an instant and returns how
+// many. Of two processes at it at once, one may find its batch gone, and stops.
+func (s *Store) purge(ctx context.Context, before time.Time) (deleted int, err error) {
+	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		deleted = 0
 		ids, err := tx.Session.Query().Where(session.ExpiresAtLT(before)).Order(session.ByExpiresAt()).Limit(purgeBatch).IDs(ctx)
 		if err != nil || len(ids) == 0 {
 			return err
@@ -162,10 +182,7 @@ func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
 		deleted, err = tx.Session.Delete().Where(session.IDIn(ids...)).Exec(ctx)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("purge sessions: %w", err)
-	}
-	return map[string]int{"sessions_deleted": deleted}, nil
+	return deleted, err
 }
 
 func sameHash(a, b []byte) bool { return bytes.Equal(a, b) } // of hashes: timing tells nothing about tokens
