@@ -155,7 +155,7 @@ func (s *shop) race(placed []*order.Order) {
 		s.side("call-backs", func() error { _, err := s.courier.Step(ctx); return err })
 	}, func() {
 		sweep.wait(moment())
-		s.side("check", func() error { _, err := s.pay.CheckOpen(ctx); return err })
+		s.side("check", func() error { _, err := s.check(ctx); return err })
 	}, func() {
 		whose := rand.Perm(len(placed))
 		spread(len(placed), func(i int) {

@@ -17,10 +17,6 @@ import (
 	"seckill/internal/postgres"
 )
 
-// parallelCloses is how many payments are closed at one provider at once before
-// their orders lapse.
-const parallelCloses = 8
-
 // closing is how closing the payments of an order went.
 type closing string
 
@@ -202,27 +198,24 @@ func (s *Service) Close(ctx context.Context, orders []*order.Order, within time.
 		}
 	}
 	var all sync.WaitGroup
+	var failed []error
 	for _, line := range lines {
-		next := make(chan *order.Order, len(line))
-		for _, o := range line {
-			next <- o
-		}
-		close(next)
-		for range min(parallelCloses, len(line)) {
-			all.Go(func() {
-				for o := range next {
-					if ctx.Err() != nil || s.closeOne(ctx, open[o.ID]) != closedAll {
-						continue
-					}
+		all.Go(func() {
+			_, err := atOnce(ctx, line, func(o *order.Order) (string, error) {
+				if s.closeOne(ctx, open[o.ID]) == closedAll {
 					mu.Lock()
+					defer mu.Unlock()
 					free = append(free, o)
-					mu.Unlock()
 				}
+				return "", nil
 			})
-		}
+			mu.Lock()
+			defer mu.Unlock()
+			failed = append(failed, err)
+		})
 	}
 	all.Wait()
-	return free, nil
+	return free, errors.Join(failed...)
 }
 
 // openBy returns the open payments of orders, by order: each has one at most.

@@ -1,15 +1,23 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
+
+	"entgo.io/ent/dialect/sql"
+	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	"seckill/ent/predicate"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/periodic"
 )
@@ -17,19 +25,71 @@ import (
 const (
 	// batch bounds one step of a loop.
 	batch = 100
+	// parallelCalls is how many calls one loop makes at one provider at once.
+	parallelCalls = 8
 	// maxCheck bounds the pause between two questions about an open payment.
 	maxCheck = 2 * time.Minute
 )
 
 // Loops returns what has to run for payments to end: events whose message was
 // lost, questions about payments that no call-back came for, money that is to go
-// back. Any number of processes may run them at once.
+// back. Each provider has loops of its own, so that one that does not answer holds up
+// no other. Any number of processes may run them at once.
 func (s *Service) Loops() []periodic.Loop {
-	return []periodic.Loop{
+	loops := []periodic.Loop{
 		{Name: "payment events", Every: 500 * time.Millisecond, Timeout: 10 * time.Second, Step: s.RetryEvents, Log: s.log},
-		{Name: "payment checks", Every: 5 * time.Second, Timeout: time.Minute, Step: s.CheckOpen, Log: s.log},
-		{Name: "refunds", Every: 500 * time.Millisecond, Timeout: time.Minute, Step: s.SendRefunds, Log: s.log},
 	}
+	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {
+		check := func(ctx context.Context) (map[string]int, error) { return s.CheckOpen(ctx, provider) }
+		send := func(ctx context.Context) (map[string]int, error) { return s.SendRefunds(ctx, provider) }
+		of := " of provider " + cmp.Or(provider, "unknown")
+		loops = append(loops,
+			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check, Log: s.log},
+			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Timeout: time.Minute, Step: send, Log: s.log})
+	}
+	return loops
+}
+
+// gone stands for all providers that this process does not know: their payments
+// are an error each time, until somebody configures them again.
+const gone = ""
+
+// at matches the payments at a provider, or at those that are gone.
+func (s *Service) at(provider string) predicate.Payment {
+	if provider == gone {
+		return entpayment.ProviderNotIn(slices.Collect(maps.Keys(s.providers))...)
+	}
+	return entpayment.Provider(provider)
+}
+
+// atOnce does something for each of a batch at one provider, parallelCalls at once, and
+// begins no more when ctx has ended. It counts what became of them by name; "" is not
+// counted.
+func atOnce[T any](ctx context.Context, batch []T, do func(v T) (became string, err error)) (map[string]int, error) {
+	var mu sync.Mutex
+	counts := map[string]int{}
+	var failed []error
+	var tasks errgroup.Group
+	tasks.SetLimit(parallelCalls)
+	for _, v := range batch {
+		if ctx.Err() != nil {
+			break
+		}
+		tasks.Go(func() error {
+			became, err := func() (_ string, err error) {
+				defer periodic.Recover(&err)
+				return do(v)
+			}()
+			mu.Lock()
+			defer mu.Unlock()
+			if failed = append(failed, err); err == nil && became != "" {
+				counts[became]++
+			}
+			return nil
+		})
+	}
+	_ = tasks.Wait() // an error ends nothing here: it is among those that failed
+	return counts, errors.Join(failed...)
 }
 
 // RetryEvents handles a batch of events that are due.
@@ -55,31 +115,21 @@ func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// CheckOpen asks the providers about a batch of open payments.
-func (s *Service) CheckOpen(ctx context.Context) (map[string]int, error) {
+// CheckOpen asks a provider about a batch of its open payments.
+func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.db.Ent.Payment.Query().
-		Where(entpayment.StatusIn(openStatuses...), entpayment.CheckAtLTE(now)).
+		Where(entpayment.StatusIn(openStatuses...), entpayment.CheckAtLTE(now), s.at(provider)).
 		Order(ent.Asc(entpayment.FieldCheckAt)).Limit(batch).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find open payments: %w", err)
 	}
-	counts := map[string]int{}
-	var failed []error
-	for _, row := range rows {
+	return atOnce(ctx, rows, func(row *ent.Payment) (string, error) {
 		if err := s.later(ctx, row, now); err != nil {
-			return counts, err
+			return "", err
 		}
-		found, err := s.check(ctx, fromRow(row))
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		if found != "" { // it is as it was
-			counts[found]++
-		}
-	}
-	return counts, errors.Join(failed...)
+		return s.check(ctx, fromRow(row))
+	})
 }
 
 // later sets the time of the next question before this one is asked, so that
@@ -96,8 +146,9 @@ func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) er
 	return nil
 }
 
-// check asks about one payment and returns what it found. A payment that the
-// provider does not know is left to be created, or closed at its deadline.
+// check asks about one payment and returns what it found, "" when it is as it was. A
+// payment that the provider does not know is left to be created, or closed at its
+// deadline.
 func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 	provider, err := s.provider(p.Provider)
 	if err != nil {
@@ -126,28 +177,26 @@ func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 	return "found", nil
 }
 
-// SendRefunds gives a batch of money back.
-func (s *Service) SendRefunds(ctx context.Context) (map[string]int, error) {
+// SendRefunds lets a provider give a batch of money back.
+func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.db.Ent.Refund.Query().
-		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now)).
+		Where(entrefund.StatusEQ(entrefund.StatusSENDING), entrefund.TryAtLTE(now), func(refunds *sql.Selector) {
+			payments := sql.Table(entpayment.Table)
+			paid := sql.Select(payments.C(entpayment.FieldID)).From(payments)
+			s.at(provider)(paid)
+			refunds.Where(sql.In(refunds.C(entrefund.FieldPaymentID), paid))
+		}).
 		Order(ent.Asc(entrefund.FieldTryAt)).Limit(batch).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("find refunds to send: %w", err)
 	}
-	counts := map[string]int{}
-	var failed []error
-	for _, row := range rows {
+	return atOnce(ctx, rows, func(row *ent.Refund) (string, error) {
 		if err := s.send(ctx, refundFromRow(row)); err != nil {
-			failed = append(failed, err)
-			if err := s.retryLater(ctx, row, now); err != nil {
-				failed = append(failed, err)
-			}
-			continue
+			return "", errors.Join(err, s.retryLater(ctx, row, now))
 		}
-		counts["sent"]++
-	}
-	return counts, errors.Join(failed...)
+		return "sent", nil
+	})
 }
 
 // retryLater sets when a refund is sent again. After many tries an operator

@@ -229,10 +229,10 @@ func TestALostCallbackIsAskedFor(t *testing.T) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Prompt)
-		s.step(s.pay.CheckOpen)
+		s.step(s.check)
 		s.wantOrder(o, order.PendingPayment) // too early to ask
 		s.clock.Advance(21 * time.Second)
-		s.step(s.pay.CheckOpen)
+		s.step(s.check)
 		s.wantOrder(o, order.Paid)
 		s.settleDown() // and then the call-back comes
 		s.wantOrder(o, order.Paid)
@@ -244,7 +244,7 @@ func TestAPaymentThatIsStillOpenIsNothingToTell(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		s.begin(s.buy(), "key-1")
 		s.clock.Advance(21 * time.Second)
-		counts, err := s.pay.CheckOpen(t.Context())
+		counts, err := s.check(t.Context())
 		s.must(err)
 		if len(counts) != 0 {
 			t.Errorf("told %v", counts)

@@ -54,7 +54,7 @@ func TestAnApprovedRefundReturnsMoneyAndUnitOnce(t *testing.T) {
 				}
 				wg.Wait()
 				for range 4 {
-					wg.Go(func() { s.step(s.pay.SendRefunds) })
+					wg.Go(func() { s.step(s.refund) })
 				}
 				wg.Wait()
 				s.settleDown()
@@ -122,7 +122,7 @@ func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
 				p := s.payNow(o)
 				s.approveRefund(s.askRefund(o), false)
 				s.flaky.lose(func(string) fate { return f })
-				s.step(s.pay.SendRefunds)
+				s.step(s.refund)
 				s.wantOrder(o, order.Refunding)
 				s.flaky.lose(nil)
 				s.settleDown()

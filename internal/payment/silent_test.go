@@ -2,6 +2,9 @@ package payment_test
 
 import (
 	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,23 +14,48 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/testenv"
 )
 
-// silent takes calls to close payments and never answers.
+// silent takes calls about payments and never answers.
 type silent struct {
 	payment.Provider
 	name    string
 	answers map[uuid.UUID]bool // but for these
+	hanging atomic.Int64       // calls that wait for an answer
 }
 
 func (s *silent) Name() string { return s.name }
 
 func (s *silent) Close(ctx context.Context, p uuid.UUID) (payment.State, error) {
-	if s.answers[p] {
-		return s.Provider.Close(ctx, p)
+	if err := s.hang(ctx, p); err != nil {
+		return payment.State{}, err
 	}
+	return s.Provider.Close(ctx, p)
+}
+
+func (s *silent) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
+	if err := s.hang(ctx, p); err != nil {
+		return payment.State{}, err
+	}
+	return s.Provider.Query(ctx, p)
+}
+
+func (s *silent) Refund(ctx context.Context, in payment.RefundInput) error {
+	if err := s.hang(ctx, in.Payment); err != nil {
+		return err
+	}
+	return s.Provider.Refund(ctx, in)
+}
+
+func (s *silent) hang(ctx context.Context, p uuid.UUID) error {
+	if s.answers[p] {
+		return nil
+	}
+	s.hanging.Add(1)
+	defer s.hanging.Add(-1)
 	<-ctx.Done()
-	return payment.State{}, ctx.Err()
+	return ctx.Err()
 }
 
 // patient replaces the payments of the shop by those at some providers, and its
@@ -108,5 +136,79 @@ func TestPaymentsThatAreNeverClosedHoldUpNoneBehindThem(t *testing.T) {
 	s.clock.Advance(window + 2*time.Second)
 	if !s.lapses(behind, 100) {
 		t.Error("the last order does not lapse although its provider answers")
+	}
+}
+
+// paidAt is an order that was paid at a provider and whose money is to go back.
+func (s *shop) paidAt(provider string) *order.Order {
+	s.t.Helper()
+	o := s.buy()
+	p := s.payAt(provider, o)
+	c, err := s.bank.ByMerchant(s.t.Context(), p)
+	s.must(err)
+	s.must(s.bank.Approve(s.t.Context(), c.ID, sandbox.Prompt))
+	s.clock.Advance(21 * time.Second)
+	for _, loop := range s.pay.Loops() {
+		s.step(loop.Step)
+	}
+	s.wantOrder(o, order.Paid)
+	s.approveRefund(s.askRefund(o), false)
+	return o
+}
+
+func TestAProviderThatNeverAnswersHoldsUpNobodyElsesChecksAndRefunds(t *testing.T) {
+	t.Parallel()
+	const many = 101 // more than one batch
+	s := newShop(t, many+3)
+	provider := &silent{Provider: s.flaky, name: "SILENT", answers: map[uuid.UUID]bool{}}
+	s.patient(time.Second, answering{provider}, s.flaky)
+	owed := s.paidAt("SILENT")
+	s.patient(time.Second, provider, s.flaky)
+	refunded := s.paidAt(sandbox.Name)
+	for range many {
+		s.payAt("SILENT", s.buy())
+	}
+	s.clock.Advance(time.Second)
+	paid := s.buy()
+	c, err := s.bank.ByMerchant(t.Context(), s.payAt(sandbox.Name, paid))
+	s.must(err)
+	s.must(s.bank.Approve(t.Context(), c.ID, sandbox.Prompt)) // and no call-back comes
+	s.clock.Advance(21 * time.Second)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var loops sync.WaitGroup
+	for _, loop := range s.pay.Loops() {
+		loops.Go(func() { _ = loop.Run(ctx) })
+	}
+	most := int64(0)
+	testenv.Eventually(t, 20*time.Second, func() bool {
+		most = max(most, provider.hanging.Load())
+		return most == 9 && s.order(paid).Status == order.Paid && s.order(refunded).Status == order.Refunded
+	}, "the order is paid, the other one refunded, while the other provider has nine calls")
+	cancel()
+	loops.Wait()
+	s.wantOrder(owed, order.Refunding)
+}
+
+// answering is a provider before it fell silent.
+type answering struct{ *silent }
+
+func (a answering) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
+	return a.Provider.Query(ctx, p)
+}
+
+// mad is a provider whose answers end its caller.
+type mad struct{ payment.Provider }
+
+func (mad) Close(context.Context, uuid.UUID) (payment.State, error) { panic("mad") }
+
+func TestAProviderThatPanicsEndsAStepAndNotTheProcess(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	s.patient(time.Second, mad{s.flaky})
+	s.payAt(sandbox.Name, s.buy())
+	s.clock.Advance(window + 2*time.Second)
+	if _, err := s.lapser.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "panic: mad") {
+		t.Errorf("step: %v", err)
 	}
 }

@@ -104,10 +104,14 @@ var errPanic = errors.New("panic")
 
 // step runs the step; a panic is an error of that step and does not end the loop.
 func (l Loop) step(ctx context.Context) (counts map[string]int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
-		}
-	}()
+	defer Recover(&err)
 	return l.Step(ctx)
+}
+
+// Recover makes a panic the caller's error. It is for defer, in a step and in every
+// goroutine that a step starts: a panic there ends the process.
+func Recover(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
+	}
 }
