@@ -23,7 +23,7 @@ export default defineConfig({
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/app[extname]',
         codeSplitting: {
-          groups: [{ name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|src\/(api\/(?!socket)|i18n\/(lang|text|en)|ui|documents\/(account|buyer)|purchase\/button)/ }],
+          groups: [{ name: 'core', test: /node_modules\/(@?preact|wouter|regexparam)|src\/(api\/(?!socket)|i18n\/(lang|text|en)|ui|documents\/(account|buyer)|purchase\/(button|places))/ }],
         },
       },
     },

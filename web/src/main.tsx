@@ -1,17 +1,17 @@
 import { render } from 'preact';
 import { startClock, sync } from './api/clock';
 import { person, restore } from './api/session';
-import { forTab } from './api/storage';
 import { startWake } from './api/wake';
 import { App, preloadPage } from './app';
 import { loadTexts } from './i18n/text';
+import { waitingFor } from './purchase/places';
 import './style.css';
 
 startClock();
 startWake();
 void restore().then(() => {
   // A place in a waiting room is kept by being followed; the code for it comes with the sale's page.
-  const waits = __HAS_QUEUE__ && person.peek() && forTab.names().some((name) => name.startsWith('place:'));
+  const waits = __HAS_QUEUE__ && person.peek() && waitingFor().length > 0;
   if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
 });
 void sync();

@@ -15,7 +15,8 @@ test('the shop opens in a browser that forbids to keep anything', async () => {
   try {
     const { lang } = await import('../src/i18n/lang');
     const { theme, nextTheme } = await import('../src/ui/theme');
-    const { press, pending, waitingFor } = await import('../src/purchase/press');
+    const { press, pending } = await import('../src/purchase/press');
+    const { waitingFor } = await import('../src/purchase/places');
     expect(lang.value).toBe('en');
     nextTheme();
     expect(theme.value).toBe('light');

@@ -20,7 +20,8 @@ import { onSwitch } from '../api/session';
 import type { Challenge, Failure, Task } from '../api/types';
 import { IssuePath, PlaceOrder } from '../documents/buyer';
 import { EnterQueue } from '../documents/queue';
-import { keep, keepPlace, pending, place, press, settle, waitingFor, type Place, type Press } from './press';
+import { keepPlace, place, waitingFor, type Place } from './places';
+import { keep, pending, press, settle, type Press } from './press';
 import { tell, Waiting, type Ticket } from './waiting';
 
 /** How the attempt stands. */

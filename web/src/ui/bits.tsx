@@ -66,17 +66,22 @@ export function Title({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** Nothing at this address. */
-export function Missing() {
-  useTitle(t('page.missing'));
+/** Says that something is not there, with the way to the sales. */
+function NotThere({ what }: { what: string }) {
   return (
     <>
-      <Title>{t('page.missing')}</Title>
+      <Title>{what}</Title>
       <Link href="/" class="link mt-4 inline-block">
         {t('sale.toList')}
       </Link>
     </>
   );
+}
+
+/** Nothing at this address. */
+export function Missing() {
+  useTitle(t('page.missing'));
+  return <NotThere what={t('page.missing')} />;
 }
 
 /** When to ask once more for a sale that is not known, in ms. */
@@ -88,14 +93,7 @@ export function NoSale({ again }: { again: () => void }) {
     const timer = setTimeout(again, UNKNOWN_MS);
     return () => clearTimeout(timer);
   }, []);
-  return (
-    <>
-      <Title>{t('sale.missing')}</Title>
-      <Link href="/" class="link mt-4 inline-block">
-        {t('sale.toList')}
-      </Link>
-    </>
-  );
+  return <NotThere what={t('sale.missing')} />;
 }
 
 /** The price with the usual one beside it. */
