@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket/wsjson"
 
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 // login signs an account in and returns its access token.
@@ -31,31 +32,32 @@ func TestSigningOutEndsTokensAndSocketsWithinASecond(t *testing.T) {
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1})
-	token := s.login(made.Users[0].Account, made.Users[0].Password)
-	k := s.dial(token)
-	payload, err := json.Marshal(map[string]any{"query": `subscription($s: ID!) { saleStatus(saleId: $s) { kind } }`, "variables": map[string]string{"s": made.SaleID}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.send(frame{ID: "s", Type: "subscribe", Payload: payload})
-	if f := k.read(); f.Type != "next" {
-		t.Fatalf("first frame %+v", f)
-	}
-	out := s.ask(token, `mutation { logout(input: {everywhere: false}) { endedSessions userErrors { code } } }`, nil)
-	began := time.Now()
-	for {
-		var f frame
-		if err = wsjson.Read(k.ctx, k.conn, &f); err != nil {
-			break
+	testenv.Promptly(t, time.Second, func() time.Duration {
+		token := s.login(made.Users[0].Account, made.Users[0].Password)
+		k := s.dial(token)
+		payload, err := json.Marshal(map[string]any{"query": `subscription($s: ID!) { saleStatus(saleId: $s) { kind } }`, "variables": map[string]string{"s": made.SaleID}})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if code := websocket.CloseStatus(err); code != 4403 {
-		t.Errorf("the socket ended with %v (%v), want 4403; logout said %s", code, err, out.Data)
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("the socket ended after %s", took)
-	}
-	if got := s.ask(token, `{ myOrders { totalCount } }`, nil).code(); got != "UNAUTHENTICATED" {
-		t.Errorf("the token after signing out: %q", got)
-	}
+		k.send(frame{ID: "s", Type: "subscribe", Payload: payload})
+		if f := k.read(); f.Type != "next" {
+			t.Fatalf("first frame %+v", f)
+		}
+		out := s.ask(token, `mutation { logout(input: {everywhere: false}) { endedSessions userErrors { code } } }`, nil)
+		began := time.Now()
+		for {
+			var f frame
+			if err = wsjson.Read(k.ctx, k.conn, &f); err != nil {
+				break
+			}
+		}
+		took := time.Since(began)
+		if code := websocket.CloseStatus(err); code != 4403 {
+			t.Errorf("the socket ended with %v (%v), want 4403; logout said %s", code, err, out.Data)
+		}
+		if got := s.ask(token, `{ myOrders { totalCount } }`, nil).code(); got != "UNAUTHENTICATED" {
+			t.Errorf("the token after signing out: %q", got)
+		}
+		return took
+	})
 }
