@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os/exec"
 	"strconv"
 	"testing"
 	"time"
@@ -19,23 +18,10 @@ import (
 // slot: it refuses what touches two slots, as a large one does.
 func cluster(t *testing.T) *redisconn.Conn {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
-	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1",
-		"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(clusterBusPort(t)), "--dir", t.TempDir(), "--save", "")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	addr := testenv.RedisServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(clusterBusPort(t))).Addr()
 	single := redis.NewClient(&redis.Options{Addr: addr})
 	defer single.Close()
 	ctx := context.Background()
-	testenv.Eventually(t, patience, func() bool { return single.Ping(ctx).Err() == nil }, "the node does not answer")
 	if err := single.ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
