@@ -7,6 +7,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -94,12 +95,11 @@ func start(t *testing.T, args []string, env ...string) string {
 	if err != nil {
 		t.Fatalf("build: %v", err)
 	}
-	public, admin := freePort(t), freePort(t)
-	var out strings.Builder
-	cmd := exec.Command(path, append(args, "--http-addr", public, "--admin-addr", admin, "--log-level", "debug")...)
+	out := &output{}
+	cmd := exec.Command(path, append(args, "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-level", "debug", "--log-format", "json")...)
 	cmd.Env = append(clean(os.Environ()), env...)
 	cmd.Dir = t.TempDir()
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,45 @@ func start(t *testing.T, args []string, env ...string) string {
 			t.Error("the log quotes what a client sent")
 		}
 	})
-	testenv.Eventually(t, time.Minute, func() bool { return ready(t, admin) }, "the server is ready")
+	var public, admin string
+	testenv.Eventually(t, time.Minute, func() bool {
+		public, admin = out.addresses()
+		return admin != "" && ready(t, admin)
+	}, "the server is ready")
 	return "http://" + public
+}
+
+// output is what a process says.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder // guarded by mu
+}
+
+// Write keeps what is said.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// addresses reads where the process listens; "" as long as it does not say.
+func (o *output) addresses() (public, admin string) {
+	for line := range strings.Lines(o.String()) {
+		var said struct {
+			Msg           string
+			Public, Admin net.TCPAddr
+		}
+		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "listening" {
+			return said.Public.String(), said.Admin.String()
+		}
+	}
+	return "", ""
 }
 
 func ready(t *testing.T, admin string) bool {
@@ -130,18 +167,6 @@ func ready(t *testing.T, admin string) bool {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	return resp.StatusCode == http.StatusOK
-}
-
-// freePort returns an address that nobody listens on now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // clean drops settings of the machine that runs the tests.
