@@ -1,6 +1,6 @@
 // Package order owns orders and order tasks: their states and moves, the message
 // that asks for an order, the writer that makes rows of messages, the look-ups,
-// and the giving back of units whose task failed.
+// and the giving back of units whose order ended or whose task failed.
 //
 // It does not own the stock gate in Redis (internal/reservation), the plumbing of
 // streams (internal/stream), or payments (internal/payment). Postgres is the

@@ -68,7 +68,8 @@ func (g *RedisGate) GiveBack(ctx context.Context, c order.Claim) (bool, error) {
 	return !r.Building, nil
 }
 
-// GiveBackAll returns units of many orders: it is an order.ReturnClaims.
+// GiveBackAll returns units of many claims, of ended orders or of failed tasks: it is an
+// order.ReturnClaims.
 func (g *RedisGate) GiveBackAll(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
 	var mu sync.Mutex
 	tasks, ctx := errgroup.WithContext(ctx)

@@ -45,7 +45,7 @@ const (
 	outcomePutOff    outcome = "put off"
 )
 
-// errPutOff says that an event cannot be handled yet.
+// putOffError says that an event cannot be handled yet.
 type putOffError struct{ why string }
 
 func (e putOffError) Error() string { return e.why }
