@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=2159f9b3e51e";
+export{r as resumePlaces}from"./attempt.js?v=aff0e233f895";
