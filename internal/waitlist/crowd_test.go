@@ -1,0 +1,108 @@
+package waitlist_test
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/waitlist"
+)
+
+// When an item has sold out, everybody presses the same button, some twice, on
+// whatever process they are.
+func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
+	t.Parallel()
+	const people = 600
+	h := newHall(t, 1)
+	buyer := h.buy().User
+	desks := []*waitlist.Service{h.line, waitlist.New(waitlist.Config{
+		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(h.conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet,
+	})}
+	users := make([]uuid.UUID, people)
+	for i := range users {
+		users[i] = id.New()
+	}
+	users[people/2] = buyer
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	places := map[uuid.UUID][]uuid.UUID{} // by person
+	for press := range 3 * people {
+		user := users[press%people]
+		wg.Go(func() {
+			e, refusal, err := desks[press%2].Join(t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				t.Error(err)
+			case user == buyer:
+				refused(t, refusal, fault.PurchaseLimitReached)
+			case refusal != nil || e == nil || e.User != user:
+				t.Errorf("%s is answered %+v, %v", user, e, refusal)
+			default:
+				places[user] = append(places[user], e.ID)
+			}
+		})
+	}
+	wg.Wait()
+	line := make([]uuid.UUID, 0, people)
+	for user, all := range places {
+		if len(all) != 3 || len(slices.Compact(all)) != 1 {
+			t.Errorf("%s has places %v, want one, three times", user, all)
+		}
+		line = append(line, all[0])
+	}
+	if len(line) != people-1 {
+		t.Fatalf("%d have a place, want %d", len(line), people-1)
+	}
+	slices.SortFunc(line, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	for ahead, place := range line {
+		wg.Go(func() {
+			n, err := desks[ahead%2].Ahead(t.Context(), &waitlist.Entry{ID: place, Item: h.item})
+			if err != nil || n != ahead {
+				t.Errorf("%d are ahead of place %d, %v", n, ahead, err)
+			}
+		})
+	}
+	for _, user := range users {
+		wg.Go(func() {
+			e, err := desks[0].In(t.Context(), user, h.sale)
+			if err != nil || (e == nil) != (user == buyer) || (e != nil && e.ID != places[user][0]) {
+				t.Errorf("the place of %s is %+v, %v", user, e, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestTheNewestPlaceIsTheOnesWhoJoinedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	h.buy()
+	user := id.New()
+	var last *waitlist.Entry
+	for range 4 {
+		last, _ = h.join(user)
+		left, refusal, err := h.line.Leave(t.Context(), last.ID, user)
+		h.must(err)
+		if refusal != nil || left.Status != waitlist.Left {
+			t.Fatalf("leave: %+v %v", left, refusal)
+		}
+	}
+	if e, err := h.line.In(t.Context(), user, h.sale); err != nil || e == nil || e.ID != last.ID {
+		t.Errorf("the place is %+v, %v; want the last", e, err)
+	}
+	again, _ := h.join(user)
+	if e, err := h.line.In(t.Context(), user, h.sale); err != nil || e == nil || e.ID != again.ID || e.Status != waitlist.Waiting {
+		t.Errorf("the place is %+v, %v; want the open one", e, err)
+	}
+	if e, err := h.line.In(t.Context(), user, id.New()); err != nil || e != nil {
+		t.Errorf("a place in another sale: %+v, %v", e, err)
+	}
+}
