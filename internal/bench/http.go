@@ -208,36 +208,44 @@ func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 // whole measures orders from the request to the row.
 func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
 	profiled := w.shop.profile(ctx, w.opts.profile)
-	return errors.Join(w.toTheRow(ctx, "whole path", w.shop, users, &w.accepted, w.db, w.offer.SaleID), <-profiled)
+	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, &w.accepted}, users), <-profiled)
 }
 
 // barely measures the same of the least that can be called the way of an order.
 func (w *ways) barely(ctx context.Context, users []seed.LoadUser) error {
-	return w.toTheRow(ctx, "bare path", w.bare, users, &w.barelyAccepted, w.theirs, w.bareOffer.SaleID)
+	return w.toTheRow(ctx, "bare path", till{w.bare, w.theirs, w.bareOffer.SaleID, &w.barelyAccepted}, users)
+}
+
+// till is where orders are taken in and written.
+type till struct {
+	server   *server
+	db       *postgres.DB
+	sale     string
+	accepted *int // in all rounds
 }
 
 // toTheRow has users order and waits until all orders of the sale are written.
-func (w *ways) toTheRow(ctx context.Context, name string, s *server, users []seed.LoadUser, accepted *int, db *postgres.DB, sale string) error {
-	requests := orderRequests(s.public, w.offer.ItemID, users)
-	before, err := w.used(s)
+func (w *ways) toTheRow(ctx context.Context, name string, t till, users []seed.LoadUser) error {
+	requests := orderRequests(t.server.public, w.offer.ItemID, users)
+	before, err := w.used(t.server)
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	res, err := load{addr: s.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
+	res, err := load{addr: t.server.public, count: len(users), request: cycle(requests), want: []byte(`"SUBMITTED"`)}.run(ctx)
 	if err != nil {
 		return err
 	}
-	*accepted += res.good
+	*t.accepted += res.good
 	w.again += res.again
 	if res.bad > 0 {
 		return fmt.Errorf("%d orders were not taken in, for example %s", res.bad, res.sample)
 	}
-	if err := written(ctx, db, sale, *accepted); err != nil {
+	if err := written(ctx, t.db, t.sale, *t.accepted); err != nil {
 		return err
 	}
 	took := time.Since(began)
-	after, err := w.used(s)
+	after, err := w.used(t.server)
 	used := after.since(before)
 	w.done[name] = append(w.done[name], sample{n: res.good, took: took, cpu: used.server, used: used})
 	return err
