@@ -27,8 +27,10 @@ const (
 	dialTimeout  = time.Second
 	readTimeout  = 500 * time.Millisecond
 	writeTimeout = 500 * time.Millisecond
-	poolTimeout  = 150 * time.Millisecond // waiting for a free connection means overload
-	poolSize     = 32                     // per client; a group-committed script needs few
+	// poolTimeout bounds the wait for a free connection. A crowd that comes in one second
+	// is served in less: who was told to come back after 150 ms made it longer.
+	poolTimeout = time.Second
+	poolSize    = 32 // per client; a group-committed script needs few
 
 	// blockingReadTimeout is longer than any blocking read waits by itself.
 	blockingReadTimeout = 15 * time.Second
