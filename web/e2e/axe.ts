@@ -34,6 +34,16 @@ async function violations(page: Page): Promise<string[]> {
   return results.violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 120)).join(' | ')}`);
 }
 
+/** Elements that are described or named by something that is not there. axe leaves that to people. */
+const dangling = (page: Page): Promise<string[]> =>
+  page.evaluate(() =>
+    ['aria-describedby', 'aria-labelledby'].flatMap((name) =>
+      [...document.querySelectorAll(`[${name}]`)]
+        .filter((element) => element.getAttribute(name)!.split(' ').some((id) => !document.getElementById(id)))
+        .map((element) => `${name} of nothing: ${element.outerHTML.slice(0, 120)}`),
+    ),
+  );
+
 /** Waits until the browser has drawn what changed. */
 const drawn = (page: Page): Promise<unknown> =>
   page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -64,7 +74,8 @@ async function faults(page: Page, name: string): Promise<string[]> {
       await drawn(page);
       wrong = await violations(page);
     }
-    for (const violation of wrong) found.push(`${how}: ${violation}`);
+    wrong.push(...(await dangling(page)));
+    for (const fault of wrong) found.push(`${how}: ${fault}`);
     const over = await page.evaluate(() => {
       const boxes = [document.documentElement, ...document.querySelectorAll('dialog')];
       return Math.max(...boxes.map((box) => box.scrollWidth - box.clientWidth));

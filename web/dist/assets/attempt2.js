@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=aff0e233f895";
+export{r as resumePlaces}from"./attempt.js?v=2e86be014bd0";

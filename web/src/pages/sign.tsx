@@ -129,7 +129,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
           {(id) => (
             <input
               id={id}
-              aria-describedby={`${id}-hint`}
+              aria-describedby={isNew ? `${id}-hint` : undefined}
               class="field"
               type={(visible.value ? 'text' : 'password') as 'password'}
               autocomplete={isNew ? 'new-password' : 'current-password'}
