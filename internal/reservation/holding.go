@@ -32,7 +32,7 @@ const (
 type Holdings struct {
 	client redis.UniversalClient
 	keys   Keys
-	looks  *gather.Desk[look, sight]
+	looks  *gather.Desk[look, holding]
 }
 
 // look is what one caller wants to know.
@@ -42,8 +42,9 @@ type look struct {
 	items, soldOut []uuid.UUID
 }
 
-// sight is the answer to a look.
-type sight struct {
+// holding is the answer to a look: what a user holds by item, and whether people wait
+// in line.
+type holding struct {
 	held  map[uuid.UUID]Holder
 	lined bool
 }
@@ -51,7 +52,7 @@ type sight struct {
 // NewHoldings returns a reader of holders.
 func NewHoldings(client redis.UniversalClient, keys Keys) *Holdings {
 	h := &Holdings{client: client, keys: keys}
-	h.looks = gather.New(gather.Config[look, sight]{
+	h.looks = gather.New(gather.Config[look, holding]{
 		Do: h.answer, Most: maxLooks, InFlight: looksInFlight, Waiting: maxLooking, Timeout: lookTimeout,
 	})
 	return h
@@ -67,11 +68,11 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 // WithLines is Of, and tells in the same round trip whether people wait in line for
 // one of some items. Whoever has just joined is among them.
 func (h *Holdings) WithLines(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID) (map[uuid.UUID]Holder, bool, error) {
-	s, err := h.looks.Ask(ctx, look{sale: sale, user: user, items: items, soldOut: soldOut})
+	answer, err := h.looks.Ask(ctx, look{sale: sale, user: user, items: items, soldOut: soldOut})
 	if err != nil {
 		return nil, false, fmt.Errorf("read holdings: %w", err)
 	}
-	return s.held, s.lined, nil
+	return answer.held, answer.lined, nil
 }
 
 // asked is a question to Redis that several looks share.
@@ -83,7 +84,7 @@ type asked struct {
 
 // answer reads for all looks in one round trip: the holders of an item with one
 // command, and whether it has a line with another.
-func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[sight] {
+func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[holding] {
 	pipe := h.client.Pipeline()
 	holders, lines := map[uuid.UUID]*asked{}, map[uuid.UUID]*redis.BoolCmd{}
 	shards := map[uuid.UUID]int{}
@@ -106,7 +107,7 @@ func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[sig
 		q.reply = pipe.HMGet(ctx, h.keys.Holders(shards[item], item), q.users...)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error: on a Cluster some may be answered
-	results := make([]gather.Result[sight], len(looks))
+	results := make([]gather.Result[holding], len(looks))
 	for i, l := range looks {
 		results[i].Value, results[i].Err = l.read(holders, lines)
 	}
@@ -115,8 +116,8 @@ func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[sig
 
 // read takes the answers to a look out of those to all; it is called in the order in
 // which the users were asked for.
-func (l look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.BoolCmd) (s sight, failed error) {
-	s.held = map[uuid.UUID]Holder{}
+func (l look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.BoolCmd) (h holding, failed error) {
+	h.held = map[uuid.UUID]Holder{}
 	for _, item := range l.items {
 		q := holders[item]
 		values, err := q.reply.Result()
@@ -134,14 +135,14 @@ func (l look) read(holders map[uuid.UUID]*asked, lines map[uuid.UUID]*redis.Bool
 			failed = errors.Join(failed, fmt.Errorf("item %s: %w", item, err))
 			continue
 		}
-		s.held[item] = holder
+		h.held[item] = holder
 	}
 	for _, item := range l.soldOut {
 		there, err := lines[item].Result()
 		failed = errors.Join(failed, err)
-		s.lined = s.lined || there
+		h.lined = h.lined || there
 	}
-	return s, failed
+	return h, failed
 }
 
 // ParseHolder reads the record "task|quantity|at|idempotency key".
