@@ -42,7 +42,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			Code: code, Message: msg, Path: path,
 			Phase: model.SalePhase(v.Phase), StartsAt: v.StartsAt, ServerTime: v.ServerTime,
 		}
-	case operator.OwnWork:
+	case operator.SelfApproval:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
 	case operator.TooFew:
 		return model.BasicError{Code: code, Message: fewerFree.in(ctx), Path: path}

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	nearLife     = 4 * time.Second // in the process
-	staffLife    = 4 * time.Second // of operators and administrators in Redis: a role taken away behind our back stops within nearLife + staffLife
-	customerLife = 10 * time.Minute
-	nearSize     = 1 << 15 // people, about 300 bytes each
+	localTTL    = 4 * time.Second // in the process
+	staffTTL    = 4 * time.Second // of operators and administrators in Redis: a role taken away behind our back stops within localTTL + staffTTL
+	customerTTL = 10 * time.Minute
+	localSize   = 1 << 15 // people, about 300 bytes each
 )
 
-//go:embed lua/remember.lua
-var rememberSource string
+//go:embed lua/cache_user.lua
+var cacheSource string
 
-var rememberScript = redis.NewScript(rememberSource)
+var cacheScript = redis.NewScript(cacheSource)
 
 // DirectoryConfig is what a Directory needs.
 type DirectoryConfig struct {
@@ -45,28 +45,28 @@ type DirectoryConfig struct {
 // made behind its back within eight for staff. It is safe for concurrent use.
 type Directory struct {
 	cfg    DirectoryConfig
-	near   *lru.Cache[uuid.UUID, nearUser]
+	local  *lru.Cache[uuid.UUID, localUser]
 	flight singleflight.Group
 }
 
-// nearUser is a person as this process knows it; user is nil when there is none.
-type nearUser struct {
+// localUser is a person as this process knows it; user is nil when there is none.
+type localUser struct {
 	user  *User
 	until time.Time
 }
 
 // NewDirectory returns a directory. Give its Forget to Revocations.OnUserChanged.
 func NewDirectory(cfg DirectoryConfig) *Directory {
-	near, err := lru.New[uuid.UUID, nearUser](nearSize)
+	local, err := lru.New[uuid.UUID, localUser](localSize)
 	if err != nil {
 		panic(err) // only for a size below 1
 	}
-	return &Directory{cfg: cfg, near: near}
+	return &Directory{cfg: cfg, local: local}
 }
 
 // User returns a person; nil when there is none.
 func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
-	if known, ok := d.near.Get(id); ok && d.cfg.Clock.Now().Before(known.until) {
+	if known, ok := d.local.Get(id); ok && d.cfg.Clock.Now().Before(known.until) {
 		return known.user, nil
 	}
 	found, err, _ := d.flight.Do(id.String(), func() (any, error) {
@@ -91,10 +91,10 @@ func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
 }
 
 // Forget drops what this process knows about a person.
-func (d *Directory) Forget(id uuid.UUID) { d.near.Remove(id) }
+func (d *Directory) Forget(id uuid.UUID) { d.local.Remove(id) }
 
 func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
-	u, err := d.far(ctx, id)
+	u, err := d.fromRedis(ctx, id)
 	if err != nil {
 		d.cfg.Log.WarnContext(ctx, "user cache cannot be read", slog.Any("error", err)) // the record answers instead
 	}
@@ -103,15 +103,15 @@ func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
 			return nil, err
 		}
 		if u != nil {
-			d.remember(ctx, u)
+			d.cache(ctx, u)
 		}
 	}
-	d.near.Add(id, nearUser{user: u, until: d.cfg.Clock.Now().Add(nearLife)})
+	d.local.Add(id, localUser{user: u, until: d.cfg.Clock.Now().Add(localTTL)})
 	return u, nil
 }
 
-// far reads Redis; nil when it knows nothing.
-func (d *Directory) far(ctx context.Context, id uuid.UUID) (*User, error) {
+// fromRedis reads Redis; nil when it knows nothing.
+func (d *Directory) fromRedis(ctx context.Context, id uuid.UUID) (*User, error) {
 	text, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -129,16 +129,16 @@ func (d *Directory) far(ctx context.Context, id uuid.UUID) (*User, error) {
 	return &u, nil
 }
 
-// remember writes a person as the record has it to Redis, unless a newer version
+// cache writes a person as the record has it to Redis, unless a newer version
 // is there. A fault is logged: the copy lapses by itself.
-func (d *Directory) remember(ctx context.Context, u *User) {
+func (d *Directory) cache(ctx context.Context, u *User) {
 	text, err := json.Marshal(u)
 	if err == nil {
-		life := customerLife
+		life := customerTTL
 		if u.Role != auth.Customer {
-			life = staffLife
+			life = staffTTL
 		}
-		err = rememberScript.Run(ctx, d.cfg.Client, []string{d.key(u.ID)}, u.Version, text, life.Milliseconds()).Err()
+		err = cacheScript.Run(ctx, d.cfg.Client, []string{d.key(u.ID)}, u.Version, text, life.Milliseconds()).Err()
 	}
 	if err != nil {
 		d.cfg.Log.WarnContext(ctx, "user cache cannot be written", slog.Any("error", err))

@@ -88,12 +88,12 @@ func TestRoleTakenAwayBehindOurBackStopsWithinTenSeconds(t *testing.T) {
 	late := f.another(testKeys)
 	f.principal(in.Tokens.Access)
 	f.db.Ent.User.UpdateOneID(u.ID).SetRole(user.RoleCUSTOMER).ExecX(t.Context()) // no version, no announcement
-	f.advance(staffLife - time.Millisecond)
+	f.advance(staffTTL - time.Millisecond)
 	late.principal(in.Tokens.Access) // takes the old copy over at the last moment
-	f.advance(nearLife)
+	f.advance(localTTL)
 	for _, process := range []*fixture{f, late} {
 		if p := process.principal(in.Tokens.Access); p.Role != auth.Customer {
-			t.Errorf("%s after %s", p.Role, staffLife+nearLife)
+			t.Errorf("%s after %s", p.Role, staffTTL+localTTL)
 		}
 	}
 }
@@ -104,9 +104,9 @@ func TestOlderCopyNeverReplacesANewerOne(t *testing.T) {
 		in := f.register(someone())
 		newer := *in.User
 		newer.Version, newer.DisplayName = 3, "New name"
-		f.cfg.Directory.remember(t.Context(), &newer)
-		f.cfg.Directory.remember(t.Context(), in.User) // read before the change, written after it
-		got, err := f.cfg.Directory.far(t.Context(), in.User.ID)
+		f.cfg.Directory.cache(t.Context(), &newer)
+		f.cfg.Directory.cache(t.Context(), in.User) // read before the change, written after it
+		got, err := f.cfg.Directory.fromRedis(t.Context(), in.User.ID)
 		if err != nil || got.DisplayName != "New name" {
 			t.Errorf("%+v, %v", got, err)
 		}

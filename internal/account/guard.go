@@ -27,10 +27,10 @@ const (
 	guardMemory = time.Hour // after the last try; longer than longestWait
 )
 
-//go:embed lua/enter.lua
-var enterSource string
+//go:embed lua/guard.lua
+var guardSource string
 
-var enterScript = redis.NewScript(enterSource)
+var guardScript = redis.NewScript(guardSource)
 
 // guard bounds guessing per account. Accounts that do not exist are guarded alike.
 type guard struct {
@@ -39,10 +39,10 @@ type guard struct {
 	captchas *captcha.Service
 }
 
-// enter lets a try through and counts it as failed until pass takes that back. It
+// admit lets a try through and counts it as failed until pass takes that back. It
 // asks for a captcha only when one is needed, and only then uses an answer up.
-func (g *guard) enter(ctx context.Context, account string, from netip.Addr, answer captcha.Answer) (fault.Refusal, error) {
-	verdict, wait, err := g.ask(ctx, account, false)
+func (g *guard) admit(ctx context.Context, account string, from netip.Addr, answer captcha.Answer) (fault.Refusal, error) {
+	verdict, wait, err := g.evaluate(ctx, account, false)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (g *guard) enter(ctx context.Context, account string, from netip.Addr, answ
 		if refusal != nil || err != nil {
 			return refusal, err
 		}
-		if verdict, wait, err = g.ask(ctx, account, true); err != nil {
+		if verdict, wait, err = g.evaluate(ctx, account, true); err != nil {
 			return nil, err
 		}
 	}
@@ -64,17 +64,17 @@ func (g *guard) enter(ctx context.Context, account string, from netip.Addr, answ
 	return nil, fmt.Errorf("guard of an account replied %q", verdict)
 }
 
-// pass forgets the failures of an account after the right password.
-func (g *guard) pass(ctx context.Context, account string) error {
+// reset forgets the failures of an account after the right password.
+func (g *guard) reset(ctx context.Context, account string) error {
 	return g.client.Del(ctx, g.key(account)).Err()
 }
 
-func (g *guard) ask(ctx context.Context, account string, answered bool) (verdict string, wait time.Duration, err error) {
+func (g *guard) evaluate(ctx context.Context, account string, answered bool) (verdict string, wait time.Duration, err error) {
 	flag := "0"
 	if answered {
 		flag = "1"
 	}
-	reply, err := enterScript.Run(ctx, g.client, []string{g.key(account)}, flag, captchaFrom, delayFrom,
+	reply, err := guardScript.Run(ctx, g.client, []string{g.key(account)}, flag, captchaFrom, delayFrom,
 		firstDelay.Milliseconds(), longestWait.Milliseconds(), guardMemory.Milliseconds()).Slice()
 	if err != nil {
 		return "", 0, fault.Wrap(fault.Unavailable, "nobody can sign in now; try again shortly", fmt.Errorf("guard of an account: %w", err))

@@ -47,9 +47,9 @@ func normaliseAccount(text string) (account string, ok bool) {
 	return phonenumbers.Format(number, phonenumbers.E164), true
 }
 
-// nameOf returns the normalised account. A text that is none becomes a name that
+// lookupName returns the normalised account. A text that is none becomes a name that
 // no account can have, so that it is looked up and refused like any unknown one.
-func nameOf(text string) string {
+func lookupName(text string) string {
 	if account, ok := normaliseAccount(text); ok {
 		return account
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	hashesAtOnce = 2  // each takes a core for 25 ms and 19 MiB; the rest of the machine belongs to orders
-	hashQueue    = 64 // people who wait for a place: the last of them about 1 s
+	hashWorkers = 2  // each takes a core for 25 ms and 19 MiB; the rest of the machine belongs to orders
+	hashWaiting = 64 // people who wait for a place: the last of them about 1 s
 	// hashRetry is when to come back after the queue was full: about how long it takes to empty.
 	hashRetry = time.Second
 )
@@ -33,10 +33,10 @@ func HashPassword(password string) (string, error) {
 
 // passwords hashes and compares, a few at a time.
 type passwords struct {
-	params *argon2id.Params
-	dummy  string        // hash of nothing that anybody knows, to compare with when there is no account
-	seats  chan struct{} // those at work and those who wait
-	places chan struct{} // those at work
+	params  *argon2id.Params
+	dummy   string        // hash of nothing that anybody knows, to compare with when there is no account
+	slots   chan struct{} // those at work and those who wait
+	running chan struct{} // those at work
 }
 
 func newPasswords(params *argon2id.Params) (*passwords, error) {
@@ -46,16 +46,16 @@ func newPasswords(params *argon2id.Params) (*passwords, error) {
 	}
 	return &passwords{
 		params: params, dummy: dummy,
-		seats: make(chan struct{}, hashesAtOnce+hashQueue), places: make(chan struct{}, hashesAtOnce),
+		slots: make(chan struct{}, hashWorkers+hashWaiting), running: make(chan struct{}, hashWorkers),
 	}, nil
 }
 
 // seat takes a place in the queue, before anything else is used up. When the
 // queue is full it refuses. leave gives the place back.
-func (p *passwords) seat() (leave func(), refusal fault.Refusal) {
+func (p *passwords) enqueue() (leave func(), refusal fault.Refusal) {
 	select {
-	case p.seats <- struct{}{}:
-		return func() { <-p.seats }, nil
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots }, nil
 	default:
 		return nil, fault.Throttled{RetryAfter: hashRetry}
 	}
@@ -63,10 +63,10 @@ func (p *passwords) seat() (leave func(), refusal fault.Refusal) {
 
 // hash needs a seat. password is normalised.
 func (p *passwords) hash(ctx context.Context, password string) (string, error) {
-	if err := p.place(ctx); err != nil {
+	if err := p.acquire(ctx); err != nil {
 		return "", err
 	}
-	defer func() { <-p.places }()
+	defer func() { <-p.running }()
 	hash, err := argon2id.CreateHash(password, p.params)
 	if err != nil {
 		return "", fmt.Errorf("hash password: %w", err)
@@ -78,10 +78,10 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 // never matches. stale says that the hash was made with other parameters than
 // those in force.
 func (p *passwords) matches(ctx context.Context, password, hash string) (ok, stale bool, err error) {
-	if err := p.place(ctx); err != nil {
+	if err := p.acquire(ctx); err != nil {
 		return false, false, err
 	}
-	defer func() { <-p.places }()
+	defer func() { <-p.running }()
 	exists := hash != ""
 	if !exists {
 		hash = p.dummy
@@ -93,9 +93,9 @@ func (p *passwords) matches(ctx context.Context, password, hash string) (ok, sta
 	return ok && exists, *params != *p.params, nil
 }
 
-func (p *passwords) place(ctx context.Context) error {
+func (p *passwords) acquire(ctx context.Context) error {
 	select {
-	case p.places <- struct{}{}:
+	case p.running <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return fault.Wrap(fault.Timeout, "too many people sign in at once; try again shortly", ctx.Err())

@@ -50,14 +50,14 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	p := f.passwords
-	for range hashesAtOnce { // somebody hashes
-		p.places <- struct{}{}
+	for range hashWorkers { // somebody hashes
+		p.running <- struct{}{}
 	}
 	answer := f.answer(captcha.Register)
 	waiting, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	var gaveUp atomic.Int32
-	for i := range hashesAtOnce + hashQueue {
+	for i := range hashWorkers + hashWaiting {
 		all.Go(func() {
 			_, _, err := f.Login(waiting, LoginInput{Account: fmt.Sprintf("waiter%d@example.com", i), Password: goodPassword})
 			if err != nil {
@@ -65,7 +65,7 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 			}
 		})
 	}
-	testenv.Eventually(t, 5*time.Second, func() bool { return len(p.seats) == cap(p.seats) }, "all sit")
+	testenv.Eventually(t, 5*time.Second, func() bool { return len(p.slots) == cap(p.slots) }, "all sit")
 	_, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword})
 	if throttled, ok := refusal.(fault.Throttled); !ok || throttled.RetryAfter <= 0 || err != nil {
 		t.Errorf("login past the queue: %#v, %v; want RATE_LIMITED", refusal, err)
@@ -79,8 +79,8 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 	if gaveUp.Load() == 0 {
 		t.Error("nobody who left was told")
 	}
-	for range hashesAtOnce {
-		<-p.places
+	for range hashWorkers {
+		<-p.running
 	}
 	if _, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: answer}); refusal != nil || err != nil {
 		t.Errorf("the refused try used the captcha up: %#v, %v", refusal, err)

@@ -41,7 +41,7 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.R
 		if row == nil || row.RevokedAt != nil || !now.Before(row.ExpiresAt) {
 			return nil, invalid, nil
 		}
-		switch s.judge(row, shown, now) {
+		switch s.classify(row, shown, now) {
 		case tokenCurrent:
 			next := s.refresher.successors(shown, row.Generation+1)[0]
 			expires := s.expiry(row, now)
@@ -78,16 +78,16 @@ func (s *Service) Refresher(token string) (ratelimit.Subject, bool) {
 	return ratelimit.Session(shown.session), true
 }
 
-// standing is how a refresh token that we made relates to its session.
-type standing int
+// tokenState is how a refresh token that we made relates to its session.
+type tokenState int
 
 const (
-	tokenCurrent  standing = iota // the newest
-	tokenReplaced                 // the one before, within the grace
-	tokenReused                   // older: a copy is about
+	tokenCurrent  tokenState = iota // the newest
+	tokenReplaced                   // the one before, within the grace
+	tokenReused                     // older: a copy is about
 )
 
-func (s *Service) judge(row *ent.Session, shown refreshToken, now time.Time) standing {
+func (s *Service) classify(row *ent.Session, shown refreshToken, now time.Time) tokenState {
 	hash := shown.hash()
 	switch {
 	case sameHash(hash, row.TokenHash):
@@ -108,7 +108,7 @@ func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshT
 	if user == nil {
 		return nil, refused(fault.SessionInvalid, "input", "refreshToken"), nil
 	}
-	s.cfg.Directory.remember(ctx, user)
+	s.cfg.Directory.cache(ctx, user)
 	signed, err := s.tokensOf(user, row, next)
 	return signed, nil, err
 }
@@ -162,7 +162,7 @@ func (s *Service) SetRole(ctx context.Context, user uuid.UUID, role auth.Role) (
 	if err != nil || changed == nil {
 		return nil, err
 	}
-	s.cfg.Directory.remember(ctx, changed)
+	s.cfg.Directory.cache(ctx, changed)
 	if err := s.cfg.Revocations.UserChanged(ctx, user); err != nil {
 		return nil, fmt.Errorf("role was set: %w", err)
 	}

@@ -110,7 +110,7 @@ func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) 
 		return err
 	})
 	if err != nil {
-		return 0, unknownEnd(err)
+		return 0, endError(err)
 	}
 	return ended, nil
 }
@@ -128,14 +128,14 @@ func (s *Store) endAll(ctx context.Context, user uuid.UUID, why string) ([]uuid.
 			SetRevokedAt(now).SetRevokedReason(why).Exec(ctx)
 	})
 	if err != nil {
-		return nil, unknownEnd(err)
+		return nil, endError(err)
 	}
 	return live, nil
 }
 
-// unknownEnd lets the person try again when it is not known whether sessions
+// endError lets the person try again when it is not known whether sessions
 // were ended: ending them twice is harmless.
-func unknownEnd(err error) error {
+func endError(err error) error {
 	if errors.Is(err, postgres.ErrCommitUnknown) {
 		return fault.Wrap(fault.Unavailable, "whether the session was ended is not known; try again", err)
 	}

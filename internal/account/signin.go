@@ -30,7 +30,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fa
 	if refusal, err := s.limit(ctx, registersPerAddress, in.Addr); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
-	leave, refusal := s.passwords.seat()
+	leave, refusal := s.passwords.enqueue()
 	if refusal != nil {
 		return nil, refusal, nil
 	}
@@ -65,16 +65,16 @@ type LoginInput struct {
 // Login opens a session. Refusals: INVALID_CREDENTIALS, whichever of the two was
 // wrong, fault.Throttled, captcha.Required, captcha.Invalid.
 func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Refusal, error) {
-	account := nameOf(in.Account)
+	account := lookupName(in.Account)
 	if refusal, err := s.limit(ctx, loginsPerAddress, in.Addr); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
-	leave, refusal := s.passwords.seat()
+	leave, refusal := s.passwords.enqueue()
 	if refusal != nil {
 		return nil, refusal, nil
 	}
 	defer leave()
-	if refusal, err := s.guard.enter(ctx, account, in.Addr, in.Captcha); refusal != nil || err != nil {
+	if refusal, err := s.guard.admit(ctx, account, in.Addr, in.Captcha); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
 	user, hash, err := s.store.byAccount(ctx, account)
@@ -89,7 +89,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	if !ok {
 		return nil, refused(fault.InvalidCredentials), nil
 	}
-	if err := s.guard.pass(ctx, account); err != nil {
+	if err := s.guard.reset(ctx, account); err != nil {
 		s.cfg.Log.WarnContext(ctx, "failures of an account stay counted", slog.Any("error", err))
 	}
 	if stale {
@@ -136,7 +136,7 @@ func (s *Service) signIn(ctx context.Context, user *User, before func(ctx contex
 	if err != nil {
 		return nil, err
 	}
-	s.cfg.Directory.remember(ctx, user)
+	s.cfg.Directory.cache(ctx, user)
 	return s.tokensOf(user, row, token)
 }
 

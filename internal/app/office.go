@@ -56,7 +56,7 @@ func (a *App) wireDesk() error {
 	a.office.desk = operator.New(operator.Config{
 		DB: a.svc.db, Sales: a.office.sales, Versions: a.office.versions, Forget: a.catalog.Forget,
 		Gates: reservation.NewKeeper(a.svc.redis.Script, a.keys), Orders: a.orders, Load: a.preloader.LoadBy,
-		Turn: a.preloader.Turn, Look: a.board.Refresh, Payments: a.cashier.payments, Note: a.office.feed.Act,
+		SetState: a.preloader.Turn, RefreshStock: a.board.Refresh, Payments: a.cashier.payments, Publish: a.office.feed.Act,
 		TwoPersonUnits: a.cfg.TwoPersonUnits, Clock: a.clock, Log: a.log,
 	})
 	if a.cfg.Media.Reveal() == "" {

@@ -40,7 +40,7 @@ func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Wr
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
 	desk := operator.New(operator.Config{DB: svc.db, Sales: sale.NewStore(svc.db.Ent)})
-	export, err := desk.OrdersOf(ctx, saleID)
+	export, err := desk.OpenExport(ctx, saleID)
 	if err != nil {
 		return 0, err
 	}

@@ -17,17 +17,17 @@ import (
 	"seckill/internal/fault"
 )
 
-//go:embed lua/announce.lua
-var announceSource string
+//go:embed lua/publish.lua
+var publishSource string
 
-// announce is the only writer of the stream of announcements.
-var announce = redis.NewScript(announceSource)
+// publishScript is the only writer of the revocation stream.
+var publishScript = redis.NewScript(publishSource)
 
 const (
 	kindSessions = "sessions"
 	kindUser     = "user"
-	// announceIDs bounds the ids in one entry, so that an entry stays below 4 kB.
-	announceIDs = 100
+	// publishBatch bounds the ids in one entry, so that an entry stays below 4 kB.
+	publishBatch = 100
 )
 
 // RevocationsConfig is what Revocations needs.
@@ -95,11 +95,11 @@ func (r *Revocations) Revoked(session uuid.UUID) bool {
 // error is a fault UNAVAILABLE: others may not know yet. Nobody has to call again,
 // and whose session it was cannot: Run tells them as soon as Redis answers.
 func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
-	r.end(sessions)
+	r.markEnded(sessions)
 	for len(sessions) > 0 {
-		n := min(len(sessions), announceIDs)
-		if err := r.announce(ctx, kindSessions, sessions[:n]); err != nil {
-			r.keep(sessions)
+		n := min(len(sessions), publishBatch)
+		if err := r.publish(ctx, kindSessions, sessions[:n]); err != nil {
+			r.keepUnsent(sessions)
 			return err
 		}
 		sessions = sessions[n:]
@@ -108,7 +108,7 @@ func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
 }
 
 // keep remembers sessions whose end others were not told, for as long as that matters.
-func (r *Revocations) keep(sessions []uuid.UUID) {
+func (r *Revocations) keepUnsent(sessions []uuid.UUID) {
 	until := r.cfg.Clock.Now().Add(r.cfg.Keep)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,11 +120,11 @@ func (r *Revocations) keep(sessions []uuid.UUID) {
 // resend announces what could not be announced before. Twice is harmless.
 func (r *Revocations) resend(ctx context.Context) error {
 	for {
-		batch := r.kept()
+		batch := r.unsentBatch()
 		if len(batch) == 0 {
 			return nil
 		}
-		if err := r.announce(ctx, kindSessions, batch); err != nil {
+		if err := r.publish(ctx, kindSessions, batch); err != nil {
 			return err
 		}
 		r.mu.Lock()
@@ -136,7 +136,7 @@ func (r *Revocations) resend(ctx context.Context) error {
 }
 
 // kept returns what resend has to send next, without what matters no more.
-func (r *Revocations) kept() []uuid.UUID {
+func (r *Revocations) unsentBatch() []uuid.UUID {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +145,7 @@ func (r *Revocations) kept() []uuid.UUID {
 		switch {
 		case now.After(until):
 			delete(r.unsent, s)
-		case len(batch) < announceIDs:
+		case len(batch) < publishBatch:
 			batch = append(batch, s)
 		}
 	}
@@ -156,7 +156,7 @@ func (r *Revocations) kept() []uuid.UUID {
 // about a person.
 func (r *Revocations) UserChanged(ctx context.Context, user uuid.UUID) error {
 	r.notifyChanged(user)
-	return r.announce(ctx, kindUser, []uuid.UUID{user})
+	return r.publish(ctx, kindUser, []uuid.UUID{user})
 }
 
 // OnRevoked calls fn once, as soon as this process learns that the session was
@@ -203,12 +203,12 @@ func (r *Revocations) OnUserChanged(fn func(user uuid.UUID)) (unregister func())
 // were ended may still be taken for good.
 func (r *Revocations) Ready() <-chan struct{} { return r.ready }
 
-func (r *Revocations) announce(ctx context.Context, kind string, ids []uuid.UUID) error {
+func (r *Revocations) publish(ctx context.Context, kind string, ids []uuid.UUID) error {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()
 	}
-	err := announce.Run(ctx, r.cfg.Client, []string{r.stream}, kind, strings.Join(texts, ","), r.cfg.Keep.Milliseconds()).Err()
+	err := publishScript.Run(ctx, r.cfg.Client, []string{r.stream}, kind, strings.Join(texts, ","), r.cfg.Keep.Milliseconds()).Err()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return fault.Wrap(fault.Unavailable, "this cannot be made known everywhere now; try again shortly", fmt.Errorf("announce %s: %w", kind, err))
 	}
@@ -216,7 +216,7 @@ func (r *Revocations) announce(ctx context.Context, kind string, ids []uuid.UUID
 }
 
 // end remembers sessions as ended and calls what waits for that.
-func (r *Revocations) end(sessions []uuid.UUID) {
+func (r *Revocations) markEnded(sessions []uuid.UUID) {
 	now := r.cfg.Clock.Now()
 	var calls []func()
 	r.mu.Lock()

@@ -16,7 +16,7 @@ const (
 	streamStart = "0-0"
 	tailBatch   = 1000                   // entries per read, below 4 MB
 	tailBlock   = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
-	tailPause   = 200 * time.Millisecond // after a fault
+	tailRetry   = 200 * time.Millisecond // after a fault
 )
 
 // Run keeps the view in step until ctx ends, and returns nil then. It first reads
@@ -42,7 +42,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 				r.cfg.Log.ErrorContext(ctx, "announcements cannot be sent or read", slog.Any("error", err))
 			}
 			broken = true
-			pause(ctx, tailPause)
+			wait(ctx, tailRetry)
 		}
 		r.sweep()
 	}
@@ -97,7 +97,7 @@ func (t *tail) restore(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.r.end(ended)
+		t.r.markEnded(ended)
 	}
 	t.restored = true
 	return nil
@@ -144,7 +144,7 @@ func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 	}
 	switch kind {
 	case kindSessions:
-		r.end(ids)
+		r.markEnded(ids)
 	case kindUser:
 		for _, user := range ids {
 			r.notifyChanged(user)
@@ -168,7 +168,7 @@ func splitID(id string) (ms, seq uint64) {
 	return ms, seq
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -51,16 +51,16 @@ func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+export.Name()+`"`)
 	w.Header().Set("Cache-Control", "no-store")
-	if _, err := export.CSV(r.Context(), patient{w}); err != nil {
+	if _, err := export.CSV(r.Context(), deadlineWriter{w}); err != nil {
 		s.cfg.Log.WarnContext(r.Context(), "export broke off", slog.Any("error", err))
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// patient gives each write a deadline of its own, however long the whole takes.
-type patient struct{ w http.ResponseWriter }
+// deadlineWriter gives each write a deadline of its own, however long the whole takes.
+type deadlineWriter struct{ w http.ResponseWriter }
 
-func (p patient) Write(b []byte) (int, error) {
+func (p deadlineWriter) Write(b []byte) (int, error) {
 	err := http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(writeDeadline))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err

@@ -45,27 +45,27 @@ type SaleDraft struct {
 
 func (d *SaleDraft) check() fault.Refusal {
 	refusal := first(
-		needed(&d.Title, maxName, "title"),
-		bounded(d.Rules, maxText, "rules"),
-		timed(d.StartsAt, d.EndsAt),
-		between(int(d.PaymentWindow/time.Second), int(minWindow/time.Second), int(maxWindow/time.Second), "paymentWindowSeconds"),
-		between(d.PurchaseLimit, 1, maxLimit, "purchaseLimit"),
-		between(len(d.Items), 1, maxItems, "items"),
+		required(&d.Title, maxName, "title"),
+		checkText(d.Rules, maxText, "rules"),
+		checkTimes(d.StartsAt, d.EndsAt),
+		inRange(int(d.PaymentWindow/time.Second), int(minWindow/time.Second), int(maxWindow/time.Second), "paymentWindowSeconds"),
+		inRange(d.PurchaseLimit, 1, maxLimit, "purchaseLimit"),
+		inRange(len(d.Items), 1, maxItems, "items"),
 	)
 	if refusal == nil && d.Slug != "" && (len(d.Slug) > maxSlug || !slugFormat.MatchString(d.Slug)) {
-		refusal = bad("format: slug", "slug")
+		refusal = invalid("format: slug", "slug")
 	}
 	seen := map[uuid.UUID]bool{}
 	for i, item := range d.Items {
 		at := func(field string) []string { return []string{"items", strconv.Itoa(i), field} }
 		refusal = first(refusal,
-			priced(item.Price, at("price")...),
-			between(item.Stock, 1, maxUnits, at("stock")...))
+			checkPrice(item.Price, at("price")...),
+			inRange(item.Stock, 1, maxUnits, at("stock")...))
 		if refusal == nil && item.Price.Currency != d.Items[0].Price.Currency {
-			refusal = bad("one currency in a sale", append(at("price"), "currencyCode")...)
+			refusal = invalid("one currency in a sale", append(at("price"), "currencyCode")...)
 		}
 		if refusal == nil && seen[item.Goods] {
-			refusal = bad("each goods once", at("goodsId")...)
+			refusal = invalid("each goods once", at("goodsId")...)
 		}
 		seen[item.Goods] = true
 	}
@@ -106,7 +106,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		return nil, refusal, err
 	}
 	s.cfg.Forget()
-	s.cfg.Note(ctx, c.Line())
+	s.cfg.Publish(ctx, c.Line())
 	made, err := s.cfg.Sales.ByID(ctx, saleID)
 	return made, nil, err
 }
@@ -125,7 +125,7 @@ func draftOutcome(err error) (fault.Refusal, error) {
 		return conflict("slug"), nil
 	}
 	if err != nil {
-		return nil, unclear(fmt.Errorf("write sale: %w", err))
+		return nil, unknownOutcome(fmt.Errorf("write sale: %w", err))
 	}
 	return nil, nil
 }
@@ -192,7 +192,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 // UpdateSale changes a draft, or a sale that was sent back, which becomes a draft
 // again.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, fault.Refusal, error) {
-	if refusal := bounded(p.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(p.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	var d SaleDraft

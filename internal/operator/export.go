@@ -38,19 +38,19 @@ type Export struct {
 
 // ExportOrders prepares the export of a sale's orders.
 func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.UUID) (*Export, fault.Refusal, error) {
-	if err := staff(by); err != nil {
+	if err := requireStaff(by); err != nil {
 		return nil, nil, err
 	}
-	export, err := s.OrdersOf(ctx, saleID)
+	export, err := s.OpenExport(ctx, saleID)
 	if export == nil && err == nil {
 		return nil, unknown("saleId"), nil
 	}
 	return export, nil, err
 }
 
-// OrdersOf is ExportOrders for whoever runs the installation; nil when there is no
+// OpenExport is ExportOrders for whoever runs the installation; nil when there is no
 // such sale.
-func (s *Service) OrdersOf(ctx context.Context, saleID uuid.UUID) (*Export, error) {
+func (s *Service) OpenExport(ctx context.Context, saleID uuid.UUID) (*Export, error) {
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if v == nil || err != nil {
 		return nil, err

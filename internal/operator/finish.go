@@ -116,7 +116,7 @@ func (s *Service) finishTaking(ctx context.Context, act *Intervention) (*Interve
 	}
 	err = s.writeStock(ctx, act.actor(), v, act, Done)
 	switch {
-	case errors.Is(err, errOvertaken):
+	case errors.Is(err, errConflict):
 	case errors.Is(err, sale.ErrMoved):
 		return act, nil // the sale was changed, or its gate built anew: later
 	case errors.Is(err, errTooFew):

@@ -24,16 +24,16 @@ type GoodsDraft struct {
 
 func (d *GoodsDraft) check() fault.Refusal {
 	return first(
-		needed(&d.Name, maxName, "name"),
-		bounded(d.Description, maxText, "description"),
-		pictured(d.ImageURL, "imageUrl"),
-		priced(d.ListPrice, "listPrice"),
+		required(&d.Name, maxName, "name"),
+		checkText(d.Description, maxText, "description"),
+		checkImageURL(d.ImageURL, "imageUrl"),
+		checkPrice(d.ListPrice, "listPrice"),
 	)
 }
 
 // CreateGoods makes a catalogue entry.
 func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) (*sale.Goods, fault.Refusal, error) {
-	if err := staff(by); err != nil {
+	if err := requireStaff(by); err != nil {
 		return nil, nil, err
 	}
 	if refusal := d.check(); refusal != nil {
@@ -50,7 +50,7 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 		return s.logGoods(ctx, tx, sale.GoodsLine{Goods: goodsID, Actor: by.ID, Act: sale.ActCreate, Revision: 1})
 	})
 	if err != nil {
-		return nil, nil, unclear(fmt.Errorf("create goods: %w", err))
+		return nil, nil, unknownOutcome(fmt.Errorf("create goods: %w", err))
 	}
 	s.cfg.Forget()
 	made, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
@@ -85,10 +85,10 @@ func set[T any](to *T, from *T) {
 // UpdateGoods changes a catalogue entry. Its currency stays. A patch that changes
 // nothing does nothing.
 func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.UUID, p GoodsPatch) (*sale.Goods, fault.Refusal, error) {
-	if err := staff(by); err != nil {
+	if err := requireStaff(by); err != nil {
 		return nil, nil, err
 	}
-	if refusal := bounded(p.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(p.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	for range maxTries {
@@ -104,7 +104,7 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 			return g, refusal, nil
 		}
 		if d.ListPrice.Currency != g.ListPrice.Currency {
-			return g, bad("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode"), nil
+			return g, invalid("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode"), nil
 		}
 		changed := d.changes(GoodsPatch{}.of(g))
 		if len(changed) == 0 {
@@ -116,7 +116,7 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 		}
 		n, err := s.updateGoods(ctx, line, g, d)
 		if err != nil {
-			return nil, nil, unclear(fmt.Errorf("update goods %s: %w", goodsID, err))
+			return nil, nil, unknownOutcome(fmt.Errorf("update goods %s: %w", goodsID, err))
 		}
 		if n == 1 {
 			s.cfg.Forget()
@@ -150,8 +150,8 @@ func (s *Service) logGoods(ctx context.Context, tx *ent.Tx, line sale.GoodsLine)
 		SetRevision(line.Revision).SetNote(line.Note).SetDetails(line.Details).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 }
 
-// staff lets operators and administrators through.
-func staff(by sale.Actor) error {
+// requireStaff lets operators and administrators through.
+func requireStaff(by sale.Actor) error {
 	if by.Clock() {
 		return fault.New(fault.Unauthenticated, "Sign in first.")
 	}

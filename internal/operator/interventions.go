@@ -89,8 +89,8 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 
-// errOvertaken says that somebody else moved the intervention first.
-var errOvertaken = errors.New("intervention was moved by somebody else")
+// errConflict says that somebody else moved the intervention first.
+var errConflict = errors.New("intervention was moved by somebody else")
 
 // advance moves an intervention by compare-and-set in the caller's transaction.
 func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to State) error {
@@ -101,7 +101,7 @@ func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to 
 		return fmt.Errorf("move intervention %s to %s: %w", in.ID, to, err)
 	}
 	if n == 0 {
-		return errOvertaken
+		return errConflict
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to 
 // the intervention is read as it stands.
 func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Intervention, error) {
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.advance(ctx, tx, in, to) })
-	if err != nil && !errors.Is(err, errOvertaken) {
+	if err != nil && !errors.Is(err, errConflict) {
 		return nil, err
 	}
 	return s.Intervention(ctx, in.ID)
@@ -168,10 +168,10 @@ type DecideInput struct {
 // Decide confirms or declines a request. Only another person than the one who
 // asked may confirm; declining one's own takes it back.
 func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fault.Refusal, error) {
-	if err := staff(in.By); err != nil {
+	if err := requireStaff(in.By); err != nil {
 		return nil, nil, err
 	}
-	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	request, err := s.Intervention(ctx, in.Intervention)
@@ -183,7 +183,7 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fa
 	case request.State != Requested:
 		return request, conflict("interventionId"), nil
 	case in.Confirm && request.RequestedBy == in.By.ID:
-		return request, ownWork("interventionId"), nil
+		return request, selfApproval("interventionId"), nil
 	}
 	request.DecidedBy, request.Decision = &in.By.ID, in.Note
 	if !in.Confirm {

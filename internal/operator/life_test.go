@@ -215,7 +215,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	for who, by := range map[string]sale.Actor{"its maker": carla, "its editor": dora} {
 		if got, refusal, err := e.ops.Approve(t.Context(), operator.ActInput{By: by, Sale: v.ID}); err != nil || reason(refusal) != fault.Conflict {
 			t.Errorf("approved by %s: %+v %v %v", who, got, refusal, err)
-		} else if _, ok := refusal.(operator.OwnWork); !ok {
+		} else if _, ok := refusal.(operator.SelfApproval); !ok {
 			t.Errorf("%s is not told why: %+v", who, refusal)
 		}
 	}

@@ -123,9 +123,9 @@ func (e *env) config(versions *sale.Versions) operator.Config {
 	return operator.Config{
 		DB: e.db, Sales: e.sales, Versions: versions, Forget: e.catalog.Forget,
 		Gates: reservation.NewKeeper(e.conn.Script, e.keys), Orders: e.orders,
-		Load: e.pre.LoadBy, Turn: e.pre.Turn,
+		Load: e.pre.LoadBy, SetState: e.pre.Turn,
 		Payments: e.pays,
-		Note: func(_ context.Context, line sale.LogLine) {
+		Publish: func(_ context.Context, line sale.LogLine) {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.notes = append(e.notes, line)

@@ -50,14 +50,14 @@ type Config struct {
 	Orders   *order.Store
 	// Load builds the gates of a scheduled sale in somebody's name.
 	Load func(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
-	// Turn makes the gates of a sale stand as its status says.
-	Turn func(ctx context.Context, sale uuid.UUID) error
-	// Look reads the gates anew for this process, so that who changed stock sees
+	// SetState makes the gates of a sale stand as its status says.
+	SetState func(ctx context.Context, sale uuid.UUID) error
+	// RefreshStock reads the gates anew for this process, so that who changed stock sees
 	// what came of it; nil = it is seen a moment later.
-	Look     func(ctx context.Context) error
-	Payments *payment.Service
-	// Note is told of every act after its commit, for the live log; may be nil.
-	Note func(ctx context.Context, line sale.LogLine)
+	RefreshStock func(ctx context.Context) error
+	Payments     *payment.Service
+	// Publish is told of every act after its commit, for the live log; may be nil.
+	Publish func(ctx context.Context, line sale.LogLine)
 	// TwoPersonUnits is how many units one person may put on sale at a time;
 	// 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
@@ -77,11 +77,11 @@ func New(cfg Config) *Service {
 	if cfg.NewID == nil {
 		cfg.NewID = id.New
 	}
-	if cfg.Look == nil {
-		cfg.Look = func(context.Context) error { return nil }
+	if cfg.RefreshStock == nil {
+		cfg.RefreshStock = func(context.Context) error { return nil }
 	}
-	if cfg.Note == nil {
-		cfg.Note = func(context.Context, sale.LogLine) {}
+	if cfg.Publish == nil {
+		cfg.Publish = func(context.Context, sale.LogLine) {}
 	}
 	return &Service{cfg: cfg}
 }
@@ -124,10 +124,10 @@ func (s *Service) do(ctx context.Context, a act) (*sale.Sale, fault.Refusal, err
 			continue
 		}
 		if err != nil {
-			return nil, nil, unclear(err)
+			return nil, nil, unknownOutcome(err)
 		}
 		s.cfg.Forget()
-		s.cfg.Note(ctx, line)
+		s.cfg.Publish(ctx, line)
 		now, err := s.cfg.Sales.ByID(ctx, a.sale)
 		return now, nil, err
 	}
@@ -174,9 +174,9 @@ func (s *Service) write(ctx context.Context, fn func(ctx context.Context, tx *en
 	return s.cfg.Versions.Write(ctx, func(ctx context.Context) error { return s.cfg.DB.WithTx(ctx, fn) })
 }
 
-// turn lets the gates follow a sale at once. The act stands whatever comes of it.
-func (s *Service) turn(ctx context.Context, saleID uuid.UUID) {
-	if err := s.cfg.Turn(ctx, saleID); err != nil {
+// setState lets the gates follow a sale at once. The act stands whatever comes of it.
+func (s *Service) setState(ctx context.Context, saleID uuid.UUID) {
+	if err := s.cfg.SetState(ctx, saleID); err != nil {
 		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
 	}
 }
@@ -207,8 +207,8 @@ func detailsOf(details any) (string, error) {
 	return string(text), nil
 }
 
-// unclear words an error after which nobody knows whether the act took effect.
-func unclear(err error) error {
+// unknownOutcome words an error after which nobody knows whether the act took effect.
+func unknownOutcome(err error) error {
 	if errors.Is(err, postgres.ErrCommitUnknown) {
 		return fault.Wrap(fault.Timeout, "It is not known whether this took effect; look before you try again.", err)
 	}
@@ -217,12 +217,12 @@ func unclear(err error) error {
 
 func conflict(path ...string) fault.Refusal { return refused(fault.Conflict, path) }
 
-// OwnWork refuses to let somebody decide on what they wrote or asked for
+// SelfApproval refuses to let somebody decide on what they wrote or asked for
 // themselves: it takes another person.
-type OwnWork struct{ fault.Refused }
+type SelfApproval struct{ fault.Refused }
 
-func ownWork(field string) fault.Refusal {
-	return OwnWork{fault.Refused{Why: fault.Conflict, At: []string{"input", field}}}
+func selfApproval(field string) fault.Refusal {
+	return SelfApproval{fault.Refused{Why: fault.Conflict, At: []string{"input", field}}}
 }
 
 // TooFew refuses to take units off sale that somebody has.
@@ -241,7 +241,7 @@ func refused(why fault.Reason, path []string) fault.Refusal {
 	return fault.Refused{Why: why, At: append([]string{"input"}, path...)}
 }
 
-func bad(rule string, path ...string) fault.Refusal {
+func invalid(rule string, path ...string) fault.Refusal {
 	return fault.BadField{At: append([]string{"input"}, path...), Rule: rule}
 }
 

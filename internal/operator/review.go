@@ -23,7 +23,7 @@ type ActInput struct {
 
 // Submit hands a draft in for approval.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note})
@@ -32,7 +32,7 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Re
 // Approve lets a sale through. Nobody who made or edited it may. Its stock enters
 // the ledger.
 func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	return s.do(ctx, act{
@@ -43,7 +43,7 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 				return "", nil, err
 			}
 			if wrote || (v.CreatedBy != nil && *v.CreatedBy == in.By.ID) {
-				return "", ownWork("saleId"), nil
+				return "", selfApproval("saleId"), nil
 			}
 			return sale.Approved, nil, nil
 		},
@@ -64,7 +64,7 @@ func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) erro
 
 // Reject sends a sale back with a reason.
 func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActReject, note: in.Note})
@@ -100,16 +100,16 @@ func (in ScheduleInput) of(v *sale.Sale) times {
 func (t times) check(now time.Time) fault.Refusal {
 	switch {
 	case !t.starts.After(now):
-		return bad("in the future", "startsAt")
+		return invalid("in the future", "startsAt")
 	case t.preheat.After(t.starts):
-		return bad("before startsAt", "preheatAt")
+		return invalid("before startsAt", "preheatAt")
 	}
-	return timed(t.starts, t.ends)
+	return checkTimes(t.starts, t.ends)
 }
 
 // Schedule sets the times of an approved sale, or of one that waits to be loaded.
 func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	var t times

@@ -40,74 +40,74 @@ func first(refusals ...fault.Refusal) fault.Refusal {
 	return nil
 }
 
-// needed cuts a text that must be there and bounds it.
-func needed(text *string, most int, path ...string) fault.Refusal {
+// required cuts a text that must be there and bounds it.
+func required(text *string, most int, path ...string) fault.Refusal {
 	*text = strings.TrimSpace(*text)
 	if *text == "" {
-		return bad("minLength: 1", path...)
+		return invalid("minLength: 1", path...)
 	}
-	return bounded(*text, most, path...)
+	return checkText(*text, most, path...)
 }
 
-// bounded bounds a text and keeps out what Postgres cannot keep, whoever calls.
-func bounded(text string, most int, path ...string) fault.Refusal {
+// checkText bounds a text and keeps out what Postgres cannot keep, whoever calls.
+func checkText(text string, most int, path ...string) fault.Refusal {
 	switch {
 	case !utf8.ValidString(text):
-		return bad("UTF-8", path...)
+		return invalid("UTF-8", path...)
 	case strings.IndexByte(text, 0) >= 0:
-		return bad("no U+0000", path...)
+		return invalid("no U+0000", path...)
 	case utf8.RuneCountInString(text) > most:
-		return bad(fmt.Sprintf("maxLength: %d", most), path...)
+		return invalid(fmt.Sprintf("maxLength: %d", most), path...)
 	}
 	return nil
 }
 
-func between(n, least, most int, path ...string) fault.Refusal {
+func inRange(n, least, most int, path ...string) fault.Refusal {
 	switch {
 	case n < least:
-		return bad(fmt.Sprintf("min: %d", least), path...)
+		return invalid(fmt.Sprintf("min: %d", least), path...)
 	case n > most:
-		return bad(fmt.Sprintf("max: %d", most), path...)
+		return invalid(fmt.Sprintf("max: %d", most), path...)
 	}
 	return nil
 }
 
-func priced(price money.Amount, path ...string) fault.Refusal {
+func checkPrice(price money.Amount, path ...string) fault.Refusal {
 	switch {
 	case price.Currency == "":
-		return bad("currency", path...)
+		return invalid("currency", path...)
 	case price.Minor <= 0:
-		return bad("more than nothing", path...)
+		return invalid("more than nothing", path...)
 	case price.Minor > maxPrice:
-		return bad("smaller", path...)
+		return invalid("smaller", path...)
 	}
 	return nil
 }
 
-// pictured allows addresses on this server, addresses by https, and small
+// checkImageURL allows addresses on this server, addresses by https, and small
 // pictures in the address itself.
-func pictured(address *string, path ...string) fault.Refusal {
+func checkImageURL(address *string, path ...string) fault.Refusal {
 	if address == nil {
 		return nil
 	}
 	if len(*address) > maxImageURL {
-		return bad("maxLength: "+strconv.Itoa(maxImageURL), path...)
+		return invalid("maxLength: "+strconv.Itoa(maxImageURL), path...)
 	}
 	u, err := url.Parse(*address)
 	switch {
 	case err != nil:
-		return bad("format: uri", path...)
+		return invalid("format: uri", path...)
 	case u.Scheme == "https" && u.Host != "",
 		u.Scheme == "" && u.Host == "" && strings.HasPrefix(u.Path, "/"),
 		u.Scheme == "data" && strings.HasPrefix(u.Opaque, "image/"):
 		return nil
 	}
-	return bad("an address of this server, of https, or a picture itself", path...)
+	return invalid("an address of this server, of https, or a picture itself", path...)
 }
 
-func timed(starts, ends time.Time, path ...string) fault.Refusal {
+func checkTimes(starts, ends time.Time, path ...string) fault.Refusal {
 	if !ends.After(starts) {
-		return bad("after startsAt", append(path, "endsAt")...)
+		return invalid("after startsAt", append(path, "endsAt")...)
 	}
 	return nil
 }

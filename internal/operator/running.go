@@ -17,7 +17,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 	if err := authorise(in.By, sale.ActPreheat); err != nil {
 		return nil, nil, err
 	}
-	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	for range maxTries {
@@ -43,7 +43,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 
 // Pause holds a live sale; buyers see why.
 func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	v, refusal, err := s.do(ctx, act{
@@ -51,12 +51,12 @@ func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Ref
 		decide: s.beforeItsEnd(sale.Paused),
 		set:    func(u *ent.SaleUpdate) { u.SetNotice(in.Note) },
 	})
-	return s.followed(ctx, v, refusal, err)
+	return s.withGate(ctx, v, refusal, err)
 }
 
 // Resume goes on with a held sale.
 func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := bounded(in.Note, maxNote, "note"); refusal != nil {
+	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	v, refusal, err := s.do(ctx, act{
@@ -69,7 +69,7 @@ func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Re
 		},
 		set: func(u *ent.SaleUpdate) { u.SetNotice("") },
 	})
-	return s.followed(ctx, v, refusal, err)
+	return s.withGate(ctx, v, refusal, err)
 }
 
 // beforeItsEnd leads to a status unless the sale's time is over: then the clock
@@ -85,7 +85,7 @@ func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, fa
 
 // End ends a sale that has begun, or calls one off that has not; buyers see why.
 func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
 	}
 	if err := authorise(in.By, sale.ActEnd); err != nil {
@@ -122,7 +122,7 @@ func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refus
 		if _, again := refusal.(changed); again {
 			continue
 		}
-		return s.followed(ctx, after, refusal, err)
+		return s.withGate(ctx, after, refusal, err)
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 	return v, conflict("saleId"), err
@@ -131,10 +131,10 @@ func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refus
 // changed refuses a decision that was made for another status.
 type changed struct{ fault.Refused }
 
-// followed lets the gates follow after an act that was carried out.
-func (s *Service) followed(ctx context.Context, v *sale.Sale, refusal fault.Refusal, err error) (*sale.Sale, fault.Refusal, error) {
+// withGate lets the gates follow after an act that was carried out.
+func (s *Service) withGate(ctx context.Context, v *sale.Sale, refusal fault.Refusal, err error) (*sale.Sale, fault.Refusal, error) {
 	if err == nil && refusal == nil {
-		s.turn(ctx, v.ID)
+		s.setState(ctx, v.ID)
 	}
 	return v, refusal, err
 }
@@ -162,17 +162,17 @@ var captchaKinds = []string{"AUDIO", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
 func (p SwitchesPatch) check() fault.Refusal {
 	for _, kind := range p.CaptchaKinds {
 		if !slices.Contains(captchaKinds, kind) {
-			return bad("known kind", "captchaKinds")
+			return invalid("known kind", "captchaKinds")
 		}
 	}
 	if n := value(p.PowMax); n != 0 && (n < captcha.EasiestPow || n > captcha.HardestPow) {
-		return bad(fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow), "proofOfWorkMax")
+		return invalid(fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow), "proofOfWorkMax")
 	}
 	return first(
 		within(p.PermitRatio, maxRatio, "permitRatio"),
 		within(p.LimitPerSecond, maxBurst, "limitPerSecond"),
-		between(value(p.InflowPerSecond), 0, maxInflow, "inflowPerSecond"),
-		between(value(p.LimitBurst), 0, maxBurst, "limitBurst"),
+		inRange(value(p.InflowPerSecond), 0, maxInflow, "inflowPerSecond"),
+		inRange(value(p.LimitBurst), 0, maxBurst, "limitBurst"),
 	)
 }
 
@@ -181,7 +181,7 @@ func within(n *float64, most float64, path ...string) fault.Refusal {
 	if n == nil || (*n >= 0 && *n <= most) {
 		return nil
 	}
-	return bad(fmt.Sprintf("between 0 and %g", most), path...)
+	return invalid(fmt.Sprintf("between 0 and %g", most), path...)
 }
 
 func value(n *int) int {
@@ -209,7 +209,7 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 // SetSwitches changes the rules of a sale at the gate, also while it runs. Every
 // process follows within a second.
 func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, fault.Refusal, error) {
-	if refusal := first(p.check(), bounded(in.Note, maxNote, "note")); refusal != nil {
+	if refusal := first(p.check(), checkText(in.Note, maxNote, "note")); refusal != nil {
 		return nil, refusal, nil
 	}
 	var next sale.Switches

@@ -57,12 +57,12 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 }
 
 func query(by sale.Actor, text string) (string, fault.Refusal, error) {
-	if err := staff(by); err != nil {
+	if err := requireStaff(by); err != nil {
 		return "", nil, err
 	}
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < 2 || n > maxQuery {
-		return "", bad(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text"), nil
+		return "", invalid(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text"), nil
 	}
 	return text, nil, nil
 }

@@ -56,9 +56,9 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 	if err := authorise(in.By, sale.ActAdjust); err != nil {
 		return nil, nil, err
 	}
-	refusal := first(needed(&in.Note, maxNote, "note"), between(in.Units, -maxUnits, maxUnits, "units"))
+	refusal := first(required(&in.Note, maxNote, "note"), inRange(in.Units, -maxUnits, maxUnits, "units"))
 	if refusal == nil && in.Units == 0 {
-		refusal = bad("not 0", "units")
+		refusal = invalid("not 0", "units")
 	}
 	if refusal != nil {
 		return nil, refusal, nil
@@ -116,7 +116,7 @@ func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention
 		act, err = s.Intervention(ctx, act.ID) // the same key at once
 		return act, nil, err
 	}
-	return act, nil, unclear(err)
+	return act, nil, unknownOutcome(err)
 }
 
 // adjust begins a change of stock: a fresh one, or a request that was confirmed.
@@ -142,14 +142,14 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 			continue
 		case errors.Is(err, errTooFew):
 			return nil, tooFew(), nil
-		case errors.Is(err, errOvertaken), postgres.IsUnique(err): // the same act at once, elsewhere
+		case errors.Is(err, errConflict), postgres.IsUnique(err): // the same act at once, elsewhere
 			act, err = s.Intervention(ctx, act.ID)
 			return act, nil, err
 		case err != nil:
-			return nil, nil, unclear(err)
+			return nil, nil, unknownOutcome(err)
 		}
 		act.State = to
-		return s.finishOrLater(ctx, act), nil, nil
+		return s.tryFinish(ctx, act), nil, nil
 	}
 	return nil, conflict("itemId"), nil
 }
@@ -189,7 +189,7 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 		return err
 	}
 	s.cfg.Forget()
-	s.cfg.Note(ctx, c.Line())
+	s.cfg.Publish(ctx, c.Line())
 	return nil
 }
 
@@ -212,29 +212,29 @@ func (s *Service) ledger(ctx context.Context, tx *ent.Tx, act *Intervention) err
 func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.record(ctx, tx, act, Taking) })
 	switch {
-	case errors.Is(err, errOvertaken), postgres.IsUnique(err):
+	case errors.Is(err, errConflict), postgres.IsUnique(err):
 		act, err = s.Intervention(ctx, act.ID)
 		return act, nil, err
 	case err != nil:
-		return nil, nil, unclear(err)
+		return nil, nil, unknownOutcome(err)
 	}
 	act.State = Taking
-	act = s.finishOrLater(ctx, act)
+	act = s.tryFinish(ctx, act)
 	if act.State == Refused {
 		return act, tooFew(), nil
 	}
 	return act, nil, nil
 }
 
-// finishOrLater finishes an act, or leaves it to Step.
-func (s *Service) finishOrLater(ctx context.Context, act *Intervention) *Intervention {
+// tryFinish finishes an act, or leaves it to Step.
+func (s *Service) tryFinish(ctx context.Context, act *Intervention) *Intervention {
 	now, err := s.finish(ctx, act)
 	if err != nil {
 		s.cfg.Log.WarnContext(ctx, "an intervention is finished later",
 			slog.String("intervention", id.Format(id.Act, act.ID)), slog.String("state", string(act.State)), slog.Any("error", err))
 		return act
 	}
-	if err := s.cfg.Look(ctx); err != nil {
+	if err := s.cfg.RefreshStock(ctx); err != nil {
 		s.cfg.Log.WarnContext(ctx, "gates are seen later", slog.Any("error", err))
 	}
 	return now

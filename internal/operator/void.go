@@ -37,7 +37,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Re
 	if err := authorise(in.By, sale.ActVoid); err != nil {
 		return Voided{}, nil, err
 	}
-	if refusal := needed(&in.Note, maxNote, "note"); refusal != nil {
+	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return Voided{}, refusal, nil
 	}
 	o, err := s.cfg.Orders.Reload(ctx, in.Order)
@@ -62,9 +62,9 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Re
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
 	if err != nil || act.State == Requested {
-		return Voided{Order: o, Intervention: act}, nil, unclear(err)
+		return Voided{Order: o, Intervention: act}, nil, unknownOutcome(err)
 	}
-	act = s.finishOrLater(ctx, act)
+	act = s.tryFinish(ctx, act)
 	if o, err = s.cfg.Orders.Reload(ctx, in.Order); err != nil {
 		return Voided{}, nil, err
 	}
@@ -109,11 +109,11 @@ func (s *Service) voidConfirmed(ctx context.Context, request *Intervention) (*In
 	confirmed, err := s.move(ctx, request, Refunding)
 	switch {
 	case err != nil:
-		return nil, nil, unclear(err)
+		return nil, nil, unknownOutcome(err)
 	case confirmed.State != Refunding:
 		return confirmed, conflict("interventionId"), nil
 	}
-	done := s.finishOrLater(ctx, confirmed)
+	done := s.tryFinish(ctx, confirmed)
 	if done.State == Refused {
 		return done, conflict("interventionId"), nil
 	}
@@ -178,13 +178,13 @@ func (s *Service) logVoid(ctx context.Context, act *Intervention) (*Intervention
 		switch {
 		case errors.Is(err, sale.ErrMoved):
 			continue
-		case errors.Is(err, errOvertaken):
+		case errors.Is(err, errConflict):
 			return s.Intervention(ctx, act.ID)
 		case err != nil:
 			return nil, err
 		}
 		s.cfg.Forget()
-		s.cfg.Note(ctx, c.Line())
+		s.cfg.Publish(ctx, c.Line())
 		return s.Intervention(ctx, act.ID)
 	}
 	return act, nil

@@ -202,8 +202,8 @@ func TestOffAndUnlimitedLetEverythingThrough(t *testing.T) {
 	on := ratelimit.New(ratelimit.Config{Clock: clock.System{}})
 	local := ratelimit.NewLocalOff[uuid.UUID]()
 	for range 100 {
-		a, errA := off.Allow(t.Context(), slow, ratelimit.Everybody)
-		b, errB := on.Allow(t.Context(), ratelimit.Policy{Name: "none"}, ratelimit.Everybody)
+		a, errA := off.Allow(t.Context(), slow, ratelimit.All)
+		b, errB := on.Allow(t.Context(), ratelimit.Policy{Name: "none"}, ratelimit.All)
 		c := local.Allow(slow, uuid.Nil)
 		if errA != nil || errB != nil || !a.Allowed || !b.Allowed || !c.Allowed {
 			t.Fatalf("%v %v %v %v %v", a, errA, b, errB, c)
@@ -247,7 +247,7 @@ func TestAddressesCountByHousehold(t *testing.T) {
 	}
 	user := id.New()
 	ip := netip.MustParseAddr("192.0.2.7")
-	if ratelimit.Caller(user, ip) != ratelimit.User(user) || ratelimit.Caller(uuid.Nil, ip) != ratelimit.Addr(ip) {
+	if ratelimit.UserOrAddr(user, ip) != ratelimit.User(user) || ratelimit.UserOrAddr(uuid.Nil, ip) != ratelimit.Addr(ip) {
 		t.Error("a caller is the person when signed in, else the address")
 	}
 	if ratelimit.Addr(netip.Addr{}) == "" {

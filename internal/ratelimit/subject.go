@@ -9,8 +9,8 @@ import (
 // Subject is who or what is counted.
 type Subject string
 
-// Everybody counts all callers together.
-const Everybody Subject = "all"
+// All counts all requests together.
+const All Subject = "all"
 
 // User counts one person.
 func User(id uuid.UUID) Subject { return Subject("u:" + id.String()) }
@@ -34,8 +34,8 @@ func Addr(ip netip.Addr) Subject {
 	return Subject("a:" + ip.String())
 }
 
-// Caller counts the person when somebody is signed in, else the address.
-func Caller(user uuid.UUID, ip netip.Addr) Subject {
+// UserOrAddr counts the user of a signed-in request, else its address.
+func UserOrAddr(user uuid.UUID, ip netip.Addr) Subject {
 	if user != uuid.Nil {
 		return User(user)
 	}

@@ -159,7 +159,7 @@ type Rules struct {
 // Service makes and judges challenges. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
-	studio  *studio
+	images  *imagePool
 	signing string // key of the signature in a proof of work
 }
 
@@ -179,11 +179,11 @@ func New(cfg Config) (*Service, error) {
 	}
 	signing := hmac.New(sha256.New, cfg.Secret)
 	signing.Write([]byte("signature of a proof of work"))
-	return &Service{cfg: cfg, studio: newStudio(cfg.PoolSize), signing: string(signing.Sum(nil))}, nil
+	return &Service{cfg: cfg, images: newImagePool(cfg.PoolSize), signing: string(signing.Sum(nil))}, nil
 }
 
 // Run draws pictures ahead until ctx ends, and returns nil then.
-func (s *Service) Run(ctx context.Context) error { return s.studio.run(ctx) }
+func (s *Service) Run(ctx context.Context) error { return s.images.run(ctx) }
 
 // Key returns the hash in which the open challenges of a scope lie. For Seckill
 // it is one hash per person and sale, in the sale's shard. challenge is the

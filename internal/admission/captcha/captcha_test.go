@@ -282,7 +282,7 @@ func TestNothingThatIsStoredTellsTheAnswer(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	s, scope := service(t, conn, prefix), seckill()
-	s.studio.text <- picture{kind: Text, answer: "k7m4x", image: "data:"}
+	s.images.text <- picture{kind: Text, answer: "k7m4x", image: "data:"}
 	create(t, s, scope, Text)
 	stored := fmt.Sprint(conn.Cmd.HGetAll(t.Context(), s.Key(scope, uuid.Nil)).Val())
 	if stored == "map[]" || strings.Contains(strings.ToLower(stored), "k7m4x") {
@@ -315,9 +315,9 @@ func TestAnswersThatAPersonWouldCallEqualAre(t *testing.T) {
 		{Math, "17452", "17452.0", false},
 		{Math, "17452", strings.Repeat(" ", 300) + "17452", false},
 	} {
-		pool := s.studio.text
+		pool := s.images.text
 		if test.kind == Math {
-			pool = s.studio.math
+			pool = s.images.math
 		}
 		pool <- picture{kind: test.kind, answer: test.answer, image: "data:"}
 		c := create(t, s, scope, test.kind)

@@ -61,7 +61,7 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error
 	if kind == "" {
 		kind = ProofOfWork // whoever sent it may not be able to see pictures
 	}
-	o := opening{kind: kind, keep: challenge, points: askedPoints}
+	o := opening{kind: kind, keep: challenge, points: requestPoints}
 	if j.Verdict == Wrong {
 		o.points = wrongPoints
 	}

@@ -47,7 +47,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.
 	default:
 		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}, nil
 	}
-	c, err := s.create(ctx, scope, opening{kind: in.Kind, points: askedPoints})
+	c, err := s.create(ctx, scope, opening{kind: in.Kind, points: requestPoints})
 	return c, nil, err
 }
 
@@ -55,7 +55,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.
 type opening struct {
 	kind   Kind      // wished for
 	keep   uuid.UUID // challenge that stays open beside it; Nil = it voids all others and their path
-	points int       // of heat that it adds
+	points int       // of penalty that it adds
 }
 
 // create stores a fresh challenge.
@@ -66,12 +66,12 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	}
 	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
 	challenge := scope.name()
-	heats := s.heats(scope, id.ShardOf(challenge))
-	p, err := s.pose(rules.offered(o.kind), rules.PowMax, len(heats) > 0)
+	penalties := s.penalties(scope, id.ShardOf(challenge))
+	p, err := s.pose(rules.offered(o.kind), rules.PowMax, len(penalties) > 0)
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
 	}
-	level, err := s.store(ctx, scope, challenge, stored{opening: o, posed: p, heats: heats})
+	level, err := s.store(ctx, scope, challenge, stored{opening: o, posed: p, penalties: penalties})
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
@@ -89,7 +89,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 type stored struct {
 	opening
 	posed
-	heats []heat
+	penalties []penalty
 }
 
 // store runs the script and returns the level of difficulty, from 1 up to the
@@ -100,13 +100,13 @@ func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, i
 		kept = in.keep.String()
 	}
 	keys := []string{s.Key(scope, challenge)}
-	args := []any{challenge.String(), string(in.posed.kind), s.cfg.Life.Milliseconds(), kept, in.points, easyHeat.Milliseconds(), levels}
+	args := []any{challenge.String(), string(in.posed.kind), s.cfg.Life.Milliseconds(), kept, in.points, freePenalty.Milliseconds(), levels}
 	for _, answer := range in.answers {
 		args = append(args, s.mac(scope, challenge, answer))
 	}
-	for _, h := range in.heats {
+	for _, h := range in.penalties {
 		keys = append(keys, h.key)
-		args = append(args, h.cools.Milliseconds())
+		args = append(args, h.decay.Milliseconds())
 	}
 	level, err := createScript.Run(ctx, s.cfg.Client, keys, args...).Int()
 	return min(level, len(in.answers)), err

@@ -31,7 +31,7 @@ type work struct {
 // are asked for faster than they can be drawn.
 func (s *Service) pose(kind Kind, powMax int, byLevel bool) (posed, error) {
 	if kind != ProofOfWork {
-		p, ok, err := s.studio.take(kind)
+		p, ok, err := s.images.take(kind)
 		if ok || err != nil {
 			return posed{kind: p.kind, image: p.image, answers: []string{p.answer}}, err
 		}

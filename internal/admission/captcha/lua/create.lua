@@ -2,36 +2,36 @@
 --
 -- KEYS[1]  hash of the open challenges; see answer.lua. The path that it notes,
 --          and its permits, lie in the same slot: they carry the same hash tag.
--- KEYS[2…] heat of whoever asks, in the same slot: string, when the last point has
+-- KEYS[2…] penalty of whoever asks, in the same slot: string, when the last point has
 --          gone (Unix ms); lapses then
 -- ARGV[1]  challenge
 -- ARGV[2]  kind
 -- ARGV[3]  life, milliseconds
 -- ARGV[4]  "" = void all other challenges and the path traded for one;
 --          else a challenge that stays open beside this one, and so does the path
--- ARGV[5]  points that this challenge adds to each heat
--- ARGV[6]  heat up to which a challenge is as easy as can be, milliseconds until it
+-- ARGV[5]  points that this challenge adds to each penalty
+-- ARGV[6]  penalty up to which a challenge is as easy as can be, milliseconds until it
 --          has gone; each doubling of it is a level
 -- ARGV[7]  number of levels
 -- ARGV[8…] MACs of its answer, from the lowest level up; where there are fewer than
 --          levels the last is that of all above
--- then     for each heat, milliseconds in which a point goes
+-- then     for each penalty, milliseconds in which a point goes
 --
 -- Replies the level, from 1.
 --
 -- Keeps true: at most two challenges of a scope are open, the newest and the one
 -- just answered wrongly; a challenge that a person asked for leaves neither
--- another challenge nor an unused path behind. Heat is never more than the
+-- another challenge nor an unused path behind. Penalty is never more than the
 -- highest level needs, so that everybody cools within a bounded time.
 local key, keep = KEYS[1], ARGV[4]
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local life, points, room, levels = tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local heats = #KEYS - 1
-local macs = #ARGV - 7 - heats
+local penalties = #KEYS - 1
+local macs = #ARGV - 7 - penalties
 
 local level = 1
-for i = 1, heats do
+for i = 1, penalties do
   local goes = tonumber(ARGV[7 + macs + i])
   local cool = math.max(now, tonumber(redis.call('GET', KEYS[1 + i]) or '0')) + points * goes
   cool = math.min(cool, now + room * 2 ^ (levels - 1))

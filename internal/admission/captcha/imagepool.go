@@ -16,10 +16,10 @@ const (
 	// defaultPoolSize is a burst of a thousand people who all want the same kind.
 	defaultPoolSize = 1024
 	// A picture takes most of a millisecond, which orders wait for.
-	// While a pool is more than half full they are drawn one in unhurried, which is
-	// hardly felt; below, one in hurried: 250 people a second find one.
-	unhurried = 10 * time.Millisecond
-	hurried   = 3 * time.Millisecond
+	// While a pool is more than half full they are drawn one in drawPause, which is
+	// hardly felt; below, one in refillPause: 250 people a second find one.
+	drawPause   = 10 * time.Millisecond
+	refillPause = 3 * time.Millisecond
 
 	pictureWidth  = 240
 	pictureHeight = 80
@@ -47,8 +47,8 @@ type picture struct {
 	image  string // data URL
 }
 
-// studio draws pictures, mostly ahead of need.
-type studio struct {
+// imagePool draws pictures, mostly ahead of need.
+type imagePool struct {
 	driver  *base64Captcha.DriverString
 	printer *printer
 	text    chan picture
@@ -56,10 +56,10 @@ type studio struct {
 	inline  chan struct{} // one place: a picture drawn while somebody waits
 }
 
-func newStudio(size int) *studio {
+func newImagePool(size int) *imagePool {
 	const noise = 0 // of characters: nobody could tell those that are not to be typed
 	paper := &color.RGBA{R: 245, G: 247, B: 250, A: 255}
-	return &studio{
+	return &imagePool{
 		driver: base64Captcha.NewDriverString(pictureHeight, pictureWidth, noise,
 			base64Captcha.OptionShowSlimeLine|base64Captcha.OptionShowHollowLine, textLength, textAlphabet, paper, nil, pictureFonts),
 		printer: newPrinter(),
@@ -71,7 +71,7 @@ func newStudio(size int) *studio {
 
 // run keeps both pools full. One goroutine draws, a picture at a time and with
 // pauses between them, so that a rush for captchas takes little from the orders.
-func (s *studio) run(ctx context.Context) error {
+func (s *imagePool) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	var next [2]picture
@@ -103,17 +103,17 @@ func (s *studio) run(ctx context.Context) error {
 }
 
 // pause is how long to wait before the picture after the next.
-func (s *studio) pause() time.Duration {
+func (s *imagePool) pause() time.Duration {
 	if min(len(s.text), len(s.math)) < cap(s.text)/2 {
-		return hurried
+		return refillPause
 	}
-	return unhurried
+	return drawPause
 }
 
 // take returns a picture from the pool, or draws one when nobody else is doing so
 // on the spot. When neither is possible it reports false: pictures are asked for
 // faster than they are drawn.
-func (s *studio) take(kind Kind) (picture, bool, error) {
+func (s *imagePool) take(kind Kind) (picture, bool, error) {
 	pool := s.text
 	if kind == Math {
 		pool = s.math
@@ -135,7 +135,7 @@ func (s *studio) take(kind Kind) (picture, bool, error) {
 
 // draw makes a picture. The answer comes from crypto/rand; the library's own
 // generator, which only places lines and letters, is seeded with the clock.
-func (s *studio) draw(kind Kind) (picture, error) {
+func (s *imagePool) draw(kind Kind) (picture, error) {
 	question, answer, err := puzzle(kind)
 	if err != nil {
 		return picture{}, err

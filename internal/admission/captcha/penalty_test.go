@@ -66,7 +66,7 @@ func TestWrongAnswersCountThreefoldAndPicturesCountToo(t *testing.T) {
 	}
 	wantRight(t, s, guesser, solve(t, next))
 	for range 10 {
-		s.studio.text <- picture{kind: Text, answer: "k7m4x", image: "data:"}
+		s.images.text <- picture{kind: Text, answer: "k7m4x", image: "data:"}
 		create(t, s, looker, Text)
 	}
 	if got := hard(t, s, looker); got != 2 {
@@ -86,8 +86,8 @@ func visitor(purpose Purpose, sale uuid.UUID, addr string) Scope {
 func TestNetworksCountAsThirtyPeopleAndProxiesNotAtAll(t *testing.T) {
 	t.Parallel()
 	s, sale := frozen(t), id.New()
-	for n := range 10*networkPersons + 1 {
-		want := 1 + n/(10*networkPersons)
+	for n := range 10*networkUsers + 1 {
+		want := 1 + n/(10*networkUsers)
 		if got := hard(t, s, visitor(Seckill, sale, "203.0.113.7")); got != want {
 			t.Fatalf("person %d of the network: %d times as hard, want %d", n+1, got, want)
 		}
@@ -105,8 +105,8 @@ func TestNetworksCountAsThirtyPeopleAndProxiesNotAtAll(t *testing.T) {
 			{Register, "::ffff:198.51.100.1", "198.51.100.9", "198.51.101.1", "fd00::1"},
 		} {
 			hot := visitor(c.purpose, sale, c.near)
-			for _, h := range s.heats(hot, hot.shard()) { // the network's is the last
-				conn.Cmd.Set(t.Context(), h.key, time.Now().Add(3*easyHeat).UnixMilli(), time.Hour)
+			for _, h := range s.penalties(hot, hot.shard()) { // the network's is the last
+				conn.Cmd.Set(t.Context(), h.key, time.Now().Add(3*freePenalty).UnixMilli(), time.Hour)
 			}
 			same := visitor(c.purpose, sale, c.same)
 			next := create(t, s, same, ProofOfWork)
@@ -132,7 +132,7 @@ func TestHeatGoesByItself(t *testing.T) {
 	for range 100 {
 		hard(t, s, eager)
 	}
-	// From the highest level, 800 s of heat, with each challenge that is asked for adding ten.
+	// From the highest level, 800 s of penalty, with each challenge that is asked for adding ten.
 	for _, c := range []struct {
 		later time.Duration
 		want  int
@@ -143,9 +143,9 @@ func TestHeatGoesByItself(t *testing.T) {
 		}
 	}
 	for n := range 20 { // six a minute cost nothing extra
-		mini.SetTime(now.Add(time.Hour + time.Duration(n)*personCools))
+		mini.SetTime(now.Add(time.Hour + time.Duration(n)*userDecay))
 		if got := hard(t, s, eager); got != 1 {
-			t.Fatalf("one every %s: %d times as hard", personCools, got)
+			t.Fatalf("one every %s: %d times as hard", userDecay, got)
 		}
 	}
 	mini.SetTime(now.Add(3 * time.Hour))

@@ -99,15 +99,15 @@ func TestPoolIsFilledAheadAndNoPictureIsShownTwice(t *testing.T) {
 	defer running.Wait()
 	defer stop()
 	seen := map[string]bool{}
-	for range 3 * cap(s.studio.text) {
-		p := <-s.studio.text
+	for range 3 * cap(s.images.text) {
+		p := <-s.images.text
 		if seen[p.image] {
 			t.Fatal("a picture came twice")
 		}
 		seen[p.image] = true
 	}
-	for range cap(s.studio.math) {
-		<-s.studio.math
+	for range cap(s.images.math) {
+		<-s.images.math
 	}
 }
 
@@ -115,14 +115,14 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	s := service(t, conn, prefix)
-	s.studio.inline <- struct{}{} // somebody else draws on the spot
+	s.images.inline <- struct{}{} // somebody else draws on the spot
 	scope := Scope{Purpose: Login}
 	c := create(t, s, scope, Text)
 	if c.Kind != ProofOfWork {
 		t.Fatalf("got %s", c.Kind)
 	}
 	wantRight(t, s, scope, solve(t, c))
-	<-s.studio.inline
+	<-s.images.inline
 	if c := create(t, s, scope, Text); c.Kind != Text {
 		t.Errorf("got %s although a picture can be drawn", c.Kind)
 	}
@@ -132,7 +132,7 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 // them where we look, and what we write is what it drew.
 func TestPicturesAreSmallAndWhatTheLibraryDrew(t *testing.T) {
 	t.Parallel()
-	s := newStudio(1)
+	s := newImagePool(1)
 	item, err := s.driver.DrawCaptcha("k7m4x")
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestNoLetterIsTooPaleToRead(t *testing.T) {
 func TestNothingButTheAnswerLooksLikeLetters(t *testing.T) {
 	t.Parallel()
 	const solid = 80 // pixels: more than the soft edges of letters have of one shade
-	s := newStudio(1)
+	s := newImagePool(1)
 	for range 40 {
 		item, err := s.driver.DrawCaptcha("k7m4x")
 		if err != nil {
@@ -215,7 +215,7 @@ func TestNothingButTheAnswerLooksLikeLetters(t *testing.T) {
 }
 
 func BenchmarkDraw(b *testing.B) {
-	s := newStudio(1)
+	s := newImagePool(1)
 	b.ReportAllocs()
 	bytes := 0
 	for b.Loop() {

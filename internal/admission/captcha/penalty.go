@@ -9,26 +9,26 @@ import (
 	"seckill/internal/id"
 )
 
-// How hard a proof of work is depends on the heat of who asks for it. Every
+// How hard a proof of work is depends on the penalty of who asks for it. Every
 // challenge adds a point, and the next one after a wrong answer three; points go
-// by themselves, one after the other. Up to easyHeat a proof of work is as hard as
-// the sale has it; beyond it twice as hard, beyond twice easyHeat four times, up to
+// by themselves, one after the other. Up to freePenalty a proof of work is as hard as
+// the sale has it; beyond it twice as hard, beyond twice freePenalty four times, up to
 // 1<<(levels-1) times, but never harder than HardestPow.
 const (
 	levels = 4
 
-	askedPoints = 1
-	wrongPoints = 3
+	requestPoints = 1
+	wrongPoints   = 3
 
-	// personCools is the time in which a point of a person goes: six challenges a
+	// userDecay is the time in which a point of a person goes: six challenges a
 	// minute are free for ever.
-	personCools = 10 * time.Second
-	// easyHeat is ten points of a person: ten pictures that could not be read, or
+	userDecay = 10 * time.Second
+	// freePenalty is ten points of a person: ten pictures that could not be read, or
 	// three wrong answers at once.
-	easyHeat = 10 * personCools
-	// networkPersons is how many people a network stands for: an office, a
+	freePenalty = 10 * userDecay
+	// networkUsers is how many people a network stands for: an office, a
 	// dormitory, customers of a carrier. Its points go as much faster.
-	networkPersons = 30
+	networkUsers = 30
 
 	networkBits4 = 24 // of an IPv4 address
 	networkBits6 = 64 // one household or one server
@@ -41,24 +41,24 @@ const (
 	HardestPow = 10_000_000
 )
 
-// heat is one count that a challenge adds to.
-type heat struct {
+// penalty is one count that a challenge adds to.
+type penalty struct {
 	key   string
-	cools time.Duration // in which a point goes
+	decay time.Duration // in which a point goes
 }
 
-// heats returns the counts of who asks, in the slot of the challenge: the
+// penalties returns the counts of who asks, in the slot of the challenge: the
 // person's in the sale, and the network's in the sale, or for accounts.
-func (s *Service) heats(scope Scope, shard int) []heat {
+func (s *Service) penalties(scope Scope, shard int) []penalty {
 	if s.cfg.SameForAll {
 		return nil
 	}
-	var all []heat
+	var all []penalty
 	if scope.Purpose == Seckill {
-		all = append(all, heat{key: s.cfg.Keys.Heat(shard, scope.Sale, scope.User.String()), cools: personCools})
+		all = append(all, penalty{key: s.cfg.Keys.Heat(shard, scope.Sale, scope.User.String()), decay: userDecay})
 	}
 	if net := network(scope.From); net.IsValid() {
-		all = append(all, heat{key: s.cfg.Keys.Heat(shard, scope.Sale, net.String()), cools: personCools / networkPersons})
+		all = append(all, penalty{key: s.cfg.Keys.Heat(shard, scope.Sale, net.String()), decay: userDecay / networkUsers})
 	}
 	return all
 }
