@@ -17,7 +17,7 @@ type layer struct {
 // and rooms of lower layers.
 var layers = []layer{
 	{"leaf", []string{"ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/money"}},
-	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/gather", "internal/telemetry"}},
+	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/telemetry"}},
 	{"platform", []string{"internal/auth", "internal/ratelimit", "internal/stream", "internal/testenv", "internal/media"}},
 	{"nouns", []string{"internal/sale", "internal/reservation", "internal/order", "internal/notifier"}},
 	{"after the order", []string{"internal/payment", "internal/waitlist"}},

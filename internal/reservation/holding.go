@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
-	"seckill/internal/gather"
+	"seckill/internal/batch"
 	"seckill/internal/id"
 )
 
@@ -32,7 +32,7 @@ const (
 type Holdings struct {
 	client redis.UniversalClient
 	keys   Keys
-	looks  *gather.Desk[look, holding]
+	looks  *batch.Batcher[look, holding]
 }
 
 // look is what one caller wants to know.
@@ -52,8 +52,8 @@ type holding struct {
 // NewHoldings returns a reader of holders.
 func NewHoldings(client redis.UniversalClient, keys Keys) *Holdings {
 	h := &Holdings{client: client, keys: keys}
-	h.looks = gather.New(gather.Config[look, holding]{
-		Do: h.answer, Most: maxLooks, InFlight: looksInFlight, Waiting: maxLooking, Timeout: lookTimeout,
+	h.looks = batch.New(batch.Config[look, holding]{
+		Process: h.answer, MaxBatch: maxLooks, MaxInFlight: looksInFlight, MaxWaiting: maxLooking, Timeout: lookTimeout,
 	})
 	return h
 }
@@ -68,7 +68,7 @@ func (h *Holdings) Of(ctx context.Context, sale uuid.UUID, items []uuid.UUID, us
 // WithLines is Of, and tells in the same round trip whether people wait in line for
 // one of some items. Whoever has just joined is among them.
 func (h *Holdings) WithLines(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID) (map[uuid.UUID]Holder, bool, error) {
-	answer, err := h.looks.Ask(ctx, look{sale: sale, user: user, items: items, soldOut: soldOut})
+	answer, err := h.looks.Do(ctx, look{sale: sale, user: user, items: items, soldOut: soldOut})
 	if err != nil {
 		return nil, false, fmt.Errorf("read holdings: %w", err)
 	}
@@ -84,7 +84,7 @@ type asked struct {
 
 // answer reads for all looks in one round trip: the holders of an item with one
 // command, and whether it has a line with another.
-func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[holding] {
+func (h *Holdings) answer(ctx context.Context, looks []look) []batch.Result[holding] {
 	pipe := h.client.Pipeline()
 	holders, lines := map[uuid.UUID]*asked{}, map[uuid.UUID]*redis.BoolCmd{}
 	shards := map[uuid.UUID]int{}
@@ -107,7 +107,7 @@ func (h *Holdings) answer(ctx context.Context, looks []look) []gather.Result[hol
 		q.reply = pipe.HMGet(ctx, h.keys.Holders(shards[item], item), q.users...)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error: on a Cluster some may be answered
-	results := make([]gather.Result[holding], len(looks))
+	results := make([]batch.Result[holding], len(looks))
 	for i, l := range looks {
 		results[i].Value, results[i].Err = l.read(holders, lines)
 	}

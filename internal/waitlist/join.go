@@ -12,8 +12,8 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/batch"
 	"seckill/internal/fault"
-	"seckill/internal/gather"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
@@ -46,16 +46,16 @@ type joined struct {
 // unpaid, SALE_CLOSED, CONFLICT while units are on open sale, and
 // reservation.NoneLeft when no more can come back.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
-	j, err := s.joins.Ask(ctx, in)
-	if errors.Is(err, gather.ErrFull) {
+	j, err := s.joins.Do(ctx, in)
+	if errors.Is(err, batch.ErrFull) {
 		err = &fault.Error{Code: fault.Overloaded, Message: "too many join at once", RetryAfter: busyRetry, Err: err}
 	}
 	return j.entry, j.refusal, err
 }
 
 // joinAll answers all who join, item by item.
-func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []gather.Result[joined] {
-	results := make([]gather.Result[joined], len(asked))
+func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []batch.Result[joined] {
+	results := make([]batch.Result[joined], len(asked))
 	for item, those := range byKey(asked, func(in JoinInput) uuid.UUID { return in.Item }) {
 		var inputs []JoinInput // one of each person, in the order in which they came
 		seen := map[uuid.UUID]bool{}
@@ -67,7 +67,7 @@ func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []gather.Resul
 		}
 		ends, err := s.joinItem(ctx, item, inputs)
 		for _, i := range those {
-			results[i] = gather.Result[joined]{Value: ends[asked[i].User], Err: err}
+			results[i] = batch.Result[joined]{Value: ends[asked[i].User], Err: err}
 		}
 	}
 	return results

@@ -12,7 +12,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
-	"seckill/internal/gather"
+	"seckill/internal/batch"
 )
 
 // Entry returns a place, or nil when there is none.
@@ -33,11 +33,11 @@ type person struct{ user, sale uuid.UUID }
 // may still come of, else the newest; nil when there is none. Those who ask at the
 // same moment, as when the sale turns, go together.
 func (s *Service) In(ctx context.Context, user, sale uuid.UUID) (*Entry, error) {
-	return s.owns.Ask(ctx, person{user, sale})
+	return s.owns.Do(ctx, person{user, sale})
 }
 
-func (s *Service) inAll(ctx context.Context, asked []person) []gather.Result[*Entry] {
-	results := make([]gather.Result[*Entry], len(asked))
+func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Entry] {
+	results := make([]batch.Result[*Entry], len(asked))
 	for sale, those := range byKey(asked, func(p person) uuid.UUID { return p.sale }) {
 		users := make([]uuid.UUID, len(those))
 		for n, i := range those {
@@ -57,7 +57,7 @@ func (s *Service) inAll(ctx context.Context, asked []person) []gather.Result[*En
 			}
 		}
 		for _, i := range those {
-			results[i] = gather.Result[*Entry]{Value: best[asked[i].user], Err: err}
+			results[i] = batch.Result[*Entry]{Value: best[asked[i].user], Err: err}
 		}
 	}
 	return results
@@ -109,11 +109,11 @@ type rank struct{ item, place uuid.UUID }
 // Ahead returns how many wait in front of a place. Those who ask at the same moment
 // go together: to count is to read the line up to the place.
 func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
-	return s.ranks.Ask(ctx, rank{e.Item, e.ID})
+	return s.ranks.Do(ctx, rank{e.Item, e.ID})
 }
 
-func (s *Service) aheadAll(ctx context.Context, asked []rank) []gather.Result[int] {
-	results := make([]gather.Result[int], len(asked))
+func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int] {
+	results := make([]batch.Result[int], len(asked))
 	for item, those := range byKey(asked, func(r rank) uuid.UUID { return r.item }) {
 		last := asked[those[0]].place
 		for _, i := range those {
@@ -129,7 +129,7 @@ func (s *Service) aheadAll(ctx context.Context, asked []rank) []gather.Result[in
 		}
 		for _, i := range those {
 			ahead, _ := slices.BinarySearchFunc(line, asked[i].place, byLine)
-			results[i] = gather.Result[int]{Value: ahead, Err: err}
+			results[i] = batch.Result[int]{Value: ahead, Err: err}
 		}
 	}
 	return results

@@ -31,9 +31,9 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/waitlistentry"
+	"seckill/internal/batch"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
-	"seckill/internal/gather"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
@@ -140,9 +140,9 @@ type Service struct {
 	log      *slog.Logger
 
 	// What a whole crowd asks at once: when an item is sold out, and when a place moves.
-	joins *gather.Desk[JoinInput, joined]
-	owns  *gather.Desk[person, *Entry]
-	ranks *gather.Desk[rank, int]
+	joins *batch.Batcher[JoinInput, joined]
+	owns  *batch.Batcher[person, *Entry]
+	ranks *batch.Batcher[rank, int]
 }
 
 // New returns a service.
@@ -160,14 +160,14 @@ func New(cfg Config) *Service {
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
-	s.joins = gather.New(gather.Config[JoinInput, joined]{
-		Do: s.joinAll, Most: maxTogether, InFlight: 1, Waiting: maxAsking, Timeout: tripTimeout, // one at a time: the line has one end
+	s.joins = batch.New(batch.Config[JoinInput, joined]{
+		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout, // one at a time: the line has one end
 	})
-	s.owns = gather.New(gather.Config[person, *Entry]{
-		Do: s.inAll, Most: maxTogether, InFlight: 2, Waiting: maxAsking, Timeout: tripTimeout,
+	s.owns = batch.New(batch.Config[person, *Entry]{
+		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: tripTimeout,
 	})
-	s.ranks = gather.New(gather.Config[rank, int]{
-		Do: s.aheadAll, Most: maxTogether, InFlight: 1, Waiting: maxAsking, Timeout: tripTimeout,
+	s.ranks = batch.New(batch.Config[rank, int]{
+		Process: s.aheadAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout,
 	})
 	return s
 }

@@ -1,0 +1,147 @@
+// Package batch is group commit: requests that arrive while a batch is under way are
+// processed together in the next one. There is no timer; a single request is sent at
+// once, without waiting for a batch.
+//
+// The package owns the queue. What a batch does is up to its user: one query, one
+// transaction or one pipeline for all its requests.
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ErrFull is returned when too many requests wait; nothing was done.
+var ErrFull = errors.New("too many requests wait for a batch")
+
+// Result is the response to one request, or the error that prevented it.
+type Result[A any] struct {
+	Value A
+	Err   error
+}
+
+// Config is how a Batcher works. All fields are required.
+type Config[Q, A any] struct {
+	// Process handles a batch and returns as many results as requests, in their
+	// order. Its context ends after Timeout, not with the context of any caller.
+	Process     func(ctx context.Context, requests []Q) []Result[A]
+	MaxBatch    int           // requests of one batch
+	MaxInFlight int           // batches under way at once
+	MaxWaiting  int           // requests that wait; above it Do returns ErrFull
+	Timeout     time.Duration // of one batch
+}
+
+// Batcher collects requests into batches. It is safe for concurrent use and keeps no
+// goroutine while it is idle.
+type Batcher[Q, A any] struct {
+	cfg Config[Q, A]
+
+	mu      sync.Mutex
+	waiting []call[Q, A] // guarded by mu
+	running int          // guarded by mu; batches under way
+}
+
+type call[Q, A any] struct {
+	ctx     context.Context //nolint:containedctx // tells whether the caller still waits
+	request Q
+	done    chan Result[A] // buffered, so that a batch never waits for a caller that left
+}
+
+// New returns a Batcher.
+func New[Q, A any](cfg Config[Q, A]) *Batcher[Q, A] { return &Batcher[Q, A]{cfg: cfg} }
+
+// Do processes one request in a batch. The error is that of Process, ErrFull, or that
+// of ctx: in the last case the request may have been processed or may still be.
+// Requests whose ctx ended before their batch began are not processed.
+func (b *Batcher[Q, A]) Do(ctx context.Context, request Q) (response A, err error) {
+	c := call[Q, A]{ctx, request, make(chan Result[A], 1)}
+	if !b.enqueue(c) {
+		return response, ErrFull
+	}
+	select {
+	case r := <-c.done:
+		return r.Value, r.Err
+	case <-ctx.Done():
+		return response, ctx.Err()
+	}
+}
+
+func (b *Batcher[Q, A]) enqueue(c call[Q, A]) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) >= b.cfg.MaxWaiting {
+		return false
+	}
+	b.waiting = append(b.waiting, c)
+	if b.running < b.cfg.MaxInFlight {
+		b.running++
+		go b.work()
+	}
+	return true
+}
+
+// work processes batches until no request waits.
+func (b *Batcher[Q, A]) work() {
+	for {
+		calls := b.next()
+		if len(calls) == 0 {
+			return
+		}
+		requests := make([]Q, len(calls))
+		for i, c := range calls {
+			requests[i] = c.request
+		}
+		for i, r := range b.process(requests) {
+			calls[i].done <- r
+		}
+	}
+}
+
+// next removes the calls of the next batch from the queue. When it returns none, the
+// worker is no longer counted as running.
+func (b *Batcher[Q, A]) next() []call[Q, A] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	calls := make([]call[Q, A], 0, min(len(b.waiting), b.cfg.MaxBatch))
+	n := 0
+	for ; n < len(b.waiting) && len(calls) < b.cfg.MaxBatch; n++ {
+		if b.waiting[n].ctx.Err() == nil {
+			calls = append(calls, b.waiting[n])
+		}
+	}
+	if b.waiting = b.waiting[n:]; len(b.waiting) == 0 {
+		b.waiting = nil
+	}
+	if len(calls) == 0 {
+		b.running--
+	}
+	return calls
+}
+
+// process runs one batch. A batch that panics, or returns another number of results
+// than requests, fails as a whole.
+func (b *Batcher[Q, A]) process(requests []Q) (results []Result[A]) {
+	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.Timeout)
+	defer cancel()
+	defer func() {
+		if v := recover(); v != nil {
+			results = Fail[A](len(requests), fmt.Errorf("batch: panic with a %T", v))
+		}
+	}()
+	if results = b.cfg.Process(ctx, requests); len(results) != len(requests) {
+		return Fail[A](len(requests), fmt.Errorf("batch: %d results for %d requests", len(results), len(requests)))
+	}
+	return results
+}
+
+// Fail returns n results with the same error.
+func Fail[A any](n int, err error) []Result[A] {
+	results := make([]Result[A], n)
+	for i := range results {
+		results[i].Err = err
+	}
+	return results
+}

@@ -1,0 +1,125 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"seckill/internal/batch"
+)
+
+var errNegative = errors.New("negative")
+
+// blocked is a Batcher whose batches, one at a time and of three requests at most,
+// wait until release is closed. It responds with ten times the request.
+type blocked struct {
+	*batch.Batcher[int, int]
+	batches [][]int
+	release chan struct{}
+}
+
+func newBlocked() *blocked {
+	b := &blocked{release: make(chan struct{})}
+	b.Batcher = batch.New(batch.Config[int, int]{
+		MaxBatch: 3, MaxInFlight: 1, MaxWaiting: 4, Timeout: time.Minute,
+		Process: func(_ context.Context, requests []int) []batch.Result[int] {
+			b.batches = append(b.batches, slices.Clone(requests))
+			<-b.release
+			results := make([]batch.Result[int], len(requests))
+			for i, q := range requests {
+				results[i].Value = 10 * q
+				if q < 0 {
+					results[i].Err = errNegative
+				}
+			}
+			return results
+		},
+	})
+	return b
+}
+
+func TestRequestsThatArriveDuringABatchShareTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBlocked()
+		var wg sync.WaitGroup
+		for _, q := range []int{1, 2, 3, -4, 5} {
+			wg.Go(func() {
+				response, err := b.Do(t.Context(), q)
+				if q < 0 && !errors.Is(err, errNegative) || q > 0 && (response != 10*q || err != nil) {
+					t.Errorf("response to %d is %d, %v", q, response, err)
+				}
+			})
+			synctest.Wait()
+		}
+		close(b.release)
+		wg.Wait()
+		if want := [][]int{{1}, {2, 3, -4}, {5}}; !slices.EqualFunc(b.batches, want, slices.Equal) {
+			t.Errorf("batches %v, want %v", b.batches, want)
+		}
+	})
+}
+
+func TestAFullQueueRefusesAndCallersThatLeftAreNotProcessed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBlocked()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for q := range 5 { // one in a batch and four that wait
+			wg.Go(func() {
+				if _, err := b.Do(ctx, q); !errors.Is(err, context.Canceled) {
+					t.Errorf("error %v after the caller left", err)
+				}
+			})
+			synctest.Wait()
+		}
+		if _, err := b.Do(t.Context(), 6); !errors.Is(err, batch.ErrFull) {
+			t.Errorf("error %v with a full queue, want %v", err, batch.ErrFull)
+		}
+		cancel()
+		wg.Wait()
+		close(b.release)
+		synctest.Wait()
+		if response, err := b.Do(t.Context(), 7); response != 70 || err != nil {
+			t.Errorf("next request: %d %v", response, err)
+		}
+		if want := [][]int{{0}, {7}}; !slices.EqualFunc(b.batches, want, slices.Equal) {
+			t.Errorf("batches %v, want %v", b.batches, want)
+		}
+	})
+}
+
+func TestAFailedBatchFailsItsRequestsAndNoOthers(t *testing.T) {
+	t.Parallel()
+	for name, process := range map[string]func(requests []int) []batch.Result[int]{
+		"panic": func([]int) []batch.Result[int] { panic("odd") },
+		"short": func(requests []int) []batch.Result[int] { return make([]batch.Result[int], len(requests)-1) },
+		"error": func(requests []int) []batch.Result[int] { return batch.Fail[int](len(requests), errNegative) },
+	} {
+		good := false
+		b := batch.New(batch.Config[int, int]{
+			MaxBatch: 3, MaxInFlight: 2, MaxWaiting: 4, Timeout: time.Minute,
+			Process: func(ctx context.Context, requests []int) []batch.Result[int] {
+				if _, bounded := ctx.Deadline(); !bounded {
+					t.Error("a batch without a deadline")
+				}
+				if good {
+					return make([]batch.Result[int], len(requests))
+				}
+				return process(requests)
+			},
+		})
+		if _, err := b.Do(t.Context(), 1); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		good = true
+		if _, err := b.Do(t.Context(), 1); err != nil {
+			t.Errorf("%s: the next batch fails with %v", name, err)
+		}
+	}
+}
