@@ -8,7 +8,7 @@ const server = process.env['SHOP_SERVER'] ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
   root,
-  plugins: [documents(root, process.env['SHOP_SERVED']), tailwindcss(), plainImports(), version()],
+  plugins: [documents(root), tailwindcss(), plainImports(), version()],
   build: {
     outDir: 'dist',
     target: ['chrome123', 'safari17.5', 'firefox128'],

@@ -1,5 +1,5 @@
 // A word to be found nowhere, and operations with it in every place.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import {
   buildSchema, isEnumType, isInputObjectType, isListType, isNonNullType, parse, typeFromAST,
 } from 'graphql';
@@ -8,7 +8,9 @@ import { graphqlURL, password } from './server.mjs';
 export const marker = 'm4rk3r-in-the-input';
 
 const web = new URL('../../web/', import.meta.url);
-const schema = buildSchema(readFileSync(new URL('schema/served.graphqls', web), 'utf8'), { assumeValidSDL: true });
+const schemaDir = new URL('../../graph/schema/', import.meta.url);
+const schemaText = readdirSync(schemaDir).filter((name) => name.endsWith('.graphqls')).sort().map((name) => readFileSync(new URL(name, schemaDir), 'utf8')).join('\n');
+const schema = buildSchema(schemaText, { assumeValidSDL: true });
 
 /** The documents of the shop, which run in every profile. */
 export const operations = () =>

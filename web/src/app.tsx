@@ -19,20 +19,18 @@ const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
-const Operator = __HAS_OPERATOR__ && __HAS_DESK__
-  ? lazy(() =>
-      import('./operator').then(async (module) => {
-        await module.prepare();
-        return module.Operator;
-      }),
-    )
-  : null;
+const Operator = lazy(() =>
+  import('./operator').then(async (module) => {
+    await module.prepare();
+    return module.Operator;
+  }),
+);
 
 /** Fetches the code of the page at an address. */
 export function preloadPage(path: string): Promise<void> | void {
   if (path.startsWith('/s/')) return SalePage.preload();
   if (path.startsWith('/orders')) return Orders.preload();
-  if (Operator && path.startsWith('/operate')) return Operator.preload();
+  if (path.startsWith('/operate')) return Operator.preload();
   if (path === '/sign-in' || path === '/register') return Sign.preload();
 }
 
@@ -56,9 +54,7 @@ export function App() {
           <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
           <Route path="/register">{() => <Sign isNew />}</Route>
           <Route path="/orders">{() => <Orders />}</Route>
-          {Operator && (
-            <Route path="/operate/*?">{() => <Operator />}</Route>
-          )}
+          <Route path="/operate/*?">{() => <Operator />}</Route>
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
           <Route>
             <div class="page">
@@ -93,8 +89,7 @@ function Header({ where }: { where: string }) {
         <nav aria-label={t('nav.main')} class="flex max-sm:order-last max-sm:w-full max-sm:border-t max-sm:border-line sm:grow">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
-          {Operator &&
-            person.value &&
+          {person.value &&
             person.value.role !== 'CUSTOMER' &&
             tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
         </nav>

@@ -11,7 +11,7 @@ startClock();
 startWake();
 void restore().then(() => {
   // A place in a waiting room is kept by being followed; the code for it comes with the sale's page.
-  const waits = __HAS_QUEUE__ && person.peek() && waitingFor().length > 0;
+  const waits = person.peek() && waitingFor().length > 0;
   if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
 });
 void sync();

@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { better, measure } from '../src/api/clock';
 import { splitEvents } from '../src/api/events';
 import { Fault, faultOf } from '../src/api/fault';
-import { Board } from '../src/api/store';
+import { RevisionStore } from '../src/api/store';
 import { T0 } from './shop';
 
 describe('the store', () => {
   test('drops lower revisions and takes equal ones', () => {
-    const board = new Board<{ revision: number; text: string }>();
+    const board = new RevisionStore<{ revision: number; text: string }>();
     board.put('a', { revision: 3, text: 'three' });
     board.put('a', { revision: 2, text: 'two' });
     expect(board.of('a').value!.text).toBe('three');
@@ -15,7 +15,7 @@ describe('the store', () => {
     expect(board.of('a').value!.text).toBe('three again');
   });
   test('keeps ids apart', () => {
-    const board = new Board<{ revision: number }>();
+    const board = new RevisionStore<{ revision: number }>();
     board.put('a', { revision: 9 });
     board.put('b', { revision: 1 });
     expect(board.of('b').value).toEqual({ revision: 1 });

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=2e86be014bd0";
+export{r as resumePlaces}from"./attempt.js?v=e08876a60e07";

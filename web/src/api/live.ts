@@ -31,8 +31,8 @@ export interface Sink<R> {
   poll(): Promise<number | null>;
 }
 
-type Way = 'socket' | 'events' | 'poll';
-let way: Way = 'socket';
+type Transport = 'socket' | 'events' | 'poll';
+let transport: Transport = 'socket';
 let socket: Socket | null = null;
 /** The WebSocket client comes after the page: nothing that is seen first needs it. */
 const client = () => import('./socket');
@@ -54,7 +54,7 @@ class Stream {
   start(): void {
     this.#stop();
     this.#asking = false;
-    const wanted = way === 'events' && this.#rank() >= MAX_EVENT_STREAMS ? 'poll' : way;
+    const wanted = transport === 'events' && this.#rank() >= MAX_EVENT_STREAMS ? 'poll' : transport;
     switch (wanted) {
       case 'socket':
         this.#stop = this.#bySocket();
@@ -192,12 +192,12 @@ class Stream {
   }
 }
 
-function fall(next: Way): void {
-  if (way === next || way === 'poll') return;
+function fall(next: Transport): void {
+  if (transport === next || transport === 'poll') return;
   take(next);
   const timer = setInterval(() => {
-    if (way === 'socket') return clearInterval(timer);
-    if (streams.size) void probe().then((works) => works && way !== 'socket' && take('socket'), () => {});
+    if (transport === 'socket') return clearInterval(timer);
+    if (streams.size) void probe().then((works) => works && transport !== 'socket' && take('socket'), () => {});
   }, PROBE_MS);
 }
 
@@ -205,8 +205,8 @@ async function probe(): Promise<boolean> {
   return (await client()).probe();
 }
 
-function take(next: Way): void {
-  way = next;
+function take(next: Transport): void {
+  transport = next;
   // The socket calls in here from its own machinery: let that come to rest first.
   const old = socket;
   socket = null;
@@ -224,10 +224,10 @@ export function follow<R, V>(doc: Doc<R, V>, variables: V, sink: Sink<R>): () =>
 
 /** Follows everything anew at once: after sleep, a change of network, or of person. */
 export function renew(): void {
-  if (way === 'socket') socket?.reconnect();
+  if (transport === 'socket') socket?.reconnect();
   else for (const stream of [...streams]) stream.start();
 }
 
 onSwitch(renew);
 // What is told in words comes in the language of the moment. The line is not lost, so nobody is told so.
-lang.subscribe(() => take(way));
+lang.subscribe(() => take(transport));

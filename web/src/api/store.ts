@@ -9,7 +9,7 @@ export interface Revised {
  * One signal for each id, holding the newest revision that ever arrived, by
  * whatever way it came. It is the whole cache of the shop.
  */
-export class Board<T extends Revised> {
+export class RevisionStore<T extends Revised> {
   readonly #signals = new Map<string, Signal<T | null>>();
 
   /** The signal of an id; its value is null until something arrives. */

@@ -86,11 +86,6 @@ export const TaskParts = graphql(
     failure {
       ...FailureParts
     }
-    queue @_optional {
-      ahead
-      etaSeconds
-      chancePercent
-    }
   }
 `,
   [FailureParts],
@@ -103,7 +98,7 @@ export const SaleParts = graphql(
     purchaseLimit
     paymentWindowSeconds
     rules
-    notice @_optional
+    notice
     items {
       ...ItemParts
       goods {
@@ -127,7 +122,7 @@ export const SaleParts = graphql(
       orderTask {
         ...TaskParts
       }
-      waitlistEntry @_optional {
+      waitlistEntry {
         id
         status
         ahead
@@ -212,7 +207,7 @@ export const IssuePath = graphql(
         token
         expiresAt
       }
-      ticket @_optional {
+      ticket {
         id
       }
       userErrors {

@@ -32,13 +32,13 @@ export const OrderParts = graphql(
       slug
       title
     }
-    availableActions @_optional
-    timeline @_optional {
+    availableActions
+    timeline {
       at
       status
       note
     }
-    refunds @_optional {
+    refunds {
       id
       status
       reason

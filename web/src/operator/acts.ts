@@ -54,8 +54,8 @@ export function actsOf(status: SaleStatus, who: Person): Act[] {
   return (byStatus[status] ?? []).filter((act) => !needs[act].admin || who.role === 'ADMIN');
 }
 
-/** What a step answers. */
-export interface Told {
+/** Payload of a mutation on a sale. */
+export interface SalePayload {
   sale: DeskSale | null;
   userErrors: Failure[];
 }
@@ -72,7 +72,7 @@ export function instant(field = '', before?: string): string {
 }
 
 /** Takes a step with what its form says: a note, times. */
-export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<DeskSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<Told | null> {
+export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<DeskSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<SalePayload | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':

@@ -5,7 +5,7 @@ import { person } from '../api/session';
 import { loadTexts, t } from '../i18n/text';
 import { Missing, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
-import { Aside } from './aside';
+import { DeadLetters } from './deadletters';
 import { Desk } from './desk';
 import { SaleEditor } from './editor';
 import { Goods } from './goods';
@@ -42,7 +42,7 @@ export function Operator() {
         <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
         <Route path="/operate/goods">{() => <Goods />}</Route>
         <Route path="/operate/orders">{() => <Orders />}</Route>
-        {__HAS_LETTERS__ && <Route path="/operate/aside">{() => <Aside />}</Route>}
+        <Route path="/operate/aside">{() => <DeadLetters />}</Route>
         <Route component={Missing} />
       </Switch>
     </div>
@@ -66,7 +66,7 @@ function Tabs() {
       {tab('/operate', !other, ot('op.sales'))}
       {tab('/operate/goods', where.startsWith('/operate/goods'), ot('op.goods'))}
       {tab('/operate/orders', where.startsWith('/operate/orders'), ot('op.orders'))}
-      {__HAS_LETTERS__ && tab('/operate/aside', where.startsWith('/operate/aside'), ot('op.aside'))}
+      {tab('/operate/aside', where.startsWith('/operate/aside'), ot('op.aside'))}
     </nav>
   );
 }

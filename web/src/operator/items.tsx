@@ -1,6 +1,6 @@
 /** What a sale sells, and the change of its stock. */
 import { useSignal } from '@preact/signals';
-import { stocks } from '../api/boards';
+import { stocks } from '../api/stores';
 import { request } from '../api/request';
 import type { Stock } from '../api/types';
 import { AdjustStock } from '../documents/desk';

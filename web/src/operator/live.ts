@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { stocks } from '../api/boards';
+import { stocks } from '../api/stores';
 import { follow } from '../api/live';
 import { SaleStatus, SaleStock } from '../documents/buyer';
 import type { DeskSale } from './acts';

@@ -1,6 +1,6 @@
 /** What can be done with an order: what the server says, and nothing where it says nothing. */
 import { signal, useSignal } from '@preact/signals';
-import { orders } from '../api/boards';
+import { orders } from '../api/stores';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
 import type { Failure, Order, Payment } from '../api/types';
@@ -20,21 +20,21 @@ type State =
   | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
 
 /** Begins afresh: the payment of before is shown no more, so that nobody follows its link again. */
-function payAfresh(order: Order): Promise<Told | null> {
+function payAfresh(order: Order): Promise<OrderPayload | null> {
   const { [order.id]: _, ...others } = payments.peek();
   payments.value = others;
   settleAct('pay', order.id);
   return pay(order);
 }
 
-/** What an act answers. */
-interface Told {
+/** Payload of a mutation on an order. */
+interface OrderPayload {
   order: Order | null;
   userErrors: Failure[];
 }
 
 /** Begins a payment, or finds the one that was begun. A closed one is replaced by a fresh one. */
-async function pay(order: Order): Promise<Told | null> {
+async function pay(order: Order): Promise<OrderPayload | null> {
   const input = { orderId: order.id, method: 'SANDBOX' as const, idempotencyKey: actKey('pay', order.id) };
   const { payOrder } = await request(PayOrder, { input });
   if (payOrder?.payment?.status === 'PENDING') {
@@ -45,14 +45,14 @@ async function pay(order: Order): Promise<Told | null> {
   return payOrder?.payment?.status === 'CLOSED' ? pay(order) : payOrder;
 }
 
-async function refund(order: Order, reason: string): Promise<Told | null> {
+async function refund(order: Order, reason: string): Promise<OrderPayload | null> {
   const input = { orderId: order.id, reason, idempotencyKey: actKey('refund', order.id) };
   const { requestRefund } = await request(RequestRefund, { input });
   settleAct('refund', order.id);
   return requestRefund;
 }
 
-async function cancel(order: Order): Promise<Told | null> {
+async function cancel(order: Order): Promise<OrderPayload | null> {
   return (await request(CancelOrder, { input: { orderId: order.id } })).cancelOrder;
 }
 
@@ -60,18 +60,17 @@ async function cancel(order: Order): Promise<Told | null> {
 export function OrderActions({ order }: { order: Order }) {
   const state = useSignal<State>({ state: 'idle', why: null });
   const reason = useSignal(''); // kept when the request fails
-  if (!__HAS_PAYMENT__) return null;
   const can = (act: 'PAY' | 'CANCEL' | 'REFUND'): boolean => order.availableActions?.includes(act) ?? false;
   const payment = can('PAY') ? payments.value[order.id] : undefined;
   const sending = state.value.state === 'sending';
 
-  const run = async (act: 'PAY' | 'CANCEL' | 'REFUND', send: () => Promise<Told | null>): Promise<void> => {
+  const run = async (act: 'PAY' | 'CANCEL' | 'REFUND', send: () => Promise<OrderPayload | null>): Promise<void> => {
     if (state.peek().state === 'sending') return;
     state.value = { state: 'sending', act };
     try {
-      const told = await send();
-      if (told?.order) orders.put(told.order.id, told.order);
-      const failure = told?.userErrors[0];
+      const payload = await send();
+      if (payload?.order) orders.put(payload.order.id, payload.order);
+      const failure = payload?.userErrors[0];
       state.value = { state: 'idle', why: failure ? explain(failure) : null };
     } catch (thrown) {
       state.value = { state: 'idle', why: `${apologise(toFault(thrown))} ${t('fault.unsure')}` };

@@ -1,7 +1,7 @@
 /** One order: how it stands, what is to be done, what happened. */
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
-import { orders } from '../api/boards';
+import { orders } from '../api/stores';
 import { now } from '../api/clock';
 import { follow } from '../api/live';
 import { useLoad } from '../api/load';
@@ -109,7 +109,7 @@ function Shown({ order }: { order: Order }) {
             <p class="text-2xl font-bold text-brand tabular-nums">{money(order.total)}</p>
           </div>
         </div>
-        {__HAS_PAYMENT__ && order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
+        {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
         <OrderActions order={order} />
         <Facts order={order} />
       </div>

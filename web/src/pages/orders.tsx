@@ -1,6 +1,6 @@
 /** My orders, newest first. */
 import { Link } from 'wouter-preact';
-import { orders } from '../api/boards';
+import { orders } from '../api/stores';
 import { now, second } from '../api/clock';
 import { usePaged } from '../api/paged';
 import { request } from '../api/request';

@@ -1,7 +1,7 @@
 /** A sale: what is sold, what is left, and the button. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { putSale, sales, stocks } from '../api/boards';
+import { putSale, sales, stocks } from '../api/stores';
 import { now, reading, second } from '../api/clock';
 import { Fault } from '../api/fault';
 import { follow } from '../api/live';

@@ -2,7 +2,7 @@
 import { computed, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
-import { stocks } from '../api/boards';
+import { stocks } from '../api/stores';
 import { now, second } from '../api/clock';
 import { follow } from '../api/live';
 import { usePaged } from '../api/paged';

@@ -11,7 +11,7 @@
  *   room ─turn comes→ sending; without a press, for a place taken before the opening: turn ─press→ sending
  */
 import { signal, type Signal } from '@preact/signals';
-import { sales, tasks } from '../api/boards';
+import { sales, tasks } from '../api/stores';
 import { backoff, jitter } from '../api/connection';
 import { now } from '../api/clock';
 import { Fault, toFault } from '../api/fault';
@@ -44,7 +44,7 @@ export interface Answer {
   expires: number;
 }
 
-/** How long to go on without an answer before the person is told, in ms. */
+/** How long to go on without an answer before the person is outcome, in ms. */
 const PATIENCE_MS = 30_000;
 /** Longest wait between two tries, in ms: stock does not wait for us. */
 const LONGEST_WAIT_MS = 3_000;
@@ -53,14 +53,14 @@ const MARGIN_MS = 3_000;
 
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What came of one exchange with the server. */
-type Told<T> = { done: T } | { again: number } | { failure: Failure };
+/** Outcome of one request: a result, a retry after so many ms, or a refusal. */
+type Outcome<T> = { done: T } | { again: number } | { failure: Failure };
 
-/** The way in. */
+/** A path token with its expiry. */
 export type Path = NonNullable<Press['path']>;
 
-/** The way to the order: a path, or a place in the waiting room. */
-type Way = { path: Path } | { ticketId: string };
+/** What a solved captcha gives: a path, or a ticket of the waiting room. */
+type Admission = { path: Path } | { ticketId: string };
 
 /** The attempt of one sale. */
 export class Purchase {
@@ -103,7 +103,7 @@ export class Purchase {
   answer(answer: Answer): void {
     if (this.busy) return;
     if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
-    else if (__HAS_QUEUE__ && this.#early) void this.#join(this.#early, answer);
+    else if (this.#early) void this.#join(this.#early, answer);
     else this.#keepAnswer(answer);
   }
 
@@ -131,7 +131,7 @@ export class Purchase {
   resume(): void {
     if (this.attempt.peek().step !== 'idle') return;
     const before = pending(this.saleId);
-    const kept = __HAS_QUEUE__ && place(this.saleId);
+    const kept = place(this.saleId);
     if (before && this.#usable(before.path)) {
       this.#press = before;
       void this.#place();
@@ -196,17 +196,17 @@ export class Purchase {
     this.ready.value = null;
     this.#endTurn(); // the server takes a turn away from whoever gets another path
     const input = { itemId: current.itemId, captcha: { challengeId, answer } };
-    const told = await this.#exchange<Way>(async () => {
+    const outcome = await this.#exchange<Admission>(async () => {
       const { issueSeckillPath: payload } = await request(IssuePath, { input });
       if (payload?.path) return { done: { path: payload.path } };
-      if (__HAS_QUEUE__ && payload?.ticket) return { done: { ticketId: payload.ticket.id } };
-      return this.#weigh(payload?.userErrors[0]);
+      if (payload?.ticket) return { done: { ticketId: payload.ticket.id } };
+      return this.#classify(payload?.userErrors[0]);
     });
-    if (!told) return;
-    if ('failure' in told) return this.#refuse(told.failure);
-    if ('ticketId' in told.done) this.#wait(this.#placeOf(told.done.ticketId, current.itemId, true));
+    if (!outcome) return;
+    if ('failure' in outcome) return this.#refuse(outcome.failure);
+    if ('ticketId' in outcome.done) this.#wait(this.#placeOf(outcome.done.ticketId, current.itemId, true));
     else {
-      this.#press = keep(this.saleId, { ...current, path: told.done.path });
+      this.#press = keep(this.saleId, { ...current, path: outcome.done.path });
       await this.#place();
     }
   }
@@ -214,14 +214,14 @@ export class Purchase {
   /** Takes a place in the waiting room before the opening, for the draw. */
   async #join(itemId: string, answer: Answer): Promise<void> {
     const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer } };
-    const told = await this.#exchange<string>(async () => {
+    const outcome = await this.#exchange<string>(async () => {
       const { enterQueue: payload } = await request(EnterQueue, { input });
-      return payload?.ticket ? { done: payload.ticket.id } : this.#weigh(payload?.userErrors[0]);
+      return payload?.ticket ? { done: payload.ticket.id } : this.#classify(payload?.userErrors[0]);
     });
-    if (!told) return;
-    if ('done' in told) this.#wait(this.#placeOf(told.done, itemId, false));
-    else if (told.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // no room yet; nothing was used up
-    else this.#refuse(told.failure);
+    if (!outcome) return;
+    if ('done' in outcome) this.#wait(this.#placeOf(outcome.done, itemId, false));
+    else if (outcome.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // no room yet; nothing was used up
+    else this.#refuse(outcome.failure);
   }
 
   #placeOf(ticketId: string, itemId: string, pressed: boolean): Place {
@@ -243,27 +243,27 @@ export class Purchase {
   async #place(): Promise<void> {
     const { key, itemId, quantity, path } = this.#press!;
     const input = { idempotencyKey: key, itemId, quantity, pathToken: path!.token };
-    const told = await this.#exchange<Task>(async () => {
+    const outcome = await this.#exchange<Task>(async () => {
       const { placeOrder: payload } = await request(PlaceOrder, { input });
-      return payload?.orderTask ? { done: payload.orderTask } : this.#weigh(payload?.userErrors[0]);
+      return payload?.orderTask ? { done: payload.orderTask } : this.#classify(payload?.userErrors[0]);
     });
-    if (!told) return;
-    if ('failure' in told) return this.#refuse(told.failure);
+    if (!outcome) return;
+    if ('failure' in outcome) return this.#refuse(outcome.failure);
     settle(this.saleId);
-    tasks.put(told.done.id, told.done);
-    this.queued(told.done.id);
+    tasks.put(outcome.done.id, outcome.done);
+    this.queued(outcome.done.id);
   }
 
   /** Asks until there is an answer; null when patience ran out. */
-  async #exchange<T>(ask: () => Promise<Told<T>>): Promise<{ done: T } | { failure: Failure } | null> {
+  async #exchange<T>(ask: () => Promise<Outcome<T>>): Promise<{ done: T } | { failure: Failure } | null> {
     const since = performance.now();
     this.attempt.value = { step: 'sending', slow: false };
     for (let tries = 0; ; tries++) {
       let pause: number;
       try {
-        const told = await ask();
-        if (!('again' in told)) return told;
-        pause = told.again;
+        const outcome = await ask();
+        if (!('again' in outcome)) return outcome;
+        pause = outcome.again;
       } catch (thrown) {
         const fault = toFault(thrown);
         if (!fault.passing || performance.now() - since > PATIENCE_MS) {
@@ -278,7 +278,7 @@ export class Purchase {
   }
 
   /** Whether a refusal is for good, or only for a moment. */
-  #weigh(failure: Failure | undefined): { again: number } | { failure: Failure } {
+  #classify(failure: Failure | undefined): { again: number } | { failure: Failure } {
     if (!failure) throw new Fault('INTERNAL', 'neither answer nor reason');
     if (failure.__typename === 'RateLimitedError' && failure.retryAfterMs < PATIENCE_MS) {
       return { again: failure.retryAfterMs * (1 + Math.random() * 0.2) };

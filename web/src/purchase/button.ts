@@ -100,7 +100,7 @@ export function buttonOf(at: Situation): Button {
     case 'WAIT':
       return { kind: 'wait', until: Date.parse(sale.startsAt) };
     case 'BUY':
-      return __HAS_WAITLIST__ && at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? lineOf(at) : { kind: 'buy' };
+      return at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? lineOf(at) : { kind: 'buy' };
     case 'WATCH_QUEUE':
       return { kind: 'queue' };
     case 'PAY':
@@ -108,7 +108,7 @@ export function buttonOf(at: Situation): Button {
     case 'VIEW_ORDER':
       return order ? { kind: 'order', order } : none;
     case 'JOIN_WAITLIST':
-      return __HAS_WAITLIST__ ? lineOf(at) : none;
+      return lineOf(at);
     case 'NONE':
       return none;
   }

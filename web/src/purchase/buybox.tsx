@@ -2,10 +2,9 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { Link, useLocation } from 'wouter-preact';
-import { tasks } from '../api/boards';
 import { now, second } from '../api/clock';
 import type { Failure, Item, Sale, Stock } from '../api/types';
-import { apologise, count, digits, explain, span, t } from '../i18n/text';
+import { apologise, digits, explain, t } from '../i18n/text';
 import { Good } from '../ui/bits';
 import { OPENING, useLeft, useThresholds } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
@@ -149,15 +148,15 @@ export function BuyBox({ sale, item, stock, signedIn, reload, choose }: Props) {
       <div aria-live="polite" class="grid gap-3 empty:hidden">
         {button.kind === 'none' && sale.notice && <p class="note">{sale.notice}</p>}
         <Outcome purchase={purchase} kind={button.kind} again={act} />
-        {__HAS_WAITLIST__ && <Place sale={sale} reload={reload} />}
+        <Place sale={sale} reload={reload} />
         {unjoined.value && (
           <p class="note" role="alert">
             {unjoined.value}
           </p>
         )}
       </div>
-      {__HAS_QUEUE__ && attempt.step === 'room' && <Room purchase={purchase} waiting={attempt.waiting} sale={sale} />}
-      {__HAS_QUEUE__ && attempt.step === 'turn' && <Turn purchase={purchase} until={Date.parse(attempt.path.expiresAt)} />}
+      {attempt.step === 'room' && <Room purchase={purchase} waiting={attempt.waiting} sale={sale} />}
+      {attempt.step === 'turn' && <Turn purchase={purchase} until={Date.parse(attempt.path.expiresAt)} />}
       {button.kind === 'wait' && <Ahead purchase={purchase} sale={sale} item={item} until={button.until} />}
       {attempt.step === 'check' && (
         <Dialog title={t('check.title')} close={() => purchase.dismiss()}>
@@ -179,7 +178,7 @@ function Outcome({ purchase, kind, again }: { purchase: Purchase; kind: Button['
   const attempt = purchase.attempt.value;
   switch (attempt.step) {
     case 'queued':
-      return <Queue taskId={attempt.taskId} />;
+      return <Queue />;
     case 'bought':
       return kind === 'pay' || kind === 'order' ? <Good>{t('done.title')}</Good> : null;
     case 'refused':
@@ -223,19 +222,12 @@ function More({ failure }: { failure: Failure }) {
   return null;
 }
 
-/** The attempt on its way to an order. */
-function Queue({ taskId }: { taskId: string }) {
-  const queue = tasks.of(taskId).value?.queue;
+/** The order task while its order is being created. */
+function Queue() {
   return (
     <div class="note">
       <p class="font-medium">{t('queue.title')}</p>
       <p class="text-sm text-soft">{t('queue.lead')}</p>
-      {queue && (
-        <p class="mt-2 flex flex-wrap gap-x-4 tabular-nums">
-          <span key={queue.ahead}>{t('queue.ahead', { n: count(queue.ahead) })}</span>
-          <span>{queue.etaSeconds === null ? t('queue.counting') : t('queue.eta', { time: span(queue.etaSeconds) })}</span>
-        </p>
-      )}
     </div>
   );
 }
@@ -251,10 +243,10 @@ function Ahead({ purchase, sale, item, until }: { purchase: Purchase; sale: Sale
       {soon && !ready && purchase.attempt.value.step !== 'room' && (
         <div>
           <button class="btn w-full" aria-describedby="prepare-why" onClick={() => purchase.prepare(item.id)}>
-            {t(__HAS_QUEUE__ ? 'wait.join' : 'wait.prepare')}
+            {t('wait.join')}
           </button>
           <p id="prepare-why" class="mt-1 text-center text-sm text-soft">
-            {t(__HAS_QUEUE__ ? 'wait.joinWhy' : 'wait.prepareWhy')}
+            {t('wait.joinWhy')}
           </p>
         </div>
       )}

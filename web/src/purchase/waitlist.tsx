@@ -1,7 +1,7 @@
 /** The waitlist of a sale that is sold out: join, wait, take the offer, leave. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { putPlace } from '../api/boards';
+import { putPlace } from '../api/stores';
 import { jitter } from '../api/connection';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';

@@ -1,4 +1,4 @@
-/** What was set aside and waits for a person: messages that nobody could handle, money that fits nothing. */
+/** Dead letters and unmatched payments, which wait for the decision of an operator. */
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
@@ -20,8 +20,8 @@ type Held = NonNullable<Found['heldPayments']>[number];
 type Past = NonNullable<Found['deadLetterActs']>[number];
 
 /** The page. */
-export function Aside() {
-  const { page, reload } = useLoad('aside', (signal) => request(SetAside, {}, signal));
+export function DeadLetters() {
+  const { page, reload } = useLoad('dead-letters', (signal) => request(SetAside, {}, signal));
   switch (page.value.state) {
     case 'loading':
     case 'missing':

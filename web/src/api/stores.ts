@@ -1,16 +1,16 @@
 /** What the server has told us, newest revision by id. */
-import { Board } from './store';
+import { RevisionStore } from './store';
 import { onSwitch, person } from './session';
 import type { Entry, Order, Sale, Stock, Task } from './types';
 
 /** Sales with all that a sale page shows. Their viewer is the person who is signed in. */
-export const sales = new Board<Sale>();
+export const sales = new RevisionStore<Sale>();
 /** Stock by item. */
-export const stocks = new Board<Stock>();
+export const stocks = new RevisionStore<Stock>();
 /** Attempts to buy. */
-export const tasks = new Board<Task>();
+export const tasks = new RevisionStore<Task>();
 /** Orders. */
-export const orders = new Board<Order>();
+export const orders = new RevisionStore<Order>();
 
 /** The person's newest place on the waitlist, by sale. */
 const places = new Map<string, Entry>();
@@ -38,5 +38,5 @@ export function putPlace(saleId: string, place: Entry): void {
 
 onSwitch(() => {
   places.clear();
-  for (const board of [sales, tasks, orders]) board.clear();
+  for (const store of [sales, tasks, orders]) store.clear();
 });
