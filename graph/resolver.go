@@ -37,7 +37,7 @@ type Resolver struct {
 	Orders   *order.Store
 	Payments *payment.Service
 	Operator *operator.Service
-	Letters  *deadletter.Desk
+	Letters  *deadletter.Queue
 	Figures  *salestats.Reader
 	Feed     *salestats.Feed
 	Reports  report.Source

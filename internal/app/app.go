@@ -88,7 +88,7 @@ type App struct {
 	cache       *order.Cache
 	orders      *order.Store
 	deadLetters *stream.DeadLetters
-	letters     *deadletter.Desk
+	letters     *deadletter.Queue
 	ender       *order.Writer // ends tasks that will not be written any more
 	hub         *notifier.Hub
 	bus         *notifier.Bus

@@ -16,7 +16,14 @@ import (
 // newWriter returns a writer of orders that tells every process how tasks end.
 func (a *App) newWriter() *order.Writer {
 	return order.NewWriter(order.WriterConfig{
-		DB: a.svc.db, Cache: a.cache, Announce: a.office.watchTasks(a.announce), Clock: a.common,
+		DB: a.svc.db, Publisher: a.newPublisher(), Clock: a.common, Meter: orderMeter{a.orderMetrics},
+	})
+}
+
+// newPublisher returns the publisher of tasks that ended and orders that moved.
+func (a *App) newPublisher() *order.Publisher {
+	return order.NewPublisher(order.PublisherConfig{
+		Cache: a.cache, Tasks: a.office.watchTasks(a.announce), Orders: a.office.watchOrders(a.announceOrders),
 		Meter: orderMeter{a.orderMetrics}, Log: a.log,
 	})
 }
@@ -25,7 +32,7 @@ func (a *App) newWriter() *order.Writer {
 func (a *App) wireLetters() {
 	a.ender = a.newWriter()
 	a.letters = deadletter.New(deadletter.Config{
-		DB: a.svc.db, Letters: a.deadLetters, Orders: a.orders, Ender: a.ender, Clock: a.common, Log: a.log,
+		DB: a.svc.db, Letters: a.deadLetters, Orders: a.orders, Writer: a.ender, Clock: a.common, Log: a.log,
 	})
 }
 
@@ -42,7 +49,7 @@ func (a *App) alive(ctx context.Context, t *order.Task) (bool, error) {
 
 // lost ends a task that nothing stands for any more.
 func (a *App) lost(ctx context.Context, t *order.Task) (*order.Task, error) {
-	end, err := a.ender.AbandonTask(ctx, t, "lost: neither units nor a message are left of it")
+	end, err := a.ender.FailLostTask(ctx, t, "lost: neither units nor a message are left of it")
 	if err != nil {
 		return nil, err
 	}

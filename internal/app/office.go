@@ -126,7 +126,7 @@ func (a *App) queueOf(ctx context.Context, shard int) (depth int, age time.Durat
 }
 
 // watchOrders tells the live log how orders moved.
-func (o *office) watchOrders(next order.AnnounceOrders) order.AnnounceOrders {
+func (o *office) watchOrders(next order.PublishOrders) order.PublishOrders {
 	return func(ctx context.Context, orders []*order.Order) error {
 		o.feed.Moved(orders...)
 		return next(ctx, orders)
@@ -134,7 +134,7 @@ func (o *office) watchOrders(next order.AnnounceOrders) order.AnnounceOrders {
 }
 
 // watchTasks tells the live log how tasks ended.
-func (o *office) watchTasks(next order.Announce) order.Announce {
+func (o *office) watchTasks(next order.PublishTasks) order.PublishTasks {
 	return func(ctx context.Context, tasks []order.Task) error {
 		o.feed.Ended(tasks)
 		return next(ctx, tasks)

@@ -36,15 +36,15 @@ type cashier struct {
 // wireCashier joins the life of an order after it was written: payment, lapse,
 // return of units, refund.
 func (a *App) wireCashier(keys auth.Keys) error {
-	teller := order.NewTeller(a.cache, a.office.watchOrders(a.announceOrders), orderMeter{a.orderMetrics}, a.log)
-	gate := payment.NewRedisGate(a.releaser, func(c order.Claim, epoch, revision int64, remaining int) {
+	publisher := a.newPublisher()
+	gate := payment.NewRedisGate(a.releaser, func(c order.Reservation, epoch, revision int64, remaining int) {
 		a.board.Note(c.Item, epoch, revision, remaining)
 	})
 	topic := payment.Topic(a.keys.Prefix)
 	c := &cashier{}
 	cfg := payment.Config{
-		DB: a.svc.db, Orders: a.orders, Teller: teller, Gate: gate, Clock: a.common, Log: a.log,
-		Publish: func(ctx context.Context, event uuid.UUID) error {
+		DB: a.svc.db, Orders: a.orders, Publisher: publisher, Gate: gate, Clock: a.common, Log: a.log,
+		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			msg, err := payment.Message(event)
 			if err != nil {
 				return err
@@ -69,9 +69,9 @@ func (a *App) wireCashier(keys auth.Keys) error {
 	}
 	c.payments = payment.New(cfg)
 	lapser := expiry.New(expiry.Config{
-		DB: a.svc.db, Orders: a.orders, Payments: c.payments, Teller: teller, Clock: a.common, Log: a.log,
+		DB: a.svc.db, Orders: a.orders, Payments: c.payments, Publisher: publisher, Clock: a.common, Log: a.log,
 	})
-	c.loops = append(c.loops, lapser.Loop(), order.OrderReturns(a.svc.db, gate.GiveBackAll, a.log))
+	c.loops = append(c.loops, lapser.Loop(), order.OrderReturns(a.svc.db, gate.ReturnAll, a.log))
 	c.loops = append(c.loops, c.payments.Loops()...)
 	var err error
 	c.router, err = stream.NewRouter(stream.RouterConfig{
@@ -82,7 +82,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 			})
 		},
 		Handlers:    []stream.Handler{{Name: "payments", Topics: []string{topic}, Handle: c.payments.Handle}},
-		DeadLetters: a.deadLetters, Later: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
+		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
 		return fmt.Errorf("payment router: %w", err)

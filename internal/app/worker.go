@@ -44,19 +44,19 @@ func (a *App) newWorker() (*worker, error) {
 			})
 		},
 		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler)}},
-		DeadLetters: a.deadLetters, Later: postgres.Retryable, HandlerTimeout: order.HandleTimeout,
+		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, HandlerTimeout: order.HandleTimeout,
 		Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("order router: %w", err)
 	}
 	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMeter())
-	gate := payment.NewRedisGate(a.releaser, func(c order.Claim, epoch, revision int64, remaining int) {
+	gate := payment.NewRedisGate(a.releaser, func(c order.Reservation, epoch, revision int64, remaining int) {
 		a.orderMetrics.Released.Inc()
 		a.board.Note(c.Item, epoch, revision, remaining)
 	})
 	return &worker{router: router, writer: writer, loops: []periodic.Loop{
-		order.TaskReturns(a.svc.db, gate.GiveBackAll, a.log),
+		order.TaskReturns(a.svc.db, gate.ReturnAll, a.log),
 		a.letters.Loop(),
 		{Name: "trim streams", Every: trimEvery, Step: trimmer.Step, Log: a.log},
 		{Name: "measure streams", Every: measureEvery, Step: a.measureStreams(topics), Log: a.log},

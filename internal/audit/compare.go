@@ -120,7 +120,7 @@ func (f *findings) ledger(s *state, it *itemState) {
 	}{
 		{"put on sale", total, units(movementOpen) + units(movementAdjust)},
 		{"held", it.row.Held, units(order.Hold) - units(order.Sell) - units(order.Release)},
-		{"sold", it.row.Sold, units(order.Sell) + units(order.Retake) - units(order.Restock)},
+		{"sold", it.row.Sold, units(order.Sell) + units(order.Reacquire) - units(order.Restock)},
 	} {
 		if c.row != c.book {
 			f.add("%d units are %s by its row, and %d by the ledger", c.row, c.name, c.book)

@@ -64,7 +64,7 @@ func setup(t *testing.T, db *postgres.DB) *world {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.reserver.Run(ctx) }()
-	w.writer = order.NewWriter(order.WriterConfig{DB: db, Log: slog.New(slog.DiscardHandler)})
+	w.writer = order.NewWriter(order.WriterConfig{DB: db})
 	t.Cleanup(func() {
 		stop()
 		w.must(<-ended)
@@ -230,7 +230,7 @@ func (w *world) moveOnly(i int, to order.Status, claim *uuid.UUID, keep bool) {
 		}
 		_, err = order.Apply(ctx, tx, order.Move{
 			Order: order.FromRow(row), To: to, At: time.Now(), KeepUnits: keep, Claim: claim,
-			Entry: order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeLapsed},
+			Entry: order.Entry{By: order.Actor{Kind: order.Clock}, Code: order.CodeExpired},
 		})
 		return err
 	})

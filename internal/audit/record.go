@@ -145,7 +145,7 @@ func readOrders(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid
 		for _, row := range rows {
 			orders[row.ID] = orderRow{
 				user: row.UserID, quantity: row.Quantity, status: order.Status(row.Status),
-				claim: order.FromRow(row).Claim().Name, returnDue: row.ReturnDue,
+				claim: order.FromRow(row).Reservation().Name, returnDue: row.ReturnDue,
 			}
 			last = row.ID
 		}

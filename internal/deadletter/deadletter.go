@@ -43,35 +43,35 @@ const (
 	orderStreams = ":orders"
 )
 
-// Config is what a Desk is made of.
+// Config is what a Queue is made of.
 type Config struct {
 	DB       *postgres.DB
 	Letters  *stream.DeadLetters
 	Orders   *order.Store
-	Ender    *order.Writer // ends tasks
+	Writer   *order.Writer // ends tasks
 	Patience time.Duration // 0 = Patience
 	Clock    clock.Clock   // nil = clock.System
 	Log      *slog.Logger
 }
 
-// Desk is what is done with letters. It is safe for concurrent use, on any number
+// Queue is what is done with letters. It is safe for concurrent use, on any number
 // of processes.
-type Desk struct {
+type Queue struct {
 	cfg Config
 
-	mu    sync.Mutex
-	given map[string]bool // letters whose task was given up here; guarded by mu
+	mu     sync.Mutex
+	failed map[string]bool // letters whose task was failed up here; guarded by mu
 }
 
 // New returns a desk.
-func New(cfg Config) *Desk {
+func New(cfg Config) *Queue {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = Patience
 	}
-	return &Desk{cfg: cfg, given: map[string]bool{}}
+	return &Queue{cfg: cfg, failed: map[string]bool{}}
 }
 
 // Letter is a message that was set aside.
@@ -84,15 +84,15 @@ type Letter struct {
 
 // List returns up to limit letters behind the one with id after, oldest first;
 // "" begins at the first. Their fields are left out.
-func (d *Desk) List(ctx context.Context, after string, limit int) ([]*Letter, error) {
-	raw, err := d.cfg.Letters.List(ctx, after, limit)
+func (q *Queue) List(ctx context.Context, after string, limit int) ([]*Letter, error) {
+	raw, err := q.cfg.Letters.List(ctx, after, limit)
 	if err != nil {
 		return nil, err
 	}
 	letters := make([]*Letter, len(raw))
 	for i := range raw {
 		letters[i] = &Letter{Letter: raw[i]}
-		if letters[i].Task, err = d.taskOf(ctx, raw[i]); err != nil {
+		if letters[i].Task, err = q.taskOf(ctx, raw[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -100,19 +100,19 @@ func (d *Desk) List(ctx context.Context, after string, limit int) ([]*Letter, er
 }
 
 // Letter returns one letter with its fields; nil when there is none with that id.
-func (d *Desk) Letter(ctx context.Context, letterID string) (*Letter, error) {
-	l, err := d.read(ctx, letterID)
+func (q *Queue) Letter(ctx context.Context, letterID string) (*Letter, error) {
+	l, err := q.read(ctx, letterID)
 	if l == nil || err != nil {
 		return nil, err
 	}
-	l.Task, err = d.taskOf(ctx, l.Letter)
+	l.Task, err = q.taskOf(ctx, l.Letter)
 	return l, err
 }
 
 // read returns a letter as Letter does, without its task. Whether a task is alive
 // is asked of the letters: who reads them for that must not ask about tasks.
-func (d *Desk) read(ctx context.Context, letterID string) (*Letter, error) {
-	raw, err := d.cfg.Letters.Inspect(ctx, letterID)
+func (q *Queue) read(ctx context.Context, letterID string) (*Letter, error) {
+	raw, err := q.cfg.Letters.Inspect(ctx, letterID)
 	if raw == nil {
 		return nil, err
 	}
@@ -127,12 +127,12 @@ func (d *Desk) read(ctx context.Context, letterID string) (*Letter, error) {
 
 // taskOf returns the task that a message of an order stream stands for: its id is
 // the message's.
-func (d *Desk) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error) {
+func (q *Queue) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error) {
 	task, err := uuid.Parse(l.MessageID)
 	if err != nil || !strings.HasSuffix(l.Stream, orderStreams) {
 		return nil, nil //nolint:nilerr,nilnil // it stands for none
 	}
-	t, err := d.cfg.Orders.Task(ctx, task)
+	t, err := q.cfg.Orders.Task(ctx, task)
 	if err != nil {
 		return nil, fmt.Errorf("task of dead letter %s: %w", l.ID, err)
 	}
@@ -141,13 +141,13 @@ func (d *Desk) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error)
 
 // Waiting returns what the letters of a stream ask for that can be read: their
 // units are held as those of messages are that nobody has handled yet.
-func (d *Desk) Waiting(ctx context.Context, key string) ([]order.Requested, error) {
+func (q *Queue) Waiting(ctx context.Context, key string) ([]order.Requested, error) {
 	var waiting []order.Requested
-	err := d.each(ctx, func(l stream.Letter) error {
+	err := q.each(ctx, func(l stream.Letter) error {
 		if l.Stream != key {
 			return nil
 		}
-		whole, err := d.read(ctx, l.ID)
+		whole, err := q.read(ctx, l.ID)
 		if err == nil && whole != nil && whole.request != nil {
 			waiting = append(waiting, *whole.request)
 		}
@@ -157,9 +157,9 @@ func (d *Desk) Waiting(ctx context.Context, key string) ([]order.Requested, erro
 }
 
 // each visits every letter, oldest first.
-func (d *Desk) each(ctx context.Context, visit func(stream.Letter) error) error {
+func (q *Queue) each(ctx context.Context, visit func(stream.Letter) error) error {
 	for after := ""; ; {
-		letters, err := d.cfg.Letters.List(ctx, after, page)
+		letters, err := q.cfg.Letters.List(ctx, after, page)
 		if err != nil {
 			return err
 		}
@@ -176,22 +176,22 @@ func (d *Desk) each(ctx context.Context, visit func(stream.Letter) error) error 
 }
 
 // Loop returns what has to run so that no task waits for an operator for ever.
-func (d *Desk) Loop() periodic.Loop {
-	return periodic.Loop{Name: "dead letters", Every: every, Timeout: time.Minute, Step: d.Step, Log: d.cfg.Log}
+func (q *Queue) Loop() periodic.Loop {
+	return periodic.Loop{Name: "dead letters", Every: every, Timeout: time.Minute, Step: q.Step, Log: q.cfg.Log}
 }
 
 // Step gives up the tasks whose messages nobody decided about in time. It is a
 // periodic.Step.
-func (d *Desk) Step(ctx context.Context) (map[string]int, error) {
+func (q *Queue) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	there := map[string]bool{}
 	var failed []error
-	err := d.each(ctx, func(l stream.Letter) error {
+	err := q.each(ctx, func(l stream.Letter) error {
 		there[l.ID] = true
-		if d.knows(l.ID) || d.cfg.Clock.Now().Sub(l.At) < d.cfg.Patience {
+		if q.knows(l.ID) || q.cfg.Clock.Now().Sub(l.At) < q.cfg.Patience {
 			return nil
 		}
-		ended, err := d.giveUp(ctx, l)
+		ended, err := q.failOverdue(ctx, l)
 		if err != nil {
 			failed = append(failed, err)
 			return nil
@@ -201,26 +201,26 @@ func (d *Desk) Step(ctx context.Context) (map[string]int, error) {
 		}
 		return nil
 	})
-	d.forgetAllBut(there)
+	q.forgetAllBut(there)
 	return counts, errors.Join(append(failed, err)...)
 }
 
-// giveUp ends the task of a letter that was waited for too long, and reports
+// failOverdue ends the task of a letter that was waited for too long, and reports
 // whether it had not ended before.
-func (d *Desk) giveUp(ctx context.Context, l stream.Letter) (bool, error) {
-	whole, err := d.read(ctx, l.ID)
+func (q *Queue) failOverdue(ctx context.Context, l stream.Letter) (bool, error) {
+	whole, err := q.read(ctx, l.ID)
 	if err != nil || whole == nil {
 		return false, err
 	}
-	fresh, err := d.end(ctx, whole, "set aside, and nobody decided: "+l.Reason)
+	fresh, err := q.end(ctx, whole, "set aside, and nobody decided: "+l.Reason)
 	if err != nil {
 		return false, err
 	}
-	d.mu.Lock()
-	d.given[l.ID] = true
-	d.mu.Unlock()
+	q.mu.Lock()
+	q.failed[l.ID] = true
+	q.mu.Unlock()
 	if fresh {
-		d.cfg.Log.ErrorContext(ctx, "task given up: its message was set aside and nobody decided",
+		q.cfg.Log.ErrorContext(ctx, "task failed up: its message was set aside and nobody decided",
 			slog.String("letter", l.ID), slog.String("task", id.Format(id.Task, whole.request.Task)))
 	}
 	return fresh, nil
@@ -229,29 +229,29 @@ func (d *Desk) giveUp(ctx context.Context, l stream.Letter) (bool, error) {
 // end ends the task of a letter as failed, unless it has ended, and reports
 // whether it had not. A message that cannot be read names no task: the reconciler
 // sees units that are held for nothing.
-func (d *Desk) end(ctx context.Context, l *Letter, reason string) (bool, error) {
+func (q *Queue) end(ctx context.Context, l *Letter, reason string) (bool, error) {
 	if l.request == nil {
 		return false, nil
 	}
-	end, err := d.cfg.Ender.Abandon(ctx, *l.request, reason)
+	end, err := q.cfg.Writer.FailTask(ctx, *l.request, reason)
 	if err != nil {
 		return false, err
 	}
 	return !end.Replayed, nil
 }
 
-func (d *Desk) knows(letterID string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.given[letterID]
+func (q *Queue) knows(letterID string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failed[letterID]
 }
 
-func (d *Desk) forgetAllBut(there map[string]bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for letterID := range d.given {
+func (q *Queue) forgetAllBut(there map[string]bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for letterID := range q.failed {
 		if !there[letterID] {
-			delete(d.given, letterID)
+			delete(q.failed, letterID)
 		}
 	}
 }

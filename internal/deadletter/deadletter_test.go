@@ -42,7 +42,7 @@ type rig struct {
 	cache   *order.Cache
 	writer  *order.Writer
 	orders  *order.Store
-	desk    *deadletter.Desk
+	desk    *deadletter.Queue
 	key     string // of the stream
 	sale    uuid.UUID
 	item    uuid.UUID
@@ -68,10 +68,12 @@ func setup(t *testing.T) *rig {
 	r.letters = stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet})
 	r.cache = order.NewCache(conn, keys.Tasks, r.clock)
 	r.orders = order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
-	r.writer = order.NewWriter(order.WriterConfig{DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet})
+	r.writer = order.NewWriter(order.WriterConfig{
+		DB: r.db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: r.cache, Log: quiet}), Clock: r.clock,
+	})
 	t.Cleanup(func() { r.must(r.writer.Close(context.Background())) })
 	r.desk = deadletter.New(deadletter.Config{
-		DB: r.db, Letters: r.letters, Orders: r.orders, Ender: r.writer, Clock: r.clock, Log: quiet,
+		DB: r.db, Letters: r.letters, Orders: r.orders, Writer: r.writer, Clock: r.clock, Log: quiet,
 	})
 	return r
 }
@@ -276,7 +278,7 @@ func TestATaskInDoubtIsAliveWhileItsLetterWaits(t *testing.T) {
 		},
 	}})
 	r.desk = deadletter.New(deadletter.Config{
-		DB: r.db, Letters: r.letters, Orders: orders, Ender: r.writer, Clock: r.clock, Log: quiet,
+		DB: r.db, Letters: r.letters, Orders: orders, Writer: r.writer, Clock: r.clock, Log: quiet,
 	})
 	task, at := r.aside(), r.clock.Now()
 	r.must(r.cache.Put(t.Context(), []order.Task{{

@@ -55,13 +55,13 @@ type Payments interface {
 
 // Config is what a Lapser is made of.
 type Config struct {
-	DB       *postgres.DB
-	Orders   *order.Store
-	Payments Payments
-	Patience time.Duration // how long a step waits for the providers; 0 = 6 s
-	Teller   *order.Teller
-	Clock    clock.Clock // nil = clock.System
-	Log      *slog.Logger
+	DB        *postgres.DB
+	Orders    *order.Store
+	Payments  Payments
+	Patience  time.Duration // how long a step waits for the providers; 0 = 6 s
+	Publisher *order.Publisher
+	Clock     clock.Clock // nil = clock.System
+	Log       *slog.Logger
 }
 
 // Lapser lapses unpaid orders.
@@ -132,11 +132,11 @@ func (l *Lapser) lapse(ctx context.Context, free []*order.Order, counts map[stri
 	if len(free) == 0 {
 		return nil
 	}
-	lapsed, err := order.Lapse(ctx, l.cfg.DB, free, l.cfg.Clock.Now())
+	lapsed, err := order.Expire(ctx, l.cfg.DB, free, l.cfg.Clock.Now())
 	if err != nil {
 		return err
 	}
-	l.cfg.Teller.Tell(ctx, lapsed...)
+	l.cfg.Publisher.Publish(ctx, lapsed...)
 	counts["lapsed"] += len(lapsed)
 	counts["waiting"] -= len(lapsed)
 	return nil

@@ -103,12 +103,12 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	e.orders = order.NewStore(order.StoreConfig{DB: db, Clock: e.clock, Log: log})
 	e.pays = payment.New(payment.Config{
 		DB: db, Orders: e.orders, Clock: e.clock, Log: log,
-		Teller: order.NewTeller(nil, func(_ context.Context, orders []*order.Order) error {
+		Publisher: order.NewPublisher(order.PublisherConfig{Log: log, Orders: func(_ context.Context, orders []*order.Order) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.told = append(e.told, orders...)
 			return nil
-		}, nil, log),
+		}}),
 	})
 	e.pre = preload.New(preload.Config{
 		DB: db, Gates: reservation.NewLoader(conn.Script, e.keys), States: reservation.NewStates(conn.Cmd, e.keys),
@@ -312,7 +312,7 @@ func (e *env) pay(o *order.Order) *order.Order {
 func (e *env) returned() {
 	e.t.Helper()
 	releaser := reservation.NewReleaser(e.conn.Script, e.keys)
-	give := func(ctx context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+	give := func(ctx context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 		for _, c := range claims {
 			if _, err := releaser.Release(ctx, reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
 				return nil, err

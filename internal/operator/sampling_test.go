@@ -41,7 +41,7 @@ func (e *env) run(v *sale.Sale) *running {
 	r := &running{
 		env: e, sale: v,
 		reserver: reservation.NewReserver(e.conn.Script, e.keys, quiet{}, log),
-		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Log: log}),
+		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}),
 		releaser: reservation.NewReleaser(e.conn.Script, e.keys),
 	}
 	ctx, cancel := context.WithCancel(context.Background())

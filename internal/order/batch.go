@@ -23,9 +23,9 @@ import (
 // came between, or an order number was taken.
 const maxAttempts = 4
 
-// errUnusual says that a batch holds something else than fresh requests that all
+// errNeedsCareful says that a batch holds something else than fresh requests that all
 // fit. Nothing of it was committed.
-var errUnusual = errors.New("batch needs the careful way")
+var errNeedsCareful = errors.New("batch needs the careful way")
 
 // batch is the work of one transaction. It is made anew for each try, since a
 // transaction may be run several times.
@@ -56,7 +56,7 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (map[uuid.UU
 	ends, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 		return b.fast(ctx, tx, requests)
 	})
-	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errUnusual) || postgres.IsUnique(err)); attempt++ {
+	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errNeedsCareful) || postgres.IsUnique(err)); attempt++ {
 		ends, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 			b.attempt = attempt
 			return b.careful(ctx, tx, requests)
@@ -79,15 +79,15 @@ func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, d
 
 // fast inserts all requests first and takes the stock last, so that the lock on
 // the item's row, which everybody needs, is held for one statement and the
-// commit. A request that does not fit ends it with errUnusual; one that was written
+// commit. A request that does not fit ends it with errNeedsCareful; one that was written
 // before, a buyer with a live order, or a number that is taken, with a broken
 // unique index. Finding out afterwards is cheaper than asking each time: messages
 // that come again are rare.
 func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) error {
-	ctx = postgres.Keep(ctx)
+	ctx = postgres.WithPrepared(ctx)
 	for _, r := range requests {
 		if b.reject(r) != "" {
-			return errUnusual
+			return errNeedsCareful
 		}
 	}
 	if err := b.insertOrders(ctx, tx, requests); err != nil {
@@ -100,7 +100,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 		return fmt.Errorf("look for failed tasks: %w", err)
 	}
 	if failed {
-		return errUnusual
+		return errNeedsCareful
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 			return fmt.Errorf("take stock of item %s: %w", item, err)
 		}
 		if changed == 0 {
-			return errUnusual
+			return errNeedsCareful
 		}
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"sync"
@@ -145,7 +144,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 			e.must(err)
 			t.Cleanup(func() { _ = through.Close() })
 			w := order.NewWriter(order.WriterConfig{
-				DB: through, Cache: e.cache, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+				DB: through, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache}), Clock: e.clock,
 			})
 			t.Cleanup(func() { e.must(w.Close(context.Background())) })
 			requests := e.requests(40)
@@ -191,7 +190,7 @@ func TestOnePoisonousRequestFailsAlone(t *testing.T) {
 		_, err := tx.ExecContext(ctx, `ALTER TABLE orders ADD CONSTRAINT poison CHECK (user_id <> '`+poison.User.String()+`')`)
 		return err
 	}))
-	if failed := e.failedOf(requests); len(failed) != 1 || failed[poison.Task] == nil || stream.IsLater(failed[poison.Task]) {
+	if failed := e.failedOf(requests); len(failed) != 1 || failed[poison.Task] == nil || stream.IsRetryable(failed[poison.Task]) {
 		t.Errorf("failed: %v", failed)
 	}
 	if e.orders() != 32 {
@@ -229,7 +228,7 @@ func TestAServerThatMayOnlyReadIsWaitedFor(t *testing.T) {
 			}
 			h := order.NewHandler(e.writer(nil))
 			for _, r := range requests {
-				if err := h.Handle(message(t, r)); !stream.IsLater(err) {
+				if err := h.Handle(message(t, r)); !stream.IsRetryable(err) {
 					t.Errorf("order %s: %v is no reason to wait", r.Task, err)
 				}
 			}
@@ -265,8 +264,7 @@ func (e *env) failedOf(requests []order.Requested) map[uuid.UUID]error {
 	return failed
 }
 
-// What follows the commit is a courtesy: without it the order stands.
-func TestAnOrderStandsWhenItsAnnouncementFails(t *testing.T) {
+func TestAnOrderStandsWhenItsPublicationFails(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 1, limit: 1})
 	w := e.writer(func(context.Context, []order.Task) error { return errors.New("the bus is away") })

@@ -34,8 +34,8 @@ func (h *Handler) Handle(msg *stream.Message) error {
 	switch {
 	case err == nil:
 		return nil
-	case passing(err), errors.Is(err, ErrBusy), errors.Is(err, ErrClosed):
-		return stream.Later(fmt.Errorf("handle order %s: %w", request.Task, err))
+	case isTransient(err), errors.Is(err, ErrBusy), errors.Is(err, ErrClosed):
+		return stream.Retryable(fmt.Errorf("handle order %s: %w", request.Task, err))
 	default:
 		return fmt.Errorf("handle order %s: %w", request.Task, err)
 	}

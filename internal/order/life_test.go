@@ -24,7 +24,7 @@ import (
 // entryOf is a line of the log for a move, where the test does not care.
 func entryOf(to order.Status) order.Entry {
 	code := map[order.Status]order.Code{
-		order.Paid: order.CodePaid, order.Cancelled: order.CodeCancelled, order.Expired: order.CodeLapsed,
+		order.Paid: order.CodePaid, order.Cancelled: order.CodeCancelled, order.Expired: order.CodeExpired,
 		order.Refunding: order.CodeRefundAsked, order.Refunded: order.CodeRefunded,
 	}[to]
 	return order.Entry{By: order.Actor{Kind: order.Clock}, Code: code}
@@ -46,7 +46,7 @@ func TestTheTableOfMoves(t *testing.T) {
 		{order.PendingPayment, order.Paid}:      order.Sell,
 		{order.PendingPayment, order.Cancelled}: order.Release,
 		{order.PendingPayment, order.Expired}:   order.Release,
-		{order.Expired, order.Paid}:             order.Retake,
+		{order.Expired, order.Paid}:             order.Reacquire,
 		{order.Paid, order.Refunding}:           order.NoMovement,
 		{order.Refunding, order.Paid}:           order.NoMovement,
 		{order.Refunding, order.Refunded}:       order.Restock,
@@ -93,11 +93,11 @@ func (m *model) expect(o *modelOrder, v *order.Order, to order.Status) error {
 	switch {
 	case !allowed:
 		return errNotAllowed
-	case v.Version != o.last().Version, stock == order.Retake && o.due:
+	case v.Version != o.last().Version, stock == order.Reacquire && o.due:
 		return order.ErrMoved
-	case stock == order.Retake && m.live(v.User):
+	case stock == order.Reacquire && m.live(v.User):
 		return order.ErrOtherLive
-	case stock == order.Retake && m.stock.available < v.Quantity:
+	case stock == order.Reacquire && m.stock.available < v.Quantity:
 		return order.ErrNoUnit
 	}
 	return nil
@@ -114,7 +114,7 @@ func (m *model) apply(o *modelOrder, moved *order.Order, keep bool) {
 		m.stock.held, m.stock.sold = m.stock.held-n, m.stock.sold+n
 	case stock == order.Release:
 		m.stock.held, m.stock.available, o.due = m.stock.held-n, m.stock.available+n, true
-	case stock == order.Retake:
+	case stock == order.Reacquire:
 		m.stock.available, m.stock.sold, o.again = m.stock.available-n, m.stock.sold+n, true
 	case stock == order.Restock && !keep:
 		m.stock.sold, m.stock.available, o.due = m.stock.sold-n, m.stock.available+n, true
@@ -204,7 +204,7 @@ func (e *env) lapseAll(rt *rapid.T, m *model) {
 	for _, o := range m.orders {
 		pending = append(pending, rapid.SampledFrom(o.read).Draw(rt, "version"))
 	}
-	lapsed, err := order.Lapse(e.t.Context(), e.db, pending, e.clock.Now())
+	lapsed, err := order.Expire(e.t.Context(), e.db, pending, e.clock.Now())
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -224,12 +224,12 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 	want := map[uuid.UUID]bool{}
 	for _, o := range m.orders {
 		if o.due {
-			want[o.last().Claim().Name] = o.again
+			want[o.last().Reservation().Name] = o.again
 			o.due = false
 		}
 	}
 	got := map[uuid.UUID]bool{}
-	_, err := order.OrderReturns(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+	_, err := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 		for _, c := range claims {
 			if c.Item == e.item {
 				got[c.Name] = c.Name != c.Order
@@ -272,7 +272,7 @@ func TestFourWayRacesHaveOneWinner(t *testing.T) {
 			}
 			for range 2 {
 				wg.Go(func() {
-					lapsed, err := order.Lapse(t.Context(), e.db, []*order.Order{o}, e.clock.Now())
+					lapsed, err := order.Expire(t.Context(), e.db, []*order.Order{o}, e.clock.Now())
 					if err != nil {
 						t.Error(err)
 					}
@@ -306,7 +306,7 @@ func TestSweepersOfManyProcessesLapseEachOrderOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for part := range slices.Chunk(overdue, 200) {
-				done, err := order.Lapse(t.Context(), e.db, part, e.clock.Now())
+				done, err := order.Expire(t.Context(), e.db, part, e.clock.Now())
 				if err != nil {
 					t.Error(err)
 				}
@@ -375,17 +375,16 @@ func TestActionsFollowStateAndClock(t *testing.T) {
 	}
 }
 
-// Whoever moves an order tells of it; a Redis that is away does not matter.
-func TestTellingOfOrdersMayFail(t *testing.T) {
+func TestPublishingOrdersMayFail(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 1, limit: 1})
 	o := e.write(e.writer(nil), e.request()).Order
 	paid := e.move(o, order.Paid)
 	var heard []*order.Order
-	order.NewTeller(e.cache, func(_ context.Context, orders []*order.Order) error {
+	e.publisher(order.PublisherConfig{Cache: e.cache, Orders: func(_ context.Context, orders []*order.Order) error {
 		heard = append(heard, orders...)
 		return errors.New("the bus is away")
-	}, nil, slog.New(slog.DiscardHandler)).Tell(t.Context(), paid)
+	}}).Publish(t.Context(), paid)
 	if len(heard) != 1 || heard[0].Status != order.Paid {
 		t.Errorf("heard %+v", heard)
 	}
@@ -396,5 +395,5 @@ func TestTellingOfOrdersMayFail(t *testing.T) {
 	away := testenv.RedisServer(t)
 	conn := away.Conn()
 	away.Kill()
-	order.NewTeller(order.NewCache(conn, e.keys.Tasks, e.clock), nil, nil, slog.New(slog.DiscardHandler)).Tell(t.Context(), paid)
+	e.publisher(order.PublisherConfig{Cache: order.NewCache(conn, e.keys.Tasks, e.clock)}).Publish(t.Context(), paid)
 }

@@ -40,7 +40,7 @@ const (
 	CodePaid            Code = "PAID"
 	CodePaidLate        Code = "PAID_LATE" // after the deadline; there was a unit
 	CodeCancelled       Code = "CANCELLED"
-	CodeLapsed          Code = "LAPSED"
+	CodeExpired         Code = "LAPSED"
 	CodeVoided          Code = "VOIDED"
 	CodeRefundAsked     Code = "REFUND_ASKED"
 	CodeRefundApproved  Code = "REFUND_APPROVED"

@@ -18,7 +18,7 @@ func (e *env) suspicious(w *order.Writer, alive func() (bool, error)) *order.Sto
 		Losses: &order.Losses{
 			Alive: func(context.Context, *order.Task) (bool, error) { return alive() },
 			Lost: func(ctx context.Context, t *order.Task) (*order.Task, error) {
-				end, err := w.AbandonTask(ctx, t, "lost")
+				end, err := w.FailLostTask(ctx, t, "lost")
 				return &end.Task, err
 			},
 		},

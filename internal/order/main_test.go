@@ -134,10 +134,15 @@ func (e *env) requests(n int) []order.Requested {
 	return rs
 }
 
-func (e *env) writer(announce order.Announce) *order.Writer {
+func (e *env) publisher(cfg order.PublisherConfig) *order.Publisher {
+	cfg.Log = slog.New(slog.DiscardHandler)
+	return order.NewPublisher(cfg)
+}
+
+func (e *env) writer(publish order.PublishTasks) *order.Writer {
 	e.t.Helper()
 	w := order.NewWriter(order.WriterConfig{
-		DB: e.db, Cache: e.cache, Announce: announce, Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		DB: e.db, Publisher: e.publisher(order.PublisherConfig{Cache: e.cache, Tasks: publish}), Clock: e.clock,
 	})
 	e.t.Cleanup(func() { e.must(w.Close(context.Background())) })
 	return w

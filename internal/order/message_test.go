@@ -154,7 +154,7 @@ func TestTheHandlerAcknowledgesWhatIsCommitted(t *testing.T) {
 	e.must(w.Close(context.Background()))
 	msg, err := e.request().Message()
 	e.must(err)
-	if err := h.Handle(msg); !stream.IsLater(err) {
+	if err := h.Handle(msg); !stream.IsRetryable(err) {
 		t.Errorf("after close: %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Moveme
 	if stock.returns() {
 		update.SetReturnDue(true)
 	}
-	if stock == Retake {
+	if stock == Reacquire {
 		update.Where(entorder.ReturnDue(false)) // what it held before must be back first
 	}
 	n, err := update.Save(ctx)
@@ -147,7 +147,7 @@ func stockChange(update *ent.SaleItemUpdate, kind Movement, n int) (predicate.Sa
 		return saleitem.HeldGTE(n), update.AddHeld(-n).AddSold(n)
 	case Release:
 		return saleitem.HeldGTE(n), update.AddHeld(-n).AddAvailable(n)
-	case Retake:
+	case Reacquire:
 		return saleitem.AvailableGTE(n), update.AddAvailable(-n).AddSold(n)
 	case Restock:
 		return saleitem.SoldGTE(n), update.AddSold(-n).AddAvailable(n)

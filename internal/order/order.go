@@ -85,8 +85,8 @@ const (
 func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity) }
 
 // Claim is what Redis holds for an order.
-func (o *Order) Claim() Claim {
-	c := Claim{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Lapsed: o.Status == Expired}
+func (o *Order) Reservation() Reservation {
+	c := Reservation{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
 	if o.ClaimID != nil {
 		c.Name = *o.ClaimID
 	}
@@ -94,11 +94,11 @@ func (o *Order) Claim() Claim {
 }
 
 // Claim names units in Redis and their holder.
-type Claim struct {
+type Reservation struct {
 	Name                    uuid.UUID // the task that the holder's record names
 	Order, Sale, Item, User uuid.UUID
 	Quantity                int
-	Lapsed                  bool // nobody paid in time
+	Expired                 bool // nobody paid in time
 }
 
 // Task is how the attempt behind the order ended.

@@ -29,21 +29,21 @@ const (
 	taskReturnEvery = 500 * time.Millisecond
 )
 
-// ReturnClaims gives claims back in Redis: units, and the mark that the user has
+// ReturnReservations gives claims back in Redis: units, and the mark that the user has
 // bought. It acts only where the holder is that claim, so that doing it again changes
 // nothing. It returns the items whose gates are being built: their claims have to wait.
-type ReturnClaims func(ctx context.Context, claims []Claim) (building []uuid.UUID, err error)
+type ReturnReservations func(ctx context.Context, claims []Reservation) (building []uuid.UUID, err error)
 
 // OrderReturns returns the loop that gives back what ended orders hold in Redis:
 // their rows say that it is still to be done. Any number of processes may run it at
 // once.
-func OrderReturns(db *postgres.DB, give ReturnClaims, log *slog.Logger) periodic.Loop {
+func OrderReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "orders", due: ordersDue, mark: markOrders}
 	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
 }
 
 // TaskReturns returns the loop that does the same for failed tasks.
-func TaskReturns(db *postgres.DB, give ReturnClaims, log *slog.Logger) periodic.Loop {
+func TaskReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "tasks", due: tasksDue, mark: markTasks}
 	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
 }
@@ -51,12 +51,12 @@ func TaskReturns(db *postgres.DB, give ReturnClaims, log *slog.Logger) periodic.
 // returner gives back claims whose rows in one table say that they are due.
 type returner struct {
 	db   *postgres.DB
-	give ReturnClaims
+	give ReturnReservations
 	what string // what the rows are: name of the count, and in errors
 	// due finds a batch of claims, but for those of some items.
-	due func(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Claim, error)
+	due func(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error)
 	// mark notes that claims were given back, and returns how many it noted.
-	mark func(ctx context.Context, tx *ent.Tx, given []Claim) (int, error)
+	mark func(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error)
 }
 
 // step gives back batches of claims and then marks their rows. A crash between the
@@ -77,7 +77,7 @@ func (r returner) step(ctx context.Context) (map[string]int, error) {
 		if err != nil {
 			return counts, fmt.Errorf("give back %d %s: %w", len(claims), r.what, err)
 		}
-		given := slices.DeleteFunc(claims, func(c Claim) bool { return slices.Contains(building, c.Item) })
+		given := slices.DeleteFunc(claims, func(c Reservation) bool { return slices.Contains(building, c.Item) })
 		marked := 0
 		err = r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
 			marked, err = r.mark(ctx, tx, given)
@@ -98,19 +98,19 @@ func (r returner) step(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Claim, error) {
+func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error) {
 	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
-	claims := make([]Claim, len(rows))
+	claims := make([]Reservation, len(rows))
 	for i, row := range rows {
-		claims[i] = FromRow(row).Claim()
+		claims[i] = FromRow(row).Reservation()
 	}
 	return claims, err
 }
 
 // markOrders marks rows for the names that were given back only: an order that took
 // units again meanwhile did so under another name, and still has to return them.
-func markOrders(ctx context.Context, tx *ent.Tx, given []Claim) (int, error) {
+func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
 	var first, second []uuid.UUID // orders that held units for the first time, or again
 	for _, c := range given {
 		if c.Name == c.Order {
@@ -125,19 +125,19 @@ func markOrders(ctx context.Context, tx *ent.Tx, given []Claim) (int, error) {
 	)).SetReturnDue(false).Save(ctx)
 }
 
-func tasksDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Claim, error) {
+func tasksDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error) {
 	rows, err := db.Ent.OrderFailure.Query().Where(orderfailure.Released(false), orderfailure.ItemIDNotIn(but...)).
 		Order(ent.Asc(orderfailure.FieldID)).Limit(returnBatch).All(ctx)
-	claims := make([]Claim, len(rows))
+	claims := make([]Reservation, len(rows))
 	for i, row := range rows {
-		claims[i] = Claim{
+		claims[i] = Reservation{
 			Name: row.ID, Order: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
 		}
 	}
 	return claims, err
 }
 
-func markTasks(ctx context.Context, tx *ent.Tx, given []Claim) (int, error) {
+func markTasks(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
 	ids := make([]uuid.UUID, len(given))
 	for i, c := range given {
 		ids[i] = c.Name

@@ -20,14 +20,14 @@ import (
 var silent = slog.New(slog.DiscardHandler)
 
 // given gives everything back at once.
-func given(context.Context, []order.Claim) ([]uuid.UUID, error) { return nil, nil }
+func given(context.Context, []order.Reservation) ([]uuid.UUID, error) { return nil, nil }
 
 func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
 		var given []uuid.UUID
 		away := true
-		r := order.OrderReturns(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+		r := order.OrderReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 			for _, c := range claims {
 				given = append(given, c.Name)
 			}
@@ -65,9 +65,9 @@ func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
 		}
 		down := true
 		released := map[uuid.UUID]int{}
-		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 			for _, c := range claims {
-				if want := (order.Claim{Name: c.Name, Order: c.Name, Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1}); c != want {
+				if want := (order.Reservation{Name: c.Name, Order: c.Name, Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1}); c != want {
 					t.Errorf("claim %+v, want %+v", c, want)
 				}
 				released[c.Name]++
@@ -129,7 +129,7 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
 		quick := order.OrderReturns(e.db, given, silent)
-		slow := order.OrderReturns(e.db, func(ctx context.Context, claims []order.Claim) ([]uuid.UUID, error) {
+		slow := order.OrderReturns(e.db, func(ctx context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 			if _, err := quick.Step(ctx); err != nil {
 				return nil, err
 			}
@@ -159,7 +159,7 @@ func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
 	overdue, err := e.store().Overdue(t.Context(), e.clock.Now().Add(time.Hour), nil, many)
 	e.must(err)
-	_, err = order.Lapse(t.Context(), e.db, overdue, e.clock.Now())
+	_, err = order.Expire(t.Context(), e.db, overdue, e.clock.Now())
 	e.must(err)
 	built := e.item
 	e.item = e.addItem(e.sale, 1, 1)
@@ -179,10 +179,10 @@ func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
 
 // holdsUpNobody checks that, however many claims wait for a gate, the one of another
 // item behind them is given back.
-func (e *env) holdsUpNobody(loop func(*postgres.DB, order.ReturnClaims, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
+func (e *env) holdsUpNobody(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
 	e.t.Helper()
 	waits := true
-	r := loop(e.db, func(context.Context, []order.Claim) ([]uuid.UUID, error) {
+	r := loop(e.db, func(context.Context, []order.Reservation) ([]uuid.UUID, error) {
 		if waits {
 			return []uuid.UUID{built}, nil
 		}

@@ -39,7 +39,7 @@ const (
 	Hold       Movement = "HOLD"    // available → held
 	Sell       Movement = "SELL"    // held → sold
 	Release    Movement = "RELEASE" // held → available
-	Retake     Movement = "RETAKE"  // available → sold
+	Reacquire  Movement = "RETAKE"  // available → sold
 	Restock    Movement = "RESTOCK" // sold → available
 )
 
@@ -55,7 +55,7 @@ var edges = []edge{
 	{PendingPayment, Paid, Sell, false},
 	{PendingPayment, Cancelled, Release, false},
 	{PendingPayment, Expired, Release, false},
-	{Expired, Paid, Retake, false},       // paid late, and there was a unit
+	{Expired, Paid, Reacquire, false},    // paid late, and there was a unit
 	{Paid, Refunding, NoMovement, false}, // asked for by the buyer, or void by an operator
 	{Refunding, Paid, NoMovement, false}, // refused
 	{Refunding, Refunded, Restock, true}, // money back; the unit comes back by choice

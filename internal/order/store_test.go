@@ -70,7 +70,7 @@ func TestATaskWhoseNoteWasLostIsFoundInPostgres(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
 	s, r := e.store(), e.request()
-	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Log: slog.New(slog.DiscardHandler)}), r) // no cache: no note
+	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}), r) // no cache: no note
 	e.submit(r)
 	if got := e.task(s, r.Task); got.Status != order.Submitted {
 		t.Errorf("at once %+v", got)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"sync"
 	"time"
@@ -31,8 +30,6 @@ const (
 	maxPending = 16_384
 	// batchTimeout bounds one batch, its retries included.
 	batchTimeout = 5 * time.Second
-	// afterTimeout bounds what follows a commit: records in Redis, announcement.
-	afterTimeout = 2 * time.Second
 )
 
 // ErrBusy says that too many requests wait for the database; nothing was done.
@@ -40,10 +37,6 @@ var ErrBusy = errors.New("order writer: too many requests wait")
 
 // ErrClosed says that the writer was closed; nothing was done.
 var ErrClosed = errors.New("order writer: closed")
-
-// Announce tells the world how tasks ended, once per batch. It may lose what it
-// was given: whoever follows a task asks the Store again.
-type Announce func(ctx context.Context, tasks []Task) error
 
 // Meter counts what the package does.
 type Meter interface {
@@ -59,12 +52,10 @@ type Meter interface {
 
 // WriterConfig is what a Writer is made of.
 type WriterConfig struct {
-	DB       *postgres.DB
-	Cache    *Cache      // nil = no records in Redis
-	Announce Announce    // nil = tell nobody
-	Clock    clock.Clock // nil = clock.System
-	Meter    Meter       // nil = count nothing
-	Log      *slog.Logger
+	DB        *postgres.DB
+	Publisher *Publisher  // nil = publish nothing
+	Clock     clock.Clock // nil = clock.System
+	Meter     Meter       // nil = count nothing
 }
 
 // Writer makes orders of requests: group commit into Postgres. Requests that
@@ -72,16 +63,14 @@ type WriterConfig struct {
 // that the stock row is touched once per batch. It is safe for concurrent use
 // and needs no goroutine of its own while nothing waits.
 type Writer struct {
-	db       *postgres.DB
-	cache    *Cache
-	announce Announce
-	clock    clock.Clock
-	meter    Meter
-	log      *slog.Logger
-	terms    *termsCache
-	rows     inserter
-	maxBatch int
-	inFlight int
+	db        *postgres.DB
+	publisher *Publisher
+	clock     clock.Clock
+	meter     Meter
+	terms     *termsCache
+	rows      inserter
+	maxBatch  int
+	inFlight  int
 
 	mu      sync.Mutex
 	pending []*call       // guarded by mu
@@ -111,8 +100,8 @@ type Outcome struct {
 // NewWriter returns a writer. Close waits for what is under way.
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
-		db: cfg.DB, cache: cfg.Cache, announce: cfg.Announce, clock: cfg.Clock,
-		meter: cfg.Meter, log: cfg.Log, terms: newTermsCache(cfg.DB),
+		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
+		meter: cfg.Meter, terms: newTermsCache(cfg.DB),
 		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
 	}
 	if w.clock == nil {
@@ -227,7 +216,7 @@ func (w *Writer) process(calls []*call) {
 	}
 	ends, faults := w.settle(ctx, requests)
 	if len(ends) > 0 {
-		w.tell(ctx, ends)
+		w.publish(ctx, ends)
 	}
 	for _, c := range calls {
 		outcome, ok := ends[c.request.Task]
@@ -249,7 +238,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 	if err == nil {
 		return ends, nil
 	}
-	if half := len(requests) / 2; half > 0 && !passing(err) {
+	if half := len(requests) / 2; half > 0 && !isTransient(err) {
 		ends, faults := w.settle(ctx, requests[:half])
 		more, moreFaults := w.settle(ctx, requests[half:])
 		return merge(ends, more), merge(faults, moreFaults)
@@ -263,8 +252,8 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 
 // passing tells whether an error says nothing about the requests: the same
 // batch may well succeed later.
-func passing(err error) bool {
-	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errUnusual) ||
+func isTransient(err error) bool {
+	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) ||
 		postgres.Retryable(err) || fault.Passing(err)
 }
 
@@ -276,12 +265,8 @@ func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {
 	return a
 }
 
-// tell writes the ends of a batch to Redis and announces them. What goes wrong
-// here is logged and counted: the orders stand, and look-ups fall back on
-// Postgres.
-func (w *Writer) tell(ctx context.Context, ends map[uuid.UUID]Outcome) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterTimeout)
-	defer cancel()
+// publish counts and publishes how the tasks of a batch ended.
+func (w *Writer) publish(ctx context.Context, ends map[uuid.UUID]Outcome) {
 	tasks := make([]Task, 0, len(ends))
 	orders := make([]*Order, 0, len(ends))
 	for _, end := range ends {
@@ -293,21 +278,7 @@ func (w *Writer) tell(ctx context.Context, ends map[uuid.UUID]Outcome) {
 			w.meter.Ended(end.Task.Status, string(end.Task.Failure))
 		}
 	}
-	if w.cache != nil {
-		if err := w.cache.Put(ctx, tasks, orders); err != nil {
-			w.fault(ctx, "record", err)
-		}
-	}
-	if w.announce != nil {
-		if err := w.announce(ctx, tasks); err != nil {
-			w.fault(ctx, "announce", err)
-		}
-	}
-}
-
-func (w *Writer) fault(ctx context.Context, step string, err error) {
-	w.meter.Fault(step)
-	w.log.WarnContext(ctx, "after an order was written", slog.String("step", step), slog.Any("error", err))
+	w.publisher.publishEnds(ctx, tasks, orders)
 }
 
 // noMeter counts nothing.

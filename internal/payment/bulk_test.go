@@ -189,7 +189,7 @@ func (s *shop) callOff(o *order.Order, paid bool) {
 
 // side runs one side of a race, which may be told to try again.
 func (s *shop) side(what string, do func() error) {
-	if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable && !stream.IsLater(err) {
+	if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable && !stream.IsRetryable(err) {
 		s.t.Errorf("%s: %v", what, err)
 	}
 }

@@ -57,7 +57,7 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 		}
 		moved, err := s.cancelClosed(ctx, o, entry)
 		if err == nil {
-			s.teller.Tell(ctx, moved)
+			s.publisher.Publish(ctx, moved)
 			return moved, nil, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {
@@ -283,7 +283,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 			restock: !in.KeepUnits, decider: in.Operator,
 		}, entry)
 		if err == nil {
-			s.teller.Tell(ctx, moved)
+			s.publisher.Publish(ctx, moved)
 			return moved, nil, nil
 		}
 		if !errors.Is(err, order.ErrMoved) && !postgres.IsUnique(err) {

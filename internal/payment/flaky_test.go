@@ -94,10 +94,10 @@ func (f *flaky) Refund(ctx context.Context, in payment.RefundInput) error {
 	return err
 }
 
-func (f *flaky) Retake(ctx context.Context, c order.Claim) (payment.Retaken, error) {
-	return lossy(f, "retake", func() (payment.Retaken, error) { return f.gate.Retake(ctx, c) })
+func (f *flaky) Reacquire(ctx context.Context, c order.Reservation) (payment.ReacquireOutcome, error) {
+	return lossy(f, "retake", func() (payment.ReacquireOutcome, error) { return f.gate.Reacquire(ctx, c) })
 }
 
-func (f *flaky) GiveBack(ctx context.Context, c order.Claim) (bool, error) {
-	return lossy(f, "give back", func() (bool, error) { return f.gate.GiveBack(ctx, c) })
+func (f *flaky) Return(ctx context.Context, c order.Reservation) (bool, error) {
+	return lossy(f, "give back", func() (bool, error) { return f.gate.Return(ctx, c) })
 }

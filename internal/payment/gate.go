@@ -18,7 +18,7 @@ const parallelReturns = 8
 
 // NoteStock hears how much of an item is left after a change: the local view of
 // the gate, so that a sold-out mark is undone at once in this process.
-type NoteStock func(claim order.Claim, epoch, revision int64, remaining int)
+type NoteStock func(claim order.Reservation, epoch, revision int64, remaining int)
 
 // RedisGate is the gate in Redis as payments see it.
 type RedisGate struct {
@@ -29,36 +29,36 @@ type RedisGate struct {
 // NewRedisGate returns the gate; note may be nil.
 func NewRedisGate(releaser *reservation.Releaser, note NoteStock) *RedisGate {
 	if note == nil {
-		note = func(order.Claim, int64, int64, int) {}
+		note = func(order.Reservation, int64, int64, int) {}
 	}
 	return &RedisGate{releaser: releaser, note: note}
 }
 
 // Retake takes units again.
-func (g *RedisGate) Retake(ctx context.Context, c order.Claim) (Retaken, error) {
-	r, err := g.releaser.Retake(ctx, reservation.Retake{Hold: hold(c), Before: c.Order, Quantity: c.Quantity})
+func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, error) {
+	r, err := g.releaser.Retake(ctx, reservation.Retake{Hold: gateReservation(c), Before: c.Order, Quantity: c.Quantity})
 	if err != nil {
 		return "", err
 	}
 	switch r.Code {
 	case reservation.RetakeDone, reservation.RetakeDoneBefore:
 		g.note(c, r.Epoch, r.Revision, r.Remaining)
-		return RetakeDone, nil
+		return ReacquireDone, nil
 	case reservation.RetakeTooFew:
-		return RetakeNone, nil
+		return ReacquireNone, nil
 	case reservation.RetakeNotLoaded:
-		return RetakeNoGate, nil
+		return ReacquireNoGate, nil
 	case reservation.RetakeNotYet:
-		return RetakeNotYet, nil
+		return ReacquireNotYet, nil
 	case reservation.RetakeOther:
-		return RetakeOther, nil
+		return ReacquireOther, nil
 	}
 	return "", fmt.Errorf("retake answered %d", r.Code)
 }
 
-// GiveBack returns units. It returns false while the gate is being built.
-func (g *RedisGate) GiveBack(ctx context.Context, c order.Claim) (bool, error) {
-	r, err := g.releaser.Release(ctx, hold(c))
+// Return returns units. It returns false while the gate is being built.
+func (g *RedisGate) Return(ctx context.Context, c order.Reservation) (bool, error) {
+	r, err := g.releaser.Release(ctx, gateReservation(c))
 	if err != nil {
 		return false, err
 	}
@@ -68,15 +68,15 @@ func (g *RedisGate) GiveBack(ctx context.Context, c order.Claim) (bool, error) {
 	return !r.Building, nil
 }
 
-// GiveBackAll returns units of many claims, of ended orders or of failed tasks: it is an
-// order.ReturnClaims.
-func (g *RedisGate) GiveBackAll(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
+// ReturnAll returns units of many claims, of ended orders or of failed tasks: it is an
+// order.ReturnReservations.
+func (g *RedisGate) ReturnAll(ctx context.Context, claims []order.Reservation) (building []uuid.UUID, err error) {
 	var mu sync.Mutex
 	tasks, ctx := errgroup.WithContext(ctx)
 	tasks.SetLimit(parallelReturns)
 	for _, c := range claims {
 		tasks.Go(func() error {
-			done, err := g.GiveBack(ctx, c)
+			done, err := g.Return(ctx, c)
 			if err != nil || done {
 				return err
 			}
@@ -92,6 +92,6 @@ func (g *RedisGate) GiveBackAll(ctx context.Context, claims []order.Claim) (buil
 	return building, err
 }
 
-func hold(c order.Claim) reservation.Hold {
-	return reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Lapsed: c.Lapsed}
+func gateReservation(c order.Reservation) reservation.Hold {
+	return reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Lapsed: c.Expired}
 }

@@ -52,13 +52,13 @@ func (s *Service) Handle(msg *stream.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), handleTimeout)
 	defer cancel()
 	err := s.Settle(ctx, stored.Event)
-	if err != nil && passing(err) {
-		return stream.Later(err)
+	if err != nil && isTransient(err) {
+		return stream.Retryable(err)
 	}
 	return err
 }
 
 // passing tells whether an error says nothing about the event.
-func passing(err error) bool {
+func isTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.Passing(err)
 }

@@ -140,7 +140,9 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	}
 	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
-	s.writer = order.NewWriter(order.WriterConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
+	s.writer = order.NewWriter(order.WriterConfig{
+		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: cache, Log: quiet}), Clock: s.clock,
+	})
 	s.releaser = reservation.NewReleaser(conn.Script, s.keys)
 	s.bank = sandbox.NewBank(db, s.clock)
 	var err error
@@ -163,19 +165,21 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 
 // restart makes the processes of the shop anew: what they knew is gone.
 func (s *shop) restart() {
-	teller := order.NewTeller(order.NewCache(s.conn, s.keys.Tasks, s.clock), s.told.announce, nil, quiet)
+	publisher := order.NewPublisher(order.PublisherConfig{
+		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
+	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Teller: teller, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
-		Clock: s.clock, Log: quiet, Publish: func(ctx context.Context, event uuid.UUID) error {
+		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
+		Clock: s.clock, Log: quiet, PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			if !s.prompt.Load() {
 				return errLost
 			}
 			return s.pay.Settle(ctx, event)
 		},
 	})
-	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Claim) (building []uuid.UUID, err error) {
+	s.returner = order.OrderReturns(s.db, func(ctx context.Context, claims []order.Reservation) (building []uuid.UUID, err error) {
 		for _, c := range claims {
-			done, err := s.flaky.GiveBack(ctx, c)
+			done, err := s.flaky.Return(ctx, c)
 			if err != nil {
 				return nil, err
 			}
@@ -186,7 +190,7 @@ func (s *shop) restart() {
 		return building, nil
 	}, quiet)
 	s.lapser = expiry.New(expiry.Config{
-		DB: s.db, Orders: s.orders, Payments: s.pay, Teller: teller, Clock: s.clock, Log: quiet,
+		DB: s.db, Orders: s.orders, Payments: s.pay, Publisher: publisher, Clock: s.clock, Log: quiet,
 	})
 	s.door.Config.Handler = s.road(s.pay.Webhooks())
 }
@@ -267,7 +271,7 @@ func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
 // patiently repeats what may be repeated while a service is busy.
 func patiently[T any](do func() (T, error)) (got T, err error) {
 	for range 10 {
-		if got, err = do(); err == nil || !(stream.IsLater(err) || errors.Is(err, order.ErrBusy)) {
+		if got, err = do(); err == nil || !(stream.IsRetryable(err) || errors.Is(err, order.ErrBusy)) {
 			break
 		}
 	}
@@ -335,7 +339,7 @@ func (s *shop) step(step func(context.Context) (map[string]int, error)) {
 	if err != nil && strings.Contains(err.Error(), "panic: "+errDied.Error()) {
 		panic(errDied) // the step went on; our process does not
 	}
-	if err != nil && !errors.Is(err, errLost) && !stream.IsLater(err) {
+	if err != nil && !errors.Is(err, errLost) && !stream.IsRetryable(err) {
 		s.t.Fatal(err)
 	}
 }

@@ -81,7 +81,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 	if err != nil {
 		return RefundResult{}, nil, err
 	}
-	s.teller.Tell(ctx, moved)
+	s.publisher.Publish(ctx, moved)
 	return RefundResult{Order: moved, Refund: r}, nil, nil
 }
 
@@ -207,7 +207,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, faul
 	if err != nil {
 		return RefundResult{}, nil, err
 	}
-	s.teller.Tell(ctx, moved)
+	s.publisher.Publish(ctx, moved)
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, nil, err
 }
@@ -300,7 +300,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 		moved, err = s.sent(ctx, r, p)
 		if err == nil {
 			if moved != nil {
-				s.teller.Tell(ctx, moved)
+				s.publisher.Publish(ctx, moved)
 			}
 			return nil
 		}

@@ -26,22 +26,22 @@ const (
 type Gate interface {
 	// Retake takes units for an order that had lapsed, under a new name. Doing it
 	// again with the same name changes nothing and tells the same.
-	Retake(ctx context.Context, claim order.Claim) (Retaken, error)
-	// GiveBack returns units under a name. Doing it again changes nothing. False says
+	Reacquire(ctx context.Context, claim order.Reservation) (ReacquireOutcome, error)
+	// Return returns units under a name. Doing it again changes nothing. False says
 	// that the gate is being built: what it will hold is what the record says.
-	GiveBack(ctx context.Context, claim order.Claim) (bool, error)
+	Return(ctx context.Context, claim order.Reservation) (bool, error)
 }
 
-// Retaken is the answer of the gate.
-type Retaken string
+// ReacquireOutcome is the answer of the gate.
+type ReacquireOutcome string
 
 // Answers of the gate.
 const (
-	RetakeDone   Retaken = "DONE"
-	RetakeNoGate Retaken = "NO_GATE" // the item is not in Redis: the record alone decides
-	RetakeNone   Retaken = "NONE"    // too few units
-	RetakeOther  Retaken = "OTHER"   // the user holds units for another order
-	RetakeNotYet Retaken = "NOT_YET" // what the order held before is not back yet
+	ReacquireDone   ReacquireOutcome = "DONE"
+	ReacquireNoGate ReacquireOutcome = "NO_GATE" // the item is not in Redis: the record alone decides
+	ReacquireNone   ReacquireOutcome = "NONE"    // too few units
+	ReacquireOther  ReacquireOutcome = "OTHER"   // the user holds units for another order
+	ReacquireNotYet ReacquireOutcome = "NOT_YET" // what the order held before is not back yet
 )
 
 // Meter counts what the package does.
@@ -57,36 +57,36 @@ type Meter interface {
 type Config struct {
 	DB        *postgres.DB
 	Orders    *order.Store
-	Teller    *order.Teller
+	Publisher *order.Publisher
 	Gate      Gate
 	Providers []Provider
-	// Publish sends the message that an event was stored. It may fail: a loop
+	// PublishEvent sends the message that an event was stored. It may fail: a loop
 	// finds the event.
-	Publish func(ctx context.Context, event uuid.UUID) error
-	Clock   clock.Clock // nil = clock.System
-	Meter   Meter       // nil = count nothing
-	Log     *slog.Logger
+	PublishEvent func(ctx context.Context, event uuid.UUID) error
+	Clock        clock.Clock // nil = clock.System
+	Meter        Meter       // nil = count nothing
+	Log          *slog.Logger
 }
 
 // Service is the use cases of payment. It is safe for concurrent use, on any
 // number of processes.
 type Service struct {
-	db        *postgres.DB
-	orders    *order.Store
-	teller    *order.Teller
-	gate      Gate
-	providers map[string]Provider
-	publish   func(ctx context.Context, event uuid.UUID) error
-	clock     clock.Clock
-	meter     Meter
-	log       *slog.Logger
+	db           *postgres.DB
+	orders       *order.Store
+	publisher    *order.Publisher
+	gate         Gate
+	providers    map[string]Provider
+	publishEvent func(ctx context.Context, event uuid.UUID) error
+	clock        clock.Clock
+	meter        Meter
+	log          *slog.Logger
 }
 
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, teller: cfg.Teller, gate: cfg.Gate, providers: map[string]Provider{},
-		publish: cfg.Publish, clock: cfg.Clock, meter: cfg.Meter, log: cfg.Log,
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{},
+		publishEvent: cfg.PublishEvent, clock: cfg.Clock, meter: cfg.Meter, log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p

@@ -24,9 +24,9 @@ const (
 	holdAfter = 24 * time.Hour
 )
 
-// retakeSpace is the name space of the names under which lapsed orders take
+// reacquireNamespace is the name space of the names under which lapsed orders take
 // their units again: the same for every try, so that it happens once.
-var retakeSpace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
+var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 
 // outcome is what became of an event.
 type outcome string
@@ -77,7 +77,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()), slog.String("outcome", string(done.what)))
 		}
 		if done.order != nil {
-			s.teller.Tell(ctx, done.order)
+			s.publisher.Publish(ctx, done.order)
 		}
 		return nil
 	}
@@ -178,18 +178,18 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 // payLate lets a lapsed order have its units again if the gate and the record
 // have them; else the money goes back.
 func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
-	claim := o.Claim()
-	claim.Name = uuid.NewSHA1(retakeSpace, o.ID[:])
-	taken, err := s.gate.Retake(ctx, claim)
+	claim := o.Reservation()
+	claim.Name = uuid.NewSHA1(reacquireNamespace, o.ID[:])
+	taken, err := s.gate.Reacquire(ctx, claim)
 	if err != nil {
 		return done{}, fmt.Errorf("take units again: %w", err)
 	}
 	switch taken {
-	case RetakeNotYet:
+	case ReacquireNotYet:
 		return done{}, putOffError{"the units are not back yet"}
-	case RetakeNone, RetakeOther:
+	case ReacquireNone, ReacquireOther:
 		return s.sendBack(ctx, e, p, o, Late)
-	case RetakeDone, RetakeNoGate:
+	case ReacquireDone, ReacquireNoGate:
 	}
 	paid, err := s.pay(ctx, e, p, order.Move{
 		Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate},
@@ -197,7 +197,7 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
 		// The record knows better than the gate, and a gate that is being built holds
 		// nothing for an order that lapsed.
-		if _, err := s.gate.GiveBack(ctx, claim); err != nil {
+		if _, err := s.gate.Return(ctx, claim); err != nil {
 			return done{}, fmt.Errorf("give units back: %w", err)
 		}
 		return s.sendBack(ctx, e, p, o, Late)

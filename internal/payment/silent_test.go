@@ -62,12 +62,14 @@ func (s *silent) hang(ctx context.Context, p uuid.UUID) error {
 // lapser by one that waits for them for so long.
 func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	s.t.Helper()
-	teller := order.NewTeller(order.NewCache(s.conn, s.keys.Tasks, s.clock), s.told.announce, nil, quiet)
+	publisher := order.NewPublisher(order.PublisherConfig{
+		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
+	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Teller: teller, Gate: s.flaky, Providers: providers, Clock: s.clock, Log: quiet,
+		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Clock: s.clock, Log: quiet,
 	})
 	s.lapser = expiry.New(expiry.Config{
-		DB: s.db, Orders: s.orders, Payments: s.pay, Patience: patience, Teller: teller, Clock: s.clock, Log: quiet,
+		DB: s.db, Orders: s.orders, Payments: s.pay, Patience: patience, Publisher: publisher, Clock: s.clock, Log: quiet,
 	})
 }
 

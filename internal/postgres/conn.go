@@ -15,13 +15,13 @@ import (
 // of the statement (fault.Passing).
 var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w", io.ErrUnexpectedEOF)
 
-// connector makes connections of lib/pq whose contexts are kept.
+// connector makes connections of lib/pq whose contexts are prepared.
 type connector struct{ *pq.Connector }
 
 // Connect opens one connection.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	var s slot
-	raw, err := c.Connector.Connect(context.WithValue(ctx, slotKey{}, &s))
+	var s netConnSlot
+	raw, err := c.Connector.Connect(context.WithValue(ctx, netConnKey{}, &s))
 	if s.release != nil {
 		s.release()
 	}
@@ -29,11 +29,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, inTime(ctx, err)
 	}
 	full, ok := raw.(pqConn)
-	if !ok || s.wire == nil {
+	if !ok || s.netConn == nil {
 		_ = raw.Close()
 		return nil, fmt.Errorf("lib/pq connection %T lacks what this version had", raw)
 	}
-	return &conn{pqConn: full, wire: s.wire}, nil
+	return &conn{pqConn: full, netConn: s.netConn}, nil
 }
 
 // pqConn is what a connection of lib/pq can do and database/sql makes use of.
@@ -54,13 +54,13 @@ type pqConn interface {
 // A result that stalls half-way is bounded by the wire's silence instead.
 type conn struct {
 	pqConn
-	wire *wire
-	kept map[string]pqStmt // by text, see Keep
+	netConn  *netConn
+	prepared map[string]pqStmt // by text, see WithPrepared
 }
 
 // QueryContext runs a query.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	defer c.wire.bound(ctx)()
+	defer c.netConn.bound(ctx)()
 	rows, err := run(ctx, c, query,
 		func() (driver.Rows, error) { return c.pqConn.QueryContext(ctx, query, args) },
 		func(stmt pqStmt) (driver.Rows, error) { return stmt.QueryContext(context.WithoutCancel(ctx), args) })
@@ -71,7 +71,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // the driver calls the connection bad, also when the first run took effect and
 // only its reply was lost; so the error is given another name.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	defer c.wire.bound(ctx)()
+	defer c.netConn.bound(ctx)()
 	res, err := run(ctx, c, query,
 		func() (driver.Result, error) { return c.pqConn.ExecContext(ctx, query, args) },
 		func(stmt pqStmt) (driver.Result, error) { return stmt.ExecContext(context.WithoutCancel(ctx), args) })
@@ -82,15 +82,15 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 }
 
 // run runs a statement as it is, or prepared where it is one to keep.
-func run[R any](ctx context.Context, c *conn, query string, plain func() (R, error), kept func(pqStmt) (R, error)) (result R, err error) {
-	stmt, err := c.keptFor(ctx, query)
+func run[R any](ctx context.Context, c *conn, query string, plain func() (R, error), prepared func(pqStmt) (R, error)) (result R, err error) {
+	stmt, err := c.preparedFor(ctx, query)
 	switch {
 	case err != nil:
 		return result, err
 	case stmt == nil:
 		return plain()
 	}
-	if result, err = kept(stmt); err != nil {
+	if result, err = prepared(stmt); err != nil {
 		c.forget(query, err)
 	}
 	return result, err
@@ -98,21 +98,21 @@ func run[R any](ctx context.Context, c *conn, query string, plain func() (R, err
 
 // PrepareContext prepares a statement.
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	defer c.wire.bound(ctx)()
+	defer c.netConn.bound(ctx)()
 	stmt, err := c.pqConn.PrepareContext(ctx, query)
 	return stmt, inTime(ctx, err)
 }
 
 // BeginTx begins a transaction.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	defer c.wire.bound(ctx)()
+	defer c.netConn.bound(ctx)()
 	tx, err := c.pqConn.BeginTx(ctx, opts)
 	return tx, inTime(ctx, err)
 }
 
 // Ping asks the server for a sign of life.
 func (c *conn) Ping(ctx context.Context) error {
-	defer c.wire.bound(ctx)()
+	defer c.netConn.bound(ctx)()
 	return inTime(ctx, c.pqConn.Ping(ctx))
 }
 

@@ -194,7 +194,7 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 		Revision: revisionsPerEpoch*row.Epoch + int64(moves+len(unwritten)),
 	}
 	for _, o := range live {
-		claim := order.FromRow(o).Claim() // an order that took its units again holds them under a new name
+		claim := order.FromRow(o).Reservation() // an order that took its units again holds them under a new name
 		gate.Holders = append(gate.Holders, reservation.Holder{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: o.ReservedAt})
 	}
 	for _, m := range unwritten {

@@ -52,7 +52,7 @@ func TestAUnitThatIsReturnedWhileItsGateIsBuiltComesBackOnceItStands(t *testing.
 
 	quiet := slog.New(slog.DiscardHandler)
 	gate := payment.NewRedisGate(reservation.NewReleaser(f.redis.Cmd, f.keys), nil)
-	returner := order.OrderReturns(f.db, gate.GiveBackAll, quiet)
+	returner := order.OrderReturns(f.db, gate.ReturnAll, quiet)
 	returned := func() int {
 		counts, err := returner.Step(t.Context())
 		f.must(t, err)

@@ -125,7 +125,7 @@ func (b *book) taken() (units int) {
 	for _, o := range b.orders {
 		units += o.quantity
 	}
-	return units + b.moved(order.Retake)
+	return units + b.moved(order.Reacquire)
 }
 
 // change is units that became free, or were taken, at a moment.
@@ -145,7 +145,7 @@ func (b *book) changes() []change {
 		switch m.kind {
 		case order.Release, order.Restock, adjusted:
 			list = append(list, change{m.at, m.quantity, false})
-		case order.Retake:
+		case order.Reacquire:
 			list = append(list, change{m.at, -m.quantity, true})
 		case opened, order.Sell, order.Hold, order.NoMovement:
 		}

@@ -21,11 +21,11 @@ func (r *Report) check(s *salestats.Stats, b *book) {
 	if opening := b.moved(opened); opening > 0 && opening+b.moved(adjusted) != r.Units.Total {
 		find("The ledger put %d units on sale, and there are %d.", opening+b.moved(adjusted), r.Units.Total)
 	}
-	holds := b.taken() - b.moved(order.Retake)
+	holds := b.taken() - b.moved(order.Reacquire)
 	if held := holds - b.moved(order.Sell) - b.moved(order.Release); held != r.Units.Held {
 		find("The ledger holds %d units, and %d are held.", held, r.Units.Held)
 	}
-	if sold := b.moved(order.Sell, order.Retake) - b.moved(order.Restock); sold != r.Units.Sold {
+	if sold := b.moved(order.Sell, order.Reacquire) - b.moved(order.Restock); sold != r.Units.Sold {
 		find("The ledger sold %d units, and %d are sold.", sold, r.Units.Sold)
 	}
 	if held := b.units[entorder.StatusPENDING_PAYMENT]; held != r.Units.Held {

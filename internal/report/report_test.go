@@ -129,7 +129,7 @@ func (e *env) rush() {
 	}))
 	for i, o := range orders {
 		if i < lapses {
-			e.move(o, order.Expired, order.CodeLapsed, o.PaymentDeadline.Add(time.Second))
+			e.move(o, order.Expired, order.CodeExpired, o.PaymentDeadline.Add(time.Second))
 		} else {
 			e.move(o, order.Paid, order.CodePaid, o.CreatedAt.Add(2*time.Minute))
 		}

@@ -27,10 +27,10 @@ type Outcome string
 
 // Outcomes.
 const (
-	Handled   Outcome = "ok"
-	TriedLate Outcome = "later" // a service was away; tried again, never counted
-	Failed    Outcome = "error" // tried again, counted
-	GivenUp   Outcome = "dead"  // set aside
+	Handled Outcome = "ok"
+	Retried Outcome = "later" // a service was away; tried again, never counted
+	Failed  Outcome = "error" // tried again, counted
+	GivenUp Outcome = "dead"  // set aside
 )
 
 // Metrics is told what happens. Any function may be nil. They are called on the

@@ -14,7 +14,7 @@ import (
 //	set aside   permanent errors only, and not by the message's context (watermill's
 //	            PoisonQueue takes every error, and with its Timeout loops for ever)
 //	measure     sees the verdict, and how long everything inside took
-//	judge       turns errors into verdicts; refuses what must not reach the handler
+//	classify       turns errors into verdicts; refuses what must not reach the handler
 //	recover     a panic is an error of the handler
 //	deadline    ends the handler's context, and gives the message back its own
 func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
@@ -25,7 +25,7 @@ func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
 	return []message.HandlerMiddleware{
 		aside,
 		measure(h.Name, r.cfg.Metrics),
-		r.judge,
+		r.classify,
 		middleware.Recoverer,
 		deadline(r.cfg.HandlerTimeout),
 	}, nil
@@ -47,8 +47,8 @@ func deadline(timeout time.Duration) message.HandlerMiddleware {
 	}
 }
 
-// judge decides what an error means for the message.
-func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
+// classify decides what an error means for the message.
+func (r *Router) classify(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *Message) ([]*Message, error) {
 		if reason, bad := Malformed(msg); bad {
 			return nil, Permanent(fmt.Errorf("malformed entry: %s", reason))
@@ -57,12 +57,12 @@ func (r *Router) judge(next message.HandlerFunc) message.HandlerFunc {
 			return nil, Permanent(fmt.Errorf("delivered %d times without an answer", n))
 		}
 		produced, err := next(msg)
-		err = tame(err)
+		err = redactPanic(err)
 		switch {
-		case err == nil || IsPermanent(err) || IsLater(err):
+		case err == nil || IsPermanent(err) || IsRetryable(err):
 			return produced, err
-		case r.cfg.Later != nil && r.cfg.Later(err):
-			return nil, Later(err)
+		case r.cfg.IsTransient != nil && r.cfg.IsTransient(err):
+			return nil, Retryable(err)
 		}
 		n := failures(msg) + 1
 		msg.Metadata.Set(metaFailures, strconv.Itoa(n))
@@ -94,8 +94,8 @@ func outcomeOf(err error) Outcome {
 		return Handled
 	case IsPermanent(err):
 		return GivenUp
-	case IsLater(err):
-		return TriedLate
+	case IsRetryable(err):
+		return Retried
 	default:
 		return Failed
 	}

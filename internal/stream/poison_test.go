@@ -101,10 +101,10 @@ func Test5000MessagesHaveTheirEffectOnce(t *testing.T) {
 			panics.Add(1)
 			panic("trouble")
 		case rnd(20):
-			return Later(errors.New("busy"))
+			return Retryable(errors.New("busy"))
 		}
 		if err := r.effect(msg); err != nil {
-			return Later(err)
+			return Retryable(err)
 		}
 		if rnd(50) {
 			return errors.New("failed after its effect")

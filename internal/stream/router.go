@@ -49,8 +49,8 @@ type RouterConfig struct {
 	DeadLetters   *DeadLetters
 
 	// Later tells errors that say nothing about the message, beside those that
-	// IsLater knows. May be nil.
-	Later func(error) bool
+	// IsRetryable knows. May be nil.
+	IsTransient func(error) bool
 
 	HandlerTimeout time.Duration // of one call [2 s]
 	MaxFailures    int           // failures of a message in one process before it is set aside [20]

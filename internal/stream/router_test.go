@@ -133,7 +133,7 @@ func TestAnOutageSetsNoGoodOrderAside(t *testing.T) {
 	outage := []error{
 		&net.OpError{Op: "dial", Err: errors.New("connection refused")},
 		fmt.Errorf("insert orders: %w", refused{"57P03"}), refused{"40001"}, refused{"55P03"}, refused{"53300"}, refused{"08006"},
-		context.DeadlineExceeded, fault.New(fault.Unavailable, "later"), Later(errors.New("breaker open")), custom,
+		context.DeadlineExceeded, fault.New(fault.Unavailable, "later"), Retryable(errors.New("breaker open")), custom,
 	}
 	var tries atomic.Int64
 	r.route(func(msg *Message) error {
@@ -143,7 +143,7 @@ func TestAnOutageSetsNoGoodOrderAside(t *testing.T) {
 		return r.effect(msg)
 	}, func(c *RouterConfig) {
 		c.MaxFailures = 2
-		c.Later = func(err error) bool { return errors.Is(err, custom) }
+		c.IsTransient = func(err error) bool { return errors.Is(err, custom) }
 		c.NewSubscriber = func() (*Subscriber, error) {
 			return r.subscriber("one", func(c *SubscriberConfig) {
 				c.NackDelay, c.NackDelayMax = 5*time.Millisecond, 20*time.Millisecond
@@ -165,11 +165,11 @@ func TestWhatIsLaterAndWhatIsNot(t *testing.T) {
 		errors.New("bug"), fault.New(fault.Internal, ""), fault.New(fault.BadInput, ""), refused{"23505"}, refused{"42P01"}, refused{"0800"},
 		Permanent(context.DeadlineExceeded), fmt.Errorf("wrapped: %w", Permanent(refused{"57P03"})),
 	} {
-		if IsLater(err) {
+		if IsRetryable(err) {
 			t.Errorf("%v counts as later", err)
 		}
 	}
-	if !IsPermanent(fmt.Errorf("a: %w", Permanent(errors.New("b")))) || IsPermanent(Later(errors.New("b"))) || IsPermanent(nil) {
+	if !IsPermanent(fmt.Errorf("a: %w", Permanent(errors.New("b")))) || IsPermanent(Retryable(errors.New("b"))) || IsPermanent(nil) {
 		t.Error("permanent")
 	}
 }

@@ -60,7 +60,7 @@ func newHall(t testing.TB, units int) *hall {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = h.reserver.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Clock: h.clock, Log: quiet})
+	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Clock: h.clock})
 	h.line = waitlist.New(waitlist.Config{
 		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet,
 		Announce: func(_ context.Context, entries []*waitlist.Entry) error {

@@ -13,7 +13,7 @@ func TestAnAbandonedTaskEndsAsFailedAndItsMessageComesTooLate(t *testing.T) {
 		w, s, r := e.writer(nil), e.store(), e.request()
 		e.submit(r)
 		for i := range 2 {
-			out, err := w.Abandon(t.Context(), r, "message lost")
+			out, err := w.FailTask(t.Context(), r, "message lost")
 			if err != nil || out.Task.Failure != fault.Conflict || out.Replayed != (i == 1) {
 				t.Fatalf("abandon: %+v, %v", out, err)
 			}
@@ -34,7 +34,7 @@ func TestATaskThatBecameAnOrderCannotBeAbandoned(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		w, r := e.writer(nil), e.request()
 		e.write(w, r)
-		out, err := w.Abandon(t.Context(), r, "message lost")
+		out, err := w.FailTask(t.Context(), r, "message lost")
 		if err != nil || out.Order == nil || !out.Replayed {
 			t.Errorf("abandon: %+v, %v", out, err)
 		}
@@ -57,7 +57,7 @@ func TestATaskEndsOnceWhenItIsWrittenAndAbandonedAtOnce(t *testing.T) {
 						if i%2 == 0 {
 							out, err = writers[0].Write(t.Context(), r)
 						} else {
-							out, err = writers[1].Abandon(t.Context(), r, "lost")
+							out, err = writers[1].FailTask(t.Context(), r, "lost")
 						}
 						if err == nil {
 							if !out.Replayed && out.Order != nil {

@@ -9,16 +9,18 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// maxKept bounds the statements that a connection keeps: their texts are few.
-const maxKept = 16
+// maxPrepared bounds the statements that a connection keeps: their texts are few.
+const maxPrepared = 16
 
-type keepKey struct{}
+type preparedKey struct{}
 
 // Keep returns a context under which Postgres keeps the statements that it is
 // given: each connection has a text parsed and planned once, not each time, and
 // half of the round trips fall away. It is for statements that are run all the
 // time and whose text does not depend on what they are about.
-func Keep(ctx context.Context) context.Context { return context.WithValue(ctx, keepKey{}, true) }
+func WithPrepared(ctx context.Context) context.Context {
+	return context.WithValue(ctx, preparedKey{}, true)
+}
 
 // pqStmt is what a statement of lib/pq can do and database/sql makes use of. It is
 // not given the end of a context: it would wait until the server has heard of it.
@@ -29,13 +31,13 @@ type pqStmt interface {
 	driver.StmtQueryContext
 }
 
-// keptFor returns the kept statement of a text, nil when it is to be run as any
+// preparedFor returns the kept statement of a text, nil when it is to be run as any
 // other.
-func (c *conn) keptFor(ctx context.Context, query string) (pqStmt, error) {
-	if ctx.Value(keepKey{}) == nil {
+func (c *conn) preparedFor(ctx context.Context, query string) (pqStmt, error) {
+	if ctx.Value(preparedKey{}) == nil {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
-	if stmt, ok := c.kept[query]; ok || len(c.kept) >= maxKept {
+	if stmt, ok := c.prepared[query]; ok || len(c.prepared) >= maxPrepared {
 		return stmt, nil
 	}
 	raw, err := c.pqConn.PrepareContext(ctx, query)
@@ -46,10 +48,10 @@ func (c *conn) keptFor(ctx context.Context, query string) (pqStmt, error) {
 	if !ok {
 		return nil, fmt.Errorf("lib/pq statement %T lacks what this version had", raw)
 	}
-	if c.kept == nil {
-		c.kept = map[string]pqStmt{}
+	if c.prepared == nil {
+		c.prepared = map[string]pqStmt{}
 	}
-	c.kept[query] = stmt
+	c.prepared[query] = stmt
 	return stmt, nil
 }
 
@@ -57,7 +59,7 @@ func (c *conn) keptFor(ctx context.Context, query string) (pqStmt, error) {
 // that the server has not got any more.
 func (c *conn) forget(query string, err error) {
 	if isStale(err) {
-		delete(c.kept, query)
+		delete(c.prepared, query)
 	}
 }
 

@@ -37,15 +37,15 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 	return orders, nil
 }
 
-// Lapse moves many unpaid orders to EXPIRED in one transaction, with one update
+// Expire moves many unpaid orders to EXPIRED in one transaction, with one update
 // per item, as Apply does one by one. Orders that somebody else moved, or is
 // moving, since they were read are left out. It returns the lapsed ones.
-func Lapse(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
+func Expire(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
 	at = instant(at)
 	var lapsed []*Order
 	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
-		lapsed, err = lapseLocked(ctx, tx, db.Dialect, overdue, at)
+		lapsed, err = expireLocked(ctx, tx, db.Dialect, overdue, at)
 		return err
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func Lapse(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time)
 	return lapsed, nil
 }
 
-func lapseLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order, at time.Time) ([]*Order, error) {
+func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order, at time.Time) ([]*Order, error) {
 	still, err := lockOverdue(ctx, tx, name, overdue)
 	if err != nil || len(still) == 0 {
 		return nil, err
@@ -70,7 +70,7 @@ func lapseLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order,
 		units[o.Item] += o.Quantity
 		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
 			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(at))
-		log = append(log, logRow(tx, o, at, Entry{By: Actor{Kind: Clock}, Code: CodeLapsed}))
+		log = append(log, logRow(tx, o, at, Entry{By: Actor{Kind: Clock}, Code: CodeExpired}))
 	}
 	n, err := tx.Order.Update().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT)).
 		SetStatus(entorder.StatusEXPIRED).AddVersion(1).SetUpdatedAt(at).ClearPaymentDeadline().SetReturnDue(true).Save(ctx)

@@ -10,7 +10,7 @@ import (
 )
 
 // setup returns a wire to a server that the test speaks for.
-func setup(t *testing.T, silence time.Duration) (w *wire, server net.Conn) {
+func setup(t *testing.T, silence time.Duration) (w *netConn, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,7 +26,7 @@ func setup(t *testing.T, silence time.Duration) (w *wire, server net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
-	return client.(*wire), server
+	return client.(*netConn), server
 }
 
 func TestASilentServerEndsARead(t *testing.T) {

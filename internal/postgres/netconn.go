@@ -27,9 +27,9 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	w := &wire{Conn: c, silence: d.silence}
-	if s, ok := ctx.Value(slotKey{}).(*slot); ok {
-		s.wire = w
+	w := &netConn{Conn: c, silence: d.silence}
+	if s, ok := ctx.Value(netConnKey{}).(*netConnSlot); ok {
+		s.netConn = w
 		s.release = w.bound(ctx)
 	}
 	return w, nil
@@ -48,17 +48,17 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 }
 
 // slotKey is the context key of a slot.
-type slotKey struct{}
+type netConnKey struct{}
 
 // slot hands the dialled wire back through lib/pq, which keeps it to itself.
-type slot struct {
-	wire    *wire
+type netConnSlot struct {
+	netConn *netConn
 	release func()
 }
 
 // wire is a network connection on which every read and write has a deadline,
 // and which the context of the running statement can cut.
-type wire struct {
+type netConn struct {
 	net.Conn
 	silence time.Duration
 
@@ -68,7 +68,7 @@ type wire struct {
 }
 
 // Read reads with a deadline.
-func (w *wire) Read(p []byte) (int, error) {
+func (w *netConn) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	deadline := time.Now().Add(w.silence)
 	if w.cut {
@@ -83,7 +83,7 @@ func (w *wire) Read(p []byte) (int, error) {
 }
 
 // Write writes with a deadline.
-func (w *wire) Write(p []byte) (int, error) {
+func (w *netConn) Write(p []byte) (int, error) {
 	if err := w.SetWriteDeadline(time.Now().Add(w.silence)); err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 // bound lets the end of ctx fail the reads of this wire until release is called.
-func (w *wire) bound(ctx context.Context) (release func()) {
+func (w *netConn) bound(ctx context.Context) (release func()) {
 	w.mu.Lock()
 	w.turn++
 	turn := w.turn
@@ -101,7 +101,7 @@ func (w *wire) bound(ctx context.Context) (release func()) {
 		defer w.mu.Unlock()
 		if w.turn == turn {
 			w.cut = true
-			_ = w.SetReadDeadline(time.Unix(1, 0)) // a wire that is closed needs no cutting
+			_ = w.SetReadDeadline(time.Unix(1, 0)) // a netConn that is closed needs no cutting
 		}
 	})
 	return func() {

@@ -13,33 +13,33 @@ import (
 )
 
 // Permanent marks an error that no retry can cure: the message is set aside.
-func Permanent(err error) error { return &verdictError{permanent: true, err: err} }
+func Permanent(err error) error { return &classifiedError{permanent: true, err: err} }
 
 // IsPermanent reports whether an error was marked Permanent.
 func IsPermanent(err error) bool {
-	v, ok := errors.AsType[*verdictError](err)
+	v, ok := errors.AsType[*classifiedError](err)
 	return ok && v.permanent
 }
 
 // Later marks an error that says nothing about the message: a service is away,
 // a lock was not free. The message is tried again for as long as it takes.
-func Later(err error) error { return &verdictError{err: err} }
+func Retryable(err error) error { return &classifiedError{err: err} }
 
-type verdictError struct {
+type classifiedError struct {
 	permanent bool
 	err       error
 }
 
 // Error returns the text of the cause.
-func (v *verdictError) Error() string { return v.err.Error() }
+func (v *classifiedError) Error() string { return v.err.Error() }
 
 // Unwrap returns the cause.
-func (v *verdictError) Unwrap() error { return v.err }
+func (v *classifiedError) Unwrap() error { return v.err }
 
-// IsLater reports whether an error was marked Later or says by itself that a
+// IsRetryable reports whether an error was marked Later or says by itself that a
 // service is away or busy. Whoever knows more errors of that kind marks them.
-func IsLater(err error) bool {
-	if v, ok := errors.AsType[*verdictError](err); ok {
+func IsRetryable(err error) bool {
+	if v, ok := errors.AsType[*classifiedError](err); ok {
 		return !v.permanent
 	}
 	return fault.Passing(err)
@@ -60,7 +60,7 @@ func (p *panicError) Error() string { return p.text }
 
 // tame replaces a panic that watermill's Recoverer caught, whose text is the
 // value that was thrown and a stack, by one that may be logged and stored.
-func tame(err error) error {
+func redactPanic(err error) error {
 	p, ok := errors.AsType[middleware.RecoveredPanicError](err)
 	if !ok {
 		return err
@@ -73,7 +73,7 @@ func tame(err error) error {
 }
 
 // reasonOf returns the text of an error for logs and dead letters.
-func reasonOf(err error) string { return shorten(tame(err).Error()) }
+func reasonOf(err error) string { return shorten(redactPanic(err).Error()) }
 
 func shorten(text string) string {
 	text = strings.ToValidUTF8(text, "?")

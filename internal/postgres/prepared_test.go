@@ -18,7 +18,7 @@ func columns(t *testing.T, db *postgres.DB) (n, runs int) {
 	t.Helper()
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		runs++
-		rows, err := tx.QueryContext(postgres.Keep(ctx), readCounter, 1)
+		rows, err := tx.QueryContext(postgres.WithPrepared(ctx), readCounter, 1)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func TestAKeptStatementKeepsItsDeadline(t *testing.T) {
 	defer cancel()
 	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		proxy.Silence()
-		_, err := tx.ExecContext(postgres.Keep(ctx), readCounter, 1)
+		_, err := tx.ExecContext(postgres.WithPrepared(ctx), readCounter, 1)
 		return err
 	})
 	if !errors.Is(err, context.DeadlineExceeded) {

@@ -8,9 +8,9 @@ import (
 	"seckill/ent"
 )
 
-// AbandonTask is Abandon for a task of which no message is left.
-func (w *Writer) AbandonTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
-	return w.Abandon(ctx, Requested{
+// FailLostTask is FailTask for a task of which no message is left.
+func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
+	return w.FailTask(ctx, Requested{
 		V: messageVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
 		SubmittedAtMs: t.CreatedAt.UnixMilli(),
 		Currency:      noCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
@@ -20,11 +20,11 @@ func (w *Writer) AbandonTask(ctx context.Context, t *Task, reason string) (Outco
 // noCurrency stands for the currency of an order that will never be.
 const noCurrency = "XXX"
 
-// Abandon ends a task as failed whose message is lost for good, or was dropped by
+// FailTask ends a task as failed whose message is lost for good, or was dropped by
 // an operator, unless it has ended: then that end is returned. The units go back
 // like those of any failed task. A message of it that turns up later finds the
 // task ended. The reason is for operators.
-func (w *Writer) Abandon(ctx context.Context, r Requested, reason string) (Outcome, error) {
+func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outcome, error) {
 	if reason == "" {
 		return Outcome{}, errors.New("abandon a task: no reason")
 	}
@@ -41,6 +41,6 @@ func (w *Writer) Abandon(ctx context.Context, r Requested, reason string) (Outco
 	if err != nil {
 		return Outcome{}, fmt.Errorf("abandon task %s: %w", r.Task, err)
 	}
-	w.tell(ctx, ends)
+	w.publish(ctx, ends)
 	return ends[r.Task], nil
 }

@@ -1,0 +1,84 @@
+package order
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// publishTimeout bounds one publication: a mutation answers after it.
+const publishTimeout = 2 * time.Second
+
+// PublishTasks sends how tasks ended to every process. Messages may be lost:
+// subscribers read the Store again.
+type PublishTasks func(ctx context.Context, tasks []Task) error
+
+// PublishOrders sends changed orders to every process. Messages may be lost.
+type PublishOrders func(ctx context.Context, orders []*Order) error
+
+// PublisherConfig holds the dependencies of a Publisher. Every field but Log may be
+// nil.
+type PublisherConfig struct {
+	Cache  *Cache
+	Tasks  PublishTasks
+	Orders PublishOrders
+	Meter  Meter
+	Log    *slog.Logger
+}
+
+// Publisher updates the copies in Redis and notifies subscribers after a commit.
+// Its failures are logged and counted, never returned: the rows are committed, and
+// reads fall back on Postgres.
+type Publisher struct{ cfg PublisherConfig }
+
+// NewPublisher returns a publisher.
+func NewPublisher(cfg PublisherConfig) *Publisher {
+	if cfg.Meter == nil {
+		cfg.Meter = noMeter{}
+	}
+	return &Publisher{cfg: cfg}
+}
+
+// Publish publishes orders that moved. Call it after the commit.
+func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
+	if p == nil || len(orders) == 0 {
+		return
+	}
+	p.publish(ctx, nil, orders, func(ctx context.Context) error {
+		if p.cfg.Orders == nil {
+			return nil
+		}
+		return p.cfg.Orders(ctx, orders)
+	})
+}
+
+// publishEnds publishes tasks that ended, with the orders they became.
+func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Order) {
+	if p == nil || len(tasks) == 0 {
+		return
+	}
+	p.publish(ctx, tasks, orders, func(ctx context.Context) error {
+		if p.cfg.Tasks == nil {
+			return nil
+		}
+		return p.cfg.Tasks(ctx, tasks)
+	})
+}
+
+func (p *Publisher) publish(ctx context.Context, tasks []Task, orders []*Order, send func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer cancel()
+	if p.cfg.Cache != nil {
+		if err := p.cfg.Cache.Put(ctx, tasks, orders); err != nil {
+			p.fault(ctx, "record", err)
+		}
+	}
+	if err := send(ctx); err != nil {
+		p.fault(ctx, "announce", err)
+	}
+}
+
+func (p *Publisher) fault(ctx context.Context, step string, err error) {
+	p.cfg.Meter.Fault(step)
+	p.cfg.Log.WarnContext(ctx, "publish after commit", slog.String("step", step), slog.Any("error", err))
+}
