@@ -144,9 +144,10 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *Messa
 	return sub.out, nil
 }
 
-// Close stops reading, waits for handlers at most for Drain, acknowledges what
-// they finished, hands the rest back to the group, and closes the client. A
-// second Close waits for the first.
+// Close stops reading and waits for handlers at most for Drain. A message that was
+// refused is tried once more, without its delay. Close acknowledges what handlers
+// finished, hands the rest back to the group, and closes the client. A second
+// Close waits for the first.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	first := !s.dead

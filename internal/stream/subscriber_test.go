@@ -245,6 +245,42 @@ func TestCloseDoesNotWaitForEverAndHandsBackWhatIsLeft(t *testing.T) {
 	})
 }
 
+func TestCloseTriesARefusedMessageOnceMore(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, r *rig) {
+		r.publish(0, 3)
+		s := r.subscriber("one", func(c *SubscriberConfig) { c.NackDelay, c.NackDelayMax, c.Drain = time.Hour, time.Hour, testenv.Wait })
+		messages := r.subscribe(s)
+		late := r.next(messages) // still with its handler when Close is called
+		r.next(messages).Nack()
+		r.next(messages).Nack()
+		testenv.Eventually(t, testenv.Wait, func() bool { return r.tally.of(Nacked) == 2 }, "two messages wait for their next try")
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		if again := r.next(messages); again.UUID == name(1) {
+			again.Ack()
+			r.next(messages).Nack()
+		} else {
+			again.Nack()
+			r.next(messages).Ack()
+		}
+		late.Nack()
+		r.next(messages).Ack()
+		if msg, open := <-messages; open {
+			t.Errorf("%s was handed out after its last try", msg.UUID)
+		}
+		if err := <-closed; err != nil {
+			t.Fatal(err)
+		}
+		if n := r.pending(); n != 1 {
+			t.Errorf("%d messages are pending, want the one whose last try was refused", n)
+		}
+		if msg := r.next(r.subscribe(r.subscriber("two", nil))); msg.UUID != name(2) { // at once, not after the idle time of 15 s
+			t.Errorf("%s was handed back", msg.UUID)
+		}
+	})
+}
+
 func TestTheEndOfTheContextDrainsOneTopic(t *testing.T) {
 	t.Parallel()
 	r := setup(t)

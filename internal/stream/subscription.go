@@ -33,7 +33,7 @@ type subscription struct {
 	// hard is the context of all messages. It ends when the drain is over.
 	hard     context.Context
 	cut      context.CancelFunc
-	draining chan struct{} // closed when nothing is to be tried again
+	draining chan struct{} // closed when the drain begins
 	watchers sync.WaitGroup
 
 	readAt atomic.Int64 // Unix nanoseconds of the last good read

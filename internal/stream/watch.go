@@ -11,21 +11,31 @@ type delivery struct {
 	id      string
 	epoch   int // of the window; the same for a batch
 	attempt int
+	last    bool // the try that the drain gives it is the last
 	msg     *Message
 	due     time.Time // when to try again; zero while the message is out
 	flight  flight    // the window's
 }
 
+// phase is how far the end of a subscription has come.
+type phase int
+
+const (
+	running  phase = iota // refused messages are tried again after their delay
+	draining              // refused messages are tried once more, at once
+	over                  // nothing is handed out
+)
+
 // watch waits for the handlers of a batch, passes on what they acknowledged and
-// tries again what they refused. It ends when nothing is left, and in a drain
-// when nothing is out.
+// tries again what they refused. It ends when nothing is left, and at the latest
+// with the drain.
 func (s *subscription) watch(batch []*delivery) {
 	defer s.watchers.Done()
 	timer := time.NewTimer(firstSweep)
 	defer timer.Stop()
-	draining := s.draining
+	now, drain := running, s.draining
 	for pause := firstSweep; ; pause = min(2*pause, lastSweep) {
-		batch = s.sweep(batch, draining == nil)
+		batch = s.sweep(batch, now)
 		if len(batch) == 0 {
 			return
 		}
@@ -39,10 +49,10 @@ func (s *subscription) watch(batch []*delivery) {
 		case <-acked:
 		case <-nacked:
 		case <-timer.C:
-		case <-draining:
-			draining = nil
+		case <-drain:
+			now, drain = draining, nil
 		case <-s.hard.Done():
-			s.sweep(batch, true) // what was finished just now
+			s.sweep(batch, over) // acknowledges what was finished just now
 			return
 		}
 	}
@@ -71,9 +81,9 @@ func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.
 	return last, wait
 }
 
-// sweep looks at every message of a batch once and returns those that go on. In
-// a drain nothing is tried again: what was refused stays pending.
-func (s *subscription) sweep(batch []*delivery, draining bool) []*delivery {
+// sweep looks at every message of a batch once and returns those that go on. A
+// message that is refused in its last try stays pending and is handed back.
+func (s *subscription) sweep(batch []*delivery, at phase) []*delivery {
 	now := time.Now()
 	live := batch[:0]
 	var done []*delivery
@@ -90,12 +100,13 @@ func (s *subscription) sweep(batch []*delivery, draining bool) []*delivery {
 			d.due = now.Add(s.delay(d.attempt))
 			s.window.began(d, time.Time{})
 		case waiting:
-			if !draining && !now.Before(d.due) {
-				s.again(d, now)
-			}
 		}
-		if draining && !d.due.IsZero() {
+		if !d.due.IsZero() && (at == over || d.last) {
 			continue
+		}
+		if !d.due.IsZero() && (at == draining || !now.Before(d.due)) {
+			d.last = at == draining
+			s.again(d, now)
 		}
 		live = append(live, d)
 	}

@@ -101,6 +101,10 @@ func readEnv(path string) (map[string]string, error) {
 	return all, lines.Err()
 }
 
+// Wait bounds waiting for anything that has to happen. It is far above what the
+// slowest machine needs, so that only what never happens fails a test.
+const Wait = 2 * time.Minute
+
 // pollEvery is the rhythm of Eventually: short against what services take.
 const pollEvery = 10 * time.Millisecond
 
