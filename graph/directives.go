@@ -29,13 +29,8 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	if field == "placeOrder" || barred(ctx, fc) {
 		return next(ctx)
 	}
-	subject := r.caller(ctx)
 	policy := ratelimit.Policy{Name: field, Burst: burst, PerSecond: perSecond}
-	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() {
-		subject = subject.In(v.ID)
-		policy.Burst, policy.PerSecond = v.Switches.Limit(burst, perSecond)
-	}
-	d, err := r.Limits.Allow(ctx, policy, subject)
+	d, err := r.count(ctx, policy)
 	if err != nil {
 		return nil, err
 	}
@@ -45,19 +40,25 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	return next(ctx)
 }
 
-// caller is who is counted: the session of a refresh token that we made, else the
-// person, else the address. Everybody refreshes on loading a page, so that a place
-// with one address would lock itself out if they were counted together.
-func (r *Resolver) caller(ctx context.Context) ratelimit.Subject {
+// count takes a token of the session of a refresh token that we made, else of the
+// user, else of the address. A page that loads refreshes its session: counted by
+// address, users behind one address would lock each other out.
+func (r *Resolver) count(ctx context.Context, policy ratelimit.Policy) (ratelimit.Decision, error) {
 	if input, ok := graphql.GetFieldContext(ctx).Args["input"].(model.RefreshSessionInput); ok {
 		if subject, ours := r.Accounts.Refresher(shownToken(ctx, input)); ours {
-			return subject
+			return r.Limits.Allow(ctx, policy, subject)
 		}
 	}
-	if p := auth.PrincipalFrom(ctx); p != nil {
-		return ratelimit.User(p.UserID)
+	p := auth.PrincipalFrom(ctx)
+	if p == nil {
+		return r.Limits.AllowAddr(ctx, policy, r.Addr(ctx))
 	}
-	return ratelimit.Addr(r.Addr(ctx))
+	subject := ratelimit.User(p.UserID)
+	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() { // operations in a sale need a user
+		subject = subject.In(v.ID)
+		policy.Burst, policy.PerSecond = v.Switches.Limit(policy.Burst, policy.PerSecond)
+	}
+	return r.Limits.Allow(ctx, policy, subject)
 }
 
 // shownToken is the refresh token of a call: in its input, else in its cookie.

@@ -100,7 +100,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 }
 
 func (s *Service) limit(ctx context.Context, p ratelimit.Policy, addr netip.Addr) (fault.Refusal, error) {
-	d, err := s.cfg.Limits.Allow(ctx, p, ratelimit.Addr(addr))
+	d, err := s.cfg.Limits.AllowAddr(ctx, p, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,14 @@ func (a *App) spend() func(ctx context.Context, cost int64) (guard.Budget, error
 	}
 	spent := ratelimit.NewLocal[ratelimit.Subject](a.clock, 0)
 	return func(ctx context.Context, cost int64) (guard.Budget, error) {
-		policy, subject := addressBudget, ratelimit.Addr(server.ClientAddr(ctx))
+		policy := addressBudget
+		var d ratelimit.Decision
 		if p := auth.PrincipalFrom(ctx); p != nil {
-			policy, subject = userBudget, ratelimit.User(p.UserID)
+			policy = userBudget
+			d = spent.AllowN(policy, ratelimit.User(p.UserID), int(cost))
+		} else {
+			d = ratelimit.AllowAddr(spent, policy, server.ClientAddr(ctx), int(cost))
 		}
-		d := spent.AllowN(policy, subject, int(cost))
 		if !d.Allowed {
 			return guard.Budget{}, &fault.Error{
 				Code: fault.RateLimited, Message: "Your request budget is spent for now.", RetryAfter: d.RetryAfter,

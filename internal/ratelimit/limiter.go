@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -95,23 +96,22 @@ func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens 
 	return d, nil
 }
 
-// Check is one of several limits that a try must pass.
-type Check struct {
-	Policy  Policy
-	Subject Subject
-}
-
-// AllowAll asks limits in turn and stops at the first that refuses. Tokens of the
-// limits before it stay taken: whoever runs into one limit does not save another.
-func (l *Limiter) AllowAll(ctx context.Context, checks ...Check) (Decision, error) {
-	d := free()
-	for _, c := range checks {
-		var err error
-		if d, err = l.Allow(ctx, c.Policy, c.Subject); err != nil || !d.Allowed {
+// AllowAddr takes one token of every network that the address is counted in, the
+// narrowest first: of IPv6 the /64, and the /56 and /48 with two and three times the
+// bounds. It stops at the first network that refuses; tokens taken before stay taken.
+// The decision is that of the fullest bucket.
+func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (Decision, error) {
+	var tightest Decision
+	for i, r := range ranges(ip) {
+		d, err := l.Allow(ctx, p.times(r.factor), r.subject)
+		if err != nil || !d.Allowed {
 			return d, err
 		}
+		if i == 0 || d.Remaining < tightest.Remaining {
+			tightest = d
+		}
 	}
-	return d, nil
+	return tightest, nil
 }
 
 func (l *Limiter) ask(ctx context.Context, p Policy, b bucket, cost int64) (wait, ahead int64, err error) {

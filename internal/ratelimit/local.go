@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
@@ -15,9 +16,9 @@ const (
 	DefaultLocalSize = 1 << 17
 )
 
-// Local counts the tries of one operation in this process only. Whoever was not heard of for longest is
-// forgotten when it is full. It is safe for concurrent use, does no I/O and
-// allocates only for a subject not seen before.
+// Local counts the attempts of one operation in this process only. When it is full it
+// drops the least recently used subject. It is safe for concurrent use, does no I/O
+// and allocates only for a new subject.
 type Local[K comparable] struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -63,6 +64,21 @@ func (l *Local[K]) AllowN(p Policy, subject K, tokens int) Decision {
 		return free()
 	}
 	return l.take(p, subject, l.now(), int64(tokens))
+}
+
+// AllowAddr is Limiter.AllowAddr with several tokens, counted in this process only.
+func AllowAddr(l *Local[Subject], p Policy, ip netip.Addr, tokens int) Decision {
+	var tightest Decision
+	for i, r := range ranges(ip) {
+		d := l.AllowN(p.times(r.factor), r.subject, tokens)
+		if !d.Allowed {
+			return d
+		}
+		if i == 0 || d.Remaining < tightest.Remaining {
+			tightest = d
+		}
+	}
+	return tightest
 }
 
 func (l *Local[K]) now() int64 { return l.clock.Now().UnixMicro() }

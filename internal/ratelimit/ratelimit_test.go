@@ -211,20 +211,42 @@ func TestOffAndUnlimitedLetEverythingThrough(t *testing.T) {
 	}
 }
 
-func TestFirstLimitThatRefusesDecides(t *testing.T) {
+func TestWiderIPv6NetworksHaveBoundsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	conn, prefix := testenv.Redis(t)
-	l := limiter(conn, prefix)
-	tight := ratelimit.Policy{Name: "tight", Burst: 1, PerSecond: 0.001}
-	check := func() (ratelimit.Decision, error) {
-		return l.AllowAll(t.Context(), ratelimit.Check{Policy: slow, Subject: "u:1"}, ratelimit.Check{Policy: tight, Subject: "a:1"})
+	// passes counts how many of 100 attempts pass, each from an address of its own.
+	passes := func(allow func(ip netip.Addr) bool, at func(n int) [16]byte) (passed int) {
+		for n := range 100 {
+			if allow(netip.AddrFrom16(at(n))) {
+				passed++
+			}
+		}
+		return passed
 	}
-	if d, err := check(); err != nil || !d.Allowed {
-		t.Fatalf("first: %+v, %v", d, err)
-	}
-	if d, err := check(); err != nil || d.Allowed || d.Limit != tight.Burst {
-		t.Errorf("second: %+v, %v; want refused by the tight limit", d, err)
-	}
+	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
+		l, local := limiter(conn, prefix), ratelimit.NewLocal[ratelimit.Subject](clock.NewFake(noon), 0)
+		for name, allow := range map[string]func(ip netip.Addr) bool{
+			"limiter": func(ip netip.Addr) bool {
+				d, err := l.AllowAddr(t.Context(), slow, ip)
+				return err == nil && d.Allowed
+			},
+			"local": func(ip netip.Addr) bool { return ratelimit.AllowAddr(local, slow, ip, 1).Allowed },
+		} {
+			for _, c := range []struct {
+				what string
+				at   func(n int) [16]byte
+				want int
+			}{
+				{"one /64", func(n int) [16]byte { return [16]byte{0x20, 1, 0xd, 0xb8, 0, 1, 15: byte(n)} }, slow.Burst},
+				{"one /56", func(n int) [16]byte { return [16]byte{0x20, 1, 0xd, 0xb8, 0, 2, 0, byte(n)} }, 2 * slow.Burst},
+				{"one /48", func(n int) [16]byte { return [16]byte{0x20, 1, 0xd, 0xb8, 0, 3, byte(n)} }, 3 * slow.Burst},
+				{"many /48", func(n int) [16]byte { return [16]byte{0x20, 1, 0xd, 0xb8, 1, byte(n)} }, 100},
+			} {
+				if got := passes(allow, c.at); got != c.want {
+					t.Errorf("%s, %s: %d of 100 pass, want %d", name, c.what, got, c.want)
+				}
+			}
+		}
+	})
 }
 
 func TestAddressesCountByHousehold(t *testing.T) {
@@ -244,11 +266,6 @@ func TestAddressesCountByHousehold(t *testing.T) {
 		if a, b := ratelimit.Addr(netip.MustParseAddr(pair[0])), ratelimit.Addr(netip.MustParseAddr(pair[1])); a == b {
 			t.Errorf("%s and %s count together: %s", pair[0], pair[1], a)
 		}
-	}
-	user := id.New()
-	ip := netip.MustParseAddr("192.0.2.7")
-	if ratelimit.UserOrAddr(user, ip) != ratelimit.User(user) || ratelimit.UserOrAddr(uuid.Nil, ip) != ratelimit.Addr(ip) {
-		t.Error("a caller is the person when signed in, else the address")
 	}
 	if ratelimit.Addr(netip.Addr{}) == "" {
 		t.Error("an unknown address is not counted")

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"net/netip"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -12,35 +13,54 @@ type Subject string
 // All counts all requests together.
 const All Subject = "all"
 
-// User counts one person.
+// User counts one user.
 func User(id uuid.UUID) Subject { return Subject("u:" + id.String()) }
 
-// Session counts one session, whoever shows that it is theirs.
+// Session counts one session.
 func Session(id uuid.UUID) Subject { return Subject("s:" + id.String()) }
 
-// Addr counts one address; of IPv6 the /64, which is what one household or one
-// server is given. An invalid address counts with all other invalid ones.
-func Addr(ip netip.Addr) Subject {
+// In counts the subject in one sale, apart from itself elsewhere.
+func (s Subject) In(sale uuid.UUID) Subject { return s + "@" + Subject(sale.String()) }
+
+// Addr counts one address; of IPv6 the /64, the smallest network that a customer is
+// given. Invalid addresses count together. A limit by address uses AllowAddr, which
+// counts the wider IPv6 networks too.
+func Addr(ip netip.Addr) Subject { return ranges(ip)[0].subject }
+
+// addrRange is a network that an address is counted in, and how many times the
+// bounds of a single address it may use.
+type addrRange struct {
+	subject Subject
+	factor  int
+}
+
+// ipv6Ranges are the networks that providers give to one customer: a /64, a /56 or a
+// /48 (RFC 6177). The bounds grow far more slowly than the number of /64s, because
+// one customer chooses freely among them.
+var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}}
+
+// ranges returns what an address counts as, the narrowest network first.
+func ranges(ip netip.Addr) []addrRange {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsValid() {
-		return "a:unknown"
+		return []addrRange{{"a:unknown", 1}}
 	}
-	if ip.Is6() {
-		prefix, err := ip.Prefix(64)
-		if err == nil {
-			return Subject("a:" + prefix.Addr().String() + "/64")
+	if ip.Is4() {
+		return []addrRange{{Subject("a:" + ip.String()), 1}}
+	}
+	out := make([]addrRange, 0, len(ipv6Ranges))
+	for _, r := range ipv6Ranges {
+		prefix, err := ip.Prefix(r.bits)
+		if err != nil {
+			continue // only for bits that an IPv6 address does not have
 		}
+		out = append(out, addrRange{Subject("a:" + prefix.Addr().String() + "/" + strconv.Itoa(r.bits)), r.factor})
 	}
-	return Subject("a:" + ip.String())
+	return out
 }
 
-// UserOrAddr counts the user of a signed-in request, else its address.
-func UserOrAddr(user uuid.UUID, ip netip.Addr) Subject {
-	if user != uuid.Nil {
-		return User(user)
-	}
-	return Addr(ip)
+// times returns the policy with its bounds multiplied.
+func (p Policy) times(factor int) Policy {
+	p.Burst, p.PerSecond = p.Burst*factor, p.PerSecond*float64(factor)
+	return p
 }
-
-// In counts the subject apart from itself elsewhere: in one sale.
-func (s Subject) In(sale uuid.UUID) Subject { return s + "@" + Subject(sale.String()) }
