@@ -46,7 +46,7 @@ func decodeRequest(text string) (*graphql.RawParams, error) {
 func readRequest(s *scanner, p *graphql.RawParams) error {
 	if s.peek() != '{' {
 		if _, err := s.value(maxJSONDepth); err != nil {
-			return malformed("The request body is not JSON.")
+			return notJSON(err)
 		}
 		return malformed("The request body must be a JSON object.")
 	}
@@ -66,11 +66,19 @@ func readRequest(s *scanner, p *graphql.RawParams) error {
 	})
 	switch {
 	case err != nil:
-		return malformed("The request body is not JSON.")
+		return notJSON(err)
 	case bad != nil:
 		return bad
 	}
 	return complete(p, documentID, haveQuery)
+}
+
+// notJSON words an error of the scanner.
+func notJSON(err error) *badRequest {
+	if errors.Is(err, errJSONValues) {
+		return malformed("The request body has too many values.")
+	}
+	return malformed("The request body is not JSON.")
 }
 
 // assign puts one member of the request where it belongs.

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/coder/websocket"
 
 	"seckill/graph/guard"
@@ -31,8 +32,15 @@ func FuzzDecodeRequest(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	for _, text := range hostile(defaultMaxBody) {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := decodeRequest(text)
+		var got *graphql.RawParams
+		var err error
+		if n := allocated(func() { got, err = decodeRequest(text) }); n > allocationBound(text) {
+			t.Errorf("%d bytes allocate %d: %.200q", len(text), n, text)
+		}
 		var want map[string]any
 		dec := json.NewDecoder(strings.NewReader(text))
 		dec.UseNumber()
@@ -133,7 +141,11 @@ func FuzzMessage(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := decodeMessage(text)
+		var m message
+		var err error
+		if n := allocated(func() { m, err = decodeMessage(text) }); n > allocationBound(text) {
+			t.Errorf("%d bytes allocate %d: %.200q", len(text), n, text)
+		}
 		if err != nil {
 			return
 		}

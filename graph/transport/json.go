@@ -13,16 +13,24 @@ import (
 // the input types of the schema, which stay far below.
 const maxJSONDepth = 32
 
-// errJSON says that a text is not JSON. It never quotes the text: a body may
-// hold a password.
-var errJSON = errors.New("not valid JSON")
+// maxJSONValues bounds the objects, lists and values of one request: a value costs up to
+// 400 bytes of memory and 2 bytes of text. The largest operation has 100 ids.
+const maxJSONValues = 2000
 
-// scanner reads one JSON text (RFC 8259), once, from left to right. Strings
-// without escapes share the memory of the text. Whole numbers become int64,
-// others json.Number; never float64, which gqlgen refuses as an Int.
+// Errors of the scanner. They never quote the text: a body may hold a password.
+var (
+	errJSON       = errors.New("not valid JSON")
+	errJSONValues = errors.New("too many JSON values")
+)
+
+// scanner reads one JSON text (RFC 8259) from left to right. It allocates at most
+// a small multiple of the text: strings without escapes share its memory, others
+// get a buffer of their own length, and the values are counted. Whole numbers
+// become int64, others json.Number; never float64, which gqlgen refuses as an Int.
 type scanner struct {
-	text string
-	pos  int
+	text   string
+	pos    int
+	values int // read so far
 }
 
 func (s *scanner) space() {
@@ -66,6 +74,9 @@ func (s *scanner) end() error {
 func (s *scanner) value(depth int) (any, error) {
 	if depth <= 0 {
 		return nil, errJSON
+	}
+	if s.values++; s.values > maxJSONValues {
+		return nil, errJSONValues
 	}
 	switch c := s.peek(); c {
 	case '{':
@@ -223,27 +234,42 @@ func (s *scanner) str() (string, error) {
 // escaped reads the rest of a string that began at start, from its first
 // escape on.
 func (s *scanner) escaped(start int) (string, error) {
-	out := make([]byte, 0, len(s.text)-start)
+	end, err := s.closingQuote()
+	if err != nil {
+		return "", err
+	}
+	out := make([]byte, 0, end-start) // an escape is never shorter than what it stands for
 	out = append(out, s.text[start:s.pos]...)
-	for s.pos < len(s.text) {
+	for s.pos < end {
 		c := s.text[s.pos]
 		s.pos++
-		switch {
-		case c == '"':
-			return string(out), nil
-		case c < 0x20:
-			return "", errJSON
-		case c != '\\':
+		if c != '\\' {
 			out = append(out, c)
-		default:
-			r, err := s.escape()
-			if err != nil {
-				return "", err
-			}
-			out = utf8.AppendRune(out, r)
+			continue
+		}
+		r, err := s.escape()
+		if err != nil {
+			return "", err
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	s.pos = end + 1
+	return string(out), nil
+}
+
+// closingQuote returns where the string that pos stands in ends.
+func (s *scanner) closingQuote() (int, error) {
+	for i := s.pos; i < len(s.text); i++ {
+		switch c := s.text[i]; {
+		case c == '"':
+			return i, nil
+		case c == '\\':
+			i++
+		case c < 0x20:
+			return 0, errJSON
 		}
 	}
-	return "", errJSON
+	return 0, errJSON
 }
 
 // escape reads what follows a backslash. A surrogate without its other half
