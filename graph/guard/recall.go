@@ -59,6 +59,24 @@ func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqler
 	return nil
 }
 
+// refusedCost is the price in points of a request that is refused before its cost is
+// known. Decoding, parsing and validating one takes up to 10 ms, as long as an
+// operation of 1,000 points.
+const refusedCost = 1000
+
+// ChargeRefused takes the price of a request that could not be read or whose document
+// was refused from its caller's budget. It returns the budget's own refusal, which
+// takes the place of the first one, or nil.
+func (g *Guard) ChargeRefused(ctx context.Context) *gqlerror.Error {
+	if g.opts.Spend == nil {
+		return nil
+	}
+	if _, err := g.opts.Spend(ctx, refusedCost); err != nil {
+		return refused(err)
+	}
+	return nil
+}
+
 // plain returns the values of an operation's variables if each fits its type as it
 // stands: nothing is to be defaulted, wrapped in a list or turned into a number.
 func (all inputs) plain(op *ast.OperationDefinition, given map[string]any) (map[string]any, bool) {

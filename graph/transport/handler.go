@@ -138,7 +138,7 @@ func readURL(r *http.Request) (*graphql.RawParams, error) { return decodeQuerySt
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 	params, err := h.readBody(r)
 	if err != nil {
-		refuse(w, r, err)
+		h.unreadable(w, r, err)
 		return
 	}
 	h.answer(w, r, params)
@@ -147,7 +147,7 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	params, err := readURL(r)
 	if err != nil {
-		refuse(w, r, err)
+		h.unreadable(w, r, err)
 		return
 	}
 	h.answer(w, r, params)
@@ -167,10 +167,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	defer cancel()
 	op, refusal := h.prepare(ctx, params)
 	if refusal != nil {
-		if ms, ok := refusal.Errors[0].Extensions[guard.RetryAfterMs].(int64); ok {
-			retryAfter(w, time.Duration(ms)*time.Millisecond)
-		}
-		writeResponse(w, kind, statusOf(kind, refusal), refusal)
+		writeRefusal(w, kind, refusal)
 		return
 	}
 	if bad := h.misplaced(w, r.Method, op); bad != nil {
@@ -257,12 +254,29 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 		}
 	} else {
 		op, errs = h.exec.CreateOperationContext(graphql.StartOperationTrace(ctx), params)
+		errs = h.charged(ctx, errs)
 	}
 	if len(errs) > 0 {
 		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
 	}
 	op.ResolverMiddleware = h.fields
 	return op, nil
+}
+
+// charged takes the price of a document that was refused. What costs nothing to
+// refuse is free: a hash that is not known, and a budget that is spent.
+func (h *Handler) charged(ctx context.Context, errs gqlerror.List) gqlerror.List {
+	if len(errs) == 0 {
+		return errs
+	}
+	switch codeOf(errs[0]) {
+	case string(fault.RateLimited), guard.CodeUnknownHash, guard.CodeNotTrusted:
+		return errs
+	}
+	if spent := h.opts.Guard.ChargeRefused(ctx); spent != nil {
+		return gqlerror.List{spent}
+	}
+	return errs
 }
 
 // plainRoot runs a root field: no extension stands around those.
@@ -349,6 +363,24 @@ func (h *Handler) writeFault(ctx context.Context, w http.ResponseWriter, kind me
 // retryAfter says when to come back, in whole seconds.
 func retryAfter(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+}
+
+// unreadable charges and answers a request that could not be decoded.
+func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
+	if spent := h.opts.Guard.ChargeRefused(r.Context()); spent != nil {
+		writeRefusal(w, accepted(r.Header.Get("Accept")), &graphql.Response{Errors: gqlerror.List{spent}})
+		return
+	}
+	refuse(w, r, err)
+}
+
+// writeRefusal writes the refusal of an operation, with Retry-After where it says when
+// to come back.
+func writeRefusal(w http.ResponseWriter, kind mediaType, refusal *graphql.Response) {
+	if ms, ok := refusal.Errors[0].Extensions[guard.RetryAfterMs].(int64); ok {
+		retryAfter(w, time.Duration(ms)*time.Millisecond)
+	}
+	writeResponse(w, kind, statusOf(kind, refusal), refusal)
 }
 
 // refuse answers a request that could not be read.

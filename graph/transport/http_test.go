@@ -296,6 +296,29 @@ func TestSpentBudgetsSayWhenToComeBack(t *testing.T) {
 	c.expectPart(`"retryAfterMs":1500`)
 }
 
+func TestARequestThatIsRefusedUnreadIsCharged(t *testing.T) {
+	t.Parallel()
+	var spent atomic.Int64
+	f := setup(t, setupOptions{guard: guard.Options{Spend: func(_ context.Context, cost int64) (guard.Budget, error) {
+		if spent.Add(cost) > 4000 {
+			return guard.Budget{}, &fault.Error{Code: fault.RateLimited, Message: "Spent.", RetryAfter: 1500 * time.Millisecond}
+		}
+		return guard.Budget{}, nil
+	}}})
+	f.post(`{"query":"\n`, wantGraphQL).contains(t, 400, "BAD_USER_INPUT")
+	f.query(`{hello`, "", wantGraphQL).contains(t, 400, "GRAPHQL_PARSE_FAILED")
+	f.query(`{nothing}`, "", wantGraphQL).contains(t, 400, "GRAPHQL_VALIDATION_FAILED")
+	c := f.dial(dialOptions{})
+	c.send(`{"type":`)
+	c.expectClose(4400, "Invalid message")
+	a := f.post(`{`, wantGraphQL)
+	a.contains(t, 429, "RATE_LIMITED")
+	if a.header.Get("Retry-After") != "2" {
+		t.Errorf("%v", a.header)
+	}
+	f.post(`{`, header("Accept", "text/event-stream")).contains(t, 429, "RATE_LIMITED")
+}
+
 func TestValuesAreQuotedInNoProfile(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{})

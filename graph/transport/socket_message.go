@@ -58,6 +58,7 @@ func decodeMessage(text string) (message, error) {
 func (s *socket) handle(text string) bool {
 	m, err := decodeMessage(text)
 	if err != nil || !validMessage(m) {
+		_ = s.h.opts.Guard.ChargeRefused(s.ctx) // the socket closes either way
 		s.shut(closeBadRequest, "Invalid message")
 		return false
 	}

@@ -20,7 +20,7 @@ const writeWait = 5 * time.Second
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(*http.Request) (*graphql.RawParams, error)) {
 	params, err := read(r)
 	if err != nil {
-		refuse(w, r, err)
+		h.unreadable(w, r, err)
 		return
 	}
 	ctx := r.Context()
