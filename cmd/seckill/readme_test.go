@@ -181,10 +181,10 @@ func (d *demo) solve(parameters string) string {
 	return ""
 }
 
-// documents returns the GraphQL documents of the README in their order.
+// documents returns the GraphQL documents of the walkthrough in their order.
 func documents(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../docs/walkthrough.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func documents(t *testing.T) []string {
 	return list
 }
 
-func TestTheMapOfTheREADMEKnowsEveryRoom(t *testing.T) {
+func TestTheMapOfTheREADMEListsEveryPackage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -203,13 +203,13 @@ func TestTheMapOfTheREADMEKnowsEveryRoom(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(text), "## Map\n")
 	chart, _, _ := strings.Cut(rest, "\n## ")
-	rooms, err := os.ReadDir("../../internal")
+	packages, err := os.ReadDir("../../internal")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, room := range rooms {
-		if room.IsDir() && !regexp.MustCompile(`\b`+room.Name()+`\b`).MatchString(chart) {
-			t.Errorf("internal/%s is not on the map of the README", room.Name())
+	for _, dir := range packages {
+		if dir.IsDir() && !regexp.MustCompile(`\b`+dir.Name()+`\b`).MatchString(chart) {
+			t.Errorf("internal/%s is not in the map of the README", dir.Name())
 		}
 	}
 }
@@ -237,11 +237,11 @@ func TestTheIndexOfDecisionsHasTheTitleOfEachPage(t *testing.T) {
 	}
 }
 
-func TestTheWalkThroughOfTheREADMEBuysAUnitInTheDemo(t *testing.T) {
+func TestTheWalkthroughBuysAUnitInTheDemo(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
 	if len(docs) < 7 {
-		t.Fatalf("%d documents in the README, want 7 that buy a unit, and more", len(docs))
+		t.Fatalf("%d documents in the walkthrough, want 7 that buy a unit, and more", len(docs))
 	}
 	d := startDemo(t)
 	d.token = d.text(d.ask(docs[0]), "login", "tokens", "accessToken")
@@ -273,7 +273,7 @@ func TestTheWalkThroughOfTheREADMEBuysAUnitInTheDemo(t *testing.T) {
 }
 
 // payAndReturn pays an order on the page of the bank, and has its money sent back,
-// by the documents of the README.
+// by the documents of the walkthrough.
 func (d *demo) payAndReturn(docs []string, orderID string) {
 	d.Helper()
 	ask := func(name string, pairs ...string) map[string]any {
@@ -283,7 +283,7 @@ func (d *demo) payAndReturn(docs []string, orderID string) {
 				return d.ask(strings.NewReplacer(append(pairs, "ORDER_ID", orderID)...).Replace(document))
 			}
 		}
-		d.Fatalf("no document %s in the README", name)
+		d.Fatalf("no document %s in the walkthrough", name)
 		return nil
 	}
 	becomes := func(status string) {

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// document returns the document of the README whose operation has a name.
+// document returns the document of the walkthrough whose operation has a name.
 func document(t *testing.T, name string) string {
 	t.Helper()
 	docs := documents(t)
 	i := slices.IndexFunc(docs, func(doc string) bool { return strings.Contains(doc, " "+name+" {") })
 	if i < 0 {
-		t.Fatalf("no document %s in the README", name)
+		t.Fatalf("no document %s in the walkthrough", name)
 	}
 	return docs[i]
 }
@@ -78,7 +78,7 @@ func (d *demo) until(response *http.Response, status string) {
 	d.Fatalf("the stream ended before the place was %s", status)
 }
 
-func TestTheWalkThroughOfTheREADMEGoesFromSoldOutToAnOrder(t *testing.T) {
+func TestTheWalkthroughGoesFromSoldOutToAnOrder(t *testing.T) {
 	t.Parallel()
 	d := startDemo(t)
 	d.as("alice@demo.example")

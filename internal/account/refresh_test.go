@@ -174,7 +174,7 @@ func TestRefreshSurvivesTheRotationOfKeys(t *testing.T) {
 	rotated.refresh(next.Tokens.Refresh)
 }
 
-// The README puts a new key among the previous ones of all processes first.
+// docs/operations.md puts a new key among the previous ones of all processes first.
 func TestAKeyThatAllKnowBeforeItSignsSignsNobodyOut(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)

@@ -13,8 +13,8 @@ type step struct {
 	title, note, document string
 }
 
-// walk buys one unit, from signing in to the stored order: the documents of the
-// README. What a step needs from elsewhere stands in capitals.
+// walk buys one unit, from signing in to the stored order: the first documents of
+// docs/walkthrough.md. Values of earlier steps are in capitals.
 var walk = []step{
 	{"Sign in", "Each tab of the playground has its own Headers:\nput the accessToken in place of ACCESS_TOKEN in those of the tabs that follow.", `mutation SignIn {
   login(input: { account: "alice@demo.example", password: "PASSWORD" }) {

@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// The README says that the demo prints its documents, with the ids filled in.
-func TestTheWalkThroughIsThatOfTheREADME(t *testing.T) {
+// docs/walkthrough.md has the documents that the demo prints with the ids filled in.
+func TestTheDemoPrintsTheDocumentsOfTheWalkthrough(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/walkthrough.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range walkSteps("SALE_ID", "ITEM_ID") {
-		if !strings.Contains(string(readme), "```graphql\n"+s.document+"\n```") {
-			t.Errorf("%s: not in the README:\n%s", s.title, s.document)
+		if !strings.Contains(string(page), "```graphql\n"+s.document+"\n```") {
+			t.Errorf("%s: not in docs/walkthrough.md:\n%s", s.title, s.document)
 		}
 	}
 	printed := walkThrough("sal_1", "itm_1")

@@ -8,34 +8,34 @@ import (
 	"testing"
 )
 
-// update writes the table of the README anew: go test ./internal/config -run README -update.
-var update = flag.Bool("update", false, "write the table of settings into the README")
+// update writes the table of docs/configuration.md: go test ./internal/config -run Documentation -update.
+var update = flag.Bool("update", false, "write the table of settings into docs/configuration.md")
 
 const (
-	readme     = "../../README.md"
-	tableBegin = "<!-- settings: written by `go test ./internal/config -run README -update` -->\n"
+	page       = "../../docs/configuration.md"
+	tableBegin = "<!-- settings: written by `go test ./internal/config -run Documentation -update` -->\n"
 	tableEnd   = "<!-- end of settings -->\n"
 )
 
-func TestTheTableOfTheREADMEListsEverySetting(t *testing.T) {
+func TestTheDocumentationListsEverySetting(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(readme)
+	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	head, rest, begins := strings.Cut(string(raw), tableBegin)
 	got, tail, ends := strings.Cut(rest, tableEnd)
 	if !begins || !ends {
-		t.Fatalf("the README has no table between %q and %q", tableBegin, tableEnd)
+		t.Fatalf("docs/configuration.md has no table between %q and %q", tableBegin, tableEnd)
 	}
 	want := table(t)
 	if got == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("the table of the README is behind the settings; run: go test ./internal/config -run README -update\nwant:\n%s", want)
+		t.Fatalf("docs/configuration.md differs from the settings; run: go test ./internal/config -run Documentation -update\nwant:\n%s", want)
 	}
-	if err := os.WriteFile(readme, []byte(head+tableBegin+want+tableEnd+tail), 0o644); err != nil { //nolint:gosec // a text that everybody reads
+	if err := os.WriteFile(page, []byte(head+tableBegin+want+tableEnd+tail), 0o644); err != nil { //nolint:gosec // a public page
 		t.Fatal(err)
 	}
 }
