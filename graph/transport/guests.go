@@ -7,26 +7,26 @@ import (
 	"seckill/internal/fault"
 )
 
-// What one network may have open without signing in is a share of MaxSockets: less
-// would shut out an office or the customers of a mobile carrier behind one address,
-// more would let few addresses take every socket of the process.
+// One network may have a share of MaxSockets open without signing in. A smaller share
+// would lock out an office or the customers of a mobile carrier behind one address, a
+// larger one would let few addresses take every anonymous socket of the process.
 const (
 	guestShare = 10  // one tenth
 	fewGuests  = 100 // at least, where MaxSockets is small
 )
 
-// guest is a network, and whether its sockets have come without a token. Before
-// connection_init they may still become anybody's and are counted apart, so that
-// people can sign in where the anonymous have all that they may.
+// guest is a network, and whether connection_init came without a token. Sockets
+// before connection_init are counted apart, so that users can sign in from a network
+// whose anonymous sockets have reached the bound.
 type guest struct {
 	network   string // "" is not counted
 	anonymous bool
 }
 
-// guests counts members that nobody signed in on.
+// guests counts anonymous members.
 type guests map[guest]int
 
-// full says whether there is no room for one more.
+// full reports whether there is no room for one more.
 func (g guests) full(of guest, maxSockets int) bool {
 	return of.network != "" && g[of] >= max(maxSockets/guestShare, fewGuests)
 }
@@ -47,7 +47,7 @@ func (g guests) remove(of guest) {
 	}
 }
 
-// stranger is a request of whom nothing is known yet.
+// stranger returns what a request is counted as before its caller is known.
 func (r *Sockets) stranger(ctx context.Context) guest {
 	if r.opts.Network == nil {
 		return guest{}

@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -67,4 +68,43 @@ func TestOneNetworkCannotTakeAllSocketsWithoutAWord(t *testing.T) {
 	silent[1].expect(`{"type":"connection_ack"}`)
 	f.open("")
 	f.open("user:bob")
+}
+
+func TestAnonymousSocketsLeaveHalfOfThePoolToTheSignedIn(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{sockets: transport.SocketOptions{MaxSockets: 10}})
+	var anonymous []*wsClient
+	for range 10 {
+		anonymous = append(anonymous, f.open(""))
+	}
+	for _, oldest := range anonymous[:5] {
+		oldest.expectClose(1013, "Too many sockets")
+	}
+	for i := range 10 {
+		f.open(fmt.Sprintf("user:buyer-%d", i))
+	}
+	for _, rest := range anonymous[5:] {
+		rest.expectClose(1013, "Too many sockets")
+	}
+	if n := f.sockets.Count(); n != 10 {
+		t.Errorf("%d sockets are open", n)
+	}
+	_, resp, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.server.URL, "http")+"/graphql", nil)
+	if err == nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("one more than the pool holds: %v", resp)
+	}
+}
+
+func TestASignedInStreamTakesTheSeatOfAnAnonymousOneOnlyWhenThePoolIsFull(t *testing.T) {
+	t.Parallel()
+	f := setup(t, setupOptions{sockets: transport.SocketOptions{MaxSockets: 4}})
+	oldest, kept := f.open(""), f.open("")
+	f.events(`subscription{idle}`, header("Authorization", "Bearer user:ann")).expect(`event: next|data: {"data":{"idle":1}}`)
+	f.open("user:bob") // before it signs in it is the third anonymous socket of two
+	oldest.expectClose(1013, "Too many sockets")
+	f.open("user:cid")
+	kept.send(`{"type":"ping"}`)
+	kept.expect(`{"type":"pong"}`)
+	f.events(`subscription{idle}`, header("Authorization", "Bearer user:dan")).expect(`event: next|data: {"data":{"idle":1}}`)
+	kept.expectClose(1013, "Too many sockets")
 }

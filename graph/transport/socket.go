@@ -84,7 +84,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 // live runs the socket to its end.
 func (s *socket) live(known bool) {
 	defer s.end()
-	if err := s.h.opts.Sockets.enter(s.ctx, s); err != nil {
+	if err := s.h.opts.Sockets.enter(s.ctx, s, false); err != nil {
 		if fault.CodeOf(err) == fault.RateLimited {
 			s.shut(closeTooMany, reasonTooManySockets)
 			return

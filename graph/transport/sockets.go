@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"container/list"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +16,7 @@ import (
 )
 
 // Close codes of graphql-transport-ws and of this server. A graphql-ws client
-// comes back by itself after 4403, 4408 and 1012, and gives up after the others.
+// reconnects by itself after 4403, 4408, 1012 and 1013, and gives up after the others.
 const (
 	closeBadRequest        websocket.StatusCode = 4400
 	closeUnauthorized      websocket.StatusCode = 4401
@@ -37,7 +39,7 @@ const (
 // SocketOptions bound sockets and streams. Zero fields take the default in
 // brackets.
 type SocketOptions struct {
-	MaxSockets   int           // sockets and SSE streams of the process [50,000]
+	MaxSockets   int           // sockets and SSE streams of the process [50,000]; half of them for signed-in users
 	MaxPerUser   int           // sockets of one signed-in user [3]
 	MaxStreams   int           // streams of one socket, SSE streams of one user [20]
 	MaxFrame     int64         // bytes of one frame [16 kB]
@@ -47,11 +49,11 @@ type SocketOptions struct {
 	WriteTimeout time.Duration // of one write; then the client counts as gone [5 s]
 	PingEvery    time.Duration // pause between pings [4 s]
 	PingTimeout  time.Duration // from ping to pong [4 s]
-	CheckEvery   time.Duration // pause between two looks at whether a caller is still who they were [1 s]
+	CheckEvery   time.Duration // pause between two checks of a caller's role [1 s]
 	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
-	// Network names where a request comes from, so that one network cannot take all
-	// sockets; people who are signed in are counted by themselves. nil = it can.
+	// Network names the network of a request, so that one network cannot take all
+	// sockets; signed-in users are counted by user. nil = no bound.
 	Network func(ctx context.Context) string
 	// Watch calls ended once a session is signed out, at once when it is already;
 	// unwatch forgets it. It must not wait for ended. nil = sessions do not end.
@@ -92,9 +94,10 @@ type member interface {
 	shut(code websocket.StatusCode, reason string)
 }
 
-// owner is whose a member is; zero while nobody has signed in on it.
+// owner is the user of a member; user is zero while it is anonymous.
 type owner struct {
-	guest   guest // what it is counted as while nobody has
+	guest   guest         // what an anonymous member is counted as
+	seat    *list.Element // the place of an anonymous member in Sockets.anonymous; nil otherwise
 	user    uuid.UUID
 	unwatch func()      // ends the watch on the session; nil without one
 	check   *time.Timer // the next look at Caller.Still; nil without one
@@ -103,20 +106,25 @@ type owner struct {
 // Sockets knows every open socket and SSE stream of the process: it bounds
 // them, closes those of a session that signed out, and drains them all when the
 // server stops. It is safe for concurrent use.
+//
+// Anonymous members may use half of MaxSockets, so that they cannot lock signed-in
+// users out. A member that exceeds the half or the whole closes the oldest anonymous
+// one; it is refused only when all others are signed in.
 type Sockets struct {
 	opts SocketOptions
 
-	mu       sync.Mutex
-	members  map[member]owner       // guarded by mu
-	users    map[uuid.UUID][]member // guarded by mu; signed-in members only
-	guests   guests                 // guarded by mu
-	draining bool                   // guarded by mu
-	idle     chan struct{}          // guarded by mu: closed when a drain has emptied members; nil otherwise
+	mu        sync.Mutex
+	members   map[member]owner       // guarded by mu
+	users     map[uuid.UUID][]member // guarded by mu; signed-in members only
+	guests    guests                 // guarded by mu
+	anonymous *list.List             // guarded by mu; members without a user, oldest first
+	draining  bool                   // guarded by mu
+	idle      chan struct{}          // guarded by mu: closed when a drain has emptied members; nil otherwise
 }
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	return &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}}
+	return &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}, anonymous: list.New()}
 }
 
 // Count returns how many sockets and SSE streams are open.
@@ -166,17 +174,37 @@ func (r *Sockets) admits(ctx context.Context) error {
 	return r.room(g)
 }
 
-// enter notes a socket or stream that is open; its caller is not known yet.
-func (r *Sockets) enter(ctx context.Context, m member) error {
+// enter adds a socket or stream that is open. signedIn says that claim will name its
+// user; a socket has none before connection_init.
+func (r *Sockets) enter(ctx context.Context, m member, signedIn bool) error {
 	g := r.stranger(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.room(g); err != nil {
 		return err
 	}
+	half := (r.opts.MaxSockets + 1) / 2
+	if len(r.members) >= r.opts.MaxSockets || !signedIn && r.anonymous.Len() >= half {
+		r.closeOldestAnonymous()
+	}
 	r.guests.add(g)
-	r.members[m] = owner{guest: g}
+	o := owner{guest: g}
+	if !signedIn {
+		o.seat = r.anonymous.PushBack(m)
+	}
+	r.members[m] = o
 	return nil
+}
+
+// closeOldestAnonymous makes room for one member. mu is held.
+func (r *Sockets) closeOldestAnonymous() {
+	oldest := r.anonymous.Front()
+	if oldest == nil {
+		return
+	}
+	m := oldest.Value.(member) //nolint:forcetypeassert // enter puts members in, nothing else
+	r.remove(m)
+	go m.shut(websocket.StatusTryAgainLater, reasonTooManySockets)
 }
 
 // room says whether there is room for one more. mu is held.
@@ -184,7 +212,7 @@ func (r *Sockets) room(g guest) error {
 	switch {
 	case r.draining:
 		return &fault.Error{Code: fault.Unavailable, Message: reasonServerRestarting, RetryAfter: time.Second}
-	case len(r.members) >= r.opts.MaxSockets:
+	case len(r.members) >= r.opts.MaxSockets && r.anonymous.Len() == 0:
 		return &fault.Error{Code: fault.Overloaded, Message: "Too many connections.", RetryAfter: 10 * time.Second}
 	case r.guests.full(g, r.opts.MaxSockets):
 		return errTooManyGuests()
@@ -192,12 +220,16 @@ func (r *Sockets) room(g guest) error {
 	return nil
 }
 
-// claim notes whose a member is. It reports false when the user has too many of
-// that kind already, or the network of somebody who is not signed in of any.
+// claim names the caller of a member. It reports false when the user has too many
+// of that kind, when the network has too many anonymous members, and when the member
+// was closed in the meantime.
 func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := r.members[m]
+	o, open := r.members[m]
+	if !open {
+		return false
+	}
 	if c.User == uuid.Nil {
 		g := guest{network: o.guest.network, anonymous: true}
 		if r.guests.full(g, r.opts.MaxSockets) {
@@ -219,6 +251,9 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 		return false
 	}
 	r.guests.remove(o.guest)
+	if o.seat != nil {
+		r.anonymous.Remove(o.seat)
+	}
 	o = owner{user: c.User}
 	if r.opts.Watch != nil && c.Session != uuid.Nil {
 		o.unwatch = r.opts.Watch(c.Session, func() { go m.shut(closeForbidden, reasonSessionEnded) })
@@ -231,13 +266,13 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	return true
 }
 
-// checkTimeout is how long a look at a caller may take. A caller of whom nothing
-// can be learned now keeps what is open, until the token lapses: the desk must not
-// go dark while the database is away.
+// checkTimeout bounds one check of a caller. A check that fails for another reason
+// than the caller's rights leaves the member open until the token expires: admin
+// pages keep their live figures while the database is away.
 const checkTimeout = 4 * time.Second
 
-// check ends a member whose caller is no longer who they were, and comes back
-// later for others. It runs on its timer's goroutine.
+// check closes a member whose caller has lost the rights, and repeats itself
+// otherwise. It runs on its timer's goroutine.
 func (r *Sockets) check(m member, c Caller) {
 	ctx, cancel := context.WithTimeout(c.Context, checkTimeout)
 	defer cancel()
@@ -252,7 +287,8 @@ func (r *Sockets) check(m member, c Caller) {
 	}
 }
 
-// forbids tells an error that says who may not from one that says who cannot tell.
+// forbids reports whether an error is about the caller's rights, and not about a
+// service that could not check them.
 func forbids(err error) bool {
 	code := fault.CodeOf(err)
 	return code == fault.Unauthenticated || code == fault.Forbidden
@@ -262,12 +298,21 @@ func forbids(err error) bool {
 func (r *Sockets) leave(m member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o, known := r.members[m]
-	if !known {
+	r.remove(m)
+	r.signalIdle()
+}
+
+// remove takes a member out of every count. mu is held.
+func (r *Sockets) remove(m member) {
+	o, open := r.members[m]
+	if !open {
 		return
 	}
 	delete(r.members, m)
 	r.guests.remove(o.guest)
+	if o.seat != nil {
+		r.anonymous.Remove(o.seat)
+	}
 	if o.unwatch != nil {
 		o.unwatch()
 	}
@@ -275,22 +320,13 @@ func (r *Sockets) leave(m member) {
 		o.check.Stop()
 	}
 	if o.user != uuid.Nil {
-		list := r.users[o.user]
-		for i, other := range list {
-			if other == m {
-				list[i] = list[len(list)-1]
-				list[len(list)-1] = nil
-				list = list[:len(list)-1]
-				break
-			}
-		}
-		if len(list) == 0 {
+		rest := slices.DeleteFunc(r.users[o.user], func(other member) bool { return other == m })
+		if len(rest) == 0 {
 			delete(r.users, o.user)
 		} else {
-			r.users[o.user] = list
+			r.users[o.user] = rest
 		}
 	}
-	r.signalIdle()
 }
 
 // signalIdle ends a drain that has nothing left to wait for. mu is held.
@@ -308,11 +344,11 @@ func (s *eventStream) shut(_ websocket.StatusCode, reason string) {
 	s.cancel(fault.New(fault.Unavailable, reason))
 }
 
-// joinStream admits an SSE stream and ends it when the token lapses. The
-// function returned must be called when the stream is over.
+// joinStream admits an SSE stream and closes it when the token expires. left must be
+// called when the stream is over.
 func (r *Sockets) joinStream(c Caller, cancel context.CancelCauseFunc) (left func(), err error) {
 	s := &eventStream{cancel: cancel}
-	if err := r.enter(c.Context, s); err != nil {
+	if err := r.enter(c.Context, s, c.User != uuid.Nil); err != nil {
 		return nil, err
 	}
 	isStream := func(m member) bool { _, ok := m.(*eventStream); return ok }
