@@ -41,7 +41,7 @@ type socket struct {
 // serveSocket upgrades the request and returns; the socket lives on.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	opts := h.opts.Sockets.opts
-	if !originAllowed(r, opts.Origins) {
+	if !originAllowed(r, opts) {
 		refuse(w, r, &badRequest{http.StatusForbidden, "This origin is not allowed."})
 		return
 	}

@@ -144,20 +144,30 @@ func TestUnknownSubprotocolIsRefused(t *testing.T) {
 
 func TestSocketsOfOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
-	f := setup(t, setupOptions{sockets: transport.SocketOptions{Origins: []string{"https://shop.example"}}})
-	for origin, want := range map[string]int{
-		"https://evil.example": 403, "https://shop.example": 101, "": 101, "null": 403, "https://" + strings.TrimPrefix(f.server.URL, "http://"): 101,
-	} {
-		h := http.Header{}
-		if origin != "" {
-			h.Set("Origin", origin)
+	for _, encrypted := range []bool{false, true} {
+		f := setup(t, setupOptions{sockets: transport.SocketOptions{
+			Origins: []string{"https://shop.example"}, Secure: func(*http.Request) bool { return encrypted },
+		}})
+		host := strings.TrimPrefix(f.server.URL, "http://")
+		downgraded := 101
+		if encrypted {
+			downgraded = 403
 		}
-		conn, resp, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(f.server.URL, "http")+"/graphql", &websocket.DialOptions{HTTPHeader: h})
-		if err == nil {
-			_ = conn.CloseNow()
-		}
-		if resp == nil || resp.StatusCode != want {
-			t.Errorf("%q: %v %v", origin, resp, err)
+		for origin, want := range map[string]int{
+			"https://evil.example": 403, "https://shop.example": 101, "http://shop.example": 403, "": 101, "null": 403,
+			"https://" + host: 101, "http://" + host: downgraded,
+		} {
+			h := http.Header{}
+			if origin != "" {
+				h.Set("Origin", origin)
+			}
+			conn, resp, err := websocket.Dial(t.Context(), "ws://"+host+"/graphql", &websocket.DialOptions{HTTPHeader: h})
+			if err == nil {
+				_ = conn.CloseNow()
+			}
+			if resp == nil || resp.StatusCode != want {
+				t.Errorf("%q, encrypted %v: %v %v", origin, encrypted, resp, err)
+			}
 		}
 	}
 }

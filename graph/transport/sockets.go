@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -52,6 +53,9 @@ type SocketOptions struct {
 	CheckEvery   time.Duration // pause between two checks of a caller's role [1 s]
 	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
 	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
+	// Secure reports whether the client's connection is encrypted; by default, whether
+	// the listener's is.
+	Secure func(*http.Request) bool
 	// Network names the network of a request, so that one network cannot take all
 	// sockets; signed-in users are counted by user. nil = no bound.
 	Network func(ctx context.Context) string
@@ -73,6 +77,9 @@ func (o SocketOptions) withDefaults() SocketOptions {
 	setDefault(&o.PingTimeout, 4*time.Second)
 	setDefault(&o.CheckEvery, time.Second)
 	setDefault(&o.DrainWindow, 5*time.Second)
+	if o.Secure == nil {
+		o.Secure = func(r *http.Request) bool { return r.TLS != nil }
+	}
 	origins := make([]string, len(o.Origins))
 	for i, origin := range o.Origins {
 		origins[i] = strings.ToLower(strings.TrimSuffix(origin, "/"))

@@ -80,17 +80,20 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// originAllowed reports whether a page of that origin may open a socket: the
-// server's own pages, those listed, and clients that are no browser.
-func originAllowed(r *http.Request, allowed []string) bool {
+// originAllowed reports whether a page of the request's origin may open a socket: the
+// server's own pages, the allowed origins, and clients that are no browser. Over an
+// encrypted connection an http page is not the server's own: anybody on its network can
+// change it. The reverse is allowed, as a proxy may end TLS in front of the server.
+func originAllowed(r *http.Request, opts SocketOptions) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return true
 	}
-	if u, err := url.Parse(origin); err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+	u, err := url.Parse(origin)
+	if err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && (u.Scheme == "https" || !opts.Secure(r)) {
 		return true
 	}
-	return slices.Contains(allowed, strings.ToLower(origin))
+	return slices.Contains(opts.Origins, strings.ToLower(origin))
 }
 
 // offered lists the subprotocols that the client offers.

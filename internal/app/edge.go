@@ -37,7 +37,8 @@ type edge struct {
 func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	e := &edge{ready: server.NewReadiness(a.checks()...)}
 	e.sockets = transport.NewSockets(transport.SocketOptions{
-		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.origins(), Watch: a.revocations.OnRevoked,
+		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.origins(), Secure: a.secure,
+		Watch:   a.revocations.OnRevoked,
 		Network: func(ctx context.Context) string { return string(ratelimit.Addr(server.ClientAddr(ctx))) },
 	})
 	opts := server.Options{

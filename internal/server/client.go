@@ -33,8 +33,8 @@ func ClientAddr(ctx context.Context) netip.Addr {
 	return *addr
 }
 
-// clientAddr finds who is at the other end: the peer, or, where the peer is one
-// of our proxies, the last address in X-Forwarded-For that is not.
+// clientAddr returns the address of the client: the peer, or, where the peer is a
+// trusted proxy, the last address in X-Forwarded-For that is not one.
 func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -46,16 +46,31 @@ func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			return addr // what stands further left was written by a stranger
+		hop, ok := forwardedAddr(strings.TrimSpace(hops[i]))
+		if !ok {
+			return addr // the client may have written what stands further left
 		}
-		addr = hop.Unmap()
+		addr = hop.Unmap().WithZone("") // a zone would make one address many
 		if !trusted(addr, proxies) {
 			return addr
 		}
 	}
 	return addr
+}
+
+// forwardedAddr reads one element of X-Forwarded-For. Some proxies add the port of the
+// client: "192.0.2.1:4711", "[2001:db8::1]:4711", and brackets without one.
+func forwardedAddr(text string) (netip.Addr, bool) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr, true
+	}
+	if withPort, err := netip.ParseAddrPort(text); err == nil {
+		return withPort.Addr(), true
+	}
+	inner, bracketed := strings.CutPrefix(text, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	addr, err := netip.ParseAddr(inner)
+	return addr, bracketed && closed && err == nil
 }
 
 func trusted(addr netip.Addr, proxies []netip.Prefix) bool {

@@ -207,6 +207,12 @@ func TestClientAddressIsBelievedFromOwnProxiesOnly(t *testing.T) {
 		{"10.0.0.1:1", "1.2.3.4, nonsense", "10.0.0.1"},
 		{"[::ffff:10.0.0.1]:1", "2001:db8::1", "2001:db8::1"},
 		{"10.0.0.1:1", "", "10.0.0.1"},
+		{"10.0.0.1:1", "1.2.3.4, 198.51.100.1:4711", "198.51.100.1"},
+		{"10.0.0.1:1", "198.51.100.1:4711, 10.0.0.2:80", "198.51.100.1"},
+		{"10.0.0.1:1", "[2001:db8::1]:4711", "2001:db8::1"},
+		{"10.0.0.1:1", "[2001:db8::1]", "2001:db8::1"},
+		{"10.0.0.1:1", "1.2.3.4, [2001:db8::1", "10.0.0.1"},
+		{"10.0.0.1:1", "1.2.3.4, 198.51.100.1:99999", "10.0.0.1"},
 	} {
 		h := newPublic(t, server.PublicOptions{TrustedProxies: proxies})
 		w := call(t, h, http.MethodGet, "/graphql", set("X-Forwarded-For", c.forwarded), func(r *http.Request) { r.RemoteAddr = c.peer })
