@@ -80,10 +80,9 @@ type App struct {
 	serverMetrics *telemetry.ServerMetrics
 
 	catalog     *sale.Catalog
-	board       *reservation.Board
-	gate        redis.UniversalClient // of the reserver alone: nobody else keeps its batches waiting
-	reserver    *reservation.Reserver
-	releaser    *reservation.Releaser
+	stock       *reservation.StockCache
+	gate        *reservation.Gate
+	reserving   redis.UniversalClient // of Gate.Reserve alone
 	preloader   *preload.Preloader
 	cache       *order.Cache
 	orders      *order.Store

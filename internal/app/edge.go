@@ -168,7 +168,7 @@ func (a *App) checks() []server.Check {
 	return []server.Check{
 		{Name: "postgres", Run: a.svc.db.SQL.PingContext},
 		// by the way that orders take: waiting for others' connections is not being away
-		{Name: "redis", Run: func(ctx context.Context) error { return a.gate.Ping(ctx).Err() }},
+		{Name: "redis", Run: func(ctx context.Context) error { return a.reserving.Ping(ctx).Err() }},
 		{Name: "catalogue", Run: func(ctx context.Context) error {
 			_, err := a.catalog.Snapshot(ctx)
 			return err

@@ -10,7 +10,6 @@ import (
 	"seckill/internal/deadletter"
 	"seckill/internal/id"
 	"seckill/internal/order"
-	"seckill/internal/reservation"
 )
 
 // newWriter returns a writer of orders that tells every process how tasks end.
@@ -39,7 +38,7 @@ func (a *App) wireLetters() {
 // alive reports whether anything still stands for a task that has not ended: units
 // in Redis, a message in the stream or among those set aside.
 func (a *App) alive(ctx context.Context, t *order.Task) (bool, error) {
-	held, err := reservation.NewHoldings(a.svc.redis.Cmd, a.keys).Of(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
+	held, err := a.gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
 	if err != nil || held[t.Item].Task == t.ID {
 		return true, err
 	}

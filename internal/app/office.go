@@ -55,8 +55,8 @@ func (a *App) newOffice() *office {
 func (a *App) wireDesk() error {
 	a.office.desk = operator.New(operator.Config{
 		DB: a.svc.db, Sales: a.office.sales, Versions: a.office.versions, Forget: a.catalog.Forget,
-		Gates: reservation.NewKeeper(a.svc.redis.Script, a.keys), Orders: a.orders, Load: a.preloader.LoadBy,
-		SetState: a.preloader.Turn, RefreshStock: a.board.Refresh, Payments: a.cashier.payments, Publish: a.office.feed.Act,
+		Gate: a.gate, Orders: a.orders, Load: a.preloader.LoadBy,
+		SetState: a.preloader.Turn, RefreshStock: a.stock.Refresh, Payments: a.cashier.payments, Publish: a.office.feed.Act,
 		TwoPersonUnits: a.cfg.TwoPersonUnits, Clock: a.clock, Log: a.log,
 	})
 	if a.cfg.Media.Reveal() == "" {
@@ -108,7 +108,7 @@ func (a *App) remaining() map[uuid.UUID]int {
 	for _, v := range loaded {
 		units, seen := 0, len(v.Items) > 0
 		for _, item := range v.Items {
-			view, ok := a.board.View(item.ID)
+			view, ok := a.stock.View(item.ID)
 			units, seen = units+view.Stock, seen && ok
 		}
 		if seen {
@@ -143,7 +143,7 @@ func (o *office) watchTasks(next order.PublishTasks) order.PublishTasks {
 
 // gateClock is the clock that all processes share, whatever their hosts say: that of
 // Redis. It opens and ends the gates, and decides when orders and offers lapse.
-type gateClock struct{ board *reservation.Board }
+type gateClock struct{ stock *reservation.StockCache }
 
 // Now returns the time by the clock of Redis, as this process last saw it.
-func (g gateClock) Now() time.Time { return g.board.ServerTime() }
+func (g gateClock) Now() time.Time { return g.stock.ServerTime() }

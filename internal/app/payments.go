@@ -37,8 +37,8 @@ type cashier struct {
 // return of units, refund.
 func (a *App) wireCashier(keys auth.Keys) error {
 	publisher := a.newPublisher()
-	gate := payment.NewRedisGate(a.releaser, func(c order.Reservation, epoch, revision int64, remaining int) {
-		a.board.Note(c.Item, epoch, revision, remaining)
+	gate := payment.NewRedisGate(a.gate, func(c order.Reservation, epoch, revision int64, remaining int) {
+		a.stock.Update(c.Item, epoch, revision, remaining)
 	})
 	topic := payment.Topic(a.keys.Prefix)
 	c := &cashier{}

@@ -25,14 +25,13 @@ const reconcileEvery = 5 * time.Second
 
 // reconciler keeps Redis and the record telling one story.
 func (a *App) reconciler() periodic.Loop {
-	states := reservation.NewStates(a.svc.redis.Cmd, a.keys)
 	auditor := audit.Auditor{DB: a.svc.db, Redis: a.svc.redis, Keys: a.keys}
 	inspector := stream.Inspector{Client: a.svc.redis.Cmd, Dead: a.deadLetters, Clock: a.clock}
 	r := reconcile.New(reconcile.Config{
 		Loaded: a.loadedSales,
 		Differ: func(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
-			gate, err := states.Of(ctx, saleID, itemID)
-			if err != nil || gate.Foreign || gate.Gate == "" || gate.Gate == reservation.GateLoading {
+			gate, err := a.gate.State(ctx, saleID, itemID)
+			if err != nil || gate.Stale || gate.Gate == "" || gate.Gate == reservation.GateLoading {
 				return false, err // the preloader sees to gates that are not there
 			}
 			queue, err := inspector.Stats(ctx, a.keys.Orders(id.ShardOf(saleID)), ordersGroup)

@@ -84,10 +84,9 @@ func (a *App) Run(ctx context.Context) error {
 	if a.roles.Scheduler {
 		taking.start("waitlist", a.waitlist.Loop().Run)
 	}
-	taking.start("board", a.board.Run)
+	taking.start("stock cache", a.stock.Run)
 	if a.roles.API {
 		taking.start("outlooks", a.outlooks.Loop().Run)
-		taking.start("reserver", a.reserver.Run)
 		taking.start("captcha pictures", a.captchas.Run)
 		taking.start("sale watch", a.store.Run)
 	}

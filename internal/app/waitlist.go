@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"seckill/internal/notifier"
-	"seckill/internal/reservation"
 	"seckill/internal/storefront"
 	"seckill/internal/telemetry"
 	"seckill/internal/waitlist"
@@ -15,7 +14,7 @@ import (
 // wireWaitlist joins the line for units that come back.
 func (a *App) wireWaitlist() {
 	a.waitlist = waitlist.New(waitlist.Config{
-		DB: a.svc.db, Releaser: a.releaser, Line: reservation.NewLine(a.svc.redis.Script, a.keys, a.log),
+		DB: a.svc.db, Gate: a.gate,
 		Announce: a.announcePlaces, Meter: lineMeter{telemetry.NewWaitlistMetrics(a.registry)},
 		OfferFor: a.cfg.WaitlistOffer, Clock: a.common, Log: a.log,
 	})
@@ -54,11 +53,11 @@ func (a *App) itemsOnSale(ctx context.Context) ([]waitlist.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := a.board.ServerTime()
+	now := a.stock.ServerTime()
 	var items []waitlist.Item
 	for _, v := range loaded {
 		for _, item := range v.Items {
-			view, ok := a.board.View(item.ID)
+			view, ok := a.stock.View(item.ID)
 			items = append(items, waitlist.Item{ID: item.ID, SoldOut: ok && view.ForSale(now) == 0})
 		}
 	}

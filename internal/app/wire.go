@@ -45,13 +45,18 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 	a.streamMetrics = telemetry.NewStreamMetrics(a.registry)
 	a.serverMetrics = telemetry.NewServerMetrics(a.registry)
 
-	a.board = reservation.NewBoard(reservation.BoardConfig{
+	a.reserving = svc.redis.NewClient()
+	svc.close = append(svc.close, a.reserving.Close)
+	a.gate = reservation.NewGate(reservation.GateConfig{
+		Client: svc.redis.Script, ReserveClient: a.reserving, ReadClient: svc.redis.Cmd, Keys: a.keys, Meter: gateMeter{a.gateMetrics}, Log: log,
+	})
+	a.stock = reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: a.svc.redis.Cmd, Keys: a.keys, Clock: a.clock, Log: a.log, Loaded: a.loadedItems,
 	})
-	if err := a.board.Sync(ctx); err != nil { // before anything is judged by it
+	if err := a.stock.Sync(ctx); err != nil { // before anything is judged by it
 		return nil, err
 	}
-	a.common = gateClock{a.board}
+	a.common = gateClock{a.stock}
 	a.wireOrders()
 	a.office = a.newOffice()
 	a.wireLetters()
@@ -117,10 +122,8 @@ func (a *App) listen(ctx context.Context) error {
 // wireSale joins the catalogue and the gates in Redis.
 func (a *App) wireSale() {
 	a.catalog = sale.NewCatalog(a.office.sales, a.clock, a.log).Following(a.office.versions)
-	a.releaser = reservation.NewReleaser(a.svc.redis.Script, a.keys)
 	a.preloader = preload.New(preload.Config{
-		DB: a.svc.db, Gates: reservation.NewLoader(a.svc.redis.Script, a.keys),
-		States:  reservation.NewStates(a.svc.redis.Cmd, a.keys),
+		DB: a.svc.db, Gate: a.gate,
 		Pending: a.pendingOrders, Versions: a.office.versions, Finish: a.office.figures.Keep, Note: a.office.feed.Act,
 		Forget: a.catalog.Forget, Clock: a.common, Log: a.log,
 	})
@@ -241,11 +244,8 @@ func (a *App) wireGate(keys auth.Keys) (err error) {
 
 // wireBuying joins what buyers see and do.
 func (a *App) wireBuying() {
-	a.gate = a.svc.redis.NewClient()
-	a.svc.close = append(a.svc.close, a.gate.Close)
-	a.reserver = reservation.NewReserver(a.gate, a.keys, gateMeter{a.gateMetrics}, a.log)
 	a.store = storefront.New(storefront.Config{
-		Catalog: a.catalog, Board: a.board, Holdings: reservation.NewHoldings(a.svc.redis.Cmd, a.keys),
+		Catalog: a.catalog, Stock: a.stock, Gate: a.gate,
 		Orders: a.orders, Waitlist: a.waitlist, Outlooks: a.outlooks, Hub: a.hub,
 	})
 	tries := checkout.NewTries(a.clock)
@@ -253,7 +253,7 @@ func (a *App) wireBuying() {
 		tries = checkout.NoLimit()
 	}
 	a.checkout = checkout.New(checkout.Config{
-		Catalog: a.catalog, Board: a.board, Reserver: a.reserver, Orders: a.orders, Paths: a.paths, Queue: a.queue,
+		Catalog: a.catalog, Stock: a.stock, Gate: a.gate, Orders: a.orders, Paths: a.paths, Queue: a.queue,
 		Waitlist: a.waitlist, Tries: tries, Placed: a.office.counts.Placed,
 		Stepped: a.office.counts.Stepped,
 	})

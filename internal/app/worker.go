@@ -51,9 +51,9 @@ func (a *App) newWorker() (*worker, error) {
 		return nil, fmt.Errorf("order router: %w", err)
 	}
 	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMeter())
-	gate := payment.NewRedisGate(a.releaser, func(c order.Reservation, epoch, revision int64, remaining int) {
+	gate := payment.NewRedisGate(a.gate, func(c order.Reservation, epoch, revision int64, remaining int) {
 		a.orderMetrics.Released.Inc()
-		a.board.Note(c.Item, epoch, revision, remaining)
+		a.stock.Update(c.Item, epoch, revision, remaining)
 	})
 	return &worker{router: router, writer: writer, loops: []periodic.Loop{
 		order.TaskReturns(a.svc.db, gate.ReturnAll, a.log),

@@ -71,9 +71,9 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 			t.Errorf("%s: %q", step, report.Findings)
 		}
 	}
-	releaser := reservation.NewReleaser(w.redis.Script, w.keys)
-	hold := func(i int, name uuid.UUID) reservation.Hold {
-		return reservation.Hold{Sale: w.sale, Item: w.item, User: w.users[i], Task: name}
+	releaser := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys})
+	hold := func(i int, name uuid.UUID) reservation.Ref {
+		return reservation.Ref{Sale: w.sale, Item: w.item, User: w.users[i], Task: name}
 	}
 	w.move(0, order.Cancelled, nil, false)
 	check("cancelled, Redis not told")
@@ -88,7 +88,7 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 	w.must(err)
 	w.returned()
 	again := id.NewTask(w.shard())
-	_, err = releaser.Retake(t.Context(), reservation.Retake{Hold: hold(1, again), Before: w.tasks[1], Quantity: 1})
+	_, err = releaser.Reacquire(t.Context(), reservation.Reacquire{Ref: hold(1, again), Before: w.tasks[1], Quantity: 1})
 	w.must(err)
 	w.move(1, order.Paid, &again, false)
 	check("paid late, held under a new name")
@@ -183,13 +183,13 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 			w.must(w.redis.Cmd.HIncrBy(w.Context(), w.keys.Item(w.shard(), w.item), "stock", -1).Err())
 		}, "stock 12 + reserved 7 in Redis is not the 20 units that were loaded"},
 		"holder lost": {func(w *world) {
-			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[0].String()).Err())
+			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[0].String()).Err())
 		}, "7 units are reserved in Redis, and its holders have 6"},
 		"order without holder": {func(w *world) {
-			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[0].String()).Err())
+			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[0].String()).Err())
 		}, "1 live orders have no holder in Redis"},
 		"message without holder": {func(w *world) {
-			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[6].String()).Err())
+			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[6].String()).Err())
 		}, "1 messages wait for units that nobody holds in Redis"},
 		"message lost": {func(w *world) {
 			w.must(w.redis.Cmd.XTrimMaxLen(w.Context(), w.keys.Orders(w.shard()), 0).Err())
@@ -230,7 +230,7 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 			w.bigOrder()
 		}, "1 orders exceed the purchase limit of their buyers"},
 		"gate lost": {func(w *world) {
-			w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Holders(w.shard(), w.item)).Err())
+			w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Reservations(w.shard(), w.item)).Err())
 		}, "it has no gate in Redis, although its sale is PREHEATED"},
 		"gate of an older time": {func(w *world) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "epoch", 0).Err())
@@ -239,7 +239,7 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "gate", "loading").Err())
 		}, "its gate is being built"},
 		"holder garbled": {func(w *world) {
-			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Holders(w.shard(), w.item), w.users[0].String(), "x").Err())
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[0].String(), "x").Err())
 		}, "1 holders in Redis cannot be read"},
 		"stock added in Postgres alone": {func(w *world) {
 			w.update(func(ctx context.Context, tx *ent.Tx) error {

@@ -40,7 +40,7 @@ func (w *world) gather() (one uuid.UUID) {
 		r := order.Requested{V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1}
 		payload, err := json.Marshal(r)
 		w.must(err)
-		pipe.HSet(w.Context(), w.keys.Holders(w.shard(), w.item), one.String(), fmt.Sprintf("%s|1|%d|key", r.Task, now.UnixMilli()))
+		pipe.HSet(w.Context(), w.keys.Reservations(w.shard(), w.item), one.String(), fmt.Sprintf("%s|1|%d|key", r.Task, now.UnixMilli()))
 		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: []any{"payload", payload}})
 		if i%500 == 0 { // more at once may take a busy server longer than a command may
 			_, err := pipe.Exec(w.Context())
@@ -73,7 +73,7 @@ func TestUnitsThatNobodyHoldsAreFoundWhenTheRushRests(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testenv.Postgres(t))
 	one := w.gather()
-	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Holders(w.shard(), w.item), one.String()).Err())
+	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Reservations(w.shard(), w.item), one.String()).Err())
 	w.finds(fmt.Sprintf("%d units are reserved in Redis, and its holders have %d", crowd, crowd-1))
 	looks := 0
 	w.redis.Cmd.AddHook(&before{name: "hlen", do: func() { looks++ }})

@@ -22,7 +22,7 @@ const (
 // is torn.
 func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, error) {
 	shard := id.ShardOf(sale)
-	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Holders(shard, item)
+	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Reservations(shard, item)
 	count, err := a.Redis.Cmd.HLen(ctx, holdersKey).Result()
 	if err != nil {
 		return gate{}, fmt.Errorf("count the holders of item %s: %w", item, err)
@@ -124,7 +124,7 @@ func (g *gate) addHolder(user, record string) {
 		g.malformed++
 		return
 	}
-	h, err := reservation.ParseHolder(userID, record)
+	h, err := reservation.ParseReservation(userID, record)
 	if err != nil {
 		g.malformed++
 		return

@@ -39,7 +39,7 @@ type world struct {
 	db       *postgres.DB
 	redis    *redisconn.Conn
 	keys     reservation.Keys
-	reserver *reservation.Reserver
+	reserver *reservation.Gate
 	writer   *order.Writer
 	auditor  *audit.Auditor
 	sale     uuid.UUID
@@ -48,26 +48,15 @@ type world struct {
 	tasks    []uuid.UUID // of accepted attempts
 }
 
-// meter counts nothing.
-type meter struct{}
-
-func (meter) Batch(int, time.Duration, error) {}
-func (meter) Outcome(reservation.Code)        {}
-
 func setup(t *testing.T, db *postgres.DB) *world {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	w := &world{T: t, db: db, redis: conn, keys: reservation.Keys{Prefix: prefix}}
 	w.auditor = &audit.Auditor{DB: db, Redis: conn, Keys: w.keys, Pause: time.Millisecond}
 	w.seed()
-	w.reserver = reservation.NewReserver(conn.Script, w.keys, meter{}, slog.New(slog.DiscardHandler))
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- w.reserver.Run(ctx) }()
+	w.reserver = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: w.keys, Log: slog.New(slog.DiscardHandler)})
 	w.writer = order.NewWriter(order.WriterConfig{DB: db})
 	t.Cleanup(func() {
-		stop()
-		w.must(<-ended)
 		w.must(w.writer.Close(context.Background()))
 	})
 	return w
@@ -104,7 +93,7 @@ func (w *world) seed() {
 // load builds the gate as the scheduler does; again, it builds it anew.
 func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
 	return preload.New(preload.Config{
-		DB: w.db, Gates: reservation.NewLoader(w.redis.Script, w.keys), States: reservation.NewStates(w.redis.Cmd, w.keys),
+		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}),
 		Pending: func(ctx context.Context, shard int) ([]order.Requested, error) {
 			var requests []order.Requested
 			err := stream.Backlog(ctx, w.redis.Cmd, w.keys.Orders(shard), func(msg *stream.Message) {

@@ -40,7 +40,7 @@ func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // giveBack gives the units back in Redis that a user holds under a name.
 func (w *world) giveBack(user, name uuid.UUID) {
 	w.Helper()
-	_, err := reservation.NewReleaser(w.redis.Script, w.keys).Release(w.Context(), reservation.Hold{
+	_, err := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}).Release(w.Context(), reservation.Ref{
 		Sale: w.sale, Item: w.item, User: user, Task: name,
 	})
 	w.must(err)

@@ -29,11 +29,11 @@ func (w *world) place(user uuid.UUID, status waitlistentry.Status, returnDue boo
 // hold holds a unit in the gate under a name.
 func (w *world) hold(user, name uuid.UUID) {
 	w.Helper()
-	r, err := reservation.NewReleaser(w.redis.Script, w.keys).Retake(w.Context(), reservation.Retake{
-		Hold: reservation.Hold{Sale: w.sale, Item: w.item, User: user, Task: name}, Quantity: 1,
+	r, err := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}).Reacquire(w.Context(), reservation.Reacquire{
+		Ref: reservation.Ref{Sale: w.sale, Item: w.item, User: user, Task: name}, Quantity: 1,
 	})
 	w.must(err)
-	if r.Code != reservation.RetakeDone {
+	if r.Code != reservation.Reacquired {
 		w.Fatalf("retake %+v", r)
 	}
 }

@@ -27,8 +27,8 @@ import (
 // Checkout places orders.
 type Checkout struct {
 	catalog  *sale.Catalog
-	board    *reservation.Board
-	reserver *reservation.Reserver
+	stock    *reservation.StockCache
+	gate     *reservation.Gate
 	orders   *order.Store
 	paths    *path.Service
 	queue    *queue.Service
@@ -41,8 +41,8 @@ type Checkout struct {
 // Config says what a checkout needs.
 type Config struct {
 	Catalog  *sale.Catalog
-	Board    *reservation.Board
-	Reserver *reservation.Reserver
+	Stock    *reservation.StockCache
+	Gate     *reservation.Gate
 	Orders   *order.Store
 	Paths    *path.Service
 	Queue    *queue.Service
@@ -66,7 +66,7 @@ func New(cfg Config) *Checkout {
 		cfg.Tries = NoLimit()
 	}
 	return &Checkout{
-		catalog: cfg.Catalog, board: cfg.Board, reserver: cfg.Reserver, orders: cfg.Orders, paths: cfg.Paths,
+		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
 		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, placed: cfg.Placed, stepped: cfg.Stepped,
 	}
 }
@@ -112,7 +112,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	if _, ok := offerOf(in.PathToken); ok {
 		return c.redeem(ctx, parent, item, in)
 	}
-	if o, refused := c.board.RefuseAttempt(item.ID, in.User, in.IdempotencyKey); refused {
+	if o, refused := c.stock.RefuseAttempt(item.ID, in.User, in.IdempotencyKey); refused {
 		return c.refuse(ctx, parent, in, o)
 	}
 	attempt, err := newAttempt(in, parent, item)
@@ -120,7 +120,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 		return Placed{}, nil, err
 	}
 	attempt.Tries = tries
-	o, err := c.reserver.Reserve(ctx, attempt)
+	o, err := c.gate.Reserve(ctx, attempt)
 	if err != nil {
 		return Placed{}, nil, err
 	}
@@ -130,7 +130,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 // answer words what the gate in Redis decided.
 func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, fault.Refusal, error) {
 	if o.Epoch > 0 {
-		c.board.Note(in.Item, o.Epoch, o.Revision, o.Remaining)
+		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
 	}
 	switch o.Code {
 	case reservation.Accepted:

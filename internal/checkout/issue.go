@@ -39,7 +39,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, fault.
 	if refusal != nil || err != nil {
 		return Issued{}, refusal, err
 	}
-	if o, refused := c.board.Refuse(item.ID); refused {
+	if o, refused := c.stock.Refuse(item.ID); refused {
 		_, refusal, err := c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
 		return Issued{}, refusal, err
 	}

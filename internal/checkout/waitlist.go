@@ -19,7 +19,7 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 	if refusal != nil || err != nil {
 		return nil, refusal, err
 	}
-	now := reservation.Outcome{At: c.board.ServerTime()}
+	now := reservation.Outcome{At: c.stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
 		return nil, sale.NotOpen{Phase: phase, StartsAt: &parent.StartsAt, ServerTime: now.At}, nil
 	}

@@ -79,7 +79,7 @@ func (s *Service) finish(ctx context.Context, act *Intervention) (*Intervention,
 
 // finishAdding adds written units to the gate.
 func (s *Service) finishAdding(ctx context.Context, act *Intervention) (*Intervention, error) {
-	r, err := s.cfg.Gates.Adjust(ctx, act.adjustment())
+	r, err := s.cfg.Gate.Adjust(ctx, act.adjustment())
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (s *Service) finishTaking(ctx context.Context, act *Intervention) (*Interve
 	if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
 		return s.giveBack(ctx, act) // the sale is over
 	}
-	r, err := s.cfg.Gates.Adjust(ctx, act.adjustment())
+	r, err := s.cfg.Gate.Adjust(ctx, act.adjustment())
 	switch {
 	case err != nil:
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Service) giveBack(ctx context.Context, act *Intervention) (*Interventio
 }
 
 func (s *Service) finishReturning(ctx context.Context, act *Intervention) (*Intervention, error) {
-	r, err := s.cfg.Gates.Adjust(ctx, reservation.Adjustment{
+	r, err := s.cfg.Gate.Adjust(ctx, reservation.Adjustment{
 		Sale: act.Sale, Item: act.Item, Act: uuid.NewSHA1(act.ID, []byte("back")), Units: -act.Units, TakesBack: act.ID,
 	})
 	if err != nil {

@@ -111,7 +111,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 		}}),
 	})
 	e.pre = preload.New(preload.Config{
-		DB: db, Gates: reservation.NewLoader(conn.Script, e.keys), States: reservation.NewStates(conn.Cmd, e.keys),
+		DB: db, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys}),
 		Pending:  func(context.Context, int) ([]order.Requested, error) { return nil, nil },
 		Versions: versions, Forget: e.catalog.Forget, Clock: e.clock, Log: log,
 	})
@@ -122,7 +122,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 func (e *env) config(versions *sale.Versions) operator.Config {
 	return operator.Config{
 		DB: e.db, Sales: e.sales, Versions: versions, Forget: e.catalog.Forget,
-		Gates: reservation.NewKeeper(e.conn.Script, e.keys), Orders: e.orders,
+		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}), Orders: e.orders,
 		Load: e.pre.LoadBy, SetState: e.pre.Turn,
 		Payments: e.pays,
 		Publish: func(_ context.Context, line sale.LogLine) {
@@ -278,7 +278,7 @@ func (e *env) order(v *sale.Sale) *order.Order {
 			tx.SaleItem.UpdateOneID(item).AddAvailable(-1).AddHeld(1).Exec(ctx))
 	}))
 	shard := id.ShardOf(v.ID)
-	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Holders(shard, item), user.String(),
+	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Reservations(shard, item), user.String(),
 		fmt.Sprintf("%s|1|%d|key", task, now.UnixMilli())).Err())
 	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "stock", -1).Err())
 	e.must(e.conn.Cmd.HIncrBy(e.t.Context(), e.keys.Item(shard, item), "reserved", 1).Err())
@@ -311,10 +311,10 @@ func (e *env) pay(o *order.Order) *order.Order {
 // returned gives back in Redis what ended orders held, as the loop does.
 func (e *env) returned() {
 	e.t.Helper()
-	releaser := reservation.NewReleaser(e.conn.Script, e.keys)
+	releaser := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys})
 	give := func(ctx context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 		for _, c := range claims {
-			if _, err := releaser.Release(ctx, reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
+			if _, err := releaser.Release(ctx, reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name}); err != nil {
 				return nil, err
 			}
 		}

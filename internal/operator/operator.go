@@ -46,7 +46,7 @@ type Config struct {
 	Sales    *sale.Store
 	Versions *sale.Versions // nil = other processes find changes by themselves
 	Forget   func()         // tells the catalogue of this process to read anew
-	Gates    *reservation.Keeper
+	Gate     *reservation.Gate
 	Orders   *order.Store
 	// Load builds the gates of a scheduled sale in somebody's name.
 	Load func(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)

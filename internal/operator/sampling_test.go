@@ -27,9 +27,9 @@ func (quiet) Outcome(reservation.Code)        {}
 type running struct {
 	*env
 	sale     *sale.Sale
-	reserver *reservation.Reserver
+	reserver *reservation.Gate
 	writer   *order.Writer
-	releaser *reservation.Releaser
+	releaser *reservation.Gate
 	accepted atomic.Int64
 	failed   atomic.Int64
 }
@@ -40,17 +40,11 @@ func (e *env) run(v *sale.Sale) *running {
 	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Item(id.ShardOf(v.ID), v.Items[0].ID), "opens", 0).Err())
 	r := &running{
 		env: e, sale: v,
-		reserver: reservation.NewReserver(e.conn.Script, e.keys, quiet{}, log),
+		reserver: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys, Log: log}),
 		writer:   order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}),
-		releaser: reservation.NewReleaser(e.conn.Script, e.keys),
+		releaser: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}),
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = r.reserver.Run(ctx)
-	}()
-	e.t.Cleanup(func() { cancel(); <-done; _ = r.writer.Close(context.Background()) })
+	e.t.Cleanup(func() { _ = r.writer.Close(context.Background()) })
 	return r
 }
 

@@ -138,7 +138,7 @@ func (s *shop) figures() figures {
 	shard := id.ShardOf(s.sale)
 	gate, err := s.conn.Cmd.HMGet(s.t.Context(), s.keys.Item(shard, s.item), "stock", "reserved").Result()
 	s.must(err)
-	holders, err := s.conn.Cmd.HLen(s.t.Context(), s.keys.Holders(shard, s.item)).Result()
+	holders, err := s.conn.Cmd.HLen(s.t.Context(), s.keys.Reservations(shard, s.item)).Result()
 	s.must(err)
 	return figures{row.Available, row.Held, row.Sold, number(gate[0]), number(gate[1]), int(holders)}
 }

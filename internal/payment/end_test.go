@@ -171,7 +171,7 @@ func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T
 		s.must(s.db.Ent.Sale.UpdateOneID(s.sale).SetStatus(sale.StatusENDED).Exec(t.Context()))
 		s.must(s.conn.Cmd.HSet(t.Context(), s.keys.Item(id.ShardOf(s.sale), s.item), "run", "0123456789abcdef").Err())
 		s.step(preload.New(preload.Config{
-			DB: s.db, Gates: reservation.NewLoader(s.conn.Script, s.keys), States: reservation.NewStates(s.conn.Cmd, s.keys),
+			DB: s.db, Gate: reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys}),
 			Pending: func(context.Context, int) ([]order.Requested, error) { return nil, nil },
 			Forget:  func() {}, Clock: s.clock, Log: quiet,
 		}).Step)

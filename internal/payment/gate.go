@@ -22,43 +22,43 @@ type NoteStock func(claim order.Reservation, epoch, revision int64, remaining in
 
 // RedisGate is the gate in Redis as payments see it.
 type RedisGate struct {
-	releaser *reservation.Releaser
-	note     NoteStock
+	gate *reservation.Gate
+	note NoteStock
 }
 
 // NewRedisGate returns the gate; note may be nil.
-func NewRedisGate(releaser *reservation.Releaser, note NoteStock) *RedisGate {
+func NewRedisGate(gate *reservation.Gate, note NoteStock) *RedisGate {
 	if note == nil {
 		note = func(order.Reservation, int64, int64, int) {}
 	}
-	return &RedisGate{releaser: releaser, note: note}
+	return &RedisGate{gate: gate, note: note}
 }
 
 // Retake takes units again.
 func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, error) {
-	r, err := g.releaser.Retake(ctx, reservation.Retake{Hold: gateReservation(c), Before: c.Order, Quantity: c.Quantity})
+	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity})
 	if err != nil {
 		return "", err
 	}
 	switch r.Code {
-	case reservation.RetakeDone, reservation.RetakeDoneBefore:
+	case reservation.Reacquired, reservation.ReacquiredBefore:
 		g.note(c, r.Epoch, r.Revision, r.Remaining)
 		return ReacquireDone, nil
-	case reservation.RetakeTooFew:
+	case reservation.ReacquireTooFew:
 		return ReacquireNone, nil
-	case reservation.RetakeNotLoaded:
+	case reservation.ReacquireNotLoaded:
 		return ReacquireNoGate, nil
-	case reservation.RetakeNotYet:
+	case reservation.ReacquireNotYet:
 		return ReacquireNotYet, nil
-	case reservation.RetakeOther:
+	case reservation.ReacquireOther:
 		return ReacquireOther, nil
 	}
-	return "", fmt.Errorf("retake answered %d", r.Code)
+	return "", fmt.Errorf("reacquire answered %d", r.Code)
 }
 
 // Return returns units. It returns false while the gate is being built.
 func (g *RedisGate) Return(ctx context.Context, c order.Reservation) (bool, error) {
-	r, err := g.releaser.Release(ctx, gateReservation(c))
+	r, err := g.gate.Release(ctx, gateReservation(c))
 	if err != nil {
 		return false, err
 	}
@@ -92,6 +92,6 @@ func (g *RedisGate) ReturnAll(ctx context.Context, claims []order.Reservation) (
 	return building, err
 }
 
-func gateReservation(c order.Reservation) reservation.Hold {
-	return reservation.Hold{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Lapsed: c.Expired}
+func gateReservation(c order.Reservation) reservation.Ref {
+	return reservation.Ref{Sale: c.Sale, Item: c.Item, User: c.User, Task: c.Name, Expired: c.Expired}
 }

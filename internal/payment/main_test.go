@@ -64,7 +64,7 @@ type shop struct {
 	item     uuid.UUID
 	orders   *order.Store
 	writer   *order.Writer
-	releaser *reservation.Releaser
+	releaser *reservation.Gate
 	bank     *sandbox.Bank
 	signer   *sandbox.Signer
 	flaky    *flaky // in front of bank and gate
@@ -143,7 +143,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	s.writer = order.NewWriter(order.WriterConfig{
 		DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Cache: cache, Log: quiet}), Clock: s.clock,
 	})
-	s.releaser = reservation.NewReleaser(conn.Script, s.keys)
+	s.releaser = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: s.keys})
 	s.bank = sandbox.NewBank(db, s.clock)
 	var err error
 	s.signer, err = sandbox.NewSigner([]byte("a key of the bank"), []byte("the key before it"))
@@ -228,10 +228,10 @@ func (s *shop) newSale(units int) {
 		return tx.SaleItem.Create().SetID(s.item).SetSaleID(s.sale).SetGoodsID(id.New()).SetPosition(0).
 			SetPriceMinor(1999).SetCurrency("EUR").SetTotal(units).SetAvailable(units).Exec(ctx)
 	}))
-	loader := reservation.NewLoader(s.conn.Script, s.keys)
+	loader := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys})
 	_, err := loader.Begin(s.t.Context(), s.sale, s.item, 1)
 	s.must(err)
-	_, err = loader.Open(s.t.Context(), reservation.Gate{
+	_, err = loader.Open(s.t.Context(), reservation.Contents{
 		Sale: s.sale, Item: s.item, State: reservation.GateOpen, Epoch: 1, Opens: time.Now().Add(-time.Hour),
 		Closes: time.Now().Add(time.Hour), Limit: 2, Total: units, Stock: units, Revision: 1,
 	})
@@ -250,10 +250,10 @@ func (s *shop) must(err error) {
 func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
 	s.t.Helper()
 	task := id.NewTask(id.ShardOf(s.sale))
-	take := reservation.Retake{Hold: reservation.Hold{Sale: s.sale, Item: s.item, User: user, Task: task}, Quantity: quantity}
-	r, err := patiently(func() (reservation.Retaken, error) { return s.releaser.Retake(s.t.Context(), take) })
+	take := reservation.Reacquire{Ref: reservation.Ref{Sale: s.sale, Item: s.item, User: user, Task: task}, Quantity: quantity}
+	r, err := patiently(func() (reservation.ReacquireOutcome, error) { return s.releaser.Reacquire(s.t.Context(), take) })
 	s.must(err)
-	if r.Code != reservation.RetakeDone && r.Code != reservation.RetakeDoneBefore {
+	if r.Code != reservation.Reacquired && r.Code != reservation.ReacquiredBefore {
 		return nil
 	}
 	request := order.Requested{

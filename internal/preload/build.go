@@ -72,11 +72,11 @@ func (p *Preloader) stand(ctx context.Context, saleID uuid.UUID) (bool, error) {
 		return false, err
 	}
 	for _, item := range items {
-		state, err := p.states.Of(ctx, row.ID, item.ID)
+		state, err := p.gate.State(ctx, row.ID, item.ID)
 		if err != nil {
 			return false, err
 		}
-		if state.Epoch < row.Epoch || state.Foreign || state.Gate == reservation.GateLoading {
+		if state.Epoch < row.Epoch || state.Stale || state.Gate == reservation.GateLoading {
 			return false, nil
 		}
 	}
@@ -111,7 +111,7 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 		return false, fmt.Errorf("list items of %s: %w", row.ID, err)
 	}
 	for _, item := range items {
-		if begun, err := p.gates.Begin(ctx, row.ID, item, row.Epoch); err != nil || !begun {
+		if begun, err := p.gate.Begin(ctx, row.ID, item, row.Epoch); err != nil || !begun {
 			return false, err
 		}
 	}
@@ -138,7 +138,7 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 // build reads an item, and its sale, at one moment and opens its gate. It returns
 // false when another process has begun to build it anew.
 func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) (bool, error) {
-	var gate reservation.Gate
+	var gate reservation.Contents
 	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Sale.Get(ctx, saleID) // it may have been held or ended since the epoch was taken
 		if err != nil {
@@ -160,34 +160,34 @@ func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch i
 			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
 		gate.Stock = 0
 	}
-	return p.gates.Open(ctx, gate)
+	return p.gate.Open(ctx, gate)
 }
 
 // gateOf is the gate as the tables and the unwritten messages want it.
-func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, unwritten []order.Requested) (reservation.Gate, error) {
+func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, unwritten []order.Requested) (reservation.Contents, error) {
 	item, err := tx.SaleItem.Get(ctx, itemID)
 	if err != nil {
-		return reservation.Gate{}, err
+		return reservation.Contents{}, err
 	}
 	live, err := tx.Order.Query().Where(entorder.ItemID(itemID), entorder.StatusIn(
 		entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING,
 	)).All(ctx)
 	if err != nil {
-		return reservation.Gate{}, fmt.Errorf("live orders: %w", err)
+		return reservation.Contents{}, fmt.Errorf("live orders: %w", err)
 	}
 	moves, err := countMoves(ctx, tx, itemID)
 	if err != nil {
-		return reservation.Gate{}, err
+		return reservation.Contents{}, err
 	}
 	acts, err := recentActs(ctx, tx, itemID)
 	if err != nil {
-		return reservation.Gate{}, err
+		return reservation.Contents{}, err
 	}
 	offers, err := waitlist.Holds(ctx, tx.WaitlistEntry, itemID)
 	if err != nil {
-		return reservation.Gate{}, err
+		return reservation.Contents{}, err
 	}
-	gate := reservation.Gate{
+	gate := reservation.Contents{
 		Sale: row.ID, Item: itemID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
 		Opens: row.StartsAt, Closes: row.EndsAt, Limit: row.PurchaseLimit,
 		Total: item.Total, Stock: item.Available,
@@ -195,11 +195,11 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 	}
 	for _, o := range live {
 		claim := order.FromRow(o).Reservation() // an order that took its units again holds them under a new name
-		gate.Holders = append(gate.Holders, reservation.Holder{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: o.ReservedAt})
+		gate.Reservations = append(gate.Reservations, reservation.Reservation{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: o.ReservedAt})
 	}
 	for _, m := range unwritten {
 		gate.Stock -= m.Quantity
-		gate.Holders = append(gate.Holders, reservation.Holder{
+		gate.Reservations = append(gate.Reservations, reservation.Reservation{
 			User: m.User, Task: m.Task, Quantity: m.Quantity,
 			At: time.UnixMilli(m.SubmittedAtMs), IdempotencyKey: m.IdempotencyKey,
 		})
@@ -233,9 +233,9 @@ func countMoves(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) (moves int, e
 
 // offered adds the offers of the waitlist to the holders of a gate. Who holds units
 // another way has just redeemed the offer.
-func offered(gate *reservation.Gate, offers []*waitlist.Entry) {
-	holding := make(map[uuid.UUID]bool, len(gate.Holders))
-	for _, h := range gate.Holders {
+func offered(gate *reservation.Contents, offers []*waitlist.Entry) {
+	holding := make(map[uuid.UUID]bool, len(gate.Reservations))
+	for _, h := range gate.Reservations {
 		holding[h.User] = true
 	}
 	for _, e := range offers {
@@ -243,7 +243,7 @@ func offered(gate *reservation.Gate, offers []*waitlist.Entry) {
 			continue
 		}
 		gate.Stock -= e.Quantity
-		gate.Holders = append(gate.Holders, reservation.Holder{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
+		gate.Reservations = append(gate.Reservations, reservation.Reservation{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
 	}
 }
 

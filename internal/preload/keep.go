@@ -24,7 +24,7 @@ import (
 // that may take.
 func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
 	for _, item := range items {
-		state, err := p.states.Of(ctx, row.ID, item.ID)
+		state, err := p.gate.State(ctx, row.ID, item.ID)
 		if err != nil {
 			return false, err
 		}
@@ -32,7 +32,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		switch {
 		case state.Epoch < row.Epoch:
 			return p.taken(ctx, row, now)
-		case state.Foreign, building && now.Sub(state.Since) > buildTimeout:
+		case state.Stale, building && now.Sub(state.Since) > buildTimeout:
 			return false, nil
 		case building:
 			continue
@@ -67,7 +67,7 @@ func (p *Preloader) taken(ctx context.Context, row *ent.Sale, now time.Time) (bo
 }
 
 func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID, state string) error {
-	_, err := p.keeper.Turn(ctx, reservation.Turn{
+	_, err := p.gate.SetState(ctx, reservation.StateChange{
 		Sale: row.ID, Item: item, Epoch: row.Epoch, Revision: row.Revision, State: state,
 	})
 	return err

@@ -184,7 +184,7 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	step := func() map[string]int {
 		t.Helper()
 		counts, err := preload.New(preload.Config{
-			DB: f.db, Gates: reservation.NewLoader(f.redis.Script, f.keys), States: reservation.NewStates(f.redis.Cmd, f.keys),
+			DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
 			Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
 			Finish: func(ctx context.Context, sale uuid.UUID) error {
 				finished++
@@ -238,7 +238,7 @@ func TestALostGateOfASaleThatIsOverLeavesRedisWhateverElseIsUnsettled(t *testing
 		"never built": func(t *testing.T, f *fixture) {
 			row, err := f.db.Ent.Sale.UpdateOneID(f.sale).AddEpoch(1).Save(t.Context())
 			f.must(t, err)
-			_, err = reservation.NewLoader(f.redis.Script, f.keys).Begin(t.Context(), f.sale, f.item, row.Epoch)
+			_, err = reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}).Begin(t.Context(), f.sale, f.item, row.Epoch)
 			f.must(t, err)
 		},
 		"older than its sale": func(t *testing.T, f *fixture) {

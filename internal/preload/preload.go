@@ -51,9 +51,7 @@ const (
 // Preloader builds gates and keeps them.
 type Preloader struct {
 	db       *postgres.DB
-	gates    *reservation.Loader
-	keeper   *reservation.Keeper
-	states   *reservation.States
+	gate     *reservation.Gate
 	pending  func(ctx context.Context, shard int) ([]order.Requested, error)
 	versions *sale.Versions
 	finish   func(ctx context.Context, sale uuid.UUID) error
@@ -67,9 +65,8 @@ type Preloader struct {
 
 // Config says what a preloader needs.
 type Config struct {
-	DB     *postgres.DB
-	Gates  *reservation.Loader
-	States *reservation.States
+	DB   *postgres.DB
+	Gate *reservation.Gate
 	// Pending reads the order messages of a shard that are still in its stream,
 	// oldest first.
 	Pending  func(ctx context.Context, shard int) ([]order.Requested, error)
@@ -100,7 +97,7 @@ func New(cfg Config) *Preloader {
 		cfg.Note = func(context.Context, sale.LogLine) {}
 	}
 	return &Preloader{
-		db: cfg.DB, gates: cfg.Gates, keeper: cfg.Gates.Keeper(), states: cfg.States, pending: cfg.Pending,
+		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
 		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, forget: cfg.Forget,
 		slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, log: cfg.Log,
 	}

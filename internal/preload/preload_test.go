@@ -66,7 +66,7 @@ func setup(t *testing.T) *fixture {
 
 func (f *fixture) preloader() *preload.Preloader {
 	return preload.New(preload.Config{
-		DB: f.db, Gates: reservation.NewLoader(f.redis.Script, f.keys), States: reservation.NewStates(f.redis.Cmd, f.keys),
+		DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
 		Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
 		Forget:  func() {}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 	})
@@ -170,12 +170,12 @@ func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
 	waiting := message(id.NewTask(id.ShardOf(f.sale)))
 	f.pending = []order.Requested{message(written), waiting, waiting}
 	f.clock.Advance(5 * time.Second)
-	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Holders(id.ShardOf(f.sale), f.item))
+	f.redis.Cmd.Del(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Reservations(id.ShardOf(f.sale), f.item))
 	if counts := f.step(t); counts["rebuilt"] != 1 {
 		t.Fatalf("step: %v", counts)
 	}
 	f.wantGate(t, "2", "8", "2")
-	if n := f.redis.Cmd.HLen(t.Context(), f.keys.Holders(id.ShardOf(f.sale), f.item)).Val(); n != 2 {
+	if n := f.redis.Cmd.HLen(t.Context(), f.keys.Reservations(id.ShardOf(f.sale), f.item)).Val(); n != 2 {
 		t.Errorf("%d holders, want 2", n)
 	}
 }
@@ -238,7 +238,7 @@ func TestABuildThatDiedHalfWayIsBegunAnew(t *testing.T) {
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	row := f.row(t)
-	loader := reservation.NewLoader(f.redis.Script, f.keys)
+	loader := reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys})
 	if begun, err := loader.Begin(t.Context(), f.sale, f.item, row.Epoch+1); err != nil || !begun {
 		t.Fatal(begun, err)
 	}

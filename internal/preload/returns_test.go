@@ -47,11 +47,11 @@ func TestAUnitThatIsReturnedWhileItsGateIsBuiltComesBackOnceItStands(t *testing.
 	f.step(t)
 	task := f.sell(t)
 	shard := id.ShardOf(f.sale)
-	f.must(t, f.redis.Cmd.Del(t.Context(), f.keys.Item(shard, f.item), f.keys.Holders(shard, f.item)).Err())
+	f.must(t, f.redis.Cmd.Del(t.Context(), f.keys.Item(shard, f.item), f.keys.Reservations(shard, f.item)).Err())
 	f.clock.Advance(5 * time.Second)
 
 	quiet := slog.New(slog.DiscardHandler)
-	gate := payment.NewRedisGate(reservation.NewReleaser(f.redis.Cmd, f.keys), nil)
+	gate := payment.NewRedisGate(reservation.NewGate(reservation.GateConfig{Client: f.redis.Cmd, Keys: f.keys}), nil)
 	returner := order.OrderReturns(f.db, gate.ReturnAll, quiet)
 	returned := func() int {
 		counts, err := returner.Step(t.Context())

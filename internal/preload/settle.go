@@ -52,7 +52,7 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 		return "", err
 	}
 	for _, item := range items {
-		if _, err := p.keeper.Unload(ctx, row.ID, item.ID, row.Epoch); err != nil {
+		if _, err := p.gate.Unload(ctx, row.ID, item.ID, row.Epoch); err != nil {
 			return "", err
 		}
 	}
@@ -81,11 +81,11 @@ func (p *Preloader) keepFigures(ctx context.Context, saleID uuid.UUID, settled b
 // once the orders that it let in are written, or have had their time; from then on the
 // record decides alone.
 func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem, rested bool) error {
-	state, err := p.states.Of(ctx, row.ID, item.ID)
+	state, err := p.gate.State(ctx, row.ID, item.ID)
 	if err != nil || state.Gate == "" {
 		return err
 	}
-	if !state.Foreign && state.Epoch == row.Epoch && state.Gate != reservation.GateLoading {
+	if !state.Stale && state.Epoch == row.Epoch && state.Gate != reservation.GateLoading {
 		if state.Gate == reservation.GateEnded {
 			return nil
 		}
@@ -96,7 +96,7 @@ func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 			return err
 		}
 	}
-	_, err = p.keeper.Unload(ctx, row.ID, item.ID, row.Epoch)
+	_, err = p.gate.Unload(ctx, row.ID, item.ID, row.Epoch)
 	return err
 }
 

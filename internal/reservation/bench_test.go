@@ -36,7 +36,7 @@ func BenchmarkReserve(b *testing.B) {
 			for range 256 {
 				wg.Go(func() {
 					for a := range next {
-						if o, err := f.reserver.Reserve(context.Background(), a); err != nil || o.Code != reservation.Accepted {
+						if o, err := f.gate.Reserve(context.Background(), a); err != nil || o.Code != reservation.Accepted {
 							b.Errorf("%+v %v", o, err)
 						}
 					}

@@ -8,126 +8,94 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
 )
 
-// holderChunk bounds one script call while holders are written.
-const holderChunk = 1000
+// reservationChunk bounds the reservations that one script call writes.
+const reservationChunk = 1000
 
-// Gate states as they stand in the item hash.
-const (
-	GateOpen    = "open"
-	GatePaused  = "paused"
-	GateEnded   = "ended"
-	GateLoading = "loading"
-)
-
-// Holder is who holds units of an item.
-type Holder struct {
-	User, Task     uuid.UUID
-	Quantity       int
-	At             time.Time
-	IdempotencyKey string
-}
-
-// Gate is everything that Redis knows of an item, for building it.
-type Gate struct {
-	Sale, Item uuid.UUID
-	State      string // GateOpen, GatePaused or GateEnded
-	Epoch      int64  // higher than any epoch built before
-	Opens      time.Time
-	Closes     time.Time
-	Limit      int // most units that one person may hold
-	Total      int
-	Stock      int   // units to take; Total minus sold minus what the holders have
-	Revision   int64 // higher than any seen before
-	Holders    []Holder
+// Contents is everything that the gate of an item holds, for building it.
+type Contents struct {
+	Sale, Item   uuid.UUID
+	State        string // GateOpen, GatePaused or GateEnded
+	Epoch        int64  // higher than any epoch built before
+	Opens        time.Time
+	Closes       time.Time
+	Limit        int // most units that one buyer may have
+	Total        int
+	Stock        int   // units to take; Total minus sold minus reserved
+	Revision     int64 // higher than any seen before
+	Reservations []Reservation
 	// SaleRevision is the revision of the sale that State comes from.
 	SaleRevision int64
-	// Acts are the adjustments of stock that Total and Stock have in them, so
-	// that none of them is counted again. Those that are done with may be left out.
+	// Acts are the adjustments that Total and Stock include, so that none of them is
+	// counted again. Those that are complete may be left out.
 	Acts []uuid.UUID
 }
 
-// Loader builds gates in Redis.
-type Loader struct {
-	client redis.UniversalClient
-	keys   Keys
-}
-
-// NewLoader returns a loader.
-func NewLoader(client redis.UniversalClient, keys Keys) *Loader {
-	return &Loader{client: client, keys: keys}
-}
-
-// Keeper returns a keeper of the gates that the loader builds.
-func (l *Loader) Keeper() *Keeper { return NewKeeper(l.client, l.keys) }
-
-// Begin closes the gate of an item for a new epoch and clears its holders. It
-// returns false when the gate has that epoch, or a higher one, already: then
-// another process builds it, or has built it.
-func (l *Loader) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
+// Begin closes the gate of an item for a new epoch and removes its reservations. It
+// returns false when the gate has that epoch, or a higher one, already: another
+// process builds it, or has built it.
+func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{l.keys.Item(shard, item), l.keys.Holders(shard, item), l.keys.Permits(shard, item)}
-	begun, err := beginScript.Run(ctx, l.client, keys, strconv.FormatInt(epoch, 10)).Int()
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item)}
+	begun, err := beginScript.Run(ctx, g.client, keys, strconv.FormatInt(epoch, 10)).Int()
 	if err != nil {
 		return false, fmt.Errorf("begin gate of %s: %w", item, err)
 	}
 	return begun == 1, nil
 }
 
-// Open writes the holders and opens the gate that Begin closed for g.Epoch. It
+// Open writes the contents of a gate that Begin closed for c.Epoch and opens it. It
 // returns false when another build with a higher epoch has begun meanwhile.
-func (l *Loader) Open(ctx context.Context, g Gate) (bool, error) {
-	shard := id.ShardOf(g.Sale)
-	reserved, err := l.writeHolders(ctx, shard, g)
+func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
+	shard := id.ShardOf(c.Sale)
+	reserved, err := g.addReservations(ctx, shard, c)
 	if err != nil {
 		return false, err
 	}
-	opened, err := openScript.Run(ctx, l.client, []string{l.keys.Item(shard, g.Item)},
-		strconv.FormatInt(g.Epoch, 10),
-		"sale", g.Sale.String(), "gate", g.State,
-		"opens", g.Opens.UnixMilli(), "closes", g.Closes.UnixMilli(),
-		"limit", g.Limit, "total", g.Total, "stock", g.Stock, "reserved", reserved, "rev", g.Revision,
-		"srev", g.SaleRevision, "acts", g.acts(),
+	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item)},
+		strconv.FormatInt(c.Epoch, 10),
+		"sale", c.Sale.String(), "gate", c.State,
+		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),
+		"limit", c.Limit, "total", c.Total, "stock", c.Stock, "reserved", reserved, "rev", c.Revision,
+		"srev", c.SaleRevision, "acts", c.acts(),
 	).Int()
 	if err != nil {
-		return false, fmt.Errorf("open gate of %s: %w", g.Item, err)
+		return false, fmt.Errorf("open gate of %s: %w", c.Item, err)
 	}
 	return opened == 1, nil
 }
 
 // acts is how lua/adjust.lua keeps them.
-func (g Gate) acts() string {
-	texts := make([]string, len(g.Acts))
-	for i, act := range g.Acts {
+func (c Contents) acts() string {
+	texts := make([]string, len(c.Acts))
+	for i, act := range c.Acts {
 		texts[i] = act.String()
 	}
 	return strings.Join(texts, " ")
 }
 
-// writeHolders writes the holders of a gate that is being built. The script
-// checks the epoch each time; a build that was overtaken is told so by open.
-func (l *Loader) writeHolders(ctx context.Context, shard int, g Gate) (reserved int, err error) {
-	keys := []string{l.keys.Item(shard, g.Item), l.keys.Holders(shard, g.Item)}
-	args := make([]any, 1, 1+2*holderChunk)
-	args[0] = strconv.FormatInt(g.Epoch, 10)
+// addReservations writes the reservations of a gate that is being built and returns
+// how many units they have. The script checks the epoch each time.
+func (g *Gate) addReservations(ctx context.Context, shard int, c Contents) (reserved int, err error) {
+	keys := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item)}
+	args := make([]any, 1, 1+2*reservationChunk)
+	args[0] = strconv.FormatInt(c.Epoch, 10)
 	flush := func() error {
 		if len(args) == 1 {
 			return nil
 		}
-		if err := holdersScript.Run(ctx, l.client, keys, args...).Err(); err != nil {
-			return fmt.Errorf("write holders of %s: %w", g.Item, err)
+		if err := addReservationsScript.Run(ctx, g.client, keys, args...).Err(); err != nil {
+			return fmt.Errorf("write reservations of %s: %w", c.Item, err)
 		}
 		args = args[:1]
 		return nil
 	}
-	for _, h := range g.Holders {
-		reserved += h.Quantity
-		args = append(args, h.User.String(),
-			fmt.Sprintf("%s|%d|%d|%s", h.Task, h.Quantity, h.At.UnixMilli(), h.IdempotencyKey))
+	for _, r := range c.Reservations {
+		reserved += r.Quantity
+		args = append(args, r.User.String(), r.record())
 		if len(args) == cap(args) {
 			if err := flush(); err != nil {
 				return 0, err

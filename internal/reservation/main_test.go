@@ -23,13 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is one item with an open gate, on one Redis.
 type fixture struct {
-	t        testing.TB
-	client   redis.UniversalClient
-	keys     reservation.Keys
-	sale     uuid.UUID
-	item     uuid.UUID
-	reserver *reservation.Reserver
-	meter    *meter
+	t      testing.TB
+	client redis.UniversalClient
+	keys   reservation.Keys
+	sale   uuid.UUID
+	item   uuid.UUID
+	gate   *reservation.Gate
+	meter  *meter
 }
 
 type meter struct{ batches chan int }
@@ -77,21 +77,14 @@ func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixt
 		sale: id.New(), item: id.New(), meter: &meter{batches: make(chan int, 100)},
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	f.reserver = reservation.NewReserver(client, f.keys, f.meter, log)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = f.reserver.Run(ctx)
-	}()
-	t.Cleanup(func() { cancel(); <-done })
+	f.gate = reservation.NewGate(reservation.GateConfig{Client: client, Keys: f.keys, Meter: f.meter, Log: log})
 	return f
 }
 
 // open builds the gate with a stock, open since an hour.
-func (f *fixture) open(stock int, change ...func(*reservation.Gate)) {
+func (f *fixture) open(stock int, change ...func(*reservation.Contents)) {
 	f.t.Helper()
-	g := reservation.Gate{
+	g := reservation.Contents{
 		Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 1,
 		Opens: time.Now().Add(-time.Hour), Closes: time.Now().Add(time.Hour),
 		Limit: 1, Total: stock, Stock: stock, Revision: 1,
@@ -99,12 +92,11 @@ func (f *fixture) open(stock int, change ...func(*reservation.Gate)) {
 	for _, c := range change {
 		c(&g)
 	}
-	loader := reservation.NewLoader(f.client, f.keys)
-	begun, err := loader.Begin(f.t.Context(), g.Sale, g.Item, g.Epoch)
+	begun, err := f.gate.Begin(f.t.Context(), g.Sale, g.Item, g.Epoch)
 	if err != nil || !begun {
 		f.t.Fatalf("begin: %v %v", begun, err)
 	}
-	opened, err := loader.Open(f.t.Context(), g)
+	opened, err := f.gate.Open(f.t.Context(), g)
 	if err != nil || !opened {
 		f.t.Fatalf("open: %v %v", opened, err)
 	}
@@ -137,7 +129,7 @@ func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
 
 func (f *fixture) reserve(a reservation.Attempt) reservation.Outcome {
 	f.t.Helper()
-	o, err := f.reserver.Reserve(context.Background(), a)
+	o, err := f.gate.Reserve(context.Background(), a)
 	if err != nil {
 		f.t.Fatalf("reserve: %v", err)
 	}
@@ -154,7 +146,7 @@ func (f *fixture) figures() figures {
 	var out figures
 	out.stock, _ = strconv.Atoi(hash["stock"])
 	out.reserved, _ = strconv.Atoi(hash["reserved"])
-	out.holders = int(f.client.HLen(ctx, f.keys.Holders(shard, f.item)).Val())
+	out.holders = int(f.client.HLen(ctx, f.keys.Reservations(shard, f.item)).Val())
 	out.messages = int(f.client.XLen(ctx, f.keys.Orders(shard)).Val())
 	return out
 }

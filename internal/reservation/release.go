@@ -6,62 +6,50 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
 )
 
-// Hold names units that somebody holds.
-type Hold struct {
-	Sale, Item, User, Task uuid.UUID
-	// Lapsed says that nobody paid in time: it counts against the person.
-	Lapsed bool
+// Ref names a reservation.
+type Ref struct {
+	Sale, Item, User uuid.UUID
+	Task             uuid.UUID // or the waitlist entry that the units are reserved for
+	// Expired counts the release against the buyer, who did not pay in time.
+	Expired bool
 }
 
 const (
-	// MaxLapses is how many holds of one person may lapse in a sale before a wait:
-	// whoever never pays keeps units from those who would.
-	MaxLapses = 2
-	// LapseWait is that wait, from the last lapse.
-	LapseWait = 30 * time.Minute
+	// MaxExpired is how many reservations of one buyer may expire in a sale before a
+	// wait: a buyer who never pays keeps units from others.
+	MaxExpired = 2
+	// ExpiredWait is that wait, from the last expiry.
+	ExpiredWait = 30 * time.Minute
 )
 
-// Released is the answer to a release.
+// Released is the outcome of a release.
 type Released struct {
-	Done      bool // false: nothing was held under that task, or there is no gate, so nothing changed
-	Building  bool // the gate is being built, and may have the units held: release again later
+	Done      bool // false: no reservation has that task, or there is no gate, so nothing changed
+	Building  bool // the gate is being built and may have the reservation: release again later
 	Remaining int
 	Revision  int64
 	Epoch     int64
 }
 
-// Releaser gives units back.
-type Releaser struct {
-	client redis.UniversalClient
-	keys   Keys
-}
-
-// NewReleaser returns a releaser.
-func NewReleaser(client redis.UniversalClient, keys Keys) *Releaser {
-	return &Releaser{client: client, keys: keys}
-}
-
-// Release gives the units of one hold back to the open stock. It is idempotent:
-// units come back once per task, however often it is called. While the gate is being
-// built nothing changes.
-func (r *Releaser) Release(ctx context.Context, h Hold) (Released, error) {
-	shard := id.ShardOf(h.Sale)
-	keys := []string{r.keys.Item(shard, h.Item), r.keys.Holders(shard, h.Item), r.keys.Lapses(shard, h.Sale, h.User)}
+// Release returns the units of one reservation to the available stock, once per task
+// however often it is called.
+func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
+	shard := id.ShardOf(r.Sale)
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User)}
 	var wait time.Duration
-	if h.Lapsed {
-		wait = LapseWait
+	if r.Expired {
+		wait = ExpiredWait
 	}
-	reply, err := releaseScript.Run(ctx, r.client, keys, h.User.String(), h.Task.String(), wait.Milliseconds()).Int64Slice()
+	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds()).Int64Slice()
+	if err == nil && len(reply) != 4 {
+		err = fmt.Errorf("reply of %d values", len(reply))
+	}
 	if err != nil {
-		return Released{}, fmt.Errorf("release %s: %w", h.Task, err)
-	}
-	if len(reply) != 4 {
-		return Released{}, fmt.Errorf("release %s: reply of %d values", h.Task, len(reply))
+		return Released{}, fmt.Errorf("release %s: %w", r.Task, err)
 	}
 	return Released{
 		Done: reply[0] == 1, Building: reply[0] == -2,

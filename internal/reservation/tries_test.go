@@ -22,7 +22,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 		passed, refused := make(chan struct{}, 40), make(chan time.Duration, 40)
 		var wg sync.WaitGroup
 		for n := range 40 {
-			reserver := []*reservation.Reserver{f.reserver, second.reserver}[n%2]
+			reserver := []*reservation.Gate{f.gate, second.gate}[n%2]
 			a := f.bare(user)
 			a.PathToken, a.Tries = "a guess", tries
 			wg.Go(func() {

@@ -17,7 +17,7 @@ type Hope struct {
 // Hope tells what may still come of an item, from memory. An item that has been
 // sold out for less than a second is not known yet: units are unpaid then.
 func (s *Storefront) Hope(item *sale.Item) Hope {
-	view, ok := s.board.View(item.ID)
+	view, ok := s.stock.View(item.ID)
 	if !ok || view.ForSale(s.Now()) > 0 {
 		return Hope{}
 	}

@@ -52,14 +52,14 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	catalog := sale.NewCatalog(sale.NewStore(db.Ent), clock.System{}, log)
-	board := reservation.NewBoard(reservation.BoardConfig{
+	board := reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: conn.Cmd, Keys: keys, Clock: clock.System{}, Log: log,
 		Loaded: func(context.Context) ([]reservation.ItemRef, error) { return nil, nil },
 	})
 	line := waitlist.New(waitlist.Config{DB: db, Log: log})
 	shop := storefront.New(storefront.Config{
 		Waitlist: line, Outlooks: waitlist.NewOutlooks(line, func(context.Context) ([]waitlist.Item, error) { return nil, nil }, log),
-		Catalog: catalog, Board: board, Holdings: reservation.NewHoldings(conn.Cmd, keys),
+		Catalog: catalog, Stock: board, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys}),
 		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
 	})
 	snap, err := shop.Catalog(t.Context())

@@ -20,8 +20,8 @@ import (
 // Storefront answers reads about sales, and follows them.
 type Storefront struct {
 	catalog  *sale.Catalog
-	board    *reservation.Board
-	holdings *reservation.Holdings
+	stock    *reservation.StockCache
+	gate     *reservation.Gate
 	orders   *order.Store
 	waitlist *waitlist.Service
 	outlooks *waitlist.Outlooks
@@ -32,8 +32,8 @@ type Storefront struct {
 // Config says what a storefront needs.
 type Config struct {
 	Catalog  *sale.Catalog
-	Board    *reservation.Board
-	Holdings *reservation.Holdings
+	Stock    *reservation.StockCache
+	Gate     *reservation.Gate
 	Orders   *order.Store
 	Waitlist *waitlist.Service
 	Outlooks *waitlist.Outlooks
@@ -43,7 +43,7 @@ type Config struct {
 // New returns a storefront. Run makes it tell its followers of changes.
 func New(cfg Config) *Storefront {
 	return &Storefront{
-		catalog: cfg.Catalog, board: cfg.Board, holdings: cfg.Holdings, orders: cfg.Orders,
+		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
 		waitlist: cfg.Waitlist, outlooks: cfg.Outlooks, hub: cfg.Hub, seen: newSightings(),
 	}
 }
@@ -69,7 +69,7 @@ type Stock struct {
 }
 
 // Now returns the server's clock: the one that opens the gates.
-func (s *Storefront) Now() time.Time { return s.board.ServerTime() }
+func (s *Storefront) Now() time.Time { return s.stock.ServerTime() }
 
 // Catalog returns the catalogue, at most a second old.
 func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
@@ -87,7 +87,7 @@ func (s *Storefront) Stock(item *sale.Item) Stock {
 	if item.ReadAt.IsZero() {
 		st.UpdatedAt = s.Now()
 	}
-	if v, ok := s.board.View(item.ID); ok {
+	if v, ok := s.stock.View(item.ID); ok {
 		st = Stock{Remaining: v.ForSale(s.Now()), Total: v.Total, Revision: v.Revision, UpdatedAt: v.Since}
 	}
 	st.Level = level(st.Remaining, st.Total)
@@ -110,7 +110,7 @@ func level(remaining, total int) Level {
 func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
 	soldOut, held := true, false
 	for _, item := range v.Items {
-		if view, ok := s.board.View(item.ID); ok {
+		if view, ok := s.stock.View(item.ID); ok {
 			soldOut = soldOut && view.ForSale(now) == 0
 			held = held || view.State == reservation.GatePaused || view.State == reservation.GateLoading
 		} else {

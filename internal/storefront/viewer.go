@@ -80,20 +80,20 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*
 // holding returns the newest hold of a user in a sale, nil when there is none, and
 // whether people wait in line: who has joined sees the place at once, in whatever
 // process.
-func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Holder, bool, error) {
+func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Reservation, bool, error) {
 	items := make([]uuid.UUID, len(v.Items))
 	var soldOut []uuid.UUID
 	for i, item := range v.Items {
 		items[i] = item.ID
-		if view, ok := s.board.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
+		if view, ok := s.stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
 			soldOut = append(soldOut, item.ID)
 		}
 	}
-	held, lined, err := s.holdings.WithLines(ctx, v.ID, items, user, soldOut)
+	held, lined, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, items, user, soldOut)
 	if err != nil {
 		return nil, false, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
 	}
-	var newest *reservation.Holder
+	var newest *reservation.Reservation
 	for _, h := range held {
 		if newest == nil || h.At.After(newest.At) {
 			newest = &h
@@ -104,7 +104,7 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 
 // follow finds what a buyer holds units for: an attempt, an order, or an offer of
 // the waitlist.
-func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation.Holder, out *Viewer) error {
+func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation.Reservation, out *Viewer) error {
 	task, err := s.orders.Task(ctx, held.Task)
 	if err != nil {
 		return err

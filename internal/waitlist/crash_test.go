@@ -24,11 +24,11 @@ func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
 		want    figures
 	}{
 		"units held, row not written": {false, func(h *hall, first *waitlist.Entry) {
-			_, err := h.releaser.Retake(h.t.Context(), reservation.Retake{Hold: hold(first), Quantity: 1})
+			_, err := h.gate.Reacquire(h.t.Context(), reservation.Reacquire{Ref: hold(first), Quantity: 1})
 			h.must(err)
 		}, waitlist.Offered, waitlist.Waiting, figures{reserved: 1, holders: 1, messages: 1}},
 		"redeemed, row not written": {true, func(h *hall, first *waitlist.Entry) {
-			o, err := reservation.NewLine(h.conn.Script, h.keys, quiet).Redeem(h.t.Context(), h.attempt(first.User), first.ID)
+			o, err := h.gate.Redeem(h.t.Context(), h.attempt(first.User), first.ID)
 			if h.must(err); o.Code != reservation.Accepted {
 				h.t.Fatalf("redeem: %+v", o)
 			}
@@ -39,11 +39,11 @@ func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
 		}, waitlist.Expired, waitlist.Offered, figures{reserved: 1, holders: 1, messages: 1}},
 		"units given back, row not marked": {true, func(h *hall, first *waitlist.Entry) {
 			h.end(first)
-			_, err := h.releaser.Release(h.t.Context(), hold(first))
+			_, err := h.gate.Release(h.t.Context(), hold(first))
 			h.must(err)
 		}, waitlist.Expired, waitlist.Offered, figures{reserved: 1, holders: 1, messages: 1}},
 		"holder lost": {true, func(h *hall, first *waitlist.Entry) {
-			_, err := h.releaser.Release(h.t.Context(), hold(first))
+			_, err := h.gate.Release(h.t.Context(), hold(first))
 			h.must(err)
 		}, waitlist.Offered, waitlist.Waiting, figures{reserved: 1, holders: 1, messages: 1}},
 	} {
@@ -92,7 +92,7 @@ func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
 			h.cancel(o)
 			h.step()
 			first := h.attempt(place.User)
-			_, err := reservation.NewLine(h.conn.Script, h.keys, quiet).Redeem(t.Context(), first, place.ID)
+			_, err := h.gate.Redeem(t.Context(), first, place.ID)
 			h.must(err)
 			end(h, place)
 			h.step()
@@ -155,8 +155,8 @@ func TestTheKeyOfAnEarlierOrderLeavesThePlaceAsItIs(t *testing.T) {
 	}
 }
 
-func hold(e *waitlist.Entry) reservation.Hold {
-	return reservation.Hold{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
+func hold(e *waitlist.Entry) reservation.Ref {
+	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
 }
 
 // end writes the end of an offer and does nothing else.
@@ -176,15 +176,14 @@ func TestAPlaceThatEndsWhileItsGateIsBuiltGivesItsUnitBackOnceItStands(t *testin
 	h.cancel(o)
 	h.step()
 	h.want(places[0], waitlist.Offered)
-	loader := reservation.NewLoader(h.conn.Script, h.keys)
-	_, err := loader.Begin(t.Context(), h.sale, h.item, 2)
+	_, err := h.gate.Begin(t.Context(), h.sale, h.item, 2)
 	h.must(err)
 	h.end(places[0])
 	h.step()
-	_, err = loader.Open(t.Context(), reservation.Gate{
+	_, err = h.gate.Open(t.Context(), reservation.Contents{
 		Sale: h.sale, Item: h.item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now().Add(-time.Hour),
 		Closes: time.Now().Add(time.Hour), Limit: 2, Total: 1, Revision: 1000,
-		Holders: []reservation.Holder{{User: places[0].User, Task: places[0].ID, Quantity: 1}},
+		Reservations: []reservation.Reservation{{User: places[0].User, Task: places[0].ID, Quantity: 1}},
 	})
 	h.must(err)
 	h.step()

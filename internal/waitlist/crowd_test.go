@@ -10,7 +10,6 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/id"
-	"seckill/internal/reservation"
 	"seckill/internal/waitlist"
 )
 
@@ -22,7 +21,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	h := newHall(t, 1)
 	buyer := h.buy().User
 	desks := []*waitlist.Service{h.line, waitlist.New(waitlist.Config{
-		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(h.conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet,
+		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
 	})}
 	users := make([]uuid.UUID, people)
 	for i := range users {

@@ -92,7 +92,7 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 	if err != nil {
 		return nil, err
 	}
-	sight, err := s.line.Look(ctx, inputs[0].Sale, item, outlook.Waiting > 0, usersOf(inputs)...)
+	sight, err := s.gate.Status(ctx, inputs[0].Sale, item, outlook.Waiting > 0, usersOf(inputs)...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "the gate cannot be reached", err)
 	}
@@ -108,12 +108,12 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 }
 
 // refuse says why a person gets no place; nil when there is one for them.
-func refuse(in JoinInput, outlook Outlook, sight reservation.Sight, user reservation.Standing) fault.Refusal {
+func refuse(in JoinInput, outlook Outlook, sight reservation.GateStatus, user reservation.UserStatus) fault.Refusal {
 	switch {
 	case !sight.Open:
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}
-	case user.Holder != uuid.Nil:
-		return reservation.LimitReached{Task: user.Holder, At: atItem}
+	case user.Task != uuid.Nil:
+		return reservation.LimitReached{Task: user.Task, At: atItem}
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait}
 	case sight.Stock >= in.Quantity && outlook.Waiting == 0:
@@ -161,7 +161,7 @@ func (s *Service) enter(ctx context.Context, item uuid.UUID, inputs []JoinInput,
 
 // entered tells everybody of new places.
 func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []uuid.UUID, ends map[uuid.UUID]joined) error {
-	if _, err := s.line.Look(ctx, saleID, item, true); err != nil {
+	if _, err := s.gate.Status(ctx, saleID, item, true); err != nil {
 		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
 	}
 	s.meter.Turned("joined", len(places))

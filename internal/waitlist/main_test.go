@@ -32,19 +32,18 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // hall is a sale of one item, sold out unless a test says otherwise.
 type hall struct {
-	t        testing.TB
-	db       *postgres.DB
-	conn     *redisconn.Conn
-	keys     reservation.Keys
-	clock    *clock.Fake
-	sale     uuid.UUID
-	item     uuid.UUID
-	releaser *reservation.Releaser
-	reserver *reservation.Reserver
-	writer   *order.Writer
-	line     *waitlist.Service
-	mu       sync.Mutex
-	told     map[uuid.UUID]waitlist.Status // guarded by mu
+	t      testing.TB
+	db     *postgres.DB
+	conn   *redisconn.Conn
+	keys   reservation.Keys
+	clock  *clock.Fake
+	sale   uuid.UUID
+	item   uuid.UUID
+	gate   *reservation.Gate
+	writer *order.Writer
+	line   *waitlist.Service
+	mu     sync.Mutex
+	told   map[uuid.UUID]waitlist.Status // guarded by mu
 }
 
 func newHall(t testing.TB, units int) *hall {
@@ -54,15 +53,10 @@ func newHall(t testing.TB, units int) *hall {
 		t: t, db: testenv.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
 		sale: id.New(), item: id.New(), told: map[uuid.UUID]waitlist.Status{},
 	}
-	h.releaser = reservation.NewReleaser(conn.Script, h.keys)
-	h.reserver = reservation.NewReserver(conn.Script, h.keys, meter{}, quiet)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() { defer close(done); _ = h.reserver.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
+	h.gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: h.keys, Log: quiet})
 	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Clock: h.clock})
 	h.line = waitlist.New(waitlist.Config{
-		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet,
+		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
 		Announce: func(_ context.Context, entries []*waitlist.Entry) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -86,18 +80,12 @@ func newHall(t testing.TB, units int) *hall {
 	return h
 }
 
-type meter struct{}
-
-func (meter) Batch(int, time.Duration, error) {}
-func (meter) Outcome(reservation.Code)        {}
-
 // openGate builds the gate with a stock and nobody who holds anything.
 func (h *hall) openGate(epoch int64, stock int) {
 	h.t.Helper()
-	loader := reservation.NewLoader(h.conn.Script, h.keys)
-	_, err := loader.Begin(h.t.Context(), h.sale, h.item, epoch)
+	_, err := h.gate.Begin(h.t.Context(), h.sale, h.item, epoch)
 	h.must(err)
-	_, err = loader.Open(h.t.Context(), reservation.Gate{
+	_, err = h.gate.Open(h.t.Context(), reservation.Contents{
 		Sale: h.sale, Item: h.item, State: reservation.GateOpen, Epoch: epoch, Opens: time.Now().Add(-time.Hour),
 		Closes: time.Now().Add(time.Hour), Limit: 2, Total: stock, Stock: stock, Revision: 1,
 	})
@@ -130,7 +118,7 @@ func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
 func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
 	h.t.Helper()
 	h.must(h.conn.Cmd.Set(h.t.Context(), h.keys.Path(id.ShardOf(h.sale), h.item, user), "1|token", time.Minute).Err())
-	o, err := h.reserver.Reserve(h.t.Context(), h.attempt(user))
+	o, err := h.gate.Reserve(h.t.Context(), h.attempt(user))
 	h.must(err)
 	return o
 }
@@ -160,7 +148,7 @@ func (h *hall) cancel(o *order.Order) {
 		})
 		return err
 	}))
-	_, err := h.releaser.Release(h.t.Context(), reservation.Hold{Sale: h.sale, Item: h.item, User: o.User, Task: o.ID})
+	_, err := h.gate.Release(h.t.Context(), reservation.Ref{Sale: h.sale, Item: h.item, User: o.User, Task: o.ID})
 	h.must(err)
 }
 
@@ -215,7 +203,7 @@ func (h *hall) figures() figures {
 	var f figures
 	f.stock, _ = strconv.Atoi(hash["stock"])
 	f.reserved, _ = strconv.Atoi(hash["reserved"])
-	f.holders = int(h.conn.Cmd.HLen(h.t.Context(), h.keys.Holders(shard, h.item)).Val())
+	f.holders = int(h.conn.Cmd.HLen(h.t.Context(), h.keys.Reservations(shard, h.item)).Val())
 	f.messages = int(h.conn.Cmd.XLen(h.t.Context(), h.keys.Orders(shard)).Val())
 	return f
 }

@@ -139,7 +139,7 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 	}
 	done := make([]uuid.UUID, 0, len(rows))
 	for _, row := range rows {
-		r, err := s.releaser.Release(ctx, fromRow(row).hold())
+		r, err := s.gate.Release(ctx, fromRow(row).ref())
 		if err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil {
 		return err
 	}
-	sight, err := s.line.Look(ctx, it.sale, it.id, len(waiting) > 0)
+	sight, err := s.gate.Status(ctx, it.sale, it.id, len(waiting) > 0)
 	if err != nil || !sight.Loaded || !sight.Open {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	for i, row := range waiting {
 		users[i] = row.UserID
 	}
-	held, err := s.line.Held(ctx, it.sale, it.id, users)
+	held, err := s.gate.ReservationTasks(ctx, it.sale, it.id, users)
 	if err != nil {
 		return err
 	}
@@ -207,14 +207,14 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 // offerTo holds units for a place and notes the offer. For a place that has an
 // offer it makes sure that the units are held: the gate may have been built anew.
 func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[string]int) (int, error) {
-	r, err := s.releaser.Retake(ctx, reservation.Retake{Hold: e.hold(), Quantity: e.Quantity})
+	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity})
 	if err != nil {
 		return stock, err
 	}
 	var set func(*ent.WaitlistEntryUpdate)
 	var what string
 	switch r.Code {
-	case reservation.RetakeDone, reservation.RetakeDoneBefore:
+	case reservation.Reacquired, reservation.ReacquiredBefore:
 		stock = r.Remaining
 		if e.Status == Offered {
 			return stock, s.holdsRightly(ctx, e, r.Code)
@@ -222,19 +222,19 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 		what, set = "offered", func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusOFFERED).SetOfferExpiresAt(s.now().Add(s.offerFor))
 		}
-	case reservation.RetakeTooFew:
+	case reservation.ReacquireTooFew:
 		if e.Status == Waiting {
 			return r.Remaining, nil
 		}
 		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
 		}
-	case reservation.RetakeOther: // the person got units another way, or redeems this moment
+	case reservation.ReacquireOther: // the person got units another way, or redeems this moment
 		if e.Status == Offered {
 			return stock, nil
 		}
 		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
-	case reservation.RetakeNotLoaded, reservation.RetakeNotYet:
+	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
 		return stock, nil
 	}
 	moved, err := s.change(ctx, e, set)
@@ -250,8 +250,8 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 
 // holdsRightly looks again at a place that units were just held for: it may have
 // ended, and its units been given back, before they were held.
-func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.RetakeCode) error {
-	if code != reservation.RetakeDone {
+func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.ReacquireCode) error {
+	if code != reservation.Reacquired {
 		return nil
 	}
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -45,8 +45,8 @@ func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	h.buy()
 	h.buy()
 	user := id.New()
-	key := h.keys.Lapses(id.ShardOf(h.sale), h.sale, user)
-	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxLapses, time.Minute).Err())
+	key := h.keys.Expiries(id.ShardOf(h.sale), h.sale, user)
+	h.must(h.conn.Cmd.Set(t.Context(), key, reservation.MaxExpired, time.Minute).Err())
 	_, refusal := h.join(user)
 	refused(t, refusal, fault.TooManyTries)
 	if wait, ok := refusal.(fault.Throttled); !ok || wait.RetryAfter <= 0 || wait.RetryAfter > time.Minute {

@@ -25,7 +25,7 @@ func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
 			By: sale.Actor{ID: id.New(), Role: "OPERATOR"}, Note: "a moment, please", At: h.clock.Now(),
 		}, nil)
 	}))
-	_, err = reservation.NewKeeper(h.conn.Script, h.keys).Turn(h.t.Context(), reservation.Turn{
+	_, err = reservation.NewGate(reservation.GateConfig{Client: h.conn.Script, Keys: h.keys}).SetState(h.t.Context(), reservation.StateChange{
 		Sale: h.sale, Item: h.item, Epoch: 1, Revision: row.Revision + 1, State: gate,
 	})
 	h.must(err)
@@ -94,7 +94,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h := newHall(t, 1)
 	figures := &figuresOf{turns: map[string]int{}}
 	h.line = waitlist.New(waitlist.Config{
-		DB: h.db, Releaser: h.releaser, Line: reservation.NewLine(h.conn.Script, h.keys, quiet), Clock: h.clock, Log: quiet, Meter: figures,
+		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet, Meter: figures,
 	})
 	o := h.buy()
 	places := h.joined(4)

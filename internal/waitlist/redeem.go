@@ -28,7 +28,7 @@ func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Att
 	if e.Status == Waiting { // a place that looks ended may be a redeemed one: the gate knows, and answers a repeat
 		return reservation.Outcome{}, invalid, nil
 	}
-	o, err := s.line.Redeem(ctx, a, e.ID)
+	o, err := s.gate.Redeem(ctx, a, e.ID)
 	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
 		return o, nil, err
 	}

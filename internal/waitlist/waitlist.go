@@ -92,8 +92,8 @@ func (e *Entry) Moment() int64 {
 const momentsPerMilli = 1000
 
 // hold names the units that are held for the place in the gate.
-func (e *Entry) hold() reservation.Hold {
-	return reservation.Hold{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
+func (e *Entry) ref() reservation.Ref {
+	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
 }
 
 // Announce tells the world how places stand, after the commit. It may lose what
@@ -118,8 +118,7 @@ func (noMeter) Turned(string, int) {}
 // Config is what a Service is made of.
 type Config struct {
 	DB       *postgres.DB
-	Releaser *reservation.Releaser
-	Line     *reservation.Line
+	Gate     *reservation.Gate
 	Announce Announce      // nil = tell nobody
 	Meter    Meter         // nil = count nothing
 	OfferFor time.Duration // 0 = OfferFor
@@ -131,8 +130,7 @@ type Config struct {
 // number of processes.
 type Service struct {
 	db       *postgres.DB
-	releaser *reservation.Releaser
-	line     *reservation.Line
+	gate     *reservation.Gate
 	announce Announce
 	meter    Meter
 	offerFor time.Duration
@@ -148,7 +146,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, releaser: cfg.Releaser, line: cfg.Line, announce: cfg.Announce, meter: cfg.Meter,
+		db: cfg.DB, gate: cfg.Gate, announce: cfg.Announce, meter: cfg.Meter,
 		offerFor: cfg.OfferFor, clock: cfg.Clock, log: cfg.Log,
 	}
 	if s.meter == nil {

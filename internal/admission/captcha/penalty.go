@@ -55,10 +55,10 @@ func (s *Service) penalties(scope Scope, shard int) []penalty {
 	}
 	var all []penalty
 	if scope.Purpose == Seckill {
-		all = append(all, penalty{key: s.cfg.Keys.Heat(shard, scope.Sale, scope.User.String()), decay: userDecay})
+		all = append(all, penalty{key: s.cfg.Keys.Penalty(shard, scope.Sale, scope.User.String()), decay: userDecay})
 	}
 	if net := network(scope.From); net.IsValid() {
-		all = append(all, penalty{key: s.cfg.Keys.Heat(shard, scope.Sale, net.String()), decay: userDecay / networkUsers})
+		all = append(all, penalty{key: s.cfg.Keys.Penalty(shard, scope.Sale, net.String()), decay: userDecay / networkUsers})
 	}
 	return all
 }

@@ -188,10 +188,10 @@ func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, 
 		perMille = int64(*in.PerMille)
 	}
 	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
-		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Holders(shard, in.Item), s.cfg.Keys.Path(shard, in.Item, in.User),
-		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.Queue(shard, in.Item),
-		s.cfg.Keys.Lapses(shard, in.Sale, in.User),
-	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxLapses).StringSlice()
+		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Path(shard, in.Item, in.User),
+		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
+		s.cfg.Keys.Expiries(shard, in.Sale, in.User),
+	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired).StringSlice()
 	if err != nil {
 		return reply{}, err
 	}

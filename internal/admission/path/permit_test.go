@@ -97,11 +97,6 @@ func TestNothingLeftOrNoPermitKeepsTheAnswer(t *testing.T) {
 	})
 }
 
-type noMeter struct{}
-
-func (noMeter) Batch(int, time.Duration, error) {}
-func (noMeter) Outcome(reservation.Code)        {}
-
 // The reserve script of package reservation is the only place where a path is used.
 func TestPathIsGoodForOneReservation(t *testing.T) {
 	t.Parallel()
@@ -109,12 +104,8 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	f := newFixture(t, conn, prefix, 1.5)
 	_, life, _ := strings.Cut(conn.Cmd.Info(t.Context(), "server").Val(), "run_id:")
 	f.gate("gate", "open", "run", life[:40])
-	ctx, stop := context.WithCancel(t.Context())
-	reserver := reservation.NewReserver(conn.Script, f.keys, noMeter{}, slog.New(slog.DiscardHandler))
-	var running sync.WaitGroup
-	running.Go(func() { _ = reserver.Run(ctx) })
-	defer running.Wait()
-	defer stop()
+	ctx := t.Context()
+	reserver := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Log: slog.New(slog.DiscardHandler)})
 
 	user := id.New()
 	p := f.issue(f.input(user, f.challenge(user)))

@@ -38,7 +38,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	sets := make([]*redis.StringSliceCmd, id.Shards)
 	pipe := s.cfg.Client.Pipeline()
 	for shard := range sets {
-		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.QueueRooms(shard))
+		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.WaitingRooms(shard))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("list waiting rooms: %w", err)
@@ -122,8 +122,8 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 		args = append(args, base64.RawURLEncoding.EncodeToString(random[:tokenBytes]))
 	}
 	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
-		k.Item(shard, itemID), k.Holders(shard, itemID), k.Queue(shard, itemID), k.QueuePlaces(shard, itemID),
-		k.QueueBeats(shard, itemID), k.QueueRoom(shard, itemID), k.QueueRooms(shard), k.Permits(shard, itemID),
+		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),
+		k.WaitingRoomBeats(shard, itemID), k.WaitingRoomStats(shard, itemID), k.WaitingRooms(shard), k.Permits(shard, itemID),
 	}, args...).Int64Slice()
 	if err != nil {
 		return passed{}, err

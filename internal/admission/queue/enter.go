@@ -102,12 +102,12 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 	shard, scope, k := id.ShardOf(in.Sale), in.scope(), s.cfg.Keys
 	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
 	values, err := enterScript.Run(ctx, s.cfg.Client, []string{
-		k.Item(shard, in.Item), k.Holders(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
-		k.Queue(shard, in.Item), k.QueuePlaces(shard, in.Item), k.QueueBeats(shard, in.Item),
-		k.QueueRoom(shard, in.Item), k.QueueRooms(shard), k.Ticket(shard, ticket),
-		k.Lapses(shard, in.Sale, in.User), k.Stays(shard, in.Session),
+		k.Item(shard, in.Item), k.Reservations(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
+		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
+		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
+		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session),
 	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
-		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxLapses, in.session()).StringSlice()
+		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session()).StringSlice()
 	if err != nil {
 		return entered{}, err
 	}

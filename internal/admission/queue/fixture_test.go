@@ -167,7 +167,7 @@ func (f *fixture) buy(t *queue.Ticket) bool {
 	}
 	_, err = f.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HIncrBy(ctx, item, "stock", -1)
-		p.HSet(ctx, f.keys.Holders(f.shard, f.item), t.User.String(), uuid.NewString()+"|1|0|k")
+		p.HSet(ctx, f.keys.Reservations(f.shard, f.item), t.User.String(), uuid.NewString()+"|1|0|k")
 		p.Del(ctx, way)
 		p.ZRem(ctx, f.keys.Permits(f.shard, f.item), t.User.String())
 		return nil
@@ -179,7 +179,7 @@ func (f *fixture) buy(t *queue.Ticket) bool {
 // line returns the tickets in the order in which they will be admitted.
 func (f *fixture) line() []string {
 	f.t.Helper()
-	line, err := f.redis.ZRange(f.t.Context(), f.keys.Queue(f.shard, f.item), 0, -1).Result()
+	line, err := f.redis.ZRange(f.t.Context(), f.keys.WaitingRoom(f.shard, f.item), 0, -1).Result()
 	f.must(err)
 	return line
 }

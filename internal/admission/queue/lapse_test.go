@@ -15,11 +15,11 @@ import (
 func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		user, releaser := id.New(), reservation.NewReleaser(f.redis, f.keys)
+		user, releaser := id.New(), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
 		release := func(lapsed bool) {
 			task := uuid.New()
-			f.must(f.redis.HSet(t.Context(), f.keys.Holders(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())
-			hold := reservation.Hold{Sale: f.sale, Item: f.item, User: user, Task: task, Lapsed: lapsed}
+			f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())
+			hold := reservation.Ref{Sale: f.sale, Item: f.item, User: user, Task: task, Expired: lapsed}
 			for range 2 { // the second release of a hold counts nothing
 				_, err := releaser.Release(t.Context(), hold)
 				f.must(err)
@@ -36,14 +36,14 @@ func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
 			t.Fatalf("after one lapse: %#v", r)
 		}
 		release(true)
-		if r, ok := issue().(fault.Throttled); !ok || r.RetryAfter <= 0 || r.RetryAfter > reservation.LapseWait {
+		if r, ok := issue().(fault.Throttled); !ok || r.RetryAfter <= 0 || r.RetryAfter > reservation.ExpiredWait {
 			t.Errorf("a path after two lapses: %#v", r)
 		}
 		_, refusal, err := f.queue.Enter(t.Context(), f.input(user))
 		if r, ok := refusal.(fault.Throttled); !ok || err != nil || r.RetryAfter < time.Minute {
 			t.Errorf("a place after two lapses: %#v, %v", refusal, err)
 		}
-		f.must(f.redis.Del(t.Context(), f.keys.Lapses(f.shard, f.sale, user)).Err()) // the wait is over
+		f.must(f.redis.Del(t.Context(), f.keys.Expiries(f.shard, f.sale, user)).Err()) // the wait is over
 		if r := issue(); r != nil {
 			t.Errorf("after the wait: %#v", r)
 		}

@@ -159,7 +159,7 @@ func (s *Service) Leave(ctx context.Context, ticketID, user uuid.UUID) (*Ticket,
 	}
 	shard := id.ShardOf(t.Sale)
 	keys := []string{
-		s.cfg.Keys.Queue(shard, t.Item), s.cfg.Keys.QueuePlaces(shard, t.Item), s.cfg.Keys.QueueBeats(shard, t.Item),
+		s.cfg.Keys.WaitingRoom(shard, t.Item), s.cfg.Keys.WaitingRoomTickets(shard, t.Item), s.cfg.Keys.WaitingRoomBeats(shard, t.Item),
 		s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID),
 	}
 	if err := leaveScript.Run(ctx, s.cfg.Client, keys, t.ID.String(), user.String()).Err(); err != nil {
@@ -199,8 +199,8 @@ func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error
 	}
 	shard := id.ShardOf(t.Sale)
 	keys := []string{
-		s.cfg.Keys.Item(shard, t.Item), s.cfg.Keys.Queue(shard, t.Item), s.cfg.Keys.QueueBeats(shard, t.Item),
-		s.cfg.Keys.QueueRoom(shard, t.Item), s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID),
+		s.cfg.Keys.Item(shard, t.Item), s.cfg.Keys.WaitingRoom(shard, t.Item), s.cfg.Keys.WaitingRoomBeats(shard, t.Item),
+		s.cfg.Keys.WaitingRoomStats(shard, t.Item), s.cfg.Keys.Permits(shard, t.Item), s.cfg.Keys.Ticket(shard, t.ID),
 	}
 	reply, err := lookScript.Run(ctx, s.cfg.Client, keys, t.ID.String(), beat, rules.Inflow).Slice()
 	if err != nil {

@@ -155,7 +155,7 @@ func TestLeavingOrSilenceFreesThePlace(t *testing.T) {
 			t.Errorf("after one left: %d ahead", got)
 		}
 		silent := float64(time.Now().Add(-queue.Patience - time.Second).UnixMilli())
-		f.must(f.redis.ZAdd(t.Context(), f.keys.QueueBeats(f.shard, f.item), redis.Z{Score: silent, Member: b.ID.String()}).Err())
+		f.must(f.redis.ZAdd(t.Context(), f.keys.WaitingRoomBeats(f.shard, f.item), redis.Z{Score: silent, Member: b.ID.String()}).Err())
 		if n := f.step()["freed"]; n != 1 || f.ticket(b).Status != queue.Left || f.ticket(c).Position.Ahead != 0 {
 			t.Errorf("freed %d, %+v", n, f.ticket(b))
 		}
@@ -177,8 +177,8 @@ func TestNobodyLosesThePlaceWhileTheLoopWasAway(t *testing.T) {
 		a := f.enter(id.New())
 		f.step()
 		long := time.Now().Add(-time.Hour).UnixMilli()
-		f.must(f.redis.ZAdd(t.Context(), f.keys.QueueBeats(f.shard, f.item), redis.Z{Score: float64(long), Member: a.ID.String()}).Err())
-		f.must(f.redis.HSet(t.Context(), f.keys.QueueRoom(f.shard, f.item), "pass", long).Err())
+		f.must(f.redis.ZAdd(t.Context(), f.keys.WaitingRoomBeats(f.shard, f.item), redis.Z{Score: float64(long), Member: a.ID.String()}).Err())
+		f.must(f.redis.HSet(t.Context(), f.keys.WaitingRoomStats(f.shard, f.item), "pass", long).Err())
 		if n := f.step()["freed"] + f.step()["freed"]; n != 0 || f.ticket(a).Status != queue.Waiting {
 			t.Errorf("after an outage: %d freed, %+v", n, f.ticket(a))
 		}
@@ -203,7 +203,7 @@ func TestTheEndIsToldToEverybody(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 		}
-		if rooms := f.redis.SMembers(t.Context(), f.keys.QueueRooms(f.shard)).Val(); len(rooms) != 0 {
+		if rooms := f.redis.SMembers(t.Context(), f.keys.WaitingRooms(f.shard)).Val(); len(rooms) != 0 {
 			t.Errorf("rooms left: %v", rooms)
 		}
 	})
@@ -217,7 +217,7 @@ func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 		if _, err := f.queue.Watch(t.Context(), second.ID, first.User); fault.CodeOf(err) != fault.NotFound {
 			t.Errorf("somebody else's place: %v", err)
 		}
-		beats, long := f.keys.QueueBeats(f.shard, f.item), float64(time.Now().Add(-time.Hour).UnixMilli())
+		beats, long := f.keys.WaitingRoomBeats(f.shard, f.item), float64(time.Now().Add(-time.Hour).UnixMilli())
 		f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: second.ID.String()}).Err())
 		events, err := f.queue.Watch(t.Context(), second.ID, second.User)
 		f.must(err)
@@ -247,7 +247,7 @@ func TestAskingForAPlaceKeepsItForItsOwnerAlone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		place := f.enter(id.New())
-		beats, long := f.keys.QueueBeats(f.shard, f.item), float64(time.Now().Add(-queue.Patience-time.Hour).UnixMilli())
+		beats, long := f.keys.WaitingRoomBeats(f.shard, f.item), float64(time.Now().Add(-queue.Patience-time.Hour).UnixMilli())
 		for user, kept := range map[uuid.UUID]bool{id.New(): false, place.User: true} {
 			f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: place.ID.String()}).Err())
 			got, err := f.queue.Own(t.Context(), place.ID, user)

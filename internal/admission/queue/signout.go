@@ -25,7 +25,7 @@ func (s *Service) signedOut(ctx context.Context, session uuid.UUID) error {
 	sets := make([]*redis.StringSliceCmd, id.Shards)
 	pipe := s.cfg.Client.Pipeline()
 	for shard := range sets {
-		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.Stays(shard, session))
+		sets[shard] = pipe.SMembers(ctx, s.cfg.Keys.SessionTickets(shard, session))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return unavailable("list places of a session", err)

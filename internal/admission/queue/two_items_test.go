@@ -35,7 +35,7 @@ func (f *fixture) issue(user uuid.UUID) path.Path {
 
 // deep is the second in which the line was searched far back last.
 func (f *fixture) deep() string {
-	return f.redis.HGet(f.t.Context(), f.keys.QueueRoom(f.shard, f.item), "deep").Val()
+	return f.redis.HGet(f.t.Context(), f.keys.WaitingRoomStats(f.shard, f.item), "deep").Val()
 }
 
 func TestATurnForOneItemLeavesTheTurnForAnother(t *testing.T) {

@@ -14,8 +14,7 @@ func TestAGateOfAnotherLifeOfTheServerIsClosedAtOnce(t *testing.T) {
 	f := newFixture(t, server.Conn().Script, "t:")
 	f.open(5)
 	a := f.attempt(id.New())
-	states := reservation.NewStates(f.client, f.keys)
-	if st, err := states.Of(t.Context(), f.sale, f.item); err != nil || st.Foreign || st.Gate != reservation.GateOpen {
+	if st, err := f.gate.State(t.Context(), f.sale, f.item); err != nil || st.Stale || st.Gate != reservation.GateOpen {
 		t.Fatalf("state %+v %v", st, err)
 	}
 	server.Kill()
@@ -23,10 +22,10 @@ func TestAGateOfAnotherLifeOfTheServerIsClosedAtOnce(t *testing.T) {
 	if o := f.reserve(a); o.Code != reservation.NotLoaded {
 		t.Errorf("code %d: the gate of before the restart still sells", o.Code)
 	}
-	if st, err := states.Of(t.Context(), f.sale, f.item); err != nil || !st.Foreign || st.Epoch != 1 {
+	if st, err := f.gate.State(t.Context(), f.sale, f.item); err != nil || !st.Stale || st.Epoch != 1 {
 		t.Errorf("state %+v %v, want a foreign gate that is still there", st, err)
 	}
-	f.open(5, func(g *reservation.Gate) { g.Epoch = 2 })
+	f.open(5, func(g *reservation.Contents) { g.Epoch = 2 })
 	f.path(a.User, 2, "token")
 	if o := f.reserve(a); o.Code != reservation.Accepted {
 		t.Errorf("code %d after the gate was built anew", o.Code)

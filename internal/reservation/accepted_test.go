@@ -12,16 +12,16 @@ import (
 	"seckill/internal/testenv"
 )
 
-func learn(t *testing.T, b *reservation.Board) {
+func learn(t *testing.T, b *reservation.StockCache) {
 	t.Helper()
 	refresh(t, b)
-	if err := b.Learn(t.Context()); err != nil {
+	if err := b.RefreshAccepted(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // refused tells whether memory alone refuses an attempt.
-func refused(b *reservation.Board, a reservation.Attempt) bool {
+func refused(b *reservation.StockCache, a reservation.Attempt) bool {
 	_, refused := b.RefuseAttempt(a.Item, a.User, a.IdempotencyKey)
 	return refused
 }
@@ -36,7 +36,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		for range 3 {
 			a := f.attempt(id.New())
 			o := f.reserve(a)
-			b.Note(f.item, o.Epoch, o.Revision, o.Remaining)
+			b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
 			takers = append(takers, a)
 		}
 		late := f.bare(id.New())
@@ -64,7 +64,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		}
 
 		// Units move without anybody taking one by a key, as offers of a waitlist do.
-		item, idems := f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.Idems(id.ShardOf(f.sale), f.sale)
+		item, idems := f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.IdempotencyKeys(id.ShardOf(f.sale), f.sale)
 		if err := f.client.HIncrBy(t.Context(), item, "rev", 1).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +83,8 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		}
 
 		// A unit comes back and goes to somebody else: what was learnt holds no more.
-		if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
-			reservation.Hold{Sale: f.sale, Item: f.item, User: takers[0].User, Task: takers[0].Task}); err != nil {
+		if _, err := f.gate.Release(t.Context(),
+			reservation.Ref{Sale: f.sale, Item: f.item, User: takers[0].User, Task: takers[0].Task}); err != nil {
 			t.Fatal(err)
 		}
 		next := f.attempt(id.New())
@@ -110,8 +110,8 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	}
 	b := f.board(clock.System{})
 	learn(t, b)
-	if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
-		reservation.Hold{Sale: f.sale, Item: f.item, User: lapsing.User, Task: lapsing.Task}); err != nil {
+	if _, err := f.gate.Release(t.Context(),
+		reservation.Ref{Sale: f.sale, Item: f.item, User: lapsing.User, Task: lapsing.Task}); err != nil {
 		t.Fatal(err)
 	}
 	refresh(t, b) // the gate moves once more, and nobody takes anything

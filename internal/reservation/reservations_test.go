@@ -51,7 +51,7 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 			tasks[users[i]] = a.Task
 		}
 	}
-	h := reservation.NewHoldings(narrow(t, testenv.RedisURL(t)), f.keys)
+	h := reservation.NewGate(reservation.GateConfig{Client: narrow(t, testenv.RedisURL(t)), Keys: f.keys})
 	other := id.New() // an item of another sale that nobody holds anything of
 	var wg sync.WaitGroup
 	for i, user := range users {
@@ -60,14 +60,14 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 			if i%2 == 0 {
 				soldOut = append(soldOut, lined)
 			}
-			held, inLine, err := h.WithLines(t.Context(), f.sale, []uuid.UUID{f.item, lined}, user, soldOut)
+			held, inLine, err := h.ReservationsAndWaitlist(t.Context(), f.sale, []uuid.UUID{f.item, lined}, user, soldOut)
 			if err != nil || held[f.item].Task != tasks[user] || len(held) > 1 || inLine != (i%2 == 0) {
 				t.Errorf("user %d holds %v, in line %v, %v; want %v", i, held, inLine, err, tasks[user])
 			}
 		})
 		if i%7 == 0 {
 			wg.Go(func() {
-				if held, err := h.Of(t.Context(), id.New(), []uuid.UUID{other}, user); err != nil || len(held) > 0 {
+				if held, err := h.Reservations(t.Context(), id.New(), []uuid.UUID{other}, user); err != nil || len(held) > 0 {
 					t.Errorf("of another sale: %v %v", held, err)
 				}
 			})

@@ -12,11 +12,13 @@ import (
 	"seckill/internal/reservation"
 )
 
-func (f *fixture) keeper() *reservation.Keeper { return reservation.NewKeeper(f.client, f.keys) }
+func (f *fixture) keeper() *reservation.Gate {
+	return f.gate
+}
 
 func (f *fixture) adjust(act uuid.UUID, units int) reservation.Adjusted {
 	f.t.Helper()
-	a, err := f.keeper().Adjust(context.Background(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: units})
+	a, err := f.gate.Adjust(context.Background(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: units})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -67,7 +69,7 @@ func TestAnActIsTakenBackOnlyWhereItWasCounted(t *testing.T) {
 		taken, never := id.New(), id.New()
 		f.adjust(taken, -4)
 		back := func(act, what uuid.UUID) reservation.Adjusted {
-			a, err := f.keeper().Adjust(t.Context(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: 4, TakesBack: what})
+			a, err := f.gate.Adjust(t.Context(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: 4, TakesBack: what})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,15 +110,14 @@ func TestABuildKnowsTheActsThatItCounted(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		counted, later := id.New(), id.New()
-		f.open(15, func(g *reservation.Gate) { g.Acts = []uuid.UUID{id.New(), counted} })
+		f.open(15, func(g *reservation.Contents) { g.Acts = []uuid.UUID{id.New(), counted} })
 		if a := f.adjust(counted, 5); a.Code != reservation.AdjustDoneBefore {
 			t.Errorf("an act that the build counted: %+v", a)
 		}
 		if a := f.adjust(later, 5); a.Code != reservation.AdjustDone || a.Remaining != 20 {
 			t.Errorf("an act after the build: %+v", a)
 		}
-		loader := reservation.NewLoader(f.client, f.keys)
-		if begun, err := loader.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
+		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
 			t.Fatal(begun, err)
 		}
 		if a := f.adjust(id.New(), 5); a.Code != reservation.AdjustBuilding {
@@ -129,7 +130,7 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		turn := func(epoch, revision int64, state string) bool {
-			done, err := f.keeper().Turn(t.Context(), reservation.Turn{
+			done, err := f.gate.SetState(t.Context(), reservation.StateChange{
 				Sale: f.sale, Item: f.item, Epoch: epoch, Revision: revision, State: state,
 			})
 			if err != nil {
@@ -140,7 +141,7 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 		if turn(1, 5, reservation.GatePaused) {
 			t.Error("a gate that is not there was turned")
 		}
-		f.open(10, func(g *reservation.Gate) { g.SaleRevision = 3 })
+		f.open(10, func(g *reservation.Contents) { g.SaleRevision = 3 })
 		if !turn(1, 5, reservation.GatePaused) {
 			t.Error("the first turn was refused")
 		}
@@ -170,9 +171,9 @@ func TestOfTwoTurnsTheLaterDecides(t *testing.T) {
 func TestASettledGateIsRemovedButNeverANewerOne(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		f.open(10, func(g *reservation.Gate) { g.Epoch = 4 })
+		f.open(10, func(g *reservation.Contents) { g.Epoch = 4 })
 		unload := func(epoch int64) bool {
-			done, err := f.keeper().Unload(t.Context(), f.sale, f.item, epoch)
+			done, err := f.gate.Unload(t.Context(), f.sale, f.item, epoch)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,14 +192,13 @@ func TestASettledGateIsRemovedButNeverANewerOne(t *testing.T) {
 func TestAnOvertakenBuildLeavesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		loader := reservation.NewLoader(f.client, f.keys)
-		if begun, err := loader.Begin(t.Context(), f.sale, f.item, 1); err != nil || !begun {
+		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 1); err != nil || !begun {
 			t.Fatal(begun, err)
 		}
-		f.open(10, func(g *reservation.Gate) { g.Epoch = 2 })
-		opened, err := loader.Open(t.Context(), reservation.Gate{
+		f.open(10, func(g *reservation.Contents) { g.Epoch = 2 })
+		opened, err := f.gate.Open(t.Context(), reservation.Contents{
 			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 1, Total: 10, Stock: 9,
-			Holders: []reservation.Holder{{User: id.New(), Task: id.New(), Quantity: 1}},
+			Reservations: []reservation.Reservation{{User: id.New(), Task: id.New(), Quantity: 1}},
 		})
 		if err != nil || opened {
 			t.Fatal(opened, err)
@@ -238,13 +238,12 @@ func TestAdjustingARunningGateKeepsItsSumAtEveryLook(t *testing.T) {
 		var put, taken, sold, back atomic.Int64
 		for w := range 8 {
 			workers.Go(func() {
-				releaser := reservation.NewReleaser(f.client, f.keys)
 				for i := w; i < len(attempts); i += 8 {
 					a := attempts[i]
 					if o := f.reserve(a); o.Code == reservation.Accepted {
 						sold.Add(1)
 						if i%3 == 0 {
-							if r, err := releaser.Release(ctx, reservation.Hold{Sale: a.Sale, Item: a.Item, User: a.User, Task: a.Task}); err == nil && r.Done {
+							if r, err := f.gate.Release(ctx, reservation.Ref{Sale: a.Sale, Item: a.Item, User: a.User, Task: a.Task}); err == nil && r.Done {
 								back.Add(1)
 							}
 						}

@@ -13,8 +13,8 @@ import (
 )
 
 // board returns a board that watches the fixture's item.
-func (f *fixture) board(c clock.Clock) *reservation.Board {
-	return reservation.NewBoard(reservation.BoardConfig{
+func (f *fixture) board(c clock.Clock) *reservation.StockCache {
+	return reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),
 		Loaded: func(context.Context) ([]reservation.ItemRef, error) {
 			return []reservation.ItemRef{{Sale: f.sale, Item: f.item}}, nil
@@ -22,7 +22,7 @@ func (f *fixture) board(c clock.Clock) *reservation.Board {
 	})
 }
 
-func refresh(t *testing.T, b *reservation.Board) {
+func refresh(t *testing.T, b *reservation.StockCache) {
 	t.Helper()
 	if err := b.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
@@ -40,12 +40,12 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 		}
 		a := f.attempt(id.New())
 		o := f.reserve(a)
-		b.Note(f.item, o.Epoch, o.Revision, o.Remaining)
+		b.Update(f.item, o.Epoch, o.Revision, o.Remaining)
 		if got, refused := b.Refuse(f.item); !refused || got.Code != reservation.SoldOut {
 			t.Fatalf("after the last unit: %+v %v", got, refused)
 		}
-		if _, err := reservation.NewReleaser(f.client, f.keys).Release(t.Context(),
-			reservation.Hold{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil {
+		if _, err := f.gate.Release(t.Context(),
+			reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func TestAMarkDiesWhenRedisIsNotHeardOf(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
-	f.open(1, func(g *reservation.Gate) { g.Stock = 0 })
+	f.open(1, func(g *reservation.Contents) { g.Stock = 0 })
 	c := clock.NewFake(time.Now())
 	b := f.board(c)
 	refresh(t, b)
@@ -93,7 +93,7 @@ func TestTheWindowIsRefusedInMemoryAwayFromItsBordersOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, conn.Script, prefix)
-			f.open(5, func(g *reservation.Gate) { g.Opens, g.Closes = now.Add(c.opens), now.Add(c.closes) })
+			f.open(5, func(g *reservation.Contents) { g.Opens, g.Closes = now.Add(c.opens), now.Add(c.closes) })
 			fake := clock.NewFake(now)
 			b := f.board(fake)
 			refresh(t, b)
@@ -116,12 +116,12 @@ func TestAnOlderReadingDoesNotUndoANewerReply(t *testing.T) {
 	b := f.board(clock.System{})
 	refresh(t, b)
 	v, _ := b.View(f.item)
-	b.Note(f.item, v.Epoch, v.Revision+10, 0) // a reply that overtook the next reading
+	b.Update(f.item, v.Epoch, v.Revision+10, 0) // a reply that overtook the next reading
 	refresh(t, b)
 	if got, _ := b.View(f.item); got.Stock != 0 {
 		t.Errorf("stock %d: an older reading undid a newer reply", got.Stock)
 	}
-	b.Note(f.item, v.Epoch, v.Revision, 5)
+	b.Update(f.item, v.Epoch, v.Revision, 5)
 	if got, _ := b.View(f.item); got.Stock != 0 {
 		t.Errorf("stock %d: an old reply undid a newer one", got.Stock)
 	}

@@ -1,0 +1,54 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+)
+
+// ReacquireCode is the outcome of Reacquire. The numbers are those of
+// lua/reacquire.lua.
+type ReacquireCode int
+
+// Outcomes of Reacquire.
+const (
+	Reacquired         ReacquireCode = 1
+	ReacquiredBefore   ReacquireCode = 2  // under the same task
+	ReacquireTooFew    ReacquireCode = 0  // fewer units are left
+	ReacquireNotLoaded ReacquireCode = -1 // the item has no gate in Redis
+	ReacquireNotYet    ReacquireCode = -2 // the gate is being built, or the former reservation is not released yet
+	ReacquireOther     ReacquireCode = -3 // the user has a reservation for another order
+)
+
+// Reacquire names units to reserve again for an order that had expired.
+type Reacquire struct {
+	Ref                // its Task is the name of the new reservation
+	Before   uuid.UUID // the task of the former reservation
+	Quantity int
+}
+
+// ReacquireOutcome is the result of Reacquire.
+type ReacquireOutcome struct {
+	Code      ReacquireCode
+	Remaining int
+	Revision  int64
+	Epoch     int64
+}
+
+// Reacquire reserves units for a buyer who had them before, whatever the window and
+// the state of the gate, once per task however often it is called.
+func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
+	shard := id.ShardOf(r.Sale)
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item)}
+	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String()).Int64Slice()
+	if err == nil && len(reply) != 4 {
+		err = fmt.Errorf("reply of %d values", len(reply))
+	}
+	if err != nil {
+		return ReacquireOutcome{}, fmt.Errorf("reacquire %s: %w", r.Task, err)
+	}
+	return ReacquireOutcome{Code: ReacquireCode(reply[0]), Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3]}, nil
+}

@@ -1,0 +1,132 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/stream"
+)
+
+// table numbers keys in the order of their first use, from 0.
+type table[K comparable] struct {
+	keys []K
+	at   map[K]int
+}
+
+func (t *table[K]) index(k K) int {
+	if n := len(t.keys); n > 0 && t.keys[n-1] == k { // most often the same as before
+		return n - 1
+	}
+	i, ok := t.at[k]
+	if !ok {
+		if t.at == nil {
+			t.at = map[K]int{}
+		}
+		i = len(t.keys)
+		t.at[k] = i
+		t.keys = append(t.keys, k)
+	}
+	return i
+}
+
+// itemOfSale is an item with its sale.
+type itemOfSale struct{ sale, item uuid.UUID }
+
+// sendReserve runs lua/reserve.lua for a batch of attempts on one shard.
+func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome, error) {
+	shard := attempts[0].Shard()
+	var items table[itemOfSale]
+	var buckets table[string]
+	itemOf, bucketOf := make([]int, len(attempts)), make([]int, len(attempts))
+	counted := false
+	for i, a := range attempts {
+		itemOf[i] = items.index(itemOfSale{a.Sale, a.Item})
+		bucketOf[i] = buckets.index(g.keys.Tasks(shard, a.Task))
+		counted = counted || a.Tries.Burst > 0
+	}
+	keys := append(make([]string, 0, 1+4*len(items.keys)+len(buckets.keys)+2*len(attempts)), g.keys.Orders(shard))
+	args := append(make([]any, 0, 7+2*len(items.keys)+10*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+		len(buckets.keys), counted, stream.FieldID, stream.FieldPayload)
+	for _, b := range items.keys {
+		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale))
+		args = append(args, b.sale.String(), b.item.String())
+	}
+	keys = append(keys, buckets.keys...)
+	for i, a := range attempts {
+		keys = append(keys, g.keys.Path(shard, a.Item, a.User))
+		args = append(args, itemOf[i]+1, bucketOf[i]+1, a.User.String(), a.Task.String(), a.PathToken, a.Quantity, a.IdempotencyKey, a.Message)
+		if counted {
+			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
+			args = append(args, a.Tries.Burst, a.Tries.everyMs())
+		}
+	}
+	reply, err := reserveScript.Run(ctx, g.reserveClient, keys, args...).Slice()
+	if err != nil {
+		return nil, err
+	}
+	return parseOutcomes(reply, itemOf, len(items.keys))
+}
+
+// replyReader reads the flat reply of a script from front to back.
+type replyReader struct {
+	values    []any
+	malformed bool // a value was missing, or of another type
+}
+
+func take[T any](r *replyReader) (v T) {
+	if len(r.values) == 0 {
+		r.malformed = true
+		return v
+	}
+	v, ok := r.values[0].(T)
+	r.malformed = r.malformed || !ok
+	r.values = r.values[1:]
+	return v
+}
+
+// done reports whether the reply was read to its end and had the expected types.
+func (r *replyReader) done() bool { return !r.malformed && len(r.values) == 0 }
+
+// namesTask reports whether a task follows a code in the reply.
+func (c Code) namesTask() bool {
+	return c == Replayed || c == IdempotencyMismatch || c == PathInvalid || c == AlreadyHolding
+}
+
+// parseOutcomes reads the reply of lua/reserve.lua: first of each item, then of each
+// attempt. itemOf is the item of an attempt, from 0.
+func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
+	r := replyReader{values: reply}
+	at := time.UnixMilli(take[int64](&r)).UTC()
+	gates := make([]Outcome, items)
+	for i := range gates {
+		gates[i] = Outcome{At: at, Epoch: take[int64](&r), Opens: time.UnixMilli(take[int64](&r)).UTC()}
+	}
+	outcomes := make([]Outcome, len(itemOf))
+	for i, item := range itemOf {
+		code := Code(take[int64](&r))
+		left, revision := take[int64](&r), take[int64](&r)
+		if code == TooManyTries {
+			outcomes[i] = Outcome{Code: code, At: at, Opens: time.UnixMilli(0).UTC(), RetryAfter: time.Duration(left) * time.Millisecond}
+			continue
+		}
+		o := gates[item]
+		o.Code, o.Remaining, o.Revision = code, int(left), revision
+		if code.namesTask() {
+			if text := take[string](&r); text != "" {
+				task, err := uuid.Parse(text)
+				if err != nil {
+					return nil, fmt.Errorf("reserve: task of attempt %d: %w", i, err)
+				}
+				o.Task = task
+			}
+		}
+		outcomes[i] = o
+	}
+	if !r.done() {
+		return nil, fmt.Errorf("reserve: malformed reply of %d values for %d attempts on %d items", len(reply), len(itemOf), items)
+	}
+	return outcomes, nil
+}

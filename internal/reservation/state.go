@@ -1,0 +1,148 @@
+package reservation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+)
+
+// Gate states, as the item hash has them.
+const (
+	GateOpen    = "open"
+	GatePaused  = "paused"
+	GateEnded   = "ended"
+	GateLoading = "loading"
+)
+
+// State is the state of an item's gate in Redis, for those that keep it.
+type State struct {
+	Gate  string    // "" when there is no gate
+	Epoch int64     // 0 when there is no gate
+	Since time.Time // when the present build began
+	// SaleRevision is the revision of the sale that set the state.
+	SaleRevision int64
+	Stock        int // units left; 0 while it is being built
+	// Stale means that the gate was built before the last restart, failover or
+	// restore of Redis. Nothing can be reserved there.
+	Stale bool
+}
+
+// State returns the state of the gate of an item.
+func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
+	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item)}).StringSlice()
+	if err == nil && len(f) != 6 {
+		err = fmt.Errorf("reply of %d values", len(f))
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("read gate of %s: %w", item, err)
+	}
+	var errs error
+	number := func(text string) int64 {
+		if text == "" {
+			return 0
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		errs = errors.Join(errs, err)
+		return n
+	}
+	st := State{
+		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Stale: f[5] == "0",
+	}
+	if ms := number(f[2]); ms > 0 {
+		st.Since = time.UnixMilli(ms).UTC()
+	}
+	if errs != nil {
+		return State{}, fmt.Errorf("read gate of %s: %w", item, errs)
+	}
+	return st, nil
+}
+
+// StateChange is a new state of an item's gate.
+type StateChange struct {
+	Sale, Item uuid.UUID
+	Epoch      int64
+	Revision   int64  // of the sale that decides it
+	State      string // GateOpen, GatePaused or GateEnded
+}
+
+// SetState sets the state of a gate. It returns false when there is no gate of that
+// epoch, when it is being built, or when a later revision has set it.
+func (g *Gate) SetState(ctx context.Context, c StateChange) (bool, error) {
+	done, err := setStateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
+		c.Epoch, c.Revision, c.State).Int()
+	if err != nil {
+		return false, fmt.Errorf("set gate of %s to %s: %w", c.Item, c.State, err)
+	}
+	return done == 1, nil
+}
+
+// AdjustCode is the outcome of an adjustment. The numbers are those of
+// lua/adjust.lua.
+type AdjustCode int
+
+// Outcomes of an adjustment.
+const (
+	AdjustDone       AdjustCode = 1
+	AdjustDoneBefore AdjustCode = 2 // the gate has counted this adjustment already
+	AdjustNothing    AdjustCode = 3 // the adjustment to undo was not counted by this gate
+	AdjustTooFew     AdjustCode = 0 // fewer units are left than are to be removed
+	AdjustNotLoaded  AdjustCode = -1
+	AdjustBuilding   AdjustCode = -2 // the gate is being built; try again
+)
+
+// Adjustment adds units to the available stock, or removes available units.
+type Adjustment struct {
+	Sale, Item uuid.UUID
+	Act        uuid.UUID // counts once
+	Units      int       // signed
+	TakesBack  uuid.UUID // the adjustment that this one undoes, if the gate counted it; Nil = none
+}
+
+// Adjusted is the result of an adjustment.
+type Adjusted struct {
+	Code      AdjustCode
+	Remaining int
+	Revision  int64
+	Epoch     int64
+}
+
+// Counted reports whether the gate's stock includes the adjustment.
+func (a Adjusted) Counted() bool { return a.Code == AdjustDone || a.Code == AdjustDoneBefore }
+
+func (a Adjustment) undone() string {
+	if a.TakesBack == uuid.Nil {
+		return ""
+	}
+	return a.TakesBack.String()
+}
+
+// Adjust changes the stock of an item's gate, once per act.
+func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
+	reply, err := adjustScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(a.Sale), a.Item)},
+		a.Act.String(), a.Units, a.undone()).Int64Slice()
+	if err == nil && len(reply) != 4 {
+		err = fmt.Errorf("reply of %d values", len(reply))
+	}
+	if err != nil {
+		return Adjusted{}, fmt.Errorf("adjust stock of %s: %w", a.Item, err)
+	}
+	return Adjusted{Code: AdjustCode(reply[0]), Remaining: int(reply[1]), Revision: reply[2], Epoch: reply[3]}, nil
+}
+
+// Unload removes the gate of an item whose sale is over, unless it has a higher epoch.
+// It returns whether there was one.
+func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
+	shard := id.ShardOf(sale)
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item)}
+	done, err := unloadScript.Run(ctx, g.client, keys, epoch).Int()
+	if err != nil {
+		return false, fmt.Errorf("unload gate of %s: %w", item, err)
+	}
+	return done == 1, nil
+}

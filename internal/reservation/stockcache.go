@@ -1,0 +1,319 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+)
+
+const (
+	// refreshEvery is how often a process reads the gates of the loaded items, in one
+	// pipeline. It bounds how long an outdated sold-out view can live.
+	refreshEvery = 200 * time.Millisecond
+	// viewTTL is how long a view may refuse attempts.
+	viewTTL = time.Second
+	// windowSlack is how far from the opening or the end the local clock may decide;
+	// nearer than that, Redis TIME does.
+	windowSlack = 250 * time.Millisecond
+	// maxSkew is the difference of clocks above which an error is logged, as the doctor has it.
+	maxSkew = 500 * time.Millisecond
+)
+
+// View is the gate of an item as this process last read it.
+type View struct {
+	Sale, Item    uuid.UUID
+	State         string // GateOpen, GatePaused, GateEnded or GateLoading
+	Epoch         int64
+	Opens         time.Time
+	Closes        time.Time
+	Limit         int
+	Total         int
+	Stock         int // units left to take
+	Reserved      int // units reserved or sold
+	Revision      int64
+	WaitlistUntil time.Time // until then released units are for the waitlist
+	ReadAt        time.Time
+	Since         time.Time // when this process first read the gate as it is
+}
+
+// ForSale returns the units that every buyer may take at a moment of the server's
+// clock: none while released units are for the waitlist.
+func (v View) ForSale(now time.Time) int {
+	if now.Before(v.WaitlistUntil) {
+		return 0
+	}
+	return v.Stock
+}
+
+// ItemRef names an item to watch.
+type ItemRef struct{ Sale, Item uuid.UUID }
+
+// StockCache is the copy of all loaded gates that one process keeps in memory. It
+// refuses attempts that Redis would certainly refuse. A view expires after viewTTL and
+// the next one replaces it, so that released units are on sale again within a second.
+// Idempotency keys that may have been accepted are left to Redis.
+type StockCache struct {
+	client redis.UniversalClient
+	keys   Keys
+	clock  clock.Clock
+	log    *slog.Logger
+	loaded func(ctx context.Context) ([]ItemRef, error) // what to watch
+	seed   maphash.Seed                                 // of the hashes in accepted
+
+	mu       sync.RWMutex
+	views    map[uuid.UUID]View          // guarded by mu; by item
+	offset   time.Duration               // guarded by mu; Redis time minus local time
+	synced   bool                        // guarded by mu; whether offset was measured
+	skewed   bool                        // guarded by mu; whether it was more than maxSkew
+	accepted map[uuid.UUID]*acceptedKeys // guarded by mu; by sale; what it points to never changes
+}
+
+// StockCacheConfig is what a StockCache needs.
+type StockCacheConfig struct {
+	Client redis.UniversalClient
+	Keys   Keys
+	Clock  clock.Clock
+	Log    *slog.Logger
+	Loaded func(ctx context.Context) ([]ItemRef, error)
+}
+
+// NewStockCache returns an empty cache: before its first Refresh it refuses nothing.
+func NewStockCache(cfg StockCacheConfig) *StockCache {
+	return &StockCache{
+		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
+		loaded: cfg.Loaded, seed: maphash.MakeSeed(),
+		views: make(map[uuid.UUID]View), accepted: make(map[uuid.UUID]*acceptedKeys),
+	}
+}
+
+// Run refreshes the views and the accepted idempotency keys until ctx ends.
+func (c *StockCache) Run(ctx context.Context) error {
+	var loops sync.WaitGroup
+	loops.Go(func() { c.every(ctx, c.Refresh) })
+	loops.Go(func() { c.every(ctx, c.RefreshAccepted) })
+	loops.Wait()
+	return nil
+}
+
+// every runs a step until ctx ends, and logs the first of consecutive failures.
+func (c *StockCache) every(ctx context.Context, step func(context.Context) error) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	failing := false
+	for {
+		err := step(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			c.log.WarnContext(ctx, "read gates", slog.Any("error", err))
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// viewFields are what Refresh reads of each item hash.
+var viewFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev", "line"}
+
+// waitlistField is the field that a gate may lack.
+const waitlistField = 9
+
+// Refresh reads all loaded gates once.
+func (c *StockCache) Refresh(ctx context.Context) error {
+	refs, err := c.loaded(ctx)
+	if err != nil {
+		return fmt.Errorf("list loaded items: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, viewTTL)
+	defer cancel()
+	sent := c.clock.Now()
+	pipe := c.client.Pipeline()
+	clockCmd := pipe.Time(ctx)
+	cmds := make([]*redis.SliceCmd, len(refs))
+	for i, ref := range refs {
+		cmds[i] = pipe.HMGet(ctx, c.keys.Item(id.ShardOf(ref.Sale), ref.Item), viewFields...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("read gates: %w", err)
+	}
+	now := c.clock.Now()
+	fresh := make([]View, 0, len(refs))
+	for i, ref := range refs {
+		if v, ok := viewFrom(ref, cmds[i].Val(), now); ok {
+			fresh = append(fresh, v)
+		}
+	}
+	c.replace(fresh)
+	c.compareClock(ctx, clockCmd.Val(), sent, now)
+	return nil
+}
+
+// Sync reads the clock of Redis alone, so that ServerTime is right before the first
+// Refresh.
+func (c *StockCache) Sync(ctx context.Context) error {
+	sent := c.clock.Now()
+	server, err := c.client.Time(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("read the clock of redis: %w", err)
+	}
+	c.compareClock(ctx, server, sent, c.clock.Now())
+	return nil
+}
+
+// compareClock measures the difference of the clock of Redis, read between two moments,
+// from the local one, and logs when it exceeds maxSkew and when it is right again.
+// A read that took longer than viewTTL is ignored.
+func (c *StockCache) compareClock(ctx context.Context, server, sent, now time.Time) {
+	took := now.Sub(sent)
+	if took > viewTTL {
+		return
+	}
+	offset := server.Sub(sent.Add(took / 2))
+	skewed := offset.Abs()-took/2 > maxSkew
+	c.mu.Lock()
+	changed := skewed != c.skewed
+	c.offset, c.synced, c.skewed = offset, true, skewed
+	c.mu.Unlock()
+	switch {
+	case changed && skewed:
+		c.log.ErrorContext(ctx, "the clock of this host differs from that of redis: run NTP on both", slog.Duration("redis_is_ahead_by", offset))
+	case changed:
+		c.log.InfoContext(ctx, "the clock of this host agrees with that of redis again")
+	}
+}
+
+// replace stores fresh views, and keeps newer ones that replies of the scripts brought
+// meanwhile.
+func (c *StockCache) replace(fresh []View) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	views := make(map[uuid.UUID]View, len(fresh))
+	for _, v := range fresh {
+		if old, ok := c.views[v.Item]; ok {
+			v = newer(old, v)
+		}
+		views[v.Item] = v
+	}
+	c.views = views
+}
+
+// newer returns the newer of an old view and one that was read, with the time since
+// when it has been so.
+func newer(old, read View) View {
+	at := read.ReadAt
+	if old.Epoch == read.Epoch && old.Revision > read.Revision {
+		read = old
+	}
+	same := read
+	same.ReadAt, same.Since = old.ReadAt, old.Since
+	if same == old {
+		read.Since = old.Since
+	}
+	read.ReadAt = at
+	return read
+}
+
+// Update stores the stock that a script returned, so that a sold-out item is known at
+// once.
+func (c *StockCache) Update(item uuid.UUID, epoch, revision int64, remaining int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.views[item]
+	if !ok || epoch != v.Epoch || revision <= v.Revision {
+		return
+	}
+	v.Reserved += v.Stock - remaining
+	now := c.clock.Now()
+	v.Stock, v.Revision, v.ReadAt, v.Since = remaining, revision, now, now
+	c.views[item] = v
+}
+
+// View returns the gate of an item as last read; false when it is not loaded, or was
+// not read yet.
+func (c *StockCache) View(item uuid.UUID) (View, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	v, ok := c.views[item]
+	return v, ok
+}
+
+// ServerTime returns the time by the clock of Redis, estimated from the last read, or
+// the local time before the first.
+func (c *StockCache) ServerTime() time.Time {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.clock.Now().Add(c.offset)
+}
+
+// Refuse returns the refusal that Redis would certainly give: NotStarted, Ended or
+// SoldOut. It returns false for everything else, and near the opening or the end.
+func (c *StockCache) Refuse(item uuid.UUID) (Outcome, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.refuse(item)
+}
+
+// refuse is Refuse; callers hold mu.
+func (c *StockCache) refuse(item uuid.UUID) (Outcome, bool) {
+	v, ok := c.views[item]
+	local := c.clock.Now()
+	if !ok || !c.synced || local.Sub(v.ReadAt) > viewTTL {
+		return Outcome{}, false
+	}
+	now := local.Add(c.offset)
+	o := Outcome{Remaining: v.Stock, Revision: v.Revision, Epoch: v.Epoch, Opens: v.Opens, At: now}
+	switch {
+	case now.Add(windowSlack).Before(v.Opens):
+		o.Code = NotStarted
+	case now.After(v.Closes.Add(windowSlack)):
+		o.Code = Ended
+	case v.State == GateOpen && v.ForSale(now) == 0:
+		o.Code = SoldOut
+	default:
+		return Outcome{}, false
+	}
+	return o, true
+}
+
+func viewFrom(ref ItemRef, f []any, now time.Time) (View, bool) {
+	n := make([]int64, len(f))
+	for i, raw := range f {
+		s, ok := raw.(string)
+		if !ok && i == waitlistField {
+			continue
+		}
+		if !ok {
+			return View{}, false
+		}
+		if i == 0 {
+			continue
+		}
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return View{}, false
+		}
+		n[i] = v
+	}
+	if len(f) != len(viewFields) {
+		return View{}, false
+	}
+	state, _ := f[0].(string)
+	return View{
+		Sale: ref.Sale, Item: ref.Item, State: state, Epoch: n[1],
+		Opens: time.UnixMilli(n[2]).UTC(), Closes: time.UnixMilli(n[3]).UTC(),
+		Limit: int(n[4]), Total: int(n[5]), Stock: int(n[6]), Reserved: int(n[7]), Revision: n[8],
+		WaitlistUntil: time.UnixMilli(n[waitlistField]).UTC(), ReadAt: now, Since: now,
+	}, true
+}

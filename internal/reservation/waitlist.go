@@ -1,0 +1,106 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/stream"
+)
+
+// GateStatus is the gate of an item as a waitlist needs it.
+type GateStatus struct {
+	Loaded bool // false: no gate, or one that is being built
+	Open   bool
+	Stock  int
+	Users  []UserStatus // in the order of the request
+}
+
+// UserStatus is what the gate knows of one user and item.
+type UserStatus struct {
+	Task uuid.UUID     // of the user's reservation; Nil = none
+	Wait time.Duration // of a user with too many expired reservations
+}
+
+// Status records whether buyers wait for an item, which keeps released units for them
+// for three seconds, and returns the status of its gate and of some hundred users at most.
+func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, users ...uuid.UUID) (GateStatus, error) {
+	shard := id.ShardOf(sale)
+	flag := "0"
+	if waiting {
+		flag = "1"
+	}
+	keys := append(make([]string, 0, 2+len(users)), g.keys.Item(shard, item), g.keys.Reservations(shard, item))
+	args := append(make([]any, 0, 2+len(users)), flag, MaxExpired)
+	for _, user := range users {
+		keys = append(keys, g.keys.Expiries(shard, sale, user))
+		args = append(args, user.String())
+	}
+	reply, err := waitlistStatusScript.Run(ctx, g.client, keys, args...).Slice()
+	if err != nil {
+		return GateStatus{}, fmt.Errorf("status of gate %s: %w", item, err)
+	}
+	r := replyReader{values: reply}
+	state := take[int64](&r)
+	s := GateStatus{Loaded: state >= 0, Open: state == 1, Stock: int(take[int64](&r)), Users: make([]UserStatus, len(users))}
+	for i := range users {
+		task := take[string](&r)
+		s.Users[i].Wait = time.Duration(take[int64](&r)) * time.Millisecond
+		if task == "" {
+			continue
+		}
+		if s.Users[i].Task, err = uuid.Parse(task); err != nil {
+			return GateStatus{}, fmt.Errorf("status of gate %s: task: %w", item, err)
+		}
+	}
+	if !r.done() {
+		return GateStatus{}, fmt.Errorf("status of gate %s: malformed reply of %d values for %d users", item, len(reply), len(users))
+	}
+	return s, nil
+}
+
+// Redeem turns the units that are reserved for an offer into an order task and appends
+// its message, in one step. The outcome is that of Reserve; PathInvalid means that no
+// unit is reserved for the offer. After a lost reply it runs once more.
+func (g *Gate) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome, error) {
+	o, err := g.redeem(ctx, a, offer)
+	if err != nil && ambiguous(err) {
+		g.log.WarnContext(ctx, "redeem: reply lost, sending again", slog.String("task", a.Task.String()), slog.Any("error", err))
+		if o, err = g.redeem(ctx, a, offer); err != nil {
+			err = lostTwice(err)
+		}
+	} else if err != nil {
+		err = fault.Wrap(fault.Unavailable, "the gate cannot be reached", fmt.Errorf("redeem: %w", err))
+	}
+	return o.own(&a), err
+}
+
+func (g *Gate) redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome, error) {
+	shard := a.Shard()
+	keys := []string{
+		g.keys.Orders(shard), g.keys.Item(shard, a.Item), g.keys.Reservations(shard, a.Item),
+		g.keys.IdempotencyKeys(shard, a.Sale), g.keys.Tasks(shard, a.Task),
+	}
+	entry, err := stream.Entry(stream.NewMessage(a.Task.String(), a.Message))
+	if err != nil {
+		return Outcome{}, fmt.Errorf("redeem: %w", err)
+	}
+	args := append([]any{
+		a.User.String(), a.Task.String(), offer.String(), a.Sale.String(), a.Item.String(), a.Quantity, a.IdempotencyKey,
+		recordTTL.Milliseconds(),
+	}, entry...)
+	reply, err := redeemScript.Run(ctx, g.client, keys, args...).Slice()
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcomes, err := parseOutcomes(reply, []int{0}, 1)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return outcomes[0], nil
+}
