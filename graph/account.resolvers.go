@@ -17,6 +17,7 @@ import (
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {
 	signed, refusal, err := r.Accounts.Login(ctx, account.LoginInput{
 		Account: input.Account, Password: input.Password, Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
+		Device: shownDevice(ctx, input),
 	})
 	if err != nil {
 		return nil, err

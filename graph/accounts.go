@@ -41,8 +41,8 @@ func toUser(u *account.User) *model.User {
 	}
 }
 
-// toTokens hands the tokens over; the refresh token goes into the cookie of a
-// client that asked for one.
+// toTokens returns the tokens; those of a client that asked for cookies go there, but
+// for the access token.
 func toTokens(ctx context.Context, s *account.SignedIn) *model.AuthTokens {
 	if s == nil {
 		return nil
@@ -51,9 +51,23 @@ func toTokens(ctx context.Context, s *account.SignedIn) *model.AuthTokens {
 		AccessToken: s.Tokens.Access, AccessTokenExpiresAt: s.Tokens.AccessExpiresAt,
 		RefreshToken: &s.Tokens.Refresh, RefreshTokenExpiresAt: s.Tokens.RefreshExpiresAt,
 	}
+	if s.Device != "" {
+		out.DeviceToken = &s.Device
+	}
 	if cookie := auth.CookieFrom(ctx); cookie != nil {
 		cookie.Set(s.Tokens.Refresh, s.Tokens.RefreshExpiresAt)
-		out.RefreshToken = nil
+		if s.Device != "" {
+			cookie.SetDevice(s.Device, s.DeviceExpiresAt)
+		}
+		out.RefreshToken, out.DeviceToken = nil, nil
 	}
 	return out
+}
+
+// shownDevice is the device token of a login: in its input, else in its cookie.
+func shownDevice(ctx context.Context, input model.LoginInput) string {
+	if token := deref(input.DeviceToken); token != "" {
+		return token
+	}
+	return auth.CookieFrom(ctx).Device()
 }

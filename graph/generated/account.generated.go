@@ -630,6 +630,29 @@ func (ec *executionContext) fieldContext_AuthTokens_refreshTokenExpiresAt(_ cont
 	return graphql.NewScalarFieldContext("AuthTokens", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _AuthTokens_deviceToken(ctx context.Context, field graphql.CollectedField, obj *model.AuthTokens) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AuthTokens_deviceToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeviceToken, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AuthTokens_deviceToken(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AuthTokens", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _LoginPayload_tokens(ctx context.Context, field graphql.CollectedField, obj *model.LoginPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3250,7 +3273,7 @@ func (ec *executionContext) unmarshalInputLoginInput(ctx context.Context, obj an
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"captcha", "account", "password"}
+	fieldsInOrder := [...]string{"captcha", "deviceToken", "account", "password"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3264,6 +3287,13 @@ func (ec *executionContext) unmarshalInputLoginInput(ctx context.Context, obj an
 				return it, err
 			}
 			it.Captcha = data
+		case "deviceToken":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deviceToken"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeviceToken = data
 		case "account":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("account"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -3436,6 +3466,11 @@ func (ec *executionContext) _AuthTokens(ctx context.Context, sel ast.SelectionSe
 		case "refreshTokenExpiresAt":
 			out.Values[i] = ec._AuthTokens_refreshTokenExpiresAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deviceToken":
+			out.Values[i] = ec._AuthTokens_deviceToken(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:

@@ -200,6 +200,11 @@ type AuthTokens {
   refreshToken: String
   """When the refresh token lapses."""
   refreshTokenExpiresAt: DateTime!
+  """
+  Proves to a later ` + "`" + `login` + "`" + ` that this device signed in to the account before; keep it for 180 days.
+  Null when it travels as an HttpOnly cookie, and after ` + "`" + `refreshSession` + "`" + `.
+  """
+  deviceToken: String
 }
 
 """
@@ -234,6 +239,11 @@ Input of ` + "`" + `login` + "`" + `.
 input LoginInput {
   """Needed after repeated failures; a ` + "`" + `CaptchaError` + "`" + ` then says so and brings the challenge."""
   captcha: CaptchaAnswerInput
+  """
+  The ` + "`" + `deviceToken` + "`" + ` of an earlier sign-in on this device; leave it out when it travels as a cookie.
+  Failures of other devices then do not delay this one.
+  """
+  deviceToken: String @constraint(maxLength: 128)
   """E-mail address or phone number of the account."""
   account: String! @constraint(minLength: 3, maxLength: 254)
   """Its password."""
@@ -2890,6 +2900,8 @@ func (ec *executionContext) childFields_AuthTokens(ctx context.Context, field gr
 		return ec.fieldContext_AuthTokens_refreshToken(ctx, field)
 	case "refreshTokenExpiresAt":
 		return ec.fieldContext_AuthTokens_refreshTokenExpiresAt(ctx, field)
+	case "deviceToken":
+		return ec.fieldContext_AuthTokens_deviceToken(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type AuthTokens", field.Name)
 }

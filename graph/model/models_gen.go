@@ -84,6 +84,9 @@ type AuthTokens struct {
 	RefreshToken *string `json:"refreshToken,omitempty"`
 	// When the refresh token lapses.
 	RefreshTokenExpiresAt time.Time `json:"refreshTokenExpiresAt"`
+	// Proves to a later `login` that this device signed in to the account before; keep it for 180 days.
+	// Null when it travels as an HttpOnly cookie, and after `refreshSession`.
+	DeviceToken *string `json:"deviceToken,omitempty"`
 }
 
 // A failure with nothing more to tell than its code.
@@ -543,6 +546,9 @@ type LeaveWaitlistPayload struct {
 type LoginInput struct {
 	// Needed after repeated failures; a `CaptchaError` then says so and brings the challenge.
 	Captcha *CaptchaAnswerInput `json:"captcha,omitempty"`
+	// The `deviceToken` of an earlier sign-in on this device; leave it out when it travels as a cookie.
+	// Failures of other devices then do not delay this one.
+	DeviceToken *string `json:"deviceToken,omitempty"`
 	// E-mail address or phone number of the account.
 	Account string `json:"account"`
 	// Its password.

@@ -69,11 +69,14 @@ type Tokens struct {
 	RefreshExpiresAt time.Time
 }
 
-// SignedIn is a person and the tokens of a session.
+// SignedIn is a user and the tokens of a session.
 type SignedIn struct {
 	User    *User
 	Session uuid.UUID
 	Tokens  Tokens
+	// Device is the device token, which expires at DeviceExpiresAt; "" after a refresh.
+	Device          string
+	DeviceExpiresAt time.Time
 }
 
 // Config is what a Service needs.
@@ -103,6 +106,7 @@ type Service struct {
 	passwords *passwords
 	guard     *guard
 	refresher refresher
+	devices   devices
 }
 
 // New returns a service. It hashes one password, about 25 ms.
@@ -128,7 +132,7 @@ func New(cfg Config) (*Service, error) {
 	return &Service{
 		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock), passwords: pw,
 		guard:     &guard{client: cfg.Redis, prefix: cfg.Prefix, captchas: cfg.Captchas},
-		refresher: newRefresher(cfg.Keys),
+		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys),
 	}, nil
 }
 

@@ -13,18 +13,21 @@ import (
 
 	"seckill/internal/admission/captcha"
 	"seckill/internal/fault"
+	"seckill/internal/ratelimit"
 )
 
-// Bounds of guessing one account's password, from however many addresses: 5 tries
-// at once and about 9 more in the next ten minutes, each from the fourth on for a
-// captcha. Who guesses locks the owner out of new sessions for as long; the open
-// ones go on.
+// Bounds of guessing one account's password: 5 attempts at once and about 9 more in the
+// next ten minutes, each from the fourth on with a captcha. Unknown devices share one
+// counter per account, from however many addresses they come. A device that signed in
+// to the account before has a counter of its own, so that others do not lock it out.
 const (
 	captchaFrom = 3 // failures
 	delayFrom   = 5 // failures
 	firstDelay  = time.Second
 	longestWait = 15 * time.Minute
-	guardMemory = time.Hour // after the last try; longer than longestWait
+	guardMemory = time.Hour // after the last attempt; longer than longestWait
+	// networkMemory is how long a network is known after a sign-in from it.
+	networkMemory = 30 * 24 * time.Hour
 )
 
 //go:embed lua/guard.lua
@@ -32,26 +35,36 @@ var guardSource string
 
 var guardScript = redis.NewScript(guardSource)
 
-// guard bounds guessing per account. Accounts that do not exist are guarded alike.
+// guard bounds guessing per account and device, and remembers the networks of sign-ins.
+// Accounts that do not exist are guarded alike.
 type guard struct {
 	client   redis.UniversalClient
 	prefix   string
 	captchas *captcha.Service
 }
 
-// admit lets a try through and counts it as failed until pass takes that back. It
-// asks for a captcha only when one is needed, and only then uses an answer up.
-func (g *guard) admit(ctx context.Context, account string, from netip.Addr, answer captcha.Answer) (fault.Refusal, error) {
-	verdict, wait, err := g.evaluate(ctx, account, false)
+// guarded is an attempt to sign in.
+type guarded struct {
+	account  string
+	device   string // "" = not known
+	from     netip.Addr
+	answer   captcha.Answer
+	answered bool // the answer was right, and is used up
+}
+
+// admit lets an attempt through and counts it as failed until succeeded takes that
+// back. It asks for a captcha only when one is needed, and only then uses an answer up.
+func (g *guard) admit(ctx context.Context, try guarded) (fault.Refusal, error) {
+	verdict, wait, err := g.evaluate(ctx, try, try.answered)
 	if err != nil {
 		return nil, err
 	}
 	if verdict == "captcha" {
-		refusal, err := g.captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: from}, answer)
+		refusal, err := g.captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: try.from}, try.answer)
 		if refusal != nil || err != nil {
 			return refusal, err
 		}
-		if verdict, wait, err = g.evaluate(ctx, account, true); err != nil {
+		if verdict, wait, err = g.evaluate(ctx, try, true); err != nil {
 			return nil, err
 		}
 	}
@@ -64,20 +77,38 @@ func (g *guard) admit(ctx context.Context, account string, from netip.Addr, answ
 	return nil, fmt.Errorf("guard of an account replied %q", verdict)
 }
 
-// reset forgets the failures of an account after the right password.
-func (g *guard) reset(ctx context.Context, account string) error {
-	return g.client.Del(ctx, g.key(account)).Err()
+// succeeded forgets the counted failures after the right password and remembers the
+// network.
+func (g *guard) succeeded(ctx context.Context, try guarded) error {
+	_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Del(ctx, g.key(try))
+		if network := ratelimit.Network(try.from); network.IsValid() {
+			pipe.Set(ctx, g.networkKey(network), 1, networkMemory)
+		}
+		return nil
+	})
+	return err
 }
 
-func (g *guard) evaluate(ctx context.Context, account string, answered bool) (verdict string, wait time.Duration, err error) {
+// knownNetwork reports whether a user signed in from the network lately; false when
+// that cannot be read.
+func (g *guard) knownNetwork(ctx context.Context, network netip.Prefix) bool {
+	if !network.IsValid() {
+		return false
+	}
+	n, err := g.client.Exists(ctx, g.networkKey(network)).Result()
+	return err == nil && n == 1
+}
+
+func (g *guard) evaluate(ctx context.Context, try guarded, answered bool) (verdict string, wait time.Duration, err error) {
 	flag := "0"
 	if answered {
 		flag = "1"
 	}
-	reply, err := guardScript.Run(ctx, g.client, []string{g.key(account)}, flag, captchaFrom, delayFrom,
+	reply, err := guardScript.Run(ctx, g.client, []string{g.key(try)}, flag, captchaFrom, delayFrom,
 		firstDelay.Milliseconds(), longestWait.Milliseconds(), guardMemory.Milliseconds()).Slice()
 	if err != nil {
-		return "", 0, fault.Wrap(fault.Unavailable, "nobody can sign in now; try again shortly", fmt.Errorf("guard of an account: %w", err))
+		return "", 0, fault.Wrap(fault.Unavailable, "sign-in is not available now; try again shortly", fmt.Errorf("guard of an account: %w", err))
 	}
 	if len(reply) != 2 {
 		return "", 0, fmt.Errorf("guard of an account replied %d values", len(reply))
@@ -87,8 +118,16 @@ func (g *guard) evaluate(ctx context.Context, account string, answered bool) (ve
 	return verdict, time.Duration(ms) * time.Millisecond, nil
 }
 
-// key names an account by a hash: names of people are no part of keys.
-func (g *guard) key(account string) string {
-	sum := sha256.Sum256([]byte(account))
-	return g.prefix + "guard:" + hex.EncodeToString(sum[:16])
+// key names an account by a hash, so that keys hold no personal data.
+func (g *guard) key(try guarded) string {
+	sum := sha256.Sum256([]byte(try.account))
+	key := g.prefix + "guard:" + hex.EncodeToString(sum[:16])
+	if try.device != "" {
+		key += ":" + try.device
+	}
+	return key
+}
+
+func (g *guard) networkKey(network netip.Prefix) string {
+	return g.prefix + "network:" + network.String()
 }

@@ -3,6 +3,8 @@ package account
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/alexedwards/argon2id"
@@ -12,8 +14,10 @@ import (
 
 const (
 	hashWorkers = 2  // each takes a core for 25 ms and 19 MiB; the rest of the machine belongs to orders
-	hashWaiting = 64 // people who wait for a place: the last of them about 1 s
-	// hashRetry is when to come back after the queue was full: about how long it takes to empty.
+	hashWaiting = 64 // requests that wait for a worker: the last of them about 1 s
+	// hashPerNetwork bounds the places of untrusted requests from one network.
+	hashPerNetwork = 8
+	// hashRetry is when to retry after the queue was full: about the time it takes to empty.
 	hashRetry = time.Second
 )
 
@@ -31,12 +35,36 @@ func HashPassword(password string) (string, error) {
 	return hash, nil
 }
 
-// passwords hashes and compares, a few at a time.
+// rank says how much of the hash queue a request may fill.
+type rank int
+
+const (
+	unproven rank = iota // half
+	proven               // three quarters: a proof of work, or a network that signed in before
+	trusted              // all: a device that signed in to this account before
+)
+
+// places returns the bound of the queue for the rank, workers included.
+func (r rank) places() int {
+	switch r {
+	case unproven:
+		return hashWorkers + hashWaiting/2
+	case proven:
+		return hashWorkers + hashWaiting*3/4
+	case trusted:
+	}
+	return hashWorkers + hashWaiting
+}
+
+// passwords hashes and compares, hashWorkers at a time, behind a bounded queue.
 type passwords struct {
 	params  *argon2id.Params
-	dummy   string        // hash of nothing that anybody knows, to compare with when there is no account
-	slots   chan struct{} // those at work and those who wait
-	running chan struct{} // those at work
+	dummy   string        // hash to compare with when there is no account; no password matches it
+	running chan struct{} // a token for each busy worker
+
+	mu        sync.Mutex
+	waiting   int                  // guarded by mu; requests in the queue or at work
+	byNetwork map[netip.Prefix]int // guarded by mu; those of them that are not trusted
 }
 
 func newPasswords(params *argon2id.Params) (*passwords, error) {
@@ -45,23 +73,45 @@ func newPasswords(params *argon2id.Params) (*passwords, error) {
 		return nil, fmt.Errorf("hash of no password: %w", err)
 	}
 	return &passwords{
-		params: params, dummy: dummy,
-		slots: make(chan struct{}, hashWorkers+hashWaiting), running: make(chan struct{}, hashWorkers),
+		params: params, dummy: dummy, running: make(chan struct{}, hashWorkers), byNetwork: make(map[netip.Prefix]int),
 	}, nil
 }
 
-// seat takes a place in the queue, before anything else is used up. When the
-// queue is full it refuses. leave gives the place back.
-func (p *passwords) enqueue() (leave func(), refusal fault.Refusal) {
-	select {
-	case p.slots <- struct{}{}:
-		return func() { <-p.slots }, nil
-	default:
-		return nil, fault.Throttled{RetryAfter: hashRetry}
-	}
+// full reports whether the part of the queue is full that the rank may fill.
+func (p *passwords) full(r rank) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting >= r.places()
 }
 
-// hash needs a seat. password is normalised.
+// enqueue takes a place in the queue, before a captcha is used up. It refuses when
+// the rank's part is full or the network has its share; an invalid network has none.
+// leave gives the place back.
+func (p *passwords) enqueue(r rank, network netip.Prefix) (leave func(), refusal fault.Refusal) {
+	shared := r != trusted && network.IsValid()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting >= r.places() || (shared && p.byNetwork[network] >= hashPerNetwork) {
+		return nil, fault.Throttled{RetryAfter: hashRetry}
+	}
+	p.waiting++
+	if shared {
+		p.byNetwork[network]++
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.waiting--
+		if !shared {
+			return
+		}
+		if p.byNetwork[network]--; p.byNetwork[network] == 0 {
+			delete(p.byNetwork, network)
+		}
+	}, nil
+}
+
+// hash needs a place. password is normalised.
 func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	if err := p.acquire(ctx); err != nil {
 		return "", err
@@ -74,7 +124,7 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	return hash, nil
 }
 
-// matches needs a seat. An empty hash, that of no account, takes the same time and
+// matches needs a place. An empty hash, that of no account, takes the same time and
 // never matches. stale says that the hash was made with other parameters than
 // those in force.
 func (p *passwords) matches(ctx context.Context, password, hash string) (ok, stale bool, err error) {
@@ -98,6 +148,6 @@ func (p *passwords) acquire(ctx context.Context) error {
 	case p.running <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fault.Wrap(fault.Timeout, "too many people sign in at once; try again shortly", ctx.Err())
+		return fault.Wrap(fault.Timeout, "too many sign-ins at once; try again shortly", ctx.Err())
 	}
 }

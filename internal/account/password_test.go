@@ -57,16 +57,25 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 	waiting, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	var gaveUp atomic.Int32
-	for i := range hashWorkers + hashWaiting {
+	device := func(account string) string {
+		token, err := f.devices.issue(account, f.clock.Now())
+		if err != nil {
+			t.Error(err)
+		}
+		return token
+	}
+	for i := range trusted.places() {
 		all.Go(func() {
-			_, _, err := f.Login(waiting, LoginInput{Account: fmt.Sprintf("waiter%d@example.com", i), Password: goodPassword})
+			account := fmt.Sprintf("waiter%d@example.com", i)
+			_, _, err := f.Login(waiting, LoginInput{Account: account, Password: goodPassword, Device: device(account)})
 			if err != nil {
 				gaveUp.Add(1)
 			}
 		})
 	}
-	testenv.Eventually(t, 5*time.Second, func() bool { return len(p.slots) == cap(p.slots) }, "all sit")
-	_, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword})
+	testenv.Eventually(t, 5*time.Second, func() bool { return p.full(trusted) }, "all sit")
+	late := someone().Account
+	_, refusal, err := f.Login(t.Context(), LoginInput{Account: late, Password: goodPassword, Device: device(late)})
 	if throttled, ok := refusal.(fault.Throttled); !ok || throttled.RetryAfter <= 0 || err != nil {
 		t.Errorf("login past the queue: %#v, %v; want RATE_LIMITED", refusal, err)
 	}

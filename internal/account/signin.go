@@ -13,15 +13,16 @@ import (
 	"seckill/internal/ratelimit"
 )
 
-// RegisterInput is what a new person sends.
+// RegisterInput describes a new account.
 type RegisterInput struct {
 	NewUser
 	Captcha captcha.Answer
-	Addr    netip.Addr // where the request came from
+	Addr    netip.Addr // of the client
 }
 
-// Register makes an account and signs the person in. Refusals: BadField,
-// fault.Throttled, captcha.Required, captcha.Invalid, ACCOUNT_TAKEN.
+// Register makes an account and signs in. Refusals: BadField, fault.Throttled,
+// captcha.Required, captcha.Invalid, ACCOUNT_TAKEN: the owner of an address can always
+// find out that it has an account here; captcha and limits bound how many are asked for.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fault.Refusal, error) {
 	clean, refusal := in.NewUser.clean()
 	if refusal != nil {
@@ -30,7 +31,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fa
 	if refusal, err := s.limit(ctx, registersPerAddress, in.Addr); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
-	leave, refusal := s.passwords.enqueue()
+	leave, refusal := s.passwords.enqueue(proven, ratelimit.Network(in.Addr)) // the captcha is checked below
 	if refusal != nil {
 		return nil, refusal, nil
 	}
@@ -54,12 +55,13 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fa
 	return signed, nil, err
 }
 
-// LoginInput is what a person sends to sign in.
+// LoginInput describes an attempt to sign in.
 type LoginInput struct {
 	Account  string
 	Password string
 	Captcha  captcha.Answer // zero = none was sent; used up only when one is needed
-	Addr     netip.Addr     // where the request came from
+	Device   string         // device token of an earlier sign-in; "" or an invalid one = unknown device
+	Addr     netip.Addr     // of the client
 }
 
 // Login opens a session. Refusals: INVALID_CREDENTIALS, whichever of the two was
@@ -69,12 +71,14 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	if refusal, err := s.limit(ctx, loginsPerAddress, in.Addr); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
-	leave, refusal := s.passwords.enqueue()
-	if refusal != nil {
-		return nil, refusal, nil
+	device := s.devices.open(in.Device, account, s.cfg.Clock.Now())
+	leave, answered, refusal, err := s.enqueue(ctx, in, device != "")
+	if refusal != nil || err != nil {
+		return nil, refusal, err
 	}
 	defer leave()
-	if refusal, err := s.guard.admit(ctx, account, in.Addr, in.Captcha); refusal != nil || err != nil {
+	try := guarded{account: account, device: device, from: in.Addr, answer: in.Captcha, answered: answered}
+	if refusal, err := s.guard.admit(ctx, try); refusal != nil || err != nil {
 		return nil, refusal, err
 	}
 	user, hash, err := s.store.byAccount(ctx, account)
@@ -89,7 +93,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	if !ok {
 		return nil, refused(fault.InvalidCredentials), nil
 	}
-	if err := s.guard.reset(ctx, account); err != nil {
+	if err := s.guard.succeeded(ctx, try); err != nil {
 		s.cfg.Log.WarnContext(ctx, "failures of an account stay counted", slog.Any("error", err))
 	}
 	if stale {
@@ -97,6 +101,36 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	}
 	signed, err := s.signIn(ctx, user, nil)
 	return signed, nil, err
+}
+
+// enqueue takes a place in the hash queue. Once the half of it is full that is for
+// everyone, an unknown device in an unknown network needs a captcha answer, which is
+// used up (answered). With an error or a refusal leave is nil.
+func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool, _ fault.Refusal, _ error) {
+	network, r := ratelimit.Network(in.Addr), unproven
+	switch {
+	case knownDevice:
+		r = trusted
+	case !s.passwords.full(unproven):
+	case s.guard.knownNetwork(ctx, network):
+		r = proven
+	default:
+		r, answered = proven, true
+	}
+	if answered && in.Captcha == (captcha.Answer{}) { // takes no place before there is an answer
+		refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
+		return nil, false, refusal, err
+	}
+	leave, refusal := s.passwords.enqueue(r, network)
+	if refusal != nil || !answered {
+		return leave, false, refusal, nil
+	}
+	refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
+	if refusal != nil || err != nil {
+		leave()
+		return nil, false, refusal, err
+	}
+	return leave, true, nil, nil
 }
 
 func (s *Service) limit(ctx context.Context, p ratelimit.Policy, addr netip.Addr) (fault.Refusal, error) {
@@ -107,8 +141,8 @@ func (s *Service) limit(ctx context.Context, p ratelimit.Policy, addr netip.Addr
 	return d.Refusal(), nil
 }
 
-// renewHash brings a hash up to the parameters in force. A fault is only logged:
-// the next time will do.
+// renewHash brings a hash up to the parameters in force. An error is only logged: the
+// next sign-in does it.
 func (s *Service) renewHash(ctx context.Context, user *User, password, old string) {
 	hash, err := s.passwords.hash(ctx, password)
 	if err == nil {
@@ -137,10 +171,17 @@ func (s *Service) signIn(ctx context.Context, user *User, before func(ctx contex
 		return nil, err
 	}
 	s.cfg.Directory.cache(ctx, user)
-	return s.tokensOf(user, row, token)
+	signed, err := s.tokensOf(user, row, token)
+	if err != nil {
+		return nil, err
+	}
+	now := s.cfg.Clock.Now()
+	signed.Device, err = s.devices.issue(user.Account, now)
+	signed.DeviceExpiresAt = now.Add(DeviceLife)
+	return signed, err
 }
 
-// tokensOf makes the pair of tokens of a session as it stands.
+// tokensOf makes the pair of tokens of a session.
 func (s *Service) tokensOf(user *User, row *ent.Session, token refreshToken) (*SignedIn, error) {
 	expires := row.ExpiresAt.UTC()
 	access, accessExpires, err := s.cfg.Tokens.Mint(auth.MintInput{

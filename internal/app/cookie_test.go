@@ -161,15 +161,46 @@ func TestACookieComesWithAStreamOfEventsToo(t *testing.T) {
 	}
 }
 
-// Nobody has to name the proxy that ends TLS for that.
+func TestABrowserThatSignedInBeforeIsNotLockedOutByOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "scheduler")
+	u := s.seed(seed.Input{Users: 1, Stock: 1}).Users[0]
+	login := func(password string) string {
+		return `mutation { login(input: {account: "` + u.Account + `", password: "` + password + `"}) { tokens { accessToken deviceToken } userErrors { code } } }`
+	}
+	var own struct {
+		Login struct{ Tokens struct{ DeviceToken string } }
+	}
+	s.ask("", login(u.Password), nil).into(t, &own)
+	for range 4 {
+		s.ask("", login("a wrong password"), nil)
+	}
+	var in struct{ Login UserErrors }
+	s.ask("", login(u.Password), nil).into(t, &in)
+	if in.Login.why() != "CAPTCHA_REQUIRED" {
+		t.Fatalf("an unknown device: %q", in.Login.why())
+	}
+	in.Login = UserErrors{}
+	s.ask("", strings.Replace(login(u.Password), "input: {", `input: {deviceToken: "`+own.Login.Tokens.DeviceToken+`", `, 1), nil).into(t, &in)
+	if in.Login.why() != "" {
+		t.Errorf("the known device: %q", in.Login.why())
+	}
+}
+
+// The public address says so, without the proxy that ends TLS among the trusted ones.
 func TestAnInstallationWithHTTPSGuardsItsCookies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })
 	s.start("api", "scheduler")
 	u := s.seed(seed.Input{Users: 1, Stock: 1}).Users[0]
 	out, cookie := s.browse(`mutation { login(input: {account: "`+u.Account+`", password: "`+u.Password+`"}) { userErrors { code } } }`, "", nil)
-	if cookie == nil || !cookie.Secure {
+	if cookie == nil || !cookie.Secure || cookie.Name != "__Host-seckill_refresh" || cookie.Path != "/" || cookie.Domain != "" {
 		t.Errorf("login: %s, cookie %v", out.Data, cookie)
+	}
+	refreshed, _ := s.browse(`mutation { refreshSession(input: {}) { tokens { accessToken } } }`, "", cookie)
+	if !strings.Contains(string(refreshed.Data), "accessToken") {
+		t.Errorf("refresh: %s", refreshed.Data)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/", nil)
 	if err != nil {

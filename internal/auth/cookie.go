@@ -3,30 +3,35 @@ package auth
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	// cookieName is the cookie that carries a browser's refresh token.
-	cookieName = "seckill_refresh"
-	// cookieHeader asks for it. A foreign page cannot send it: a header of one's own
-	// needs a preflight, which other origins are refused.
+	// Names of the cookies that carry a browser's refresh token and its device token.
+	refreshCookie = "seckill_refresh"
+	deviceCookie  = "seckill_device"
+	// hostPrefix makes a browser accept a cookie only from this host over TLS, so that
+	// no other subdomain sets or shadows it (RFC 6265bis §4.1.3.2).
+	hostPrefix = "__Host-"
+	// cookieHeader asks for cookies. A page of another origin cannot send it: a custom
+	// header needs a preflight, which other origins are refused.
 	cookieHeader = "X-Seckill-Session"
 )
 
-// Cookie carries a refresh token where no script can read it: HttpOnly, sent by
-// pages of the same site alone, and to the API alone.
+// Cookie carries a browser's tokens where no script can read them: HttpOnly, and sent
+// by pages of the same site alone. Over TLS the names begin with "__Host-".
 type Cookie struct {
-	answer http.Header
-	sent   string
-	secure bool
+	answer          http.Header
+	refresh, device string // as they came with the request
+	secure          bool
 }
 
 type cookieKey struct{}
 
-// CookieFrom returns the cookie of a request that asked for one; nil = tokens
-// travel in bodies.
+// CookieFrom returns the cookie of a request that asked for one; nil = tokens travel in
+// bodies.
 func CookieFrom(ctx context.Context) *Cookie {
 	c, _ := ctx.Value(cookieKey{}).(*Cookie)
 	return c
@@ -41,8 +46,11 @@ func WithCookies(next http.Handler, secure func(*http.Request) bool) http.Handle
 			return
 		}
 		c := &Cookie{answer: w.Header(), secure: secure(r)}
-		if sent, err := r.Cookie(cookieName); err == nil {
-			c.sent = sent.Value
+		if sent, err := r.Cookie(c.name(refreshCookie)); err == nil {
+			c.refresh = sent.Value
+		}
+		if sent, err := r.Cookie(c.name(deviceCookie)); err == nil {
+			c.device = sent.Value
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), cookieKey{}, c)))
 	})
@@ -53,22 +61,48 @@ func (c *Cookie) Sent() string {
 	if c == nil {
 		return ""
 	}
-	return c.sent
+	return c.refresh
 }
 
-// Set hands a refresh token to the browser.
+// Device is the device token that came with the request, "" when none did.
+func (c *Cookie) Device() string {
+	if c == nil {
+		return ""
+	}
+	return c.device
+}
+
+// Set gives a refresh token to the browser.
 func (c *Cookie) Set(token string, expires time.Time) {
-	c.write(&http.Cookie{Value: token, Expires: expires}) //nolint:gosec // write sets what guards it
+	c.write(&http.Cookie{Name: refreshCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
 }
 
-// Clear takes it away. Nothing happens to a nil cookie.
+// SetDevice gives a device token to the browser.
+func (c *Cookie) SetDevice(token string, expires time.Time) {
+	c.write(&http.Cookie{Name: deviceCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
+}
+
+// Clear deletes the refresh token. It does nothing on a nil cookie.
 func (c *Cookie) Clear() {
 	if c != nil {
-		c.write(&http.Cookie{MaxAge: -1}) //nolint:gosec // write sets what guards it
+		c.write(&http.Cookie{Name: refreshCookie, MaxAge: -1}) //nolint:gosec // write sets the attributes
 	}
 }
 
+func (c *Cookie) name(name string) string {
+	if c.secure {
+		return hostPrefix + name
+	}
+	return name
+}
+
+// write replaces an earlier cookie of the same name in the answer.
 func (c *Cookie) write(v *http.Cookie) { //nolint:gosec // Secure follows the request: the demo has no TLS
-	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = cookieName, "/graphql", true, c.secure, http.SameSiteStrictMode
-	c.answer.Set("Set-Cookie", v.String())
+	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), "/graphql", true, c.secure, http.SameSiteStrictMode
+	if c.secure {
+		v.Path = "/" // the prefix asks for it
+	}
+	c.answer["Set-Cookie"] = append(slices.DeleteFunc(c.answer["Set-Cookie"], func(line string) bool {
+		return strings.HasPrefix(line, v.Name+"=")
+	}), v.String())
 }

@@ -64,3 +64,22 @@ func (p Policy) times(factor int) Policy {
 	p.Burst, p.PerSecond = p.Burst*factor, p.PerSecond*float64(factor)
 	return p
 }
+
+// Network returns the /24 of an IPv4 or the /48 of an IPv6 address: what shares are
+// given by. It is invalid for an address that is not public: that of a proxy or of the
+// machine itself says nothing about the client.
+func Network(ip netip.Addr) netip.Prefix {
+	ip = ip.Unmap().WithZone("")
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return netip.Prefix{}
+	}
+	bits := 48
+	if ip.Is4() {
+		bits = 24
+	}
+	network, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // only for bits that an address does not have
+	}
+	return network
+}
