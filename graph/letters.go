@@ -8,17 +8,17 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/auth"
-	"seckill/internal/deadletter"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
+	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 )
 
 // maxFieldText bounds what is shown of a field of a message, in bytes.
 const maxFieldText = 4000
 
-func toLetter(l *deadletter.Letter) *model.DeadLetter {
+func toLetter(l *orderintake.Letter) *model.DeadLetter {
 	if l == nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func readable(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxFieldText)]), "\uFFFD")
 }
 
-func toLetters(list []*deadletter.Letter) []*model.DeadLetter {
+func toLetters(list []*orderintake.Letter) []*model.DeadLetter {
 	out := make([]*model.DeadLetter, len(list))
 	for i, l := range list {
 		out[i] = toLetter(l)
@@ -45,7 +45,7 @@ func toLetters(list []*deadletter.Letter) []*model.DeadLetter {
 	return out
 }
 
-func toLetterActs(list []*deadletter.Act) []*model.DeadLetterAct {
+func toLetterActs(list []*orderintake.Act) []*model.DeadLetterAct {
 	out := make([]*model.DeadLetterAct, len(list))
 	for i, a := range list {
 		out[i] = &model.DeadLetterAct{
@@ -56,8 +56,8 @@ func toLetterActs(list []*deadletter.Act) []*model.DeadLetterAct {
 }
 
 // decision is what the caller decides about a letter.
-func decision(ctx context.Context, letterID, note string) deadletter.Decision {
-	return deadletter.Decision{Letter: letterID, Actor: auth.PrincipalFrom(ctx).UserID, Note: note}
+func decision(ctx context.Context, letterID, note string) orderintake.Decision {
+	return orderintake.Decision{Letter: letterID, Actor: auth.PrincipalFrom(ctx).UserID, Note: note}
 }
 
 func toHeld(list []payment.Held) []*model.HeldPayment {

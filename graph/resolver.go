@@ -15,9 +15,9 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
 	"seckill/internal/checkout"
-	"seckill/internal/deadletter"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/ratelimit"
 	"seckill/internal/report"
@@ -37,7 +37,7 @@ type Resolver struct {
 	Orders   *order.Store
 	Payments *payment.Service
 	Operator *operator.Service
-	Letters  *deadletter.Queue
+	Letters  *orderintake.DeadLetters
 	Figures  *salestats.Reader
 	Feed     *salestats.Feed
 	Reports  report.Source

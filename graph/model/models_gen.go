@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"seckill/internal/admission/queue"
-	"seckill/internal/deadletter"
 	"seckill/internal/operator"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/report"
 	"seckill/internal/sale"
@@ -244,8 +244,8 @@ type DeadLetter struct {
 	// When it was set aside.
 	SetAsideAt time.Time `json:"setAsideAt"`
 	// The stream that it came from.
-	Stream string             `json:"stream"`
-	Source *deadletter.Letter `json:"-"`
+	Stream string              `json:"stream"`
+	Source *orderintake.Letter `json:"-"`
 }
 
 // A decision about a message that was set aside.
@@ -263,8 +263,8 @@ type DeadLetterAct struct {
 	// The attempt to buy that it stood for; null when there was none, or it could not be told.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Why it had been set aside.
-	Reason string          `json:"reason"`
-	Source *deadletter.Act `json:"-"`
+	Reason string           `json:"reason"`
+	Source *orderintake.Act `json:"-"`
 }
 
 // A field of a message that was set aside. Bytes that are no text are replaced.

@@ -20,9 +20,9 @@ import (
 	"seckill/internal/checkout"
 	"seckill/internal/clock"
 	"seckill/internal/config"
-	"seckill/internal/deadletter"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/preload"
 	"seckill/internal/ratelimit"
 	"seckill/internal/reservation"
@@ -87,7 +87,8 @@ type App struct {
 	cache       *order.Cache
 	orders      *order.Store
 	deadLetters *stream.DeadLetters
-	letters     *deadletter.Queue
+	letters     *orderintake.DeadLetters
+	backlog     *orderintake.Backlog
 	ender       *order.Writer // ends tasks that will not be written any more
 	hub         *notifier.Hub
 	bus         *notifier.Bus

@@ -2,14 +2,12 @@ package app
 
 import (
 	"context"
-	"log/slog"
-	"slices"
 
 	"github.com/google/uuid"
 
-	"seckill/internal/deadletter"
-	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
+	"seckill/internal/periodic"
 )
 
 // newWriter returns a writer of orders that tells every process how tasks end.
@@ -27,31 +25,23 @@ func (a *App) newPublisher() *order.Publisher {
 	})
 }
 
-// wireLetters joins what ends tasks that nobody will write any more.
+// wireLetters joins what handles order messages without a worker: dead letters and
+// lost tasks.
 func (a *App) wireLetters() {
 	a.ender = a.newWriter()
-	a.letters = deadletter.New(deadletter.Config{
+	a.letters = orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: a.svc.db, Letters: a.deadLetters, Orders: a.orders, Writer: a.ender, Clock: a.common, Log: a.log,
 	})
+	a.backlog = orderintake.NewBacklog(a.svc.redis, a.keys, a.letters)
 }
 
-// alive reports whether anything still stands for a task that has not ended: units
-// in Redis, a message in the stream or among those set aside.
-func (a *App) alive(ctx context.Context, t *order.Task) (bool, error) {
-	held, err := a.gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
-	if err != nil || held[t.Item].Task == t.ID {
-		return true, err
-	}
-	messages, err := a.pendingOrders(ctx, id.ShardOf(t.Sale))
-	return slices.ContainsFunc(messages, func(m order.Requested) bool { return m.Task == t.ID }), err
-}
-
-// lost ends a task that nothing stands for any more.
-func (a *App) lost(ctx context.Context, t *order.Task) (*order.Task, error) {
-	end, err := a.ender.FailLostTask(ctx, t, "lost: neither units nor a message are left of it")
-	if err != nil {
-		return nil, err
-	}
-	a.log.ErrorContext(ctx, "task was lost", slog.String("task", id.Format(id.Task, t.ID)), slog.String("status", string(end.Task.Status)))
-	return &end.Task, nil
+// lostTasks returns the loop that fails tasks with neither a reservation nor a message.
+func (a *App) lostTasks() periodic.Loop {
+	return orderintake.NewLostTasks(orderintake.LostTasksConfig{
+		Orders: a.orders, Writer: a.ender, Backlog: a.backlog, Clock: a.common, Log: a.log,
+		Reserved: func(ctx context.Context, t order.Task) (bool, error) {
+			held, err := a.gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
+			return held[t.Item].Task == t.ID, err
+		},
+	}).Loop()
 }

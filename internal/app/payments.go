@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/auth"
-	"seckill/internal/expiry"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -68,10 +67,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 		c.loops = append(c.loops, courier.Loop())
 	}
 	c.payments = payment.New(cfg)
-	lapser := expiry.New(expiry.Config{
-		DB: a.svc.db, Orders: a.orders, Payments: c.payments, Publisher: publisher, Clock: a.common, Log: a.log,
-	})
-	c.loops = append(c.loops, lapser.Loop(), order.OrderReturns(a.svc.db, gate.ReturnAll, a.log))
+	c.loops = append(c.loops, order.OrderReturns(a.svc.db, gate.ReturnAll, a.log))
 	c.loops = append(c.loops, c.payments.Loops()...)
 	var err error
 	c.router, err = stream.NewRouter(stream.RouterConfig{

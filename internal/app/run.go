@@ -65,6 +65,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	writing.start("status bus", a.bus.Run)
 	writing.start("revocations", a.revocations.Run)
+	writing.start("lost tasks", a.lostTasks().Run)
 	a.office.start(writing)
 	if a.roles.Worker {
 		a.worker.start(writing)

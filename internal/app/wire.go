@@ -124,7 +124,7 @@ func (a *App) wireSale() {
 	a.catalog = sale.NewCatalog(a.office.sales, a.clock, a.log).Following(a.office.versions)
 	a.preloader = preload.New(preload.Config{
 		DB: a.svc.db, Gate: a.gate,
-		Pending: a.pendingOrders, Versions: a.office.versions, Finish: a.office.figures.Keep, Note: a.office.feed.Act,
+		Pending: a.backlog.Requests, Versions: a.office.versions, Finish: a.office.figures.Keep, Note: a.office.feed.Act,
 		Forget: a.catalog.Forget, Clock: a.common, Log: a.log,
 	})
 }
@@ -148,7 +148,7 @@ func (a *App) loadedItems(ctx context.Context) ([]reservation.ItemRef, error) {
 func (a *App) wireOrders() {
 	a.cache = order.NewCache(a.svc.redis, a.keys.Tasks, a.common)
 	a.orders = order.NewStore(order.StoreConfig{
-		DB: a.svc.db, Cache: a.cache, Clock: a.common, Losses: &order.Losses{Alive: a.alive, Lost: a.lost}, Log: a.log,
+		DB: a.svc.db, Cache: a.cache, Clock: a.common, Log: a.log,
 	})
 	a.deadLetters = stream.NewDeadLetters(stream.DeadLettersConfig{
 		Client: a.svc.redis.Cmd, Key: a.keys.DeadLetters(), Log: a.log, Metrics: a.streamMeter(),

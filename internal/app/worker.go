@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
@@ -35,7 +36,7 @@ type worker struct {
 func (a *App) newWorker() (*worker, error) {
 	topics := orderStreams(a.keys)
 	writer := a.newWriter()
-	handler := order.NewHandler(writer)
+	handler := orderintake.NewHandler(writer)
 	router, err := stream.NewRouter(stream.RouterConfig{
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{
@@ -43,8 +44,8 @@ func (a *App) newWorker() (*worker, error) {
 				Batch: a.cfg.OrderBatch, ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMeter(),
 			})
 		},
-		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: permanently(handler)}},
-		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, HandlerTimeout: order.HandleTimeout,
+		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: handler.Handle}},
+		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, HandlerTimeout: orderintake.HandleTimeout,
 		Log: a.log, Metrics: a.streamMeter(),
 	})
 	if err != nil {
@@ -61,39 +62,6 @@ func (a *App) newWorker() (*worker, error) {
 		{Name: "trim streams", Every: trimEvery, Step: trimmer.Step, Log: a.log},
 		{Name: "measure streams", Every: measureEvery, Step: a.measureStreams(topics), Log: a.log},
 	}}, nil
-}
-
-// permanently marks the errors of messages that can never be handled, for the
-// router to set them aside.
-func permanently(h *order.Handler) func(*stream.Message) error {
-	return func(msg *stream.Message) error {
-		err := h.Handle(msg)
-		if order.IsPermanent(err) {
-			return stream.Permanent(err)
-		}
-		return err
-	}
-}
-
-// pendingOrders reads the order messages that stand in a shard's stream, and those
-// of it that were set aside: their units are held as well. What was set aside is read
-// before the stream and after it, so that a message that is moved meanwhile, one way
-// or the other, is seen; it may be seen twice.
-func (a *App) pendingOrders(ctx context.Context, shard int) ([]order.Requested, error) {
-	out, err := a.letters.Waiting(ctx, a.keys.Orders(shard))
-	if err != nil {
-		return nil, err
-	}
-	err = stream.Backlog(ctx, a.svc.redis.Cmd, a.keys.Orders(shard), func(msg *stream.Message) {
-		if m, err := order.Decode(msg); err == nil {
-			out = append(out, m)
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	aside, err := a.letters.Waiting(ctx, a.keys.Orders(shard))
-	return append(out, aside...), err
 }
 
 func orderStreams(keys reservation.Keys) []string {

@@ -26,7 +26,7 @@ var layers = []layer{
 	{"figures", []string{"internal/salestats", "internal/audit"}},
 	{"use cases", []string{
 		"internal/checkout", "internal/storefront", "internal/operator",
-		"internal/deadletter", "internal/preload", "internal/expiry", "internal/reconcile", "internal/seed", "internal/report",
+		"internal/orderintake", "internal/preload", "internal/reconcile", "internal/seed", "internal/report",
 	}},
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor"}},

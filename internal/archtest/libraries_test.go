@@ -34,7 +34,7 @@ var owners = []owner{
 		[]string{
 			"ent", "internal/postgres", "internal/sale", "internal/order", "internal/payment", "internal/waitlist", "internal/account",
 			"internal/preload", "internal/audit", "internal/seed", "internal/app",
-			"internal/operator", "internal/deadletter", "internal/salestats", "internal/report",
+			"internal/operator", "internal/orderintake", "internal/salestats", "internal/report",
 		},
 		"only packages that own tables, or build from them, see ent",
 	},

@@ -16,6 +16,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/fault"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/postgres"
 	"seckill/internal/stream"
 	"seckill/internal/testenv"
@@ -153,7 +154,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 				if _, err := w.Write(t.Context(), r); !errors.Is(err, postgres.ErrCommitUnknown) {
 					t.Fatalf("order %d: error %v", i, err)
 				}
-				if err := order.NewHandler(w).Handle(message(t, r)); err != nil {
+				if err := orderintake.NewHandler(w).Handle(message(t, r)); err != nil {
 					t.Fatalf("order %d again: %v", i, err)
 				}
 				if out := e.write(w, r); !out.Replayed || out.Order == nil {
@@ -226,7 +227,7 @@ func TestAServerThatMayOnlyReadIsWaitedFor(t *testing.T) {
 					t.Errorf("order %s: %v", task, err)
 				}
 			}
-			h := order.NewHandler(e.writer(nil))
+			h := orderintake.NewHandler(e.writer(nil))
 			for _, r := range requests {
 				if err := h.Handle(message(t, r)); !stream.IsRetryable(err) {
 					t.Errorf("order %s: %v is no reason to wait", r.Task, err)

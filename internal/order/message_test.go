@@ -13,6 +13,7 @@ import (
 
 	"seckill/internal/fault"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/stream"
 )
 
@@ -99,7 +100,7 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = order.NewHandler(nil).Handle(stream.NewMessage(r.Task.String(), payload))
+			err = orderintake.NewHandler(nil).Handle(stream.NewMessage(r.Task.String(), payload))
 			if !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
 				t.Errorf("error %v", err)
 			}
@@ -113,7 +114,7 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := order.NewHandler(nil).Handle(msg); !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
+			if err := orderintake.NewHandler(nil).Handle(msg); !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -141,7 +142,7 @@ func TestTheHandlerAcknowledgesWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 1, limit: 1})
 	w := e.writer(nil)
-	h := order.NewHandler(w)
+	h := orderintake.NewHandler(w)
 	won, lost := e.request(), e.request()
 	for _, r := range []order.Requested{won, won, lost, lost} {
 		msg, err := r.Message()

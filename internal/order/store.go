@@ -26,68 +26,66 @@ const (
 	maxIDs = 1000
 )
 
-// StoreConfig is what a Store is made of.
+// StoreConfig holds the dependencies of a Store.
 type StoreConfig struct {
 	DB    *postgres.DB
 	Cache *Cache      // nil = read Postgres only
 	Clock clock.Clock // nil = clock.System
-	// Losses finds tasks that were lost; nil = they stay as they were last known.
-	Losses *Losses
-	Log    *slog.Logger
+	Log   *slog.Logger
 }
 
-// Store looks up tasks and orders: in Redis while its copies can be believed,
-// else in Postgres. It does not know who asks; see OrderFor.
+// Store reads tasks and orders: from Redis while its copies are recent enough, else
+// from Postgres. Only OrderFor checks who may see an order. A read never writes
+// anything but copies.
 type Store struct {
 	db      *postgres.DB
 	cache   *Cache
 	clock   clock.Clock
-	watched *watched // nil = losses are nobody's matter
+	watched *watchedTasks
 	log     *slog.Logger
 }
 
 // NewStore returns a store.
 func NewStore(cfg StoreConfig) *Store {
-	s := &Store{db: cfg.DB, cache: cfg.Cache, clock: cfg.Clock, watched: newWatched(cfg.Losses), log: cfg.Log}
+	s := &Store{db: cfg.DB, cache: cfg.Cache, clock: cfg.Clock, watched: newWatchedTasks(), log: cfg.Log}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
 	return s
 }
 
-// Task returns a task as it stands, or nil when nobody knows it. A task that
-// still is SUBMITTED after taskTrust is looked up in Postgres, so that a lost
-// note cannot leave it queueing for ever; one that nothing stands for any more is
-// ended, see Losses.
+// Task returns the current state of a task, or nil when it is unknown. A task that is
+// still SUBMITTED after taskTrust is looked up in Postgres, because its record in
+// Redis may have missed its end. A task that this process has seen stays known when
+// Redis loses its record; orderintake.LostTasks ends it.
 func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	var record *Task
 	var cacheErr error
 	if s.cache != nil {
 		if record, cacheErr = s.cache.task(ctx, id); cacheErr != nil {
-			s.log.WarnContext(ctx, "task record", slog.Any("error", cacheErr))
+			s.log.WarnContext(ctx, "read task record", slog.Any("error", cacheErr))
 		}
 	}
-	s.watched.saw(record)
+	s.watched.note(record)
 	if record != nil && (record.Ended() || s.clock.Now().Sub(record.CreatedAt) < taskTrust) {
 		return record, nil
 	}
 	ended, err := s.endedTask(ctx, id)
 	switch {
 	case err != nil && record != nil:
-		return record, nil //nolint:nilerr // what Redis says is true, if perhaps old
+		return record, nil //nolint:nilerr // the record is true, if perhaps old
 	case err != nil:
 		return nil, err
 	case ended != nil:
-		s.watched.saw(ended)
+		s.watched.note(ended)
 		return ended, nil
-	case record == nil && cacheErr != nil:
-		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
-	case record == nil:
-		if record = s.watched.last(id); record == nil {
-			return nil, nil //nolint:nilnil // nobody knows it
-		}
+	case record != nil:
+		return record, nil
 	}
-	return s.doubt(ctx, record)
+	if record = s.watched.last(id); record == nil && cacheErr != nil {
+		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
+	}
+	return record, nil
 }
 
 // endedTask returns how a task ended according to Postgres, or nil, and copies it
@@ -185,36 +183,6 @@ func (s *Store) reload(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Ord
 	}
 	s.remember(ctx, nil, copies)
 	return found, nil
-}
-
-// LiveByUserAndItem returns the order that uses up the user's limit of an item,
-// or nil.
-func (s *Store) LiveByUserAndItem(ctx context.Context, user, item uuid.UUID) (*Order, error) {
-	row, err := s.db.Ent.Order.Query().
-		Where(entorder.UserID(user), entorder.ItemID(item), entorder.StatusIn(liveStatuses()...)).
-		Only(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look up live order of item %s: %w", item, err)
-	}
-	return FromRow(row), nil
-}
-
-// NewestByUserAndItem returns the user's newest order of an item, live or not,
-// or nil.
-func (s *Store) NewestByUserAndItem(ctx context.Context, user, item uuid.UUID) (*Order, error) {
-	row, err := s.db.Ent.Order.Query().
-		Where(entorder.UserID(user), entorder.ItemID(item)).
-		Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).First(ctx)
-	if ent.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // none is an answer
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look up newest order of item %s: %w", item, err)
-	}
-	return FromRow(row), nil
 }
 
 // remember copies to Redis what was read; a failure costs the next reader a

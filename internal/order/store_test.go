@@ -177,25 +177,6 @@ func TestAnotherPersonsOrderIsNotThere(t *testing.T) {
 	}
 }
 
-func TestTheLiveOrderOfABuyerIsFound(t *testing.T) {
-	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
-		s, w, r := e.store(), e.writer(nil), e.request()
-		first := e.write(w, r).Order
-		live, err := s.LiveByUserAndItem(t.Context(), r.User, e.item)
-		if err != nil || live.ID != first.ID {
-			t.Errorf("live %+v, %v", live, err)
-		}
-		e.move(first, order.Cancelled)
-		if live, err = s.LiveByUserAndItem(t.Context(), r.User, e.item); live != nil || err != nil {
-			t.Errorf("live after the cancel %+v, %v", live, err)
-		}
-		newest, err := s.NewestByUserAndItem(t.Context(), r.User, e.item)
-		if err != nil || newest.ID != first.ID {
-			t.Errorf("newest %+v, %v", newest, err)
-		}
-	})
-}
-
 func TestPagesCoverAListOnceInBothDirections(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
 		user, other := id.New(), id.New()

@@ -238,7 +238,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 	if err == nil {
 		return ends, nil
 	}
-	if half := len(requests) / 2; half > 0 && !isTransient(err) {
+	if half := len(requests) / 2; half > 0 && !IsTransient(err) {
 		ends, faults := w.settle(ctx, requests[:half])
 		more, moreFaults := w.settle(ctx, requests[half:])
 		return merge(ends, more), merge(faults, moreFaults)
@@ -252,7 +252,7 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 
 // passing tells whether an error says nothing about the requests: the same
 // batch may well succeed later.
-func isTransient(err error) bool {
+func IsTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) ||
 		postgres.Retryable(err) || fault.Passing(err)
 }

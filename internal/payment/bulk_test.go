@@ -163,7 +163,7 @@ func (s *shop) race(placed []*order.Order) {
 			s.callOff(placed[whose[i]], whose[i]%3 == 0)
 		})
 	}, func() {
-		lapse := func() { s.side("lapse", func() error { _, err := s.lapser.Step(ctx); return err }) }
+		lapse := func() { s.side("lapse", func() error { _, err := s.pay.ExpireOverdue(ctx); return err }) }
 		at(slices.Repeat([]func(){lapse}, sweepers)...)
 		sweep.advance(math.MaxInt32)
 	})

@@ -159,9 +159,9 @@ func (s *Service) note(ctx context.Context, p *Payment, state State) error {
 	return s.Settle(ctx, stored)
 }
 
-// Split parts unpaid orders that no money can come for from those with an open
-// payment.
-func (s *Service) Split(ctx context.Context, orders []*order.Order) (free, paying []*order.Order, err error) {
+// splitByOpenPayment separates unpaid orders without an open payment (free) from
+// those with one (paying).
+func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order) (free, paying []*order.Order, err error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
 		return nil, nil, err
@@ -176,11 +176,10 @@ func (s *Service) Split(ctx context.Context, orders []*order.Order) (free, payin
 	return free, paying, nil
 }
 
-// Close closes what is open of unpaid orders at the providers, before they lapse,
-// in the order given and for as long as within at the most. Nobody waits for another
-// provider than their own. It returns the orders that no money can come for any
-// more.
-func (s *Service) Close(ctx context.Context, orders []*order.Order, within time.Duration) ([]*order.Order, error) {
+// closeFor closes the open payments of unpaid orders at their providers, in the order
+// given, for at most within. Providers are called in parallel: one that does not
+// answer delays no other. It returns the orders for which no money can come.
+func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within time.Duration) ([]*order.Order, error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
 		return nil, err

@@ -27,11 +27,11 @@ func TestAnUnpaidOrderLapsesAndItsUnitComesBackOnce(t *testing.T) {
 			t.Error("a second order for one unit")
 		}
 		s.clock.Advance(window)
-		s.step(s.lapser.Step)
+		s.step(s.pay.ExpireOverdue)
 		s.wantOrder(o, order.PendingPayment) // not before its deadline
 		s.clock.Advance(2 * time.Second)
 		for range 3 {
-			s.step(s.lapser.Step)
+			s.step(s.pay.ExpireOverdue)
 			s.step(s.returner.Step)
 		}
 		s.wantOrder(o, order.Expired)
@@ -65,7 +65,7 @@ func TestAnOrderDoesNotLapseWhileItsPaymentIsUnknown(t *testing.T) {
 		s.begin(unknown, "key-1")
 		s.flaky.lose(func(string) fate { return unsent })
 		s.clock.Advance(window + 2*time.Second)
-		s.step(s.lapser.Step)
+		s.step(s.pay.ExpireOverdue)
 		s.wantOrder(unknown, order.PendingPayment)
 		s.wantOrder(other, order.Expired)
 		s.flaky.lose(nil)
@@ -81,7 +81,7 @@ func TestLateMoneyTakesTheUnitAgain(t *testing.T) {
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Late)
 		s.clock.Advance(window + 2*time.Second)
-		s.step(s.lapser.Step)
+		s.step(s.pay.ExpireOverdue)
 		s.wantOrder(o, order.Expired)
 		s.settleDown()
 		paid := s.wantOrder(o, order.Paid)
@@ -344,7 +344,7 @@ func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
 		t.Error("more was sold than is there")
 	}
 	s.clock.Advance(window + 5*time.Second)
-	s.step(s.lapser.Step)
+	s.step(s.pay.ExpireOverdue)
 	for range 3 {
 		s.step(s.returner.Step)
 	}

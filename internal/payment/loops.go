@@ -37,6 +37,7 @@ const (
 // no other. Any number of processes may run them at once.
 func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
+		s.expiryLoop(),
 		{Name: "payment events", Every: 500 * time.Millisecond, Timeout: 10 * time.Second, Step: s.RetryEvents, Log: s.log},
 	}
 	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {

@@ -21,7 +21,6 @@ import (
 	"seckill/ent"
 	"seckill/ent/sale"
 	"seckill/internal/clock"
-	"seckill/internal/expiry"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -70,7 +69,6 @@ type shop struct {
 	flaky    *flaky // in front of bank and gate
 	pay      *payment.Service
 	returner periodic.Loop
-	lapser   *expiry.Lapser
 	door     *httptest.Server
 	courier  *sandbox.Courier
 	told     *told
@@ -189,9 +187,6 @@ func (s *shop) restart() {
 		}
 		return building, nil
 	}, quiet)
-	s.lapser = expiry.New(expiry.Config{
-		DB: s.db, Orders: s.orders, Payments: s.pay, Publisher: publisher, Clock: s.clock, Log: quiet,
-	})
 	s.door.Config.Handler = s.road(s.pay.Webhooks())
 }
 
@@ -318,7 +313,7 @@ func (s *shop) work() {
 	s.step(s.courier.Step)
 	s.step(s.pay.RetryEvents)
 	s.step(s.refund)
-	s.step(s.lapser.Step)
+	s.step(s.pay.ExpireOverdue)
 	s.step(s.returner.Step)
 	s.step(s.check)
 }
@@ -357,7 +352,7 @@ func (s *shop) settleDown() {
 func (s *shop) lapse() {
 	s.t.Helper()
 	s.clock.Advance(window + 2*time.Second)
-	s.step(s.lapser.Step)
+	s.step(s.pay.ExpireOverdue)
 	s.step(s.returner.Step)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	entpayment "seckill/ent/payment"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -64,7 +65,7 @@ func TestOneKeyIsOnePaymentAndAnOrderHasOneOpen(t *testing.T) {
 		if len(seen) != 1 || s.db.Ent.SandboxCharge.Query().CountX(t.Context()) != 1 {
 			t.Errorf("payments %v", seen)
 		}
-		all, err := s.pay.PaymentsOf(t.Context(), o.ID)
+		all, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(o.ID)).All(t.Context())
 		if err != nil || len(all) != 1 {
 			t.Errorf("%d payments, %v", len(all), err)
 		}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	entpayment "seckill/ent/payment"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -38,13 +39,13 @@ func TestACancelledOrderHasNoOpenPayment(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			payments, err := s.pay.PaymentsOf(t.Context(), o.ID)
+			payments, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(o.ID)).All(t.Context())
 			s.must(err)
 			if s.order(o).Status != order.Cancelled {
 				continue
 			}
 			for _, p := range payments {
-				if p.Status.IsOpen() {
+				if payment.Status(p.Status).IsOpen() {
 					t.Fatalf("payment %+v of a cancelled order", p)
 				}
 			}

@@ -1,6 +1,7 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -63,8 +64,9 @@ type Config struct {
 	// PublishEvent sends the message that an event was stored. It may fail: a loop
 	// finds the event.
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
-	Clock        clock.Clock // nil = clock.System
-	Meter        Meter       // nil = count nothing
+	Patience     time.Duration // bound on one expiry step's wait for providers; 0 = 6 s
+	Clock        clock.Clock   // nil = clock.System
+	Meter        Meter         // nil = count nothing
 	Log          *slog.Logger
 }
 
@@ -77,6 +79,7 @@ type Service struct {
 	gate         Gate
 	providers    map[string]Provider
 	publishEvent func(ctx context.Context, event uuid.UUID) error
+	patience     time.Duration
 	clock        clock.Clock
 	meter        Meter
 	log          *slog.Logger
@@ -86,7 +89,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{},
-		publishEvent: cfg.PublishEvent, clock: cfg.Clock, meter: cfg.Meter, log: cfg.Log,
+		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, meter: cfg.Meter, log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p

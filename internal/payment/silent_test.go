@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"seckill/internal/expiry"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
@@ -66,10 +65,7 @@ func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Clock: s.clock, Log: quiet,
-	})
-	s.lapser = expiry.New(expiry.Config{
-		DB: s.db, Orders: s.orders, Payments: s.pay, Patience: patience, Publisher: publisher, Clock: s.clock, Log: quiet,
+		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Patience: patience, Clock: s.clock, Log: quiet,
 	})
 }
 
@@ -89,8 +85,8 @@ func (s *shop) payAt(provider string, o *order.Order) uuid.UUID {
 func (s *shop) lapses(o *order.Order, steps int) bool {
 	s.t.Helper()
 	for range steps {
-		ctx, cancel := context.WithTimeout(s.t.Context(), s.lapser.Loop().Timeout)
-		_, err := s.lapser.Step(ctx)
+		ctx, cancel := context.WithTimeout(s.t.Context(), payment.ExpireTimeout)
+		_, err := s.pay.ExpireOverdue(ctx)
 		cancel()
 		s.must(err)
 		if s.order(o).Status == order.Expired {
@@ -210,7 +206,7 @@ func TestAProviderThatPanicsEndsAStepAndNotTheProcess(t *testing.T) {
 	s.patient(time.Second, mad{s.flaky})
 	s.payAt(sandbox.Name, s.buy())
 	s.clock.Advance(window + 2*time.Second)
-	if _, err := s.lapser.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "panic: mad") {
+	if _, err := s.pay.ExpireOverdue(t.Context()); err == nil || !strings.Contains(err.Error(), "panic: mad") {
 		t.Errorf("step: %v", err)
 	}
 }

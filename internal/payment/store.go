@@ -55,19 +55,6 @@ func (s *Service) open(ctx context.Context, orders []uuid.UUID) ([]*Payment, err
 	return payments, nil
 }
 
-// PaymentsOf returns all tries to pay an order, oldest first.
-func (s *Service) PaymentsOf(ctx context.Context, order uuid.UUID) ([]*Payment, error) {
-	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(order)).Order(ent.Asc(entpayment.FieldID)).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read payments of order %s: %w", order, err)
-	}
-	payments := make([]*Payment, 0, len(rows))
-	for _, row := range rows {
-		payments = append(payments, fromRow(row))
-	}
-	return payments, nil
-}
-
 // Refund returns a refund, or nil when there is none.
 func (s *Service) Refund(ctx context.Context, id uuid.UUID) (*Refund, error) {
 	row, err := s.db.Ent.Refund.Get(ctx, id)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -157,16 +156,6 @@ func tooLong(value any, limit int) bool {
 
 // EntryID returns the id of the stream entry that a message was read from.
 func EntryID(msg *Message) string { return msg.Metadata.Get(metaEntry) }
-
-// AppendedAt returns when the entry of a message was appended, by Redis time;
-// zero when the message came from no stream.
-func AppendedAt(msg *Message) time.Time {
-	ms, _, err := splitID(EntryID(msg))
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(ms)).UTC() //nolint:gosec // a time, far below the border
-}
 
 // Malformed returns why an entry could not be decoded, and whether that is so.
 func Malformed(msg *Message) (reason string, malformed bool) {

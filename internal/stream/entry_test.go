@@ -54,9 +54,6 @@ func TestFieldsBehindTheMessageBecomeMetadata(t *testing.T) {
 	if diff := cmp.Diff(want, msg.Metadata); diff != "" {
 		t.Error(diff)
 	}
-	if got := AppendedAt(msg).UnixMilli(); got != 1700000000123 {
-		t.Errorf("appended at %d", got)
-	}
 	if Attempt(msg) != 1 || Deliveries(msg) != 1 || EntryID(msg) != "1700000000123-4" {
 		t.Errorf("attempt %d, delivery %d of %s", Attempt(msg), Deliveries(msg), EntryID(msg))
 	}

@@ -65,9 +65,8 @@ type RouterConfig struct {
 type Router struct {
 	cfg RouterConfig
 
-	mu       sync.Mutex
-	current  *Subscriber // of this run, nil between runs; guarded by mu
-	restarts int         // guarded by mu
+	mu      sync.Mutex
+	current *Subscriber // of this run, nil between runs; guarded by mu
 }
 
 // NewRouter returns a router. Nothing is read before Run.
@@ -99,9 +98,6 @@ func (r *Router) Run(ctx context.Context) error {
 		if err == nil {
 			err = errStopped
 		}
-		r.mu.Lock()
-		r.restarts++
-		r.mu.Unlock()
 		r.cfg.Metrics.count(RouterStopped, "", 1)
 		r.cfg.Log.Error("message router stopped; it is started again", slog.String("error", reasonOf(err)))
 		if time.Since(began) > goodRun {
@@ -109,13 +105,6 @@ func (r *Router) Run(ctx context.Context) error {
 		}
 		pause(ctx, retry.NextBackOff())
 	}
-}
-
-// Restarts returns how often the router ended by itself.
-func (r *Router) Restarts() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.restarts
 }
 
 // LastRead returns the oldest last good read over all streams, zero when there

@@ -1,4 +1,4 @@
-package deadletter
+package orderintake
 
 import (
 	"context"
@@ -54,18 +54,18 @@ type Decision struct {
 
 // Replay puts a message back at the end of its stream, once. It is refused when
 // its task has ended: nothing would come of it.
-func (q *Queue) Replay(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
-	l, refusal, err := q.open(ctx, &in)
+func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
+	l, refusal, err := d.open(ctx, &in)
 	if refusal != nil || err != nil {
 		return nil, refusal, err
 	}
 	if l.Task != nil && l.Task.Ended() || len(l.Fields) == 0 {
 		return l, conflict(), nil
 	}
-	if err := q.log(ctx, l, in, Replayed); err != nil {
+	if err := d.log(ctx, l, in, Replayed); err != nil {
 		return nil, nil, err
 	}
-	done, err := q.cfg.Letters.Replay(ctx, l.ID)
+	done, err := d.cfg.Letters.Replay(ctx, l.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,32 +79,32 @@ func (q *Queue) Replay(ctx context.Context, in Decision) (*Letter, fault.Refusal
 
 // Drop gives a message up for good: its task ends as failed, and its units go back
 // on sale. A crash in between leaves a letter to drop again.
-func (q *Queue) Drop(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
-	l, refusal, err := q.open(ctx, &in)
+func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
+	l, refusal, err := d.open(ctx, &in)
 	if refusal != nil || err != nil {
 		return nil, refusal, err
 	}
-	if err := q.log(ctx, l, in, Dropped); err != nil {
+	if err := d.log(ctx, l, in, Dropped); err != nil {
 		return nil, nil, err
 	}
-	if _, err := q.end(ctx, l, "dropped by an operator: "+in.Note); err != nil {
+	if _, err := d.failTask(ctx, l, "dropped by an operator: "+in.Note); err != nil {
 		return nil, nil, err
 	}
-	if _, err := q.cfg.Letters.Drop(ctx, l.ID); err != nil {
+	if _, err := d.cfg.Letters.Drop(ctx, l.ID); err != nil {
 		return nil, nil, err
 	}
-	l.Task, err = q.taskOf(ctx, l.Letter)
+	l.Task, err = d.taskOf(ctx, l.Letter)
 	return l, nil, err
 }
 
 // open reads the letter that a decision is about.
-func (q *Queue) open(ctx context.Context, in *Decision) (*Letter, fault.Refusal, error) {
+func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, fault.Refusal, error) {
 	in.Note = strings.TrimSpace(in.Note)
 	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
 		rule := fmt.Sprintf("1 to %d characters", maxNote)
 		return nil, fault.BadField{At: []string{"input", "note"}, Rule: rule}, nil
 	}
-	l, err := q.Letter(ctx, in.Letter)
+	l, err := d.Letter(ctx, in.Letter)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,10 +119,10 @@ func conflict() fault.Refusal {
 }
 
 // log writes a decision down, the first of its kind about a letter.
-func (q *Queue) log(ctx context.Context, l *Letter, in Decision, kind Kind) error {
-	err := q.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind) error {
+	err := d.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row := tx.LetterAct.Create().SetID(id.New()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).SetStream(l.Stream).
-			SetReason(l.Reason).SetNote(in.Note).SetActorID(in.Actor).SetCreatedAt(q.cfg.Clock.Now().UTC())
+			SetReason(l.Reason).SetNote(in.Note).SetActorID(in.Actor).SetCreatedAt(d.cfg.Clock.Now().UTC())
 		if l.request != nil {
 			row.SetTaskID(l.request.Task)
 		}
@@ -131,14 +131,14 @@ func (q *Queue) log(ctx context.Context, l *Letter, in Decision, kind Kind) erro
 	if err != nil && !postgres.IsUnique(err) { // known: somebody tries again
 		return fmt.Errorf("log %s of dead letter %s: %w", kind, l.ID, err)
 	}
-	q.cfg.Log.InfoContext(ctx, "dead letter decided", slog.String("letter", l.ID), slog.String("kind", string(kind)),
+	d.cfg.Log.InfoContext(ctx, "dead letter decided", slog.String("letter", l.ID), slog.String("kind", string(kind)),
 		slog.String("actor", in.Actor.String()))
 	return nil
 }
 
 // Acts returns the newest decisions, newest first, at most 200.
-func (q *Queue) Acts(ctx context.Context) ([]*Act, error) {
-	rows, err := q.cfg.DB.Ent.LetterAct.Query().Order(ent.Desc(letteract.FieldID)).Limit(maxActs).All(ctx)
+func (d *DeadLetters) Acts(ctx context.Context) ([]*Act, error) {
+	rows, err := d.cfg.DB.Ent.LetterAct.Query().Order(ent.Desc(letteract.FieldID)).Limit(maxActs).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read decisions about dead letters: %w", err)
 	}

@@ -1,0 +1,111 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
+)
+
+// maxWatched bounds the tasks that a Store remembers as not ended; the oldest are
+// dropped first.
+const maxWatched = 20_000
+
+// watchedTasks are the tasks that this process has seen and that have not ended.
+// A task stays known here when Redis loses its record.
+type watchedTasks struct {
+	mu    sync.Mutex
+	tasks *lru.Cache[uuid.UUID, Task] // guarded by mu
+}
+
+func newWatchedTasks() *watchedTasks {
+	tasks, err := lru.New[uuid.UUID, Task](maxWatched)
+	if err != nil {
+		panic(err) // the size is a constant
+	}
+	return &watchedTasks{tasks: tasks}
+}
+
+// note adds a task that has not ended, and removes one that has.
+func (w *watchedTasks) note(t *Task) {
+	if t == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t.Ended() {
+		w.tasks.Remove(t.ID)
+	} else if !w.tasks.Contains(t.ID) {
+		w.tasks.Add(t.ID, *t)
+	}
+}
+
+// last returns the task as it was seen, nil when it was not.
+func (w *watchedTasks) last(id uuid.UUID) *Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.tasks.Get(id); ok {
+		return &t
+	}
+	return nil
+}
+
+// before returns up to limit tasks that were submitted before an instant.
+func (w *watchedTasks) before(at time.Time, limit int) []Task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var tasks []Task
+	for _, id := range w.tasks.Keys() { // least recently used first
+		if t, ok := w.tasks.Peek(id); ok && t.CreatedAt.Before(at) {
+			if tasks = append(tasks, t); len(tasks) == limit {
+				break
+			}
+		}
+	}
+	return tasks
+}
+
+// Unresolved returns up to limit tasks that this Store has returned as SUBMITTED,
+// that were submitted before an instant, and that have no end in Postgres.
+func (s *Store) Unresolved(ctx context.Context, before time.Time, limit int) ([]Task, error) {
+	tasks := s.watched.before(before, limit)
+	if len(tasks) == 0 {
+		return nil, nil
+	}
+	ids := make([]uuid.UUID, len(tasks))
+	for i, t := range tasks {
+		ids[i] = t.ID
+	}
+	written, err := s.db.Ent.Order.Query().Where(entorder.IDIn(ids...)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look up orders of %d tasks: %w", len(ids), err)
+	}
+	failed, err := s.db.Ent.OrderFailure.Query().Where(orderfailure.IDIn(ids...)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look up failures of %d tasks: %w", len(ids), err)
+	}
+	ended := make(map[uuid.UUID]bool, len(written)+len(failed))
+	for _, id := range append(written, failed...) {
+		ended[id] = true
+		s.watched.forget(id)
+	}
+	open := tasks[:0]
+	for _, t := range tasks {
+		if !ended[t.ID] {
+			open = append(open, t)
+		}
+	}
+	return open, nil
+}
+
+func (w *watchedTasks) forget(id uuid.UUID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tasks.Remove(id)
+}

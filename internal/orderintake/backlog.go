@@ -1,0 +1,66 @@
+package orderintake
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/redisconn"
+	"seckill/internal/reservation"
+	"seckill/internal/stream"
+)
+
+// Backlog reads the order messages that are not handled yet: their units are
+// reserved although no row says so.
+type Backlog struct {
+	conn    *redisconn.Conn
+	keys    reservation.Keys
+	letters *DeadLetters
+}
+
+// NewBacklog returns a backlog.
+func NewBacklog(conn *redisconn.Conn, keys reservation.Keys, letters *DeadLetters) *Backlog {
+	return &Backlog{conn: conn, keys: keys, letters: letters}
+}
+
+// Requests returns the decodable messages in a shard's stream and among its dead
+// letters. The dead letters are read before and after the stream, so that a message
+// that moves between the two meanwhile is seen; it may be returned twice. Handled
+// messages that are not trimmed yet are included.
+func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, error) {
+	key := b.keys.Orders(shard)
+	out, err := b.letters.waiting(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	err = stream.Backlog(ctx, b.conn.Cmd, key, func(msg *stream.Message) {
+		if m, err := order.Decode(msg); err == nil {
+			out = append(out, m)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	again, err := b.letters.waiting(ctx, key)
+	return append(out, again...), err
+}
+
+// tasksIn returns the tasks of the messages of some shards.
+func (b *Backlog) tasksIn(ctx context.Context, shards map[int]bool) (map[uuid.UUID]bool, error) {
+	tasks := map[uuid.UUID]bool{}
+	for shard := range id.Shards {
+		if !shards[shard] {
+			continue
+		}
+		requests, err := b.Requests(ctx, shard)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range requests {
+			tasks[r.Task] = true
+		}
+	}
+	return tasks, nil
+}

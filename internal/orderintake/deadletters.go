@@ -1,0 +1,255 @@
+// Package orderintake handles the messages of the order streams: it passes them to
+// the order writer, decides about those that no worker could handle, and ends tasks
+// whose message was lost.
+//
+//	message ──► writer ──► order, or recorded failure
+//	   │
+//	   └──► dead letter, its task SUBMITTED, its units reserved
+//	           ├ replayed: appended to its stream again and handled like a new message
+//	           ├ dropped:  the task fails, its units return to stock
+//	           └ no decision within Patience: the task fails; the letter stays
+//
+// It owns the log of what operators decided. It does not own how messages become
+// dead letters (package stream), nor how a task ends (package order).
+package orderintake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/periodic"
+	"seckill/internal/postgres"
+	"seckill/internal/stream"
+)
+
+const (
+	// Patience is how long the task of a dead letter waits for an operator. Until then
+	// the buyer sees it as queued and its units are reserved.
+	Patience = 5 * time.Minute
+	// checkEvery is the pause between two searches for overdue dead letters.
+	checkEvery = 5 * time.Second
+	// pageSize bounds one read of letters.
+	pageSize = 200
+	// orderStreamSuffix ends the keys of the order streams.
+	orderStreamSuffix = ":orders"
+)
+
+// DeadLettersConfig holds the dependencies of DeadLetters.
+type DeadLettersConfig struct {
+	DB       *postgres.DB
+	Letters  *stream.DeadLetters
+	Orders   *order.Store
+	Writer   *order.Writer // ends tasks
+	Patience time.Duration // 0 = Patience
+	Clock    clock.Clock   // nil = clock.System
+	Log      *slog.Logger
+}
+
+// DeadLetters lists, replays and drops dead letters, and ends the tasks of those that
+// no operator decided about. It is safe for concurrent use on any number of processes.
+type DeadLetters struct {
+	cfg DeadLettersConfig
+
+	mu     sync.Mutex
+	failed map[string]bool // letters whose task was failed here; guarded by mu
+}
+
+// NewDeadLetters returns DeadLetters.
+func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = Patience
+	}
+	return &DeadLetters{cfg: cfg, failed: map[string]bool{}}
+}
+
+// Letter is a dead letter and its order task.
+type Letter struct {
+	stream.Letter
+	Task *order.Task // as it is now; nil = none, or unknown
+
+	request *order.Requested // the decoded message; nil when it cannot be decoded
+}
+
+// List returns up to limit letters after the one with id after, oldest first; ""
+// begins at the first. Their fields are left out.
+func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]*Letter, error) {
+	raw, err := d.cfg.Letters.List(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	letters := make([]*Letter, len(raw))
+	for i := range raw {
+		letters[i] = &Letter{Letter: raw[i]}
+		if letters[i].Task, err = d.taskOf(ctx, raw[i]); err != nil {
+			return nil, err
+		}
+	}
+	return letters, nil
+}
+
+// Letter returns one letter with its fields; nil when there is none with that id.
+func (d *DeadLetters) Letter(ctx context.Context, letterID string) (*Letter, error) {
+	l, err := d.read(ctx, letterID)
+	if l == nil || err != nil {
+		return nil, err
+	}
+	l.Task, err = d.taskOf(ctx, l.Letter)
+	return l, err
+}
+
+// read returns a letter as Letter does, without its task.
+func (d *DeadLetters) read(ctx context.Context, letterID string) (*Letter, error) {
+	raw, err := d.cfg.Letters.Inspect(ctx, letterID)
+	if raw == nil {
+		return nil, err
+	}
+	l := &Letter{Letter: *raw}
+	if msg, ok := raw.Message(); ok && strings.HasSuffix(raw.Stream, orderStreamSuffix) {
+		if request, err := order.Decode(msg); err == nil {
+			l.request = &request
+		}
+	}
+	return l, nil
+}
+
+// taskOf returns the task of a message of an order stream: both have one id.
+func (d *DeadLetters) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error) {
+	task, err := uuid.Parse(l.MessageID)
+	if err != nil || !strings.HasSuffix(l.Stream, orderStreamSuffix) {
+		return nil, nil //nolint:nilerr,nilnil // it has none
+	}
+	t, err := d.cfg.Orders.Task(ctx, task)
+	if err != nil {
+		return nil, fmt.Errorf("task of dead letter %s: %w", l.ID, err)
+	}
+	return t, nil
+}
+
+// waiting returns the decodable requests among the dead letters of a stream: their
+// units are reserved like those of messages that are not handled yet.
+func (d *DeadLetters) waiting(ctx context.Context, key string) ([]order.Requested, error) {
+	var waiting []order.Requested
+	err := d.each(ctx, func(l stream.Letter) error {
+		if l.Stream != key {
+			return nil
+		}
+		whole, err := d.read(ctx, l.ID)
+		if err == nil && whole != nil && whole.request != nil {
+			waiting = append(waiting, *whole.request)
+		}
+		return err
+	})
+	return waiting, err
+}
+
+// each visits every letter, oldest first.
+func (d *DeadLetters) each(ctx context.Context, visit func(stream.Letter) error) error {
+	for after := ""; ; {
+		letters, err := d.cfg.Letters.List(ctx, after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, l := range letters {
+			after = l.ID
+			if err := visit(l); err != nil {
+				return err
+			}
+		}
+		if len(letters) < pageSize {
+			return nil
+		}
+	}
+}
+
+// Loop returns the loop that fails tasks whose dead letter is overdue.
+func (d *DeadLetters) Loop() periodic.Loop {
+	return periodic.Loop{Name: "dead letters", Every: checkEvery, Timeout: time.Minute, Step: d.Step, Log: d.cfg.Log}
+}
+
+// Step fails the tasks of dead letters without a decision within Patience. It is a
+// periodic.Step.
+func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
+	counts := map[string]int{}
+	present := map[string]bool{}
+	var failed []error
+	err := d.each(ctx, func(l stream.Letter) error {
+		present[l.ID] = true
+		if d.failedBefore(l.ID) || d.cfg.Clock.Now().Sub(l.At) < d.cfg.Patience {
+			return nil
+		}
+		ended, err := d.failOverdue(ctx, l)
+		if err != nil {
+			failed = append(failed, err)
+			return nil
+		}
+		if ended {
+			counts["given_up"]++
+		}
+		return nil
+	})
+	d.forgetAllBut(present)
+	return counts, errors.Join(append(failed, err)...)
+}
+
+// failOverdue fails the task of an overdue letter and reports whether it had not
+// ended before.
+func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, error) {
+	whole, err := d.read(ctx, l.ID)
+	if err != nil || whole == nil {
+		return false, err
+	}
+	fresh, err := d.failTask(ctx, whole, "dead letter without a decision: "+l.Reason)
+	if err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	d.failed[l.ID] = true
+	d.mu.Unlock()
+	if fresh {
+		d.cfg.Log.ErrorContext(ctx, "task failed: no operator decided about its dead letter",
+			slog.String("letter", l.ID), slog.String("task", id.Format(id.Task, whole.request.Task)))
+	}
+	return fresh, nil
+}
+
+// failTask fails the task of a letter unless it has ended, and reports whether it had
+// not. A message that cannot be decoded names no task.
+func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (bool, error) {
+	if l.request == nil {
+		return false, nil
+	}
+	end, err := d.cfg.Writer.FailTask(ctx, *l.request, reason)
+	if err != nil {
+		return false, err
+	}
+	return !end.Replayed, nil
+}
+
+func (d *DeadLetters) failedBefore(letterID string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed[letterID]
+}
+
+func (d *DeadLetters) forgetAllBut(present map[string]bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for letterID := range d.failed {
+		if !present[letterID] {
+			delete(d.failed, letterID)
+		}
+	}
+}

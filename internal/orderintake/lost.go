@@ -1,0 +1,134 @@
+package orderintake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/periodic"
+)
+
+const (
+	// lostAge is the age from which a task that has not ended must have a reservation
+	// or a message. Younger ones are between the gate and the writer.
+	lostAge = 10 * time.Second
+	// lostAfter is for how long a task must have had neither before it is failed: a
+	// worker may be writing it, and a gate that is being rebuilt has no reservations.
+	lostAfter = 8 * time.Second
+	// lostEvery is the pause between two searches.
+	lostEvery = 2 * time.Second
+	// maxLostCandidates bounds the tasks of one search.
+	maxLostCandidates = 500
+)
+
+// LostTasksConfig holds the dependencies of LostTasks.
+type LostTasksConfig struct {
+	Orders  *order.Store
+	Writer  *order.Writer
+	Backlog *Backlog
+	// Reserved reports whether the user's reservation of an item belongs to the task.
+	Reserved func(ctx context.Context, t order.Task) (bool, error)
+	Clock    clock.Clock // nil = clock.System
+	Log      *slog.Logger
+}
+
+// LostTasks fails tasks that have neither a reservation nor a message any more:
+// Redis was emptied, restored from an older copy, or an entry was deleted. It looks
+// at the tasks that its Store has returned, so each process runs its own.
+type LostTasks struct {
+	cfg     LostTasksConfig
+	missing map[uuid.UUID]time.Time // since when a task has had neither
+}
+
+// NewLostTasks returns LostTasks. It is not safe for concurrent use.
+func NewLostTasks(cfg LostTasksConfig) *LostTasks {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System{}
+	}
+	return &LostTasks{cfg: cfg, missing: map[uuid.UUID]time.Time{}}
+}
+
+// Loop returns the loop that fails lost tasks.
+func (l *LostTasks) Loop() periodic.Loop {
+	return periodic.Loop{Name: "lost tasks", Every: lostEvery, Timeout: time.Minute, Step: l.Step, Log: l.cfg.Log}
+}
+
+// Step looks at the unresolved tasks once. It is a periodic.Step. A task whose
+// reservation or messages cannot be read is left as it is.
+func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
+	now := l.cfg.Clock.Now()
+	tasks, err := l.cfg.Orders.Unresolved(ctx, now.Add(-lostAge), maxLostCandidates)
+	if err != nil {
+		return nil, err
+	}
+	unreserved, err := l.withoutReservation(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	queued, err := l.queued(ctx, unreserved)
+	if err != nil {
+		return nil, err
+	}
+	missing := map[uuid.UUID]time.Time{}
+	var failed []error
+	counts := map[string]int{}
+	for _, t := range unreserved {
+		if queued[t.ID] {
+			continue
+		}
+		since, known := l.missing[t.ID]
+		if !known {
+			since = now
+		}
+		missing[t.ID] = since
+		if now.Sub(since) < lostAfter {
+			continue
+		}
+		if err := l.fail(ctx, t); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		counts["failed"]++
+	}
+	l.missing = missing
+	return counts, errors.Join(failed...)
+}
+
+func (l *LostTasks) withoutReservation(ctx context.Context, tasks []order.Task) ([]order.Task, error) {
+	var without []order.Task
+	for _, t := range tasks {
+		reserved, err := l.cfg.Reserved(ctx, t)
+		if err != nil {
+			return nil, fmt.Errorf("read reservation of task %s: %w", t.ID, err)
+		}
+		if !reserved {
+			without = append(without, t)
+		}
+	}
+	return without, nil
+}
+
+// queued returns the tasks with a message in the shards of these tasks.
+func (l *LostTasks) queued(ctx context.Context, tasks []order.Task) (map[uuid.UUID]bool, error) {
+	shards := map[int]bool{}
+	for _, t := range tasks {
+		shards[id.ShardOf(t.Sale)] = true
+	}
+	return l.cfg.Backlog.tasksIn(ctx, shards)
+}
+
+func (l *LostTasks) fail(ctx context.Context, t order.Task) error {
+	end, err := l.cfg.Writer.FailLostTask(ctx, &t, "lost: neither a reservation nor a message is left")
+	if err != nil {
+		return err
+	}
+	l.cfg.Log.ErrorContext(ctx, "task was lost", slog.String("task", id.Format(id.Task, t.ID)), slog.String("status", string(end.Task.Status)))
+	return nil
+}

@@ -1,0 +1,102 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"seckill/internal/order"
+	"seckill/internal/periodic"
+)
+
+const (
+	// expireEvery is the pause between steps: an order expires at most this long after
+	// its deadline plus expireGrace.
+	expireEvery = time.Second
+	// expireGrace is how long after its deadline an order expires: a payment confirmed
+	// in the last second may be on its way, and clocks differ.
+	expireGrace = time.Second
+	// expireBatch bounds one transaction. It locks the rows of its items for a few
+	// milliseconds.
+	expireBatch = 200
+	// maxExpireBatches bounds one step: 20,000 orders. The rest waits for the next.
+	maxExpireBatches = 100
+	// maxClosing bounds the payments that one step closes.
+	maxClosing = 1000
+	// defaultPatience bounds how long one step waits for providers: a little more than
+	// providerTimeout.
+	defaultPatience = 6 * time.Second
+	// expireTimeout bounds one step.
+	expireTimeout = 30 * time.Second
+)
+
+// expiryLoop returns the loop that expires unpaid orders. It needs no leader: each
+// order expires by a compare-and-set.
+func (s *Service) expiryLoop() periodic.Loop {
+	return periodic.Loop{Name: "expire orders", Every: expireEvery, Timeout: expireTimeout, Step: s.ExpireOverdue, Log: s.log}
+}
+
+// ExpireOverdue expires all orders past their deadline, in batches. Orders with an
+// open payment come last: it is closed at its provider first. If the payment turns
+// out paid, the order is paid; if the provider does not answer, the order waits for
+// a later step and does not delay the others. A batch that fails is left for the
+// next step.
+func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
+	counts := map[string]int{}
+	var failed []error
+	var paying []*order.Order
+	var last *order.Order
+	before := s.clock.Now().Add(-expireGrace)
+	for range maxExpireBatches {
+		overdue, err := s.orders.Overdue(ctx, before, last, expireBatch)
+		if err != nil {
+			return counts, errors.Join(append(failed, err)...)
+		}
+		if len(overdue) == 0 {
+			break
+		}
+		last = overdue[len(overdue)-1]
+		counts["waiting"] += len(overdue)
+		free, more, err := s.splitByOpenPayment(ctx, overdue)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("find payments of overdue orders: %w", err))
+			continue
+		}
+		paying = append(paying, more...)
+		failed = append(failed, s.expire(ctx, free, counts))
+	}
+	failed = append(failed, s.closeAndExpire(ctx, paying, counts))
+	return counts, errors.Join(failed...)
+}
+
+// closeAndExpire closes payments and expires their orders, in random order: payments
+// whose provider never answers would otherwise use up every step.
+func (s *Service) closeAndExpire(ctx context.Context, paying []*order.Order, counts map[string]int) error {
+	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
+	closed, err := s.closeFor(ctx, paying[:min(len(paying), maxClosing)], s.patience)
+	if err != nil {
+		return fmt.Errorf("close payments of overdue orders: %w", err)
+	}
+	var failed []error
+	for some := range slices.Chunk(closed, expireBatch) {
+		failed = append(failed, s.expire(ctx, some, counts))
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Service) expire(ctx context.Context, free []*order.Order, counts map[string]int) error {
+	if len(free) == 0 {
+		return nil
+	}
+	expired, err := order.Expire(ctx, s.db, free, s.clock.Now())
+	if err != nil {
+		return err
+	}
+	s.publisher.Publish(ctx, expired...)
+	counts["expired"] += len(expired)
+	counts["waiting"] -= len(expired)
+	return nil
+}
