@@ -17,6 +17,7 @@ import (
 	paths "seckill/internal/admission/path"
 	"seckill/internal/fault"
 	"seckill/internal/operator"
+	"seckill/internal/payment"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 )
@@ -42,7 +43,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 			Code: code, Message: msg, Path: path,
 			Phase: model.SalePhase(v.Phase), StartsAt: v.StartsAt, ServerTime: v.ServerTime,
 		}
-	case operator.SelfApproval:
+	case operator.SelfApproval, payment.OwnOrder:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
 	case operator.TooFew:
 		return model.BasicError{Code: code, Message: fewerFree.in(ctx), Path: path}

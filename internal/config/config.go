@@ -57,7 +57,7 @@ type Config struct {
 	PermitRatio    float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
 	PowMax         int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Who asks for many gets harder ones."`
 	WaitlistOffer  time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
-	TwoPersonUnits int           `default:"100" group:"gate" help:"To put more units than this on sale in an approved sale, a second person has to agree."`
+	TwoPersonUnits int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
 	Limits         Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 
 	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`

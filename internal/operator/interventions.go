@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/internal/fault"
+	"seckill/internal/id"
 	"seckill/internal/sale"
 )
 
@@ -78,6 +80,41 @@ func fromRow(r *ent.Intervention) *Intervention {
 		Units: r.Quantity, Note: r.Note, RequestedBy: r.RequestedBy, DecidedBy: r.DecidedBy, Decision: r.Decision,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
+}
+
+// Acts of the live feed that ask for a second person. They change nothing of the sale.
+const (
+	ActRequestAdjust sale.Act = "REQUEST_ADJUST_STOCK"
+	ActRequestVoid   sale.Act = "REQUEST_VOID_ORDER"
+)
+
+// publishRequest writes a line of the live feed about a request.
+func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Intervention, what sale.Act) {
+	details, err := act.details()
+	if err != nil {
+		s.cfg.Log.ErrorContext(ctx, "request not published", slog.Any("error", err))
+		return
+	}
+	s.cfg.Publish(ctx, sale.LogLine{
+		ID: act.ID, Sale: v.ID, Actor: &act.RequestedBy, Act: what, From: v.Status, To: v.Status, Revision: v.Revision,
+		Note: act.Note, Details: details, At: act.CreatedAt.UTC(),
+	})
+}
+
+// details are those of the log: what moves, and who asked and who confirmed, each with
+// their own reason.
+func (act *Intervention) details() (string, error) {
+	d := map[string]any{"units": act.Units}
+	if act.Order != nil {
+		d["order"] = id.Format(id.Order, *act.Order)
+	} else {
+		d["item"] = id.Format(id.Item, act.Item)
+	}
+	if act.DecidedBy != nil {
+		d["requestedBy"], d["requestNote"] = id.Format(id.User, act.RequestedBy), act.Note
+		d["confirmedBy"], d["confirmNote"] = id.Format(id.User, *act.DecidedBy), act.Decision
+	}
+	return detailsOf(d)
 }
 
 // insert writes a new intervention in the caller's transaction.
@@ -165,8 +202,8 @@ type DecideInput struct {
 	Note         string
 }
 
-// Decide confirms or declines a request. Only another person than the one who
-// asked may confirm; declining one's own takes it back.
+// Decide confirms or declines a request. The requester cannot confirm it, nor can the
+// buyer of an order confirm its void; a requester who declines takes the request back.
 func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fault.Refusal, error) {
 	if err := requireStaff(in.By); err != nil {
 		return nil, nil, err
@@ -184,6 +221,15 @@ func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fa
 		return request, conflict("interventionId"), nil
 	case in.Confirm && request.RequestedBy == in.By.ID:
 		return request, selfApproval("interventionId"), nil
+	}
+	if in.Confirm && request.Order != nil {
+		o, err := s.cfg.Orders.Reload(ctx, *request.Order)
+		if err != nil {
+			return nil, nil, err
+		}
+		if o != nil && o.User == in.By.ID {
+			return request, selfApproval("interventionId"), nil
+		}
 	}
 	request.DecidedBy, request.Decision = &in.By.ID, in.Note
 	if !in.Confirm {

@@ -33,7 +33,8 @@ import (
 	"seckill/internal/sale"
 )
 
-// DefaultTwoPersonUnits is how many units one person may put on sale at a time.
+// DefaultTwoPersonUnits is how many units of an item are put on sale within 24 h
+// without a second person.
 const DefaultTwoPersonUnits = 100
 
 // maxTries is how often an act is decided anew because somebody else changed the
@@ -58,8 +59,8 @@ type Config struct {
 	Payments     *payment.Service
 	// Publish is told of every act after its commit, for the live log; may be nil.
 	Publish func(ctx context.Context, line sale.LogLine)
-	// TwoPersonUnits is how many units one person may put on sale at a time;
-	// 0 = DefaultTwoPersonUnits.
+	// TwoPersonUnits is how many units of an item are put on sale within 24 h without a
+	// second person; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
 	Clock          clock.Clock
 	NewID          id.Generator // nil = id.New

@@ -116,9 +116,12 @@ func (r *running) sample(ctx context.Context) (looks int) {
 func TestAdjustingARunningSaleKeepsTheInvariantsAtEverySample(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
+	cfg := e.config(nil)
+	cfg.TwoPersonUnits = 100_000 // one operator adjusts all the time
+	e.ops = operator.New(cfg)
 	v := e.put(sale.Live, 100)
 	r := e.run(v)
-	other := operator.New(e.config(nil))
+	other := operator.New(cfg)
 	ctx, stop := context.WithCancel(context.Background())
 	looks := make(chan int)
 	go func() { looks <- r.sample(ctx) }()

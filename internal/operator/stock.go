@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/intervention"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/ent/stockmovement"
@@ -49,8 +51,9 @@ func actID(by uuid.UUID, what, key string) uuid.UUID {
 	return uuid.NewSHA1(namespace, []byte(by.String()+"|"+what+"|"+key))
 }
 
-// AdjustStock puts units on sale, or takes units nobody has off sale. More units
-// than one person may put on sale become a request. The intervention says how far
+// AdjustStock puts units on sale, or takes free units off sale. Once the units that
+// single persons put on sale of an item within 24 h exceed Config.TwoPersonUnits, the
+// act becomes a request. The intervention says how far
 // it has got: FINISHING, or TAKING, when Redis did not answer in time.
 func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Intervention, fault.Refusal, error) {
 	if err := authorise(in.By, sale.ActAdjust); err != nil {
@@ -80,9 +83,6 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 		return nil, nil, fmt.Errorf("read item %s: %w", in.Item, err)
 	}
 	act.Sale = row.SaleID
-	if in.Units > s.cfg.TwoPersonUnits {
-		return s.request(ctx, act)
-	}
 	return s.adjust(ctx, in.By, act)
 }
 
@@ -101,7 +101,7 @@ func mismatch(before, act *Intervention) fault.Refusal {
 	return refused(fault.IdempotencyMismatch, []string{"idempotencyKey"})
 }
 
-// request writes down what a second person has to confirm.
+// request records what a second person has to confirm, and publishes it.
 func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {
@@ -116,7 +116,11 @@ func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention
 		act, err = s.Intervention(ctx, act.ID) // the same key at once
 		return act, nil, err
 	}
-	return act, nil, unknownOutcome(err)
+	if err != nil {
+		return nil, nil, unknownOutcome(err)
+	}
+	s.publishRequest(ctx, v, act, ActRequestAdjust)
+	return act, nil, nil
 }
 
 // adjust begins a change of stock: a fresh one, or a request that was confirmed.
@@ -142,6 +146,8 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 			continue
 		case errors.Is(err, errTooFew):
 			return nil, tooFew(), nil
+		case errors.Is(err, errNeedsSecond):
+			return s.request(ctx, act)
 		case errors.Is(err, errConflict), postgres.IsUnique(err): // the same act at once, elsewhere
 			act, err = s.Intervention(ctx, act.ID)
 			return act, nil, err
@@ -160,7 +166,7 @@ var errTooFew = errors.New("fewer units are left")
 // writeStock changes the record in one transaction: the sale's revision and log,
 // the item, the ledger, and how far the act has got.
 func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, act *Intervention, to State) error {
-	details, err := detailsOf(map[string]any{"item": id.Format(id.Item, act.Item), "units": act.Units})
+	details, err := act.details()
 	if err != nil {
 		return err
 	}
@@ -170,6 +176,9 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 	}
 	err = s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := sale.Apply(ctx, tx, c, func(u *ent.SaleUpdate) { u.Where(entsale.Epoch(v.Epoch)) }); err != nil {
+			return err
+		}
+		if err := s.checkAlone(ctx, tx, act); err != nil { // behind the sale's row, which orders adjustments
 			return err
 		}
 		if err := s.record(ctx, tx, act, to); err != nil {
@@ -190,6 +199,36 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 	}
 	s.cfg.Forget()
 	s.cfg.Publish(ctx, c.Line())
+	return nil
+}
+
+// errNeedsSecond says that an adjustment needs a second person.
+var errNeedsSecond = errors.New("a second person has to confirm")
+
+// aloneWindow is the time over which the units are summed that single persons put on sale.
+const aloneWindow = 24 * time.Hour
+
+// checkAlone returns errNeedsSecond for a fresh adjustment that exceeds what single
+// persons may put on sale of an item.
+func (s *Service) checkAlone(ctx context.Context, tx *ent.Tx, act *Intervention) error {
+	if act.State != "" || act.Units <= 0 {
+		return nil // confirmed, or taken off sale
+	}
+	before, err := tx.Intervention.Query().Where(
+		intervention.ItemID(act.Item), intervention.KindEQ(intervention.KindADJUST_STOCK), intervention.QuantityGT(0),
+		intervention.DecidedByIsNil(), intervention.StateIn(intervention.StateFINISHING, intervention.StateDONE),
+		intervention.CreatedAtGT(s.cfg.Clock.Now().Add(-aloneWindow)),
+	).Select(intervention.FieldQuantity).Ints(ctx)
+	if err != nil {
+		return fmt.Errorf("sum adjustments of item %s: %w", act.Item, err)
+	}
+	sum := act.Units
+	for _, units := range before {
+		sum += units
+	}
+	if sum > s.cfg.TwoPersonUnits {
+		return errNeedsSecond
+	}
 	return nil
 }
 

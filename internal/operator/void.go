@@ -10,7 +10,6 @@ import (
 	"seckill/ent"
 	"seckill/ent/intervention"
 	"seckill/internal/fault"
-	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/sale"
@@ -29,10 +28,10 @@ type Voided struct {
 	Intervention *Intervention
 }
 
-// VoidOrder calls an order off in the name of the house. An unpaid one is
-// cancelled at once and its units go back; a paid one becomes a request, and once
-// a second person has confirmed it, money and units go back. An order that is
-// paid in this very moment is refused: it needs the second person too.
+// VoidOrder cancels an order on behalf of the shop. An unpaid one is cancelled at once
+// and its units go back; a paid one becomes a request, and once a second person has
+// confirmed it, money and units go back. An order that is paid at the same moment is
+// refused: it needs the second person too. The buyer cannot void the order.
 func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Refusal, error) {
 	if err := authorise(in.By, sale.ActVoid); err != nil {
 		return Voided{}, nil, err
@@ -46,6 +45,9 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Re
 	}
 	if o == nil {
 		return Voided{}, unknown("orderId"), nil
+	}
+	if o.User == in.By.ID {
+		return Voided{Order: o}, selfApproval("orderId"), nil
 	}
 	if refusal, err := s.voidable(ctx, o); err != nil || refusal != nil {
 		return Voided{Order: o}, refusal, err
@@ -61,8 +63,14 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Re
 		act.State = Requested
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
-	if err != nil || act.State == Requested {
-		return Voided{Order: o, Intervention: act}, nil, unknownOutcome(err)
+	if err != nil {
+		return Voided{}, nil, unknownOutcome(err)
+	}
+	if act.State == Requested {
+		if v, err := s.cfg.Sales.ByID(ctx, act.Sale); err == nil && v != nil {
+			s.publishRequest(ctx, v, act, ActRequestVoid)
+		}
+		return Voided{Order: o, Intervention: act}, nil, nil
 	}
 	act = s.tryFinish(ctx, act)
 	if o, err = s.cfg.Orders.Reload(ctx, in.Order); err != nil {
@@ -153,7 +161,7 @@ func (s *Service) voidedBefore(ctx context.Context, o *order.Order) bool {
 }
 
 func (s *Service) logVoid(ctx context.Context, act *Intervention) (*Intervention, error) {
-	details, err := detailsOf(map[string]any{"order": id.Format(id.Order, *act.Order), "units": act.Units})
+	details, err := act.details()
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,8 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 		return uuid.Nil, nil, err
 	}
 	switch {
+	case p != nil && p.User == operator:
+		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}, nil
 	case e.State == paymentevent.StateHANDLED:
 		return e.PaymentID, nil, nil
 	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider || p.Status != Closed:

@@ -203,6 +203,9 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, faul
 		}
 		return RefundResult{Order: o, Refund: r, Replayed: true}, nil, nil
 	}
+	if o.User == d.Operator {
+		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}, nil
+	}
 	moved, err := s.decide(ctx, r, o, d)
 	if err != nil {
 		return RefundResult{}, nil, err
@@ -211,6 +214,9 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, faul
 	r, err = s.Refund(ctx, r.ID)
 	return RefundResult{Order: moved, Refund: r}, nil, err
 }
+
+// OwnOrder refuses to let the buyer of an order decide about its money.
+type OwnOrder struct{ fault.Refused }
 
 func missing(o *order.Order, r *Refund) error {
 	if o != nil {
