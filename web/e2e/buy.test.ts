@@ -32,7 +32,7 @@ test('a new buyer makes an account by proof of work, in Chinese', async () => {
   await checkByBrowser(page);
   await page.waitForURL(`${it.demo.url}/s/${it.demo.open.slug}`);
   await buy(page);
-  await page.getByText('抢到了').waitFor();
+  await page.getByText('抢到了！').waitFor();
 });
 
 test('a reload in the middle of sending makes one order, by the same key', async () => {

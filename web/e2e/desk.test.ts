@@ -49,8 +49,8 @@ test('the list of sales and the editor', async () => {
   for (const field of await operator.getByLabel('Stock', { exact: true }).all()) await field.fill('5');
   const ends = await operator.getByLabel('Ends').inputValue();
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
-  await operator.getByRole('button', { name: 'Save as a draft' }).click();
-  await operator.getByText('Ends: It has to be after the opening.').waitFor();
+  await operator.getByRole('button', { name: 'Save draft' }).click();
+  await operator.getByText('Ends: Must be after the opening.').waitFor();
   await look(operator, 'desk-new-refused');
   await operator.getByLabel('Ends').fill(ends);
   await operator.getByRole('button', { name: 'Remove Item 2' }).click();
@@ -61,12 +61,12 @@ test('the list of sales and the editor', async () => {
 test('a sale on its way through review', async () => {
   await operator.getByRole('link', { name: 'Edit' }).click();
   await operator.getByLabel('Rules').fill('One each.\n\n- No returns on Sundays\n- Collect within a week');
-  await operator.getByRole('button', { name: 'Save as a draft' }).click();
+  await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByRole('link', { name: 'Edit' }).waitFor();
   await look(operator, 'desk-draft');
-  await lookAtSheet(operator, 'Hand in for approval', 'desk-submit');
-  await act(operator, 'Hand in for approval');
-  await stands(operator, 'Waits for approval').waitFor();
+  await lookAtSheet(operator, 'Submit for review', 'desk-submit');
+  await act(operator, 'Submit for review');
+  await stands(operator, 'In review').waitFor();
   await look(operator, 'desk-waits');
   await admin.setViewportSize({ width: 768, height: 900 });
   await goto(admin, '/operate', 'main li');
@@ -76,16 +76,16 @@ test('a sale on its way through review', async () => {
   await look(admin, 'desk-missing');
   await goto(admin, written, 'main .btn-main');
   await lookAtSheet(admin, 'Approve', 'desk-approve');
-  await lookAtSheet(admin, 'Send back', 'desk-reject');
-  await lookAtSheet(admin, 'Call off', 'desk-cancel');
-  await act(admin, 'Approve', { 'Remark (optional)': 'Fine.' });
+  await lookAtSheet(admin, 'Reject', 'desk-reject');
+  await lookAtSheet(admin, 'Cancel sale', 'desk-cancel');
+  await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
   await stands(admin, 'Approved').waitFor();
   await lookAtSheet(admin, 'Schedule', 'desk-schedule');
   await act(admin, 'Schedule', { Opens: fromNow(3_600), Ends: fromNow(7_200) });
   await stands(admin, 'Scheduled').waitFor();
-  await lookAtSheet(admin, 'Load now', 'desk-load');
-  await act(admin, 'Load now');
-  await stands(admin, 'Loaded').waitFor();
+  await lookAtSheet(admin, 'Preload', 'desk-load');
+  await act(admin, 'Preload');
+  await stands(admin, 'Preloaded').waitFor();
   await look(admin, 'desk-loaded');
 });
 
@@ -96,19 +96,18 @@ test('orders: called off, paid back', async () => {
     await buy(buyer);
     if (who === 'alice') {
       await button(buyer, 'pay').click();
-      await buyer.getByRole('button', { name: /^Pay ¥/ }).click();
       await atTheBank(buyer, 'Approve');
-      await buyer.getByRole('button', { name: 'Ask for a refund' }).click();
-      await buyer.getByLabel('Why?').fill('Too heavy');
-      await buyer.getByRole('dialog').getByRole('button', { name: 'Ask' }).click();
-      await status(buyer, 'Being refunded').waitFor();
+      await buyer.getByRole('button', { name: 'Request refund' }).click();
+      await buyer.getByLabel('Reason').fill('Too heavy');
+      await buyer.getByRole('dialog').getByRole('button', { name: /^Request refund of ¥/ }).click();
+      await status(buyer, 'Refund pending').waitFor();
     }
     await buyer.context().close();
   }
   await goto(operator, '/operate/orders', 'main li');
-  await operator.getByRole('button', { name: 'Pay back' }).waitFor();
+  await operator.getByRole('button', { name: /^Refund ¥/ }).waitFor();
   await look(operator, 'desk-orders');
-  await lookAtSheet(operator, /^Call off/, 'desk-void');
+  await lookAtSheet(operator, /^Cancel order/, 'desk-void');
 });
 
 test('a sale while it runs', async () => {
@@ -116,50 +115,51 @@ test('a sale while it runs', async () => {
   await operator.getByRole('link', { name: it.demo.open.title }).click();
   await operator.locator('#figures').waitFor();
   open = new URL(operator.url()).pathname;
-  await operator.getByText('Rules at the gate').click();
-  await operator.getByLabel('Buyers let in per second').fill('500');
+  await operator.locator('summary', { hasText: 'Access controls' }).click();
+  await operator.getByLabel(/^Admitted buyers per second/).fill('500');
   await operator.getByRole('button', { name: 'Save' }).click();
-  await operator.getByText('Rules changed').first().waitFor();
+  await operator.getByText('Access controls changed').first().waitFor();
   await look(operator, 'desk-live');
   await lookAtSheet(operator, 'Pause', 'desk-pause');
 
-  await operator.getByRole('button', { name: /^Change the stock/ }).first().click();
+  await operator.getByRole('button', { name: /^Change stock/ }).first().click();
   await operator.getByRole('dialog').getByLabel('Units').fill('5000');
   await operator.getByRole('dialog').getByLabel('Reason').fill('A lorry came.');
   await look(operator, 'desk-stock');
-  await operator.getByRole('dialog').getByRole('button', { name: 'Change the stock' }).click();
-  await operator.getByRole('button', { name: 'Take back' }).waitFor();
-  await lookAtSheet(operator, 'Take back', 'desk-take-back');
+  await operator.getByRole('dialog').getByRole('button', { name: 'Change stock' }).click();
+  await operator.getByRole('button', { name: 'Withdraw' }).waitFor();
+  await lookAtSheet(operator, 'Withdraw', 'desk-take-back');
 });
 
 test('a sale that is held, by the second person', async () => {
   await goto(admin, open, '#figures');
-  await lookAtSheet(admin, 'End the sale', 'desk-end');
+  await lookAtSheet(admin, 'End sale', 'desk-end');
   await lookAtSheet(admin, 'Confirm', 'desk-confirm');
   await lookAtSheet(admin, 'Decline', 'desk-decline');
   await act(admin, 'Pause', { Reason: 'A pause for tea.' });
   await stands(admin, 'Paused').waitFor();
   await look(admin, 'desk-paused');
-  await lookAtSheet(admin, 'Go on', 'desk-resume');
+  await lookAtSheet(admin, 'Resume', 'desk-resume');
   const buyer = await it.page({ reducedMotion: 'reduce' });
   await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(buyer, 'pay').waitFor();
   await look(buyer, 'sale-paused');
-  await act(admin, 'End the sale', { Reason: 'Enough for today.' });
-  await stands(admin, 'Over').waitFor();
+  await act(admin, 'End sale', { Reason: 'Enough for today.' });
+  await stands(admin, 'Ended').waitFor();
   await look(admin, 'desk-ended');
   await buyer.goto(`${it.demo.url}/`);
-  await buyer.locator('main .chip', { hasText: 'Over' }).first().waitFor();
+  await buyer.locator('main summary').click();
+  await buyer.locator('main .chip', { hasText: 'Ended' }).first().waitFor();
   await look(buyer, 'list-over');
 });
 
 test('goods, their sheet with what was done to them, and an empty desk of what was set aside', async () => {
   await goto(operator, '/operate/goods', 'main li');
   await look(operator, 'desk-goods');
-  await lookAtSheet(operator, 'New goods', 'desk-goods-new');
+  await lookAtSheet(operator, 'New product', 'desk-goods-new');
   const sheet = operator.getByRole('dialog');
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
-  await sheet.getByLabel('Usual price').fill('2699');
+  await sheet.getByLabel('List price').fill('2699');
   await sheet.getByRole('button', { name: 'Save' }).click();
   await sheet.waitFor({ state: 'detached' });
   await operator.getByText('¥2,699').waitFor();
@@ -173,6 +173,6 @@ test('goods, their sheet with what was done to them, and an empty desk of what w
   await customer.getByRole('main').getByRole('link', { name: 'Sign in' }).click();
   await fillSignIn(customer, 'alice@demo.example');
   await customer.waitForURL('**/operate');
-  await customer.getByRole('heading', { name: 'This part is for operators.' }).waitFor();
+  await customer.getByRole('heading', { name: 'This page is for operators.' }).waitFor();
   await look(customer, 'desk-denied');
 });

@@ -56,7 +56,7 @@ function cutInMidQueue(it: Pages, venue: Venue): void {
     await button(page, 'buy').click();
     await checkByBrowser(page);
     await button(page, 'queue').waitFor();
-    await page.getByText('Your unit is held').waitFor();
+    await page.getByText('Reserved for you').waitFor();
     await line.cut();
     await pill(page, 'retrying').waitFor();
     expect(await button(page, 'queue').count()).toBe(1);
@@ -85,16 +85,15 @@ function buyAndPay(it: Pages, venue: Venue): void {
     const sheet = page.getByRole('dialog');
     const answer = sheet.getByLabel('Your answer');
     await answer.fill('wrong');
-    await sheet.getByRole('button', { name: 'Send' }).click();
+    await sheet.getByRole('button', { name: 'Verify' }).click();
     await sheet.getByText('That was not right').waitFor();
     expect(await answer.inputValue()).toBe('');
     await checkByBrowser(page);
-    await page.getByText('You got one').waitFor();
+    await page.getByText('You got it!').waitFor();
     await button(other, 'pay').waitFor();
 
     await toOrder(page);
-    expect(await page.locator('main').innerText()).toContain('Waits for payment');
-    await page.getByRole('button', { name: /^Pay ¥/ }).click();
+    expect(await page.locator('main').innerText()).toContain('Awaiting payment');
     await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
     await atTheBank(page, 'Approve');
     await status(page, 'Paid').waitFor();
@@ -114,15 +113,15 @@ function lapse(it: Pages, venue: Venue): void {
     await visit(page, stand);
     await button(page, 'buy').click();
     await checkByBrowser(page);
-    await page.getByText('You got one').waitFor();
+    await page.getByText('You got it!').waitFor();
     await page.goto(`${stand.url}/orders`);
     await page.locator('main li a').first().click();
-    await status(page, 'Not paid in time').waitFor();
+    await status(page, 'Expired').waitFor();
     if (venue.looks) await look(page, 'order-lapsed');
     await page.locator('main dl a').click();
     await choose(page, stand);
     await button(page, 'buy').click();
-    await page.getByText('You got one').waitFor();
+    await page.getByText('You got it!').waitFor();
   });
 }
 
@@ -142,19 +141,19 @@ function soldOutToOffer(it: Pages, venue: Venue): void {
       await button(page, 'waitlist').click();
       await button(page, 'waiting').waitFor();
     }
-    await second!.getByText('You are next in line').waitFor();
-    await third!.getByText('Ahead of you on the waitlist: 1').waitFor();
+    await second!.getByText('You are next on the waitlist').waitFor();
+    await third!.getByText('1 ahead of you on the waitlist').waitFor();
     if (venue.looks) await look(third!, 'waitlist');
 
     await toOrder(first!);
-    await first!.getByRole('button', { name: 'Cancel the order' }).click();
-    await first!.getByRole('button', { name: 'Cancel it' }).click();
-    await second!.getByText('A unit is held for you').first().waitFor();
-    await second!.getByText('Time left to buy it').waitFor();
+    await first!.getByRole('button', { name: 'Cancel order', exact: true }).click();
+    await first!.getByRole('button', { name: 'Yes, cancel' }).click();
+    await second!.getByText('Reserved for you').first().waitFor();
+    await second!.getByText('Buy before the time runs out').waitFor();
     if (venue.looks) await look(second!, 'offer');
     const names = sent(second!);
     await button(second!, 'buy').click();
-    await second!.getByText('You got one').waitFor(); // no captcha, no path: the offer is the way in
+    await second!.getByText('You got it!').waitFor(); // no captcha, no path: the offer is the way in
     expect(names.filter((name) => name === 'PlaceOrder')).toHaveLength(1);
     expect(names).not.toContain('CreateCaptcha');
     await third!.getByRole('button', { name: 'Leave the waitlist' }).click();

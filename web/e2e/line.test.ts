@@ -28,7 +28,7 @@ test('over a cut line the page says so, comes back by itself, and misses nothing
   for (const socket of open) await socket.close({ code: 1013 });
   await pill(page, 'retrying').waitFor();
   expect(await page.locator('main').innerText()).toContain('Morning bargains'); // never a blank page
-  const back = page.getByText('The connection is back.').waitFor({ timeout: 120_000 }); // by HTTP, if this takes long
+  const back = page.getByText('Connection restored.').waitFor({ timeout: 120_000 }); // by HTTP, if this takes long
   await Promise.all([back, buyElsewhere('alice').then(() => (blocked = false))]);
   await pill(page, 'live').waitFor();
   await stockMoves(page, before);
@@ -58,7 +58,7 @@ test('where streams are blocked altogether, the page asks now and then, and buyi
   await signIn(page, it.demo, 'operator', `/s/${it.demo.open.slug}`);
   await pill(page, 'polling').waitFor({ timeout: 45_000 });
   await buy(page);
-  await page.getByText('You got one').waitFor();
+  await page.getByText('You got it!').waitFor();
   const names = sent(page);
   await page.goto(it.demo.url);
   await expect.poll(() => names.filter((name) => name === 'Sales').length).toBeGreaterThan(1); // the list asks for what is left, too
@@ -188,7 +188,7 @@ test('a sale that has ended is not followed again and again', async () => {
     });
   });
   await page.goto(sale());
-  await page.getByText('The sale is over').waitFor();
+  await page.getByText('This sale has ended').waitFor();
   await page.clock.runFor(30_000);
   const names = asked.map((each) => each.split(' ')[1]);
   expect(names.filter((name) => name === 'SaleStatus')).toHaveLength(1);
@@ -207,7 +207,7 @@ test('a sale that the server hears of a moment later is found without a reload',
     return route.continue();
   });
   await page.goto(sale());
-  await page.getByRole('heading', { name: 'There is no such sale.' }).waitFor();
+  await page.getByRole('heading', { name: 'This sale does not exist.' }).waitFor();
   know();
   await page.getByRole('heading', { name: it.demo.open.title }).waitFor();
   await pill(page, 'live').waitFor();
@@ -216,9 +216,9 @@ test('a sale that the server hears of a moment later is found without a reload',
 test('an address of nothing says so, and the sale that is not there too', async () => {
   const page = await it.page();
   await page.goto(`${it.demo.url}/s/no-such-sale`);
-  await page.getByRole('heading', { name: 'There is no such sale.' }).waitFor();
+  await page.getByRole('heading', { name: 'This sale does not exist.' }).waitFor();
   await page.goto(`${it.demo.url}/nowhere`);
-  await page.getByRole('heading', { name: 'There is nothing at this address.' }).waitFor();
+  await page.getByRole('heading', { name: 'This page does not exist.' }).waitFor();
   await page.getByRole('link', { name: 'All sales' }).click();
   await page.getByRole('heading', { name: 'Flash sales' }).waitFor();
 });

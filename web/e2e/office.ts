@@ -27,7 +27,7 @@ export async function draft(page: Page, title: string): Promise<void> {
   await page.getByLabel('Title').fill(title);
   await page.getByLabel('Price').fill('19.9');
   await page.getByLabel('Stock', { exact: true }).fill('5');
-  await page.getByRole('button', { name: 'Save as a draft' }).click();
+  await page.getByRole('button', { name: 'Save draft' }).click();
   await stands(page, 'Draft').waitFor();
 }
 
@@ -49,18 +49,18 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await draft(operator, 'Evening drop');
     await operator.getByRole('link', { name: 'Edit' }).click();
     await operator.getByLabel('Rules').fill('One each.');
-    await operator.getByRole('button', { name: 'Save as a draft' }).click();
+    await operator.getByRole('button', { name: 'Save draft' }).click();
     await operator.getByRole('link', { name: 'Edit' }).waitFor();
     await operator.getByText('Changed', { exact: true }).waitFor(); // the log has what was changed, and into what
     await operator.getByText('One each.').waitFor();
-    await act(operator, 'Hand in for approval');
-    await stands(operator, 'Waits for approval').waitFor();
+    await act(operator, 'Submit for review');
+    await stands(operator, 'In review').waitFor();
     expect(await operator.getByRole('button', { name: 'Approve' }).count()).toBe(0);
 
     const admin = await it.page();
     await signIn(admin, shop, 'admin', '/operate');
     await admin.getByRole('link', { name: 'Evening drop' }).click();
-    await act(admin, 'Approve', { 'Remark (optional)': 'Fine.' });
+    await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
     await stands(admin, 'Approved').waitFor();
     await act(admin, 'Schedule', { Opens: fromNow(25), Ends: fromNow(7_200) }); // so soon that it is loaded by itself
     await admin.getByRole('heading', { name: 'Live figures' }).waitFor();
@@ -70,10 +70,10 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await buyer.getByRole('link', { name: 'Evening drop' }).click();
     await button(buyer, 'buy').waitFor();
     await buy(buyer);
-    await expect.poll(() => figure(admin, 'Left to take'), { timeout: 20_000 }).toBe('4');
-    await expect.poll(() => figure(admin, 'Wait for payment'), { timeout: 20_000 }).toBe('1');
-    await expect.poll(() => reached(admin, 'Order written'), { timeout: 20_000 }).toBe('1');
-    await admin.getByText('The sum holds').waitFor();
+    await expect.poll(() => figure(admin, 'Available'), { timeout: 20_000 }).toBe('4');
+    await expect.poll(() => figure(admin, 'Awaiting payment'), { timeout: 20_000 }).toBe('1');
+    await expect.poll(() => reached(admin, 'Orders created'), { timeout: 20_000 }).toBe('1');
+    await admin.getByText('Stock reconciled').waitFor();
 
     await admin.reload();
     await act(admin, 'Pause', { Reason: 'A pause for tea.' });
@@ -86,10 +86,10 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await other.locator('header button[lang]').click();
     await expect.poll(() => pushed.some((frame) => frame.includes('抢购暂停中')), { timeout: 45_000 }).toBe(true); // in the person's language
     await button(other, 'none').getByText('抢购暂停中').waitFor();
-    await act(admin, 'Go on');
+    await act(admin, 'Resume');
     await button(other, 'buy').waitFor(); // by push, without a reload
-    await act(admin, 'End the sale', { Reason: 'Enough for today.' });
-    await stands(admin, 'Over').waitFor();
+    await act(admin, 'End sale', { Reason: 'Enough for today.' });
+    await stands(admin, 'Ended').waitFor();
     await button(other, 'none').waitFor();
   });
 }

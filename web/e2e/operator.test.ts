@@ -7,25 +7,25 @@ test('stock is changed while the sale runs, a large change by two people', async
   const operator = await it.page();
   await signIn(operator, it.demo, 'operator', '/operate');
   await operator.getByRole('link', { name: it.demo.open.title }).click();
-  await operator.getByRole('button', { name: /^Change the stock/ }).first().click();
+  await operator.getByRole('button', { name: /^Change stock/ }).first().click();
   const sheet = operator.getByRole('dialog');
   await sheet.getByLabel('Reason').fill('None of these.');
   await sheet.getByLabel('Units').fill('-1000');
-  await sheet.getByRole('button', { name: 'Change the stock' }).click();
+  await sheet.getByRole('button', { name: 'Change stock' }).click();
   await sheet.getByText('Units: Fewer units are free than that').waitFor();
   await sheet.getByLabel('Units').fill('5');
   await sheet.getByLabel('Reason').fill('A box was found.');
-  await sheet.getByRole('button', { name: 'Change the stock' }).click();
+  await sheet.getByRole('button', { name: 'Change stock' }).click();
   await sheet.waitFor({ state: 'detached' });
   await operator.getByText('105 / 105').waitFor();
 
-  await operator.getByRole('button', { name: /^Change the stock/ }).first().click();
+  await operator.getByRole('button', { name: /^Change stock/ }).first().click();
   await sheet.getByLabel('Units').fill('5000');
   await sheet.getByLabel('Reason').fill('A lorry came.');
-  await sheet.getByRole('button', { name: 'Change the stock' }).click();
+  await sheet.getByRole('button', { name: 'Change stock' }).click();
   await sheet.waitFor({ state: 'detached' });
   await operator.reload();
-  await operator.getByText('Waits for a second person').waitFor();
+  await operator.getByText('Needs a second person').waitFor();
   expect(await operator.getByRole('button', { name: 'Confirm' }).count()).toBe(0); // not by who asked
 
   const admin = await it.page();
@@ -46,31 +46,31 @@ test('rules at the gate are changed live, goods are made, orders are found, call
   await signIn(operator, it.demo, 'operator', '/operate/orders');
   await operator.getByRole('searchbox').fill('bob@demo');
   await operator.getByRole('searchbox').press('Enter');
-  await operator.locator('main li', { hasText: 'bob@demo.example' }).getByRole('button', { name: /^Call off/ }).click();
+  await operator.locator('main li', { hasText: 'bob@demo.example' }).getByRole('button', { name: /^Cancel order/ }).click();
   await operator.getByRole('dialog').getByLabel('Reason').fill('Wrong price.');
-  await operator.getByRole('dialog').getByRole('button', { name: 'Call off' }).click();
+  await operator.getByRole('dialog').getByRole('button', { name: /^Cancel order of ¥/ }).click();
   await operator.locator('main .chip', { hasText: 'Cancelled' }).first().waitFor();
   await button(buyer, 'buy').waitFor(); // the buyer has heard of it
 
-  await operator.getByRole('navigation', { name: 'Operate' }).getByRole('link', { name: 'Goods' }).click();
-  await operator.getByRole('button', { name: 'New goods' }).click();
+  await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Catalogue' }).click();
+  await operator.getByRole('button', { name: 'New product' }).click();
   const sheet = operator.getByRole('dialog');
   await sheet.getByLabel('Name').fill('Night lamp');
-  await sheet.getByLabel('Usual price').fill('59');
+  await sheet.getByLabel('List price').fill('59');
   await sheet.getByRole('button', { name: 'Create' }).click();
   await operator.getByRole('button', { name: 'Night lamp' }).waitFor();
 
-  await operator.getByRole('navigation', { name: 'Operate' }).getByRole('link', { name: 'Sales' }).click();
+  await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Sales' }).click();
   await operator.getByRole('link', { name: it.demo.open.title }).click();
-  await operator.getByText('Rules at the gate').click();
-  await operator.getByLabel('A captcha is needed').uncheck();
+  await operator.locator('summary', { hasText: 'Access controls' }).click();
+  await operator.getByLabel('Require a captcha').uncheck();
   await operator.getByRole('button', { name: 'Save' }).click();
-  await operator.getByText('Rules changed').first().waitFor();
+  await operator.getByText('Access controls changed').first().waitFor();
 });
 
 test('a customer finds no desk', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'alice', '/operate');
-  await page.getByRole('heading', { name: 'This part is for operators.' }).waitFor();
-  expect(await page.getByRole('link', { name: 'Operate' }).count()).toBe(0);
+  await page.getByRole('heading', { name: 'This page is for operators.' }).waitFor();
+  expect(await page.getByRole('link', { name: 'Admin' }).count()).toBe(0);
 });

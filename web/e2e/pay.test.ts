@@ -17,23 +17,21 @@ async function order(who: string): Promise<Page> {
 test('a buyer pays by QR code, sees it at once, and asks for the money back', async () => {
   const page = await order('alice');
   await page.getByText('Time left to pay').waitFor();
-  await page.getByRole('button', { name: /^Pay ¥/ }).click();
   await page.getByRole('img', { name: 'Scan to pay' }).waitFor();
   await atTheBank(page, 'Approve');
   await status(page, 'Paid').waitFor();
   expect(await page.getByRole('img', { name: 'Scan to pay' }).count()).toBe(0);
 
-  await page.getByRole('button', { name: 'Ask for a refund' }).click();
-  await page.getByLabel('Why?').fill('Too heavy');
-  await page.getByRole('dialog').getByRole('button', { name: 'Ask' }).click();
-  await status(page, 'Being refunded').waitFor();
+  await page.getByRole('button', { name: 'Request refund' }).click();
+  await page.getByLabel('Reason').fill('Too heavy');
+  await page.getByRole('dialog').getByRole('button', { name: /^Request refund of ¥/ }).click();
+  await status(page, 'Refund pending').waitFor();
   await page.getByText('Too heavy', { exact: true }).waitFor();
-  expect(await page.getByRole('heading', { name: 'What happened' }).count()).toBe(1);
+  expect(await page.getByRole('heading', { name: 'Order history' }).count()).toBe(1);
 });
 
 test('a declined payment can be tried again', async () => {
   const page = await order('bob');
-  await page.getByRole('button', { name: /^Pay ¥/ }).click();
   await atTheBank(page, 'Decline');
   await page.getByRole('button', { name: /Start over/ }).click();
   await atTheBank(page, 'Approve, tell three times');
@@ -42,7 +40,6 @@ test('a declined payment can be tried again', async () => {
 
 test('a payment begun is found again after a reload', async () => {
   const page = await order('operator');
-  await page.getByRole('button', { name: /^Pay ¥/ }).click();
   const address = await page.getByRole('link', { name: 'Open the payment page' }).getAttribute('href');
   await page.reload();
   await page.getByRole('button', { name: /^Pay ¥/ }).click();
@@ -51,8 +48,8 @@ test('a payment begun is found again after a reload', async () => {
 
 test('a cancelled order gives the unit back, and the buyer may try again', async () => {
   const page = await order('admin');
-  await page.getByRole('button', { name: 'Cancel the order' }).click();
-  await page.getByRole('button', { name: 'Cancel it' }).click();
+  await page.getByRole('button', { name: 'Cancel order', exact: true }).click();
+  await page.getByRole('button', { name: 'Yes, cancel' }).click();
   await status(page, 'Cancelled').waitFor();
   await page.locator('main dl a').click();
   await button(page, 'buy').waitFor();

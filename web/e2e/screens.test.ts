@@ -72,8 +72,8 @@ const screens: Screen[] = [
       await openSale(page);
       await buy(page);
       await openOrder(page);
-      await page.getByRole('button', { name: 'Cancel the order' }).click();
-      await page.getByRole('button', { name: 'Cancel it' }).click();
+      await page.getByRole('button', { name: 'Cancel order', exact: true }).click();
+      await page.getByRole('button', { name: 'Yes, cancel' }).click();
       await status(page, 'Cancelled').waitFor();
     },
   },
@@ -111,7 +111,7 @@ const screens: Screen[] = [
     as: 'alice',
     open: async (page) => {
       await openOrder(page);
-      await page.getByRole('button', { name: 'Cancel the order' }).click();
+      await page.getByRole('button', { name: 'Cancel order', exact: true }).click();
       await page.locator('dialog').waitFor();
     },
   },
@@ -136,16 +136,16 @@ const screens: Screen[] = [
     name: 'order-refund',
     as: 'alice',
     open: async (page) => {
-      await page.getByRole('button', { name: 'Ask for a refund' }).click();
-      await page.getByLabel('Why?').fill('Too heavy');
+      await page.getByRole('button', { name: 'Request refund' }).click();
+      await page.getByLabel('Reason').fill('Too heavy');
     },
   },
   {
     name: 'order-refunding',
     as: 'alice',
     open: async (page) => {
-      await page.getByRole('dialog').getByRole('button', { name: 'Ask' }).click();
-      await status(page, 'Being refunded').waitFor();
+      await page.getByRole('dialog').getByRole('button', { name: /^Request refund of ¥/ }).click();
+      await status(page, 'Refund pending').waitFor();
     },
   },
   {

@@ -33,8 +33,7 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
   await signIn(second, site, now.buyers[1]!, `/s/${now.slug}`); // the one permit is out
   await button(second, 'buy').click();
   await checkByBrowser(second);
-  await second.getByText('You are in the waiting room').waitFor();
-  await second.getByText('Ahead of you: 0').waitFor();
+  await second.getByText('You are next').waitFor();
   await look(second, 'waiting-room');
 
   send();
@@ -42,11 +41,11 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
   await button(first, 'queue').or(again).waitFor();
   if (await again.isVisible()) await again.click();
   await button(first, 'queue').waitFor(); // nobody writes orders yet
-  await first.getByText('Your unit is held').waitFor();
+  await first.getByText('Reserved for you').waitFor();
   await look(first, 'queue');
 
   await signIn(early, site, later.buyers[0]!, `/s/${later.slug}`);
-  await early.getByRole('button', { name: 'Join the draw now' }).click();
+  await early.getByRole('button', { name: 'Join the draw' }).click();
   await checkByBrowser(early);
   await early.getByText('You are in the draw').waitFor();
   await look(early, 'draw');
@@ -63,29 +62,28 @@ test('what was set aside is looked at and decided by an operator: a message of n
   await signIn(buyer, site, buyers[0]!, `/s/${slug}`);
   await buy(buyer);
   await button(buyer, 'pay').click();
-  await buyer.getByRole('button', { name: /^Pay ¥/ }).click();
   await buyer.getByRole('link', { name: 'Open the payment page' }).waitFor();
   await site.overcharge();
   await atTheBank(buyer, 'Approve');
 
   const page = await it.page(still);
   await signIn(page, site, 'operator', '/operate/aside');
-  const acts = page.getByRole('button', { name: /^(Give up|Send it back)$/ });
+  const acts = page.getByRole('button', { name: /^(Drop|Refund ¥.*)$/ });
   const again = async (): Promise<number> => {
-    await page.getByRole('button', { name: 'Look again' }).click();
+    await page.getByRole('button', { name: 'Refresh' }).click();
     return acts.count();
   };
   await expect.poll(again, { timeout: 60_000, interval: 500 }).toBe(2);
   await look(page, 'aside');
   const sheet = page.getByRole('dialog');
-  for (const [name, file] of [['Look inside', 'aside-inside'], ['Try again', 'aside-replay'], ['Give up', 'aside-drop'], ['Send it back', 'aside-return']] as const) {
+  for (const [name, file] of [['Show content', 'aside-inside'], ['Retry', 'aside-replay'], ['Drop', 'aside-drop'], [/^Refund ¥/, 'aside-return']] as const) {
     await page.getByRole('button', { name }).click();
-    await (name === 'Look inside' ? sheet.getByText('of no sense') : sheet.getByLabel('Reason')).waitFor();
+    await (name === 'Show content' ? sheet.getByText('of no sense') : sheet.getByLabel('Reason')).waitFor();
     await look(page, file);
     await sheet.getByRole('button', { name: 'Close' }).click();
     await sheet.waitFor({ state: 'detached' });
   }
-  for (const [name, reason] of [['Give up', 'It says nothing.'], ['Send it back', 'A cent too much.']] as const) {
+  for (const [name, reason] of [['Drop', 'It says nothing.'], [/^Refund ¥/, 'A cent too much.']] as const) {
     await page.getByRole('button', { name }).click();
     await sheet.getByLabel('Reason').fill(reason);
     await sheet.getByRole('button', { name }).click();

@@ -171,7 +171,7 @@ export const button = (page: Page, kind: string) => page.locator(`[data-button="
 /** Lets the browser answer the captcha, from the open sheet. Once chosen, it does so by itself the next time. */
 export async function checkByBrowser(page: Page): Promise<void> {
   if (await page.evaluate(() => localStorage.getItem('captcha') === 'browser')) return;
-  await page.getByRole('dialog').getByRole('button', { name: /No picture|不看图/ }).click();
+  await page.getByRole('dialog').getByRole('button', { name: /Verify automatically|免输入验证/ }).click();
 }
 
 /** Buys on an open sale page, up to the order. */

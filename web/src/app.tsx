@@ -5,6 +5,7 @@ import { person, signOut } from './api/session';
 import { lang } from './i18n/lang';
 import { speak, t } from './i18n/text';
 import { Sales } from './pages/sales';
+import { Strip } from './purchase/strip';
 import { Announcer } from './ui/announce';
 import { Missing } from './ui/bits';
 import { useFocus, useKeptFocus } from './ui/focus';
@@ -36,7 +37,7 @@ export function preloadPage(path: string): Promise<void> | void {
 
 const themeIcon = { system: 'half', light: 'sun', dark: 'moon' } as const;
 
-/** The whole. */
+/** The frame with the page of the address. */
 export function App() {
   const [where] = useLocation();
   useFocus(where);
@@ -47,6 +48,7 @@ export function App() {
         {t('app.skip')}
       </a>
       <Header where={where} />
+      <Strip />
       <main id="main" tabIndex={-1} class="outline-none">
         <Switch>
           <Route path="/">{() => <Sales />}</Route>
@@ -63,6 +65,7 @@ export function App() {
           </Route>
         </Switch>
       </main>
+      {!where.startsWith('/s/') && <Footer />}
       <Toasts />
       <Announcer />
     </>
@@ -74,47 +77,49 @@ function Header({ where }: { where: string }) {
     <Link
       href={href}
       aria-current={here ? 'page' : undefined}
-      class="inline-flex min-h-11 items-center rounded-xl px-3 font-medium whitespace-nowrap hover:bg-sunk aria-[current]:text-brand"
+      class="inline-flex min-h-12 items-center border-b-2 border-transparent px-2 text-sm font-medium whitespace-nowrap hover:border-edge sm:px-3 aria-[current]:border-ink aria-[current]:font-semibold"
     >
       {text}
     </Link>
   );
   return (
-    <header class="sticky top-0 print:static! z-20 border-b border-line bg-card">
-      <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-6xl' : 'max-w-5xl'}`}>
-        <Link href="/" class="flex min-h-14 items-center gap-2 rounded-xl pr-2 text-lg font-bold">
+    <header class="z-20 sm:sticky sm:top-0 border-b border-line bg-card print:static!">
+      <div class={`mx-auto flex flex-wrap items-center gap-x-1 px-3 sm:px-4 ${where.startsWith('/operate') ? 'max-w-7xl' : 'max-w-5xl'}`}>
+        <Link href="/" class="flex min-h-12 shrink-0 items-center gap-2 pr-1 font-extrabold tracking-tight">
           <Bolt />
-          <span class="max-[22.5rem]:sr-only">{t('app.name')}</span>
+          <span class="max-sm:sr-only">{t('app.name')}</span>
         </Link>
-        <nav aria-label={t('nav.main')} class="flex max-sm:order-last max-sm:w-full max-sm:border-t max-sm:border-line sm:grow">
+        <nav aria-label={t('nav.main')} class="flex min-w-28 grow basis-0 overflow-x-auto">
           {tab('/', where === '/' || where.startsWith('/s/'), t('nav.sales'))}
           {tab('/orders', where.startsWith('/orders'), t('nav.orders'))}
-          {person.value &&
-            person.value.role !== 'CUSTOMER' &&
-            tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
+          {person.value && person.value.role !== 'CUSTOMER' && tab('/operate', where.startsWith('/operate'), t('nav.operator'))}
         </nav>
-        <div class="ml-auto flex flex-wrap items-center">
+        <div class="ml-auto flex shrink-0 items-center">
           <Pill />
           <button
-            class="inline-flex min-h-11 items-center gap-1.5 rounded-xl px-2.5 text-sm hover:bg-sunk"
+            class="icon-btn text-sm font-semibold"
             aria-label={t('app.languageLabel')}
             lang={lang.value === 'zh' ? 'en' : 'zh-CN'}
             onClick={() => void speak(lang.value === 'zh' ? 'en' : 'zh')}
           >
             {lang.value === 'zh' ? 'EN' : '中'}
           </button>
-          <button
-            class="icon-btn"
-            aria-label={t('app.theme', { theme: t(`app.theme.${theme.value}`) })}
-            title={t('app.theme', { theme: t(`app.theme.${theme.value}`) })}
-            onClick={nextTheme}
-          >
-            <Icon name={themeIcon[theme.value]} />
-          </button>
           <Account where={where} />
         </div>
       </div>
     </header>
+  );
+}
+
+/** The choice of the theme, at the foot of every page. */
+function Footer() {
+  return (
+    <footer class="page flex justify-end py-4 max-lg:pb-8 print:hidden">
+      <button class="btn border-transparent bg-transparent text-sm text-soft" onClick={nextTheme}>
+        <Icon name={themeIcon[theme.value]} size={16} />
+        {t('app.theme', { theme: t(`app.theme.${theme.value}`) })}
+      </button>
+    </footer>
   );
 }
 
@@ -124,9 +129,9 @@ function Account({ where }: { where: string }) {
     if (menu.current) menu.current.open = false;
   }, [where, person.value]);
   if (!person.value) {
-    const next = where.startsWith('/sign-in') || where.startsWith('/register') ? '' : `?next=${encodeURIComponent(where)}`;
+    const next = where.startsWith('/sign-in') || where.startsWith('/register') ? '' : `?next=${encodeURIComponent(where + location.search)}`;
     return (
-      <Link href={`/sign-in${next}`} class="btn min-h-9 px-3 py-1.5 whitespace-nowrap">
+      <Link href={`/sign-in${next}`} class="btn min-h-9 px-3 py-1.5 text-sm whitespace-nowrap">
         {t('nav.signIn')}
       </Link>
     );

@@ -324,9 +324,9 @@ describe('the waiting room', () => {
   });
 
   test.each([
-    ['LEFT', 'Your place in the waiting room is gone'],
-    ['ADMITTED', 'Your turn has passed'], // without a path: it lapsed, or was used elsewhere
-    ['CLOSED', 'Nothing is left for those who wait'],
+    ['LEFT', 'You lost your place in the queue'],
+    ['ADMITTED', 'Your turn expired'], // without a path: it lapsed, or was used elsewhere
+    ['CLOSED', 'Everyone still waiting missed it'],
   ])('tells what became of a place that is %s', async (status, words) => {
     await speak('en');
     server({ EnterQueue: [entered] });

@@ -52,7 +52,7 @@ describe('the button', () => {
     expect(buttonOf({ ...it, attempt: { step: 'queued', taskId: 'tsk_1' } }).kind).toBe('queue');
   });
   test('leads to the order', () => {
-    const order = { id: 'ord_1', status: 'PAID', number: 'n', revision: 1, paymentDeadline: null, item: { id: 'itm_1' } } as const;
+    const order = { id: 'ord_1', status: 'PAID', number: 'n', revision: 1, paymentDeadline: null, total: { amount: '299.00', currencyCode: 'CNY' }, item: { id: 'itm_1' } } as const;
     const it = situation({ sale: sale({ viewer: viewer('VIEW_ORDER', { order }) }) });
     expect(buttonOf(it)).toEqual({ kind: 'order', order });
   });

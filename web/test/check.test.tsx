@@ -44,7 +44,7 @@ test('a check that could not be fetched comes by itself when the server is back'
   server({ CreateCaptcha: ['cut', 'cut', { createCaptcha: { challenge, userErrors: [] } }] });
   render(null, document.body);
   render(<Check purpose="SECKILL" challenge={null} failure={null} onAnswer={() => {}} />, document.body);
-  await vi.waitFor(() => expect(document.body.textContent).toContain('No connection'));
+  await vi.waitFor(() => expect(document.body.textContent).toContain('Cannot reach the shop'));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(document.body.textContent).toContain('What is the sum?');
 });

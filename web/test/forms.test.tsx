@@ -34,7 +34,7 @@ test('a draft that somebody else changed meanwhile is not overwritten unasked', 
   await vi.waitFor(() => expect(document.querySelector('[name=title]')).not.toBeNull());
   type('title', 'Mine');
   await submit('form');
-  await vi.waitFor(() => expect(shown()).toContain('Somebody else changed this meanwhile'));
+  await vi.waitFor(() => expect(shown()).toContain('Someone else changed this'));
   expect(asked.map(({ name }) => name)).not.toContain('UpdateSale');
   expect(document.querySelector<HTMLInputElement>('[name=title]')!.value).toBe('Mine');
   await submit('form');

@@ -33,7 +33,7 @@ test('the reason for a refund is kept when the request fails', async () => {
     field.dispatchEvent(new Event('input', { bubbles: true }));
   });
   await act(() => void document.querySelector('form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
-  await vi.waitFor(() => expect(document.body.textContent).toContain('No connection'));
+  await vi.waitFor(() => expect(document.body.textContent).toContain('Cannot reach the shop'));
   await open();
   expect(document.querySelector('textarea')!.value).toBe('It does not fit');
 });

@@ -19,7 +19,7 @@ test('a reminder rings one minute before the opening, on whatever page the tab i
   await press();
   await press();
   await press(); // on, off, on
-  expect(document.body.textContent).toBe('You will be reminded');
+  expect(document.body.textContent).toBe('Reminder set – keep a tab of this shop open');
   show('list');
   await vi.advanceTimersByTimeAsync(9 * 60_000 - 2_000);
   expect(document.body.textContent).toBe('');

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { en } from '../src/i18n/en';
-import { digits, explain, fill, money, span, speak, t } from '../src/i18n/text';
+import { digits, explain, fill, lowest, money, percentOff, saved, span, speak, t, times, total } from '../src/i18n/text';
 import { zh } from '../src/i18n/zh';
 import { safeNext } from '../src/pages/sign';
 import { slotsOf } from '../src/pages/slots';
@@ -33,6 +33,22 @@ describe('in English', () => {
     expect(digits(90_061_000)).toBe('1 d 1:01:01');
     expect(span(900)).toBe('15 minutes');
   });
+  test('the time left to pay is never rounded up', () => {
+    expect(digits(899_999, 'down')).toBe('14:59');
+    expect(digits(999, 'down')).toBe('0:00');
+    expect(digits(-5, 'down')).toBe('0:00');
+  });
+  test('amounts are counted exactly', () => {
+    const of = (amount: string, currencyCode = 'CNY') => ({ amount, currencyCode });
+    expect(money(times(of('9007199254740993.01'), 3))).toBe('¥27,021,597,764,222,979.03');
+    expect(money(saved(of('699.00'), of('1899.00'))!)).toBe('¥1,200');
+    expect(saved(of('699.00'), of('699.00'))).toBeNull();
+    expect(saved(of('699.00'), of('1899.00', 'USD'))).toBeNull();
+    expect(money(lowest([of('9.50'), of('9.05'), of('100.00')]))).toBe('¥9.05');
+    expect(money(total([of('0.10'), of('0.20')])!)).toBe('¥0.30');
+    expect(total([of('0.10'), of('0.20', 'USD')])).toBeNull();
+    expect([percentOff(of('30.00'), of('100.00')), percentOff(of('110.00'), of('100.00')), percentOff(of('1.00'), of('1.00', 'USD'))]).toEqual([70, -10, 0]);
+  });
   test('a refusal is in our words, an unknown one in the server’s', () => {
     const failure = { __typename: 'BasicError', code: 'SOLD_OUT', message: 'server', path: null } as const;
     expect(explain(failure)).toBe(en['error.SOLD_OUT']);
@@ -52,7 +68,7 @@ describe('in English', () => {
   });
   test('another language can be taken at any time', async () => {
     await speak('zh');
-    expect(t('button.buy')).toBe(zh['button.buy']);
+    expect(t('button.waitlist')).toBe(zh['button.waitlist']);
     expect(document.documentElement.lang).toBe('zh-CN');
   });
 });

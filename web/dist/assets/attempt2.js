@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=e08876a60e07";
+export{r as resumePlaces}from"./attempt.js?v=7e099522341f";

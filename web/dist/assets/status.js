@@ -1,1 +1,1 @@
-import{V as e,xt as t}from"./core.js?v=e08876a60e07";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return e(`span`,{class:`chip ${n[r]??`text-soft`}`,children:t(`status.${r}`)},r)}export{r as t};
+import{Ct as e,V as t}from"./core.js?v=7e099522341f";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};

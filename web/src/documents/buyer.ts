@@ -115,6 +115,9 @@ export const SaleParts = graphql(
         number
         revision
         paymentDeadline
+        total {
+          ...MoneyParts
+        }
         item {
           id
         }
@@ -134,7 +137,7 @@ export const SaleParts = graphql(
     }
   }
 `,
-  [HeadParts, ItemParts, TaskParts],
+  [HeadParts, ItemParts, MoneyParts, TaskParts],
 );
 
 export const Sales = graphql(

@@ -59,8 +59,8 @@ export const GoodsLogParts = graphql(`
 
 export const DeskSales = graphql(
   `
-  query DeskSales($after: String, $search: String) {
-    sales(first: 20, after: $after, filter: { search: $search }, orderBy: { field: CREATED_AT, direction: DESC }) {
+  query DeskSales($after: String, $search: String, $statuses: [SaleStatus!]) {
+    sales(first: 20, after: $after, filter: { search: $search, statuses: $statuses }, orderBy: { field: CREATED_AT, direction: DESC }) {
       edges {
         node {
           ...DeskParts
@@ -75,6 +75,17 @@ export const DeskSales = graphql(
 `,
   [DeskParts],
 );
+
+export const SearchUsers = graphql(`
+  query SearchUsers($text: String!) {
+    searchUsers(text: $text) {
+      id
+      account
+      displayName
+      role
+    }
+  }
+`);
 
 export const DeskSale = graphql(
   `

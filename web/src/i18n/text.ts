@@ -82,6 +82,47 @@ export function money({ amount, currencyCode: currency }: Money): string {
   return format(currency, (of) => new Intl.NumberFormat(of, options)).format(amount as Intl.StringNumericLiteral);
 }
 
+/** Decimals of an exact amount; no currency of the API has more. */
+const SCALE = 4;
+
+/** An exact amount in its smallest parts. */
+function units({ amount }: Money): bigint {
+  const [whole = '0', fraction = ''] = amount.split('.');
+  return BigInt(whole + fraction.padEnd(SCALE, '0').slice(0, SCALE));
+}
+
+/** The amount of so many smallest parts. */
+function ofUnits(units: bigint, { currencyCode }: Money): Money {
+  const text = String(units).padStart(SCALE + 1, '0');
+  const amount = `${text.slice(0, -SCALE)}.${text.slice(-SCALE)}`.replace(/00$/, '');
+  return { amount, currencyCode };
+}
+
+/** An amount n times, exactly. */
+export const times = (price: Money, n: number): Money => ofUnits(units(price) * BigInt(n), price);
+
+/** The sum of amounts in one currency; null for none, or for several currencies. */
+export function total(amounts: readonly Money[]): Money | null {
+  const [first] = amounts;
+  if (!first || amounts.some(({ currencyCode }) => currencyCode !== first.currencyCode)) return null;
+  return ofUnits(amounts.reduce((sum, each) => sum + units(each), 0n), first);
+}
+
+/** How many percent a price is below the list price, rounded down; negative above it, 0 in another currency. */
+export function percentOff(price: Money, usual: Money): number {
+  if (price.currencyCode !== usual.currencyCode || units(usual) === 0n) return 0;
+  return Number(((units(usual) - units(price)) * 100n) / units(usual));
+}
+
+/** What is saved against a higher amount of the same currency; null where nothing is. */
+export function saved(price: Money, usual: Money): Money | null {
+  const difference = units(usual) - units(price);
+  return price.currencyCode === usual.currencyCode && difference > 0n ? ofUnits(difference, price) : null;
+}
+
+/** The lowest of some amounts in one currency. */
+export const lowest = (prices: readonly Money[]): Money => prices.reduce((least, price) => (units(price) < units(least) ? price : least));
+
 /** A whole number. */
 export const count = (n: number): string => format('count', (of) => new Intl.NumberFormat(of)).format(n);
 
@@ -100,12 +141,18 @@ export function moment(iso: string, zone: Zone = {}): string {
   return format(name, (of) => new Intl.DateTimeFormat(of, { ...day, ...time, ...zone })).format(at);
 }
 
+/** Time of day without seconds. */
+export const timeOfDay = (iso: string): string => format('timeOfDay', (of) => new Intl.DateTimeFormat(of, minute)).format(Date.parse(iso));
+
 /** Time of day with seconds. */
 export const clockTime = (ms: number): string => format('clock', (of) => new Intl.DateTimeFormat(of, second)).format(ms);
 
-/** Days, hours, minutes and seconds of a time span in ms, rounded up to whole seconds. */
-export function parts(ms: number): { days: number; hours: number; minutes: number; seconds: number } {
-  const s = Math.max(0, Math.ceil(ms / 1000));
+/** How a span is rounded to whole seconds: up before an opening, so that zero means open; down where money is due, so that no more time is shown than is left. */
+export type Rounding = 'up' | 'down';
+
+/** Days, hours, minutes and seconds of a time span in ms. */
+export function parts(ms: number, rounding: Rounding = 'up'): { days: number; hours: number; minutes: number; seconds: number } {
+  const s = Math.max(0, (rounding === 'up' ? Math.ceil : Math.floor)(ms / 1000));
   return {
     days: Math.floor(s / 86_400),
     hours: Math.floor(s / 3600) % 24,
@@ -115,8 +162,8 @@ export function parts(ms: number): { days: number; hours: number; minutes: numbe
 }
 
 /** A span as digits: 4:05, 1:04:05, 2 d 1:04:05. */
-export function digits(ms: number): string {
-  const { days, hours, minutes, seconds } = parts(ms);
+export function digits(ms: number, rounding: Rounding = 'up'): string {
+  const { days, hours, minutes, seconds } = parts(ms, rounding);
   const two = (n: number): string => String(n).padStart(2, '0');
   const clock = days || hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
   return days ? `${t('time.days', { n: days })} ${clock}` : clock;

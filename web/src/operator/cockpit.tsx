@@ -115,7 +115,7 @@ export function Cockpit({ id, live }: { id: string; live: boolean }) {
       <div class="grid gap-5 lg:grid-cols-3">
         <Plot name={ot('op.requests')} series={series.value} of={requests} colour="warn" />
         <Plot name={ot('op.perSecond')} series={series.value} of={orders} colour="good" />
-        <Plot name={ot('op.remaining')} series={series.value} of={left} colour="brand" />
+        <Plot name={ot('op.remaining')} series={series.value} of={left} colour="accent" />
       </div>
       <div class="grid items-start gap-6 lg:grid-cols-2">
         <div class="grid gap-6">
@@ -141,7 +141,7 @@ function Figure({ name, children }: { name: string; children: ComponentChildren 
 function Sum({ figures }: { figures: Figures }) {
   const holds = sumHolds(figures);
   return (
-    <p class={`note flex flex-wrap justify-between gap-2 font-medium tabular-nums ${holds ? 'text-good' : 'text-brand'}`} role={holds ? undefined : 'alert'}>
+    <p class={`note flex flex-wrap justify-between gap-2 font-medium tabular-nums ${holds ? 'text-good' : 'text-danger'}`} role={holds ? undefined : 'alert'}>
       <span>{ot(holds ? 'op.sumHolds' : 'op.sumBroken')}</span>
       <span>
         {ot('op.sum', {

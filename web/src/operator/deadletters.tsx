@@ -56,7 +56,7 @@ export function DeadLetters() {
   }
 }
 
-/** A list under its heading, with how many there are. */
+/** A list with its heading and its length. */
 function Part(props: { name: OpKey; none: OpKey; many: number; children: ComponentChildren }) {
   return (
     <section class="card p-5">
@@ -68,19 +68,19 @@ function Part(props: { name: OpKey; none: OpKey; many: number; children: Compone
   );
 }
 
-/** Something that can be done, once more asked for with a reason. */
+/** An action that is confirmed with a reason. */
 interface Ask {
-  name: OpKey;
-  sure: OpKey;
+  name: string;
+  sure: string;
   send: (note: string) => Promise<Failure | undefined>;
 }
 
-/** The sheet that asks for the reason. */
+/** The dialog that confirms an action. */
 function Sheet({ ask, close, done }: { ask: Ask; close: () => void; done: () => void }) {
   return (
-    <Dialog title={ot(ask.name)} close={close}>
+    <Dialog title={ask.name} close={close}>
       <Form
-        label={ot(ask.name)}
+        label={ask.name}
         send={({ note = '' }) => ask.send(note)}
         done={() => {
           close();
@@ -88,7 +88,7 @@ function Sheet({ ask, close, done }: { ask: Ask; close: () => void; done: () => 
           done();
         }}
       >
-        <p>{ot(ask.sure)}</p>
+        <p>{ask.sure}</p>
         <Note label={ot('op.reason')} required />
       </Form>
     </Dialog>
@@ -99,13 +99,13 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
   const asking = useSignal<Ask | null>(null);
   const looking = useSignal(false);
   const replay: Ask = {
-    name: 'op.replay',
-    sure: 'op.sure.replay',
+    name: ot('op.replay'),
+    sure: ot('op.sure.replay'),
     send: async (note) => (await request(ReplayLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
   };
   const drop: Ask = {
-    name: 'op.drop',
-    sure: 'op.sure.drop',
+    name: ot('op.drop'),
+    sure: ot('op.sure.drop'),
     send: async (note) => (await request(DropLetter, { input: { letterId: letter.id, note } })).act?.userErrors[0],
   };
   return (
@@ -136,7 +136,7 @@ function LetterRow({ letter, reload }: { letter: Letter; reload: () => void }) {
   );
 }
 
-/** A message as it was. */
+/** The fields of a message. */
 function Fields({ id }: { id: string }) {
   const { page, reload } = useLoad(`letter ${id}`, async (signal) => (await request(LetterDoc, { id }, signal)).deadLetter);
   switch (page.value.state) {
@@ -162,9 +162,10 @@ function Fields({ id }: { id: string }) {
 
 function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
   const asking = useSignal(false);
+  const amount = money(held.amount);
   const ask: Ask = {
-    name: 'op.sendBack',
-    sure: 'op.sure.sendBack',
+    name: ot('op.sendBack', { amount }),
+    sure: ot('op.sure.sendBack', { amount }),
     send: async (note) => (await request(ReturnHeld, { input: { heldPaymentId: held.id, note } })).act?.userErrors[0],
   };
   return (
@@ -181,7 +182,7 @@ function HeldRow({ held, reload }: { held: Held; reload: () => void }) {
         <When at={held.at} /> · {held.provider} · {held.transaction} · {held.reason}
       </p>
       <button class="btn justify-self-start" onClick={() => (asking.value = true)}>
-        {ot('op.sendBack')}
+        {ask.name}
       </button>
       {asking.value && <Sheet ask={ask} close={() => (asking.value = false)} done={reload} />}
     </li>

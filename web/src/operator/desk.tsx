@@ -1,4 +1,4 @@
-/** One sale: its steps, its figures, its rules, its log. */
+/** The admin page of one sale: its steps, its figures, its rules, its log. */
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
@@ -17,13 +17,16 @@ import { Items } from './items';
 import { useDesk } from './live';
 import { Log, type Names } from './log';
 import { Downloads } from './report';
+import { Review } from './review';
 import { StatusChip } from './sales';
 import { Switches } from './switches';
 import { ot } from './texts';
 
 /** States in which there are figures. */
 const SOLD = ['PREHEATED', 'LIVE', 'PAUSED', 'ENDED'];
-/** States in which the sale can be rewritten. */
+/** States in which everything about the sale is shown for its review. */
+const REVIEWED = ['DRAFT', 'PENDING_APPROVAL', 'REJECTED', 'APPROVED'];
+/** States in which the sale can be edited. */
 const WRITTEN = ['DRAFT', 'REJECTED'];
 
 /** The page. */
@@ -64,6 +67,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
         </Link>
       </div>
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
+      {REVIEWED.includes(sale.status) && <Review sale={sale} />}
       <Acts sale={sale} reload={reload} />
       {sold && <Cockpit id={sale.id} live={sale.status !== 'ENDED'} />}
       <Interventions key={acts.value} saleId={sale.id} moved={reload} />
@@ -89,7 +93,7 @@ function namesOf({ items }: DeskSale): Names {
   return Object.fromEntries(items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]]));
 }
 
-/** The steps that can be taken now; each asks once more. */
+/** The steps that can be taken now; each is confirmed. */
 function Acts({ sale, reload }: { sale: DeskSale; reload: () => void }) {
   const asking = useSignal<Act | null>(null);
   const acts = person.value ? actsOf(sale.status, person.value) : [];

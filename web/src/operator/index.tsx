@@ -1,19 +1,21 @@
-/** The operators' part, fetched when an operator opens it. */
+/** The admin pages, fetched when an operator opens one. */
 import type { ComponentChildren } from 'preact';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
 import { person } from '../api/session';
-import { loadTexts, t } from '../i18n/text';
+import { count, loadTexts, t } from '../i18n/text';
 import { Missing, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { DeadLetters } from './deadletters';
 import { Desk } from './desk';
 import { SaleEditor } from './editor';
 import { Goods } from './goods';
+import { Home, inbox } from './home';
 import { Orders } from './orders';
+import { People } from './people';
 import { Sales } from './sales';
 import { ot, texts } from './texts';
 
-/** Adds the texts of this part. */
+/** Adds the texts of the admin pages. */
 export const prepare = (): Promise<void> => loadTexts((of) => Promise.resolve(texts[of]));
 
 /** The pages under /operate. */
@@ -33,40 +35,53 @@ export function Operator() {
     );
   }
   return (
-    <div class="page max-w-6xl">
-      <Tabs />
-      <Switch>
-        <Route path="/operate">{() => <Sales />}</Route>
-        <Route path="/operate/new">{() => <SaleEditor />}</Route>
-        <Route path="/operate/sales/:id/edit">{({ id }) => <SaleEditor key={id} id={id} />}</Route>
-        <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
-        <Route path="/operate/goods">{() => <Goods />}</Route>
-        <Route path="/operate/orders">{() => <Orders />}</Route>
-        <Route path="/operate/aside">{() => <DeadLetters />}</Route>
-        <Route component={Missing} />
-      </Switch>
+    <div class="page grid max-w-7xl items-start gap-6 lg:grid-cols-[11rem_minmax(0,1fr)] lg:gap-8">
+      <Nav />
+      <div class="min-w-0">
+        <Switch>
+          <Route path="/operate">{() => <Home />}</Route>
+          <Route path="/operate/sales">{() => <Sales />}</Route>
+          <Route path="/operate/new">{() => <SaleEditor />}</Route>
+          <Route path="/operate/sales/:id/edit">{({ id }) => <SaleEditor key={id} id={id} />}</Route>
+          <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
+          <Route path="/operate/goods">{() => <Goods />}</Route>
+          <Route path="/operate/orders">{() => <Orders />}</Route>
+          <Route path="/operate/aside">{() => <DeadLetters />}</Route>
+          <Route path="/operate/people">{() => <People />}</Route>
+          <Route component={Missing} />
+        </Switch>
+      </div>
     </div>
   );
 }
 
-function Tabs() {
+/** The navigation: a column on a desktop, a row that scrolls on a phone. */
+function Nav() {
   const [where] = useLocation();
-  const tab = (href: string, here: boolean, text: ComponentChildren) => (
+  const waiting = inbox.value;
+  const link = (href: string, text: ComponentChildren, here = where.startsWith(href)) => (
     <Link
       href={href}
       aria-current={here ? 'page' : undefined}
-      class="inline-flex min-h-11 items-center border-b-2 border-transparent px-2 font-medium sm:px-3 whitespace-nowrap hover:border-edge aria-[current]:border-brand aria-[current]:text-brand"
+      class="inline-flex min-h-11 items-center justify-between gap-2 rounded-xl px-3 font-medium whitespace-nowrap hover:bg-sunk aria-[current]:bg-sunk aria-[current]:font-semibold"
     >
       {text}
     </Link>
   );
-  const other = ['/operate/goods', '/operate/orders', '/operate/aside'].some((path) => where.startsWith(path));
   return (
-    <nav aria-label={ot('op.tabs')} class="mb-6 flex gap-1 overflow-x-auto border-b border-line">
-      {tab('/operate', !other, ot('op.sales'))}
-      {tab('/operate/goods', where.startsWith('/operate/goods'), ot('op.goods'))}
-      {tab('/operate/orders', where.startsWith('/operate/orders'), ot('op.orders'))}
-      {tab('/operate/aside', where.startsWith('/operate/aside'), ot('op.aside'))}
+    <nav aria-label={ot('op.tabs')} class="-mx-4 flex gap-1 overflow-x-auto px-4 pb-1 lg:sticky lg:top-16 lg:mx-0 lg:grid lg:px-0 print:hidden">
+      {link('/operate', ot('op.home'), where === '/operate')}
+      {link('/operate/sales', ot('op.sales'), where.startsWith('/operate/sales') || where === '/operate/new')}
+      {link('/operate/orders', ot('op.orders'))}
+      {link('/operate/goods', ot('op.goods'))}
+      {link(
+        '/operate/aside',
+        <>
+          {ot('op.inbox')}
+          {waiting > 0 && <span class="rounded-full bg-danger px-2 text-sm text-page tabular-nums">{count(waiting)}</span>}
+        </>,
+      )}
+      {link('/operate/people', ot('op.people'))}
     </nav>
   );
 }

@@ -1,4 +1,4 @@
-/** What a sale sells, and the change of its stock. */
+/** The items of a sale, and the change of their stock. */
 import { useSignal } from '@preact/signals';
 import { stocks } from '../api/stores';
 import { request } from '../api/request';

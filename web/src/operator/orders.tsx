@@ -1,4 +1,4 @@
-/** All orders: search, look, decide on refunds, call off. */
+/** All orders: search, decide on refunds, cancel. */
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
 import { toFault } from '../api/fault';
@@ -95,7 +95,7 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
       {voiding.value && (
         <Dialog title={ot('op.void.of', { number: order.number })} close={() => (voiding.value = false)}>
           <Form
-            label={ot('op.void')}
+            label={ot('op.voidBy', { amount: money(order.total) })}
             send={async ({ note = '' }) => {
               const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note } });
               if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
@@ -106,7 +106,7 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
               reload();
             }}
           >
-            <p>{ot('op.voidHow')}</p>
+            <p>{ot('op.voidHow', { amount: money(order.total) })}</p>
             <Note label={ot('op.reason')} required />
           </Form>
         </Dialog>
@@ -136,7 +136,7 @@ function Decide({ refund, reload }: { refund: NonNullable<Found['refunds']>[numb
         {ot('op.restock')}
       </label>
       <button class="btn btn-main" onClick={() => void decide(true)}>
-        {ot('op.refundYes')}
+        {ot('op.refundYes', { amount: money(refund.amount) })}
       </button>
       <button class="btn" onClick={() => void decide(false)}>
         {ot('op.refundNo')}

@@ -11,7 +11,7 @@ interface Props {
   series: Point[];
   of: (point: Point) => number;
   /** Name of a colour of the shop. */
-  colour: 'brand' | 'good' | 'warn';
+  colour: 'accent' | 'good' | 'warn';
 }
 
 const HEIGHT = 160;
@@ -63,7 +63,7 @@ export function Plot({ name, series, of, colour }: Props) {
   return (
     <figure class="min-w-0">
       <figcaption class="mb-1 flex items-center gap-1.5 text-sm text-soft">
-        <span class={`h-0.5 w-4 ${{ brand: 'bg-brand', good: 'bg-good', warn: 'bg-warn' }[colour]}`} />
+        <span class={`h-0.5 w-4 ${{ accent: 'bg-accent', good: 'bg-good', warn: 'bg-warn' }[colour]}`} />
         {name}
       </figcaption>
       <div ref={box} role="img" aria-label={ot('op.plot', { name })} />

@@ -54,7 +54,7 @@ export function Downloads({ sale }: { sale: DeskSale }) {
       </div>
       {why.value && <p role="alert">{why.value}</p>}
       {findings.value.map((finding) => (
-        <p key={finding} class="text-brand" role="alert">
+        <p key={finding} class="text-danger" role="alert">
           {finding}
         </p>
       ))}

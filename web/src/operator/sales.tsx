@@ -4,21 +4,52 @@ import { request } from '../api/request';
 import { DeskSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { Title, When } from '../ui/bits';
-import type { SaleStatus } from './acts';
+import type { DeskSale, SaleStatus } from './acts';
 import { Paged } from './paged';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
 
 const tones: Partial<Record<SaleStatus, string>> = { LIVE: 'text-good', PAUSED: 'text-warn', PENDING_APPROVAL: 'text-warn' };
 
-/** Where a sale stands. */
+/** The status of a sale. */
 export function StatusChip({ status }: { status: SaleStatus }) {
   return <span key={status} class={`chip ${tones[status] ?? 'text-soft'}`}>{ot(`op.status.${status}`)}</span>;
 }
 
-/** The page. */
+/** The groups of statuses that the list can be narrowed to. */
+const GROUPS = {
+  running: ['LIVE', 'PAUSED'],
+  upcoming: ['APPROVED', 'SCHEDULED', 'PREHEATED'],
+  review: ['PENDING_APPROVAL'],
+  draft: ['DRAFT', 'REJECTED'],
+  ended: ['ENDED', 'CANCELLED'],
+} as const satisfies Record<string, SaleStatus[]>;
+
+type Group = keyof typeof GROUPS;
+
+/** One sale of a list. */
+export function SaleRow({ sale }: { sale: DeskSale }) {
+  return (
+    <li class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
+      <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">
+        {sale.title}
+      </Link>
+      <span class="flex flex-wrap gap-x-4 text-sm text-soft tabular-nums max-xl:order-last max-xl:w-full">
+        <When at={sale.startsAt} zone />
+        <span>
+          {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
+        </span>
+      </span>
+      <StatusChip status={sale.status} />
+    </li>
+  );
+}
+
+/** All sales, newest first. */
 export function Sales() {
   const [search, setSearch] = useQuery('q');
+  const [asked, setGroup] = useQuery('group');
+  const group = asked in GROUPS ? (asked as Group) : null;
   return (
     <>
       <div class="mb-4 flex flex-wrap items-center justify-between gap-3">
@@ -30,25 +61,28 @@ export function Sales() {
           </Link>
         </div>
       </div>
+      <div role="group" aria-label={ot('op.status')} class="mb-4 flex flex-wrap gap-2">
+        {[null, ...(Object.keys(GROUPS) as Group[])].map((each) => (
+          <button
+            key={each ?? ''}
+            class="chip min-h-10 px-3 hover:border-edge aria-pressed:border-ink aria-pressed:bg-ink aria-pressed:text-page"
+            aria-pressed={group === each}
+            onClick={() => setGroup(each ?? '')}
+          >
+            {ot(each ? `op.group.${each}` : 'op.all')}
+          </button>
+        ))}
+      </div>
       <Paged
-        name={`desk-sales ${search}`}
-        ask={async (after, signal) => (await request(DeskSales, { after, search: search || null }, signal)).sales}
+        name={`desk-sales ${search} ${group}`}
+        ask={async (after, signal) =>
+          (await request(DeskSales, { after, search: search || null, statuses: group && [...GROUPS[group]] }, signal)).sales
+        }
       >
         {(sales) => (
           <ul class="grid gap-2">
             {sales.map((sale) => (
-              <li key={sale.id} class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
-                <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">
-                  {sale.title}
-                </Link>
-                <span class="flex flex-wrap gap-x-4 text-sm text-soft tabular-nums max-lg:order-last max-lg:w-full">
-                  <When at={sale.startsAt} zone />
-                  <span>
-                    {ot('op.stock')} {count(sale.items.reduce((sum, { stock }) => sum + (stock.total ?? 0), 0))}
-                  </span>
-                </span>
-                <StatusChip status={sale.status} />
-              </li>
+              <SaleRow key={sale.id} sale={sale} />
             ))}
           </ul>
         )}

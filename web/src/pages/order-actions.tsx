@@ -1,25 +1,28 @@
-/** What can be done with an order: what the server says, and nothing where it says nothing. */
+/** The actions of an order, as far as the server allows them. */
 import { signal, useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { useLocation, useSearch } from 'wouter-preact';
 import { orders } from '../api/stores';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
 import type { Failure, Order, Payment } from '../api/types';
 import { CancelOrder, PayOrder, RequestRefund } from '../documents/payment';
-import { apologise, explain, money, t } from '../i18n/text';
+import { apologise, digits, explain, money, t } from '../i18n/text';
 import { actKey, settleAct } from '../purchase/press';
+import { useLeft } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
 import { Qr } from './qr';
 
-/** Payments begun in this tab, by order. */
+/** Payments begun in this tab, by order id. */
 const payments = signal<Record<string, Payment>>({});
 
-/** How the act stands. */
+/** The state of the actions. */
 type State =
   | { state: 'idle'; why: string | null }
   | { state: 'asking'; act: 'CANCEL' | 'REFUND' }
   | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
 
-/** Begins afresh: the payment of before is shown no more, so that nobody follows its link again. */
+/** Begins another payment after a declined one, whose link is no longer shown. */
 function payAfresh(order: Order): Promise<OrderPayload | null> {
   const { [order.id]: _, ...others } = payments.peek();
   payments.value = others;
@@ -33,7 +36,7 @@ interface OrderPayload {
   userErrors: Failure[];
 }
 
-/** Begins a payment, or finds the one that was begun. A closed one is replaced by a fresh one. */
+/** Begins a payment, or returns the one that was begun before. A closed one is replaced. */
 async function pay(order: Order): Promise<OrderPayload | null> {
   const input = { orderId: order.id, method: 'SANDBOX' as const, idempotencyKey: actKey('pay', order.id) };
   const { payOrder } = await request(PayOrder, { input });
@@ -76,6 +79,13 @@ export function OrderActions({ order }: { order: Order }) {
       state.value = { state: 'idle', why: `${apologise(toFault(thrown))} ${t('fault.unsure')}` };
     }
   };
+  const [where, go] = useLocation();
+  const start = useSearch() === 'pay' && can('PAY') && !payment;
+  useEffect(() => {
+    if (!start) return;
+    go(where, { replace: true }); // a reload or the way back does not start it again
+    void run('PAY', () => pay(order));
+  }, [start]);
   const close = (): void => void (state.value = { state: 'idle', why: null });
   const asking = state.value.state === 'asking' ? state.value.act : null;
   const idle = !order.availableActions?.length && state.value.state === 'idle' && !state.value.why;
@@ -86,9 +96,12 @@ export function OrderActions({ order }: { order: Order }) {
       {payment && <PayHere payment={payment} again={() => void run('PAY', () => payAfresh(order))} />}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && (
-          <button class="btn btn-main grow" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>
+          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>
             {sending && <span class="spin" />}
-            {t('order.pay', { amount: money(order.total) })}
+            <span>
+              {t('button.pay', { amount: money(order.total) })}
+              {order.paymentDeadline && <TimeLeft until={Date.parse(order.paymentDeadline)} />}
+            </span>
           </button>
         )}
         {can('CANCEL') && (
@@ -141,7 +154,7 @@ export function OrderActions({ order }: { order: Order }) {
                 onInput={(event) => (reason.value = event.currentTarget.value)}
               />
             </label>
-            <button class="btn btn-main">{t('order.refundSend')}</button>
+            <button class="btn btn-main">{t('order.refundSend', { amount: money(order.total) })}</button>
           </form>
         </Dialog>
       )}
@@ -149,10 +162,20 @@ export function OrderActions({ order }: { order: Order }) {
   );
 }
 
-/** Where the money goes: a code to scan, a page to open. */
+/** The time left to pay, below the words of the button. */
+function TimeLeft({ until }: { until: number }) {
+  return (
+    <span class="notranslate block text-sm font-medium tabular-nums" aria-hidden="true">
+      {t('order.payLeft', { time: digits(useLeft(until), 'down') })}
+    </span>
+  );
+}
+
+/** How to pay: a code to scan and a page to open. */
 function PayHere({ payment, again }: { payment: Payment; again: () => void }) {
   return (
     <div class="note grid justify-items-center gap-3 py-5 text-center">
+      <p class="numeral text-2xl">{money(payment.amount)}</p>
       {payment.qrCode && (
         <>
           <p class="font-medium">{t('order.payQr')}</p>

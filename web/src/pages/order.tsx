@@ -1,4 +1,4 @@
-/** One order: how it stands, what is to be done, what happened. */
+/** The page of an order: its status, its actions, its history. */
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
 import { orders } from '../api/stores';
@@ -18,7 +18,7 @@ import { StatusChip } from './status';
 
 const POLL_MS = 3_000;
 const WARNING = { 120: 'order.warn2m' } as const;
-/** States that nothing follows on. A lapsed order may still be paid by money that comes late. */
+/** Final states. An expired order is not: a late payment may still be accepted. */
 const LAST = ['CANCELLED', 'REFUNDED'];
 
 async function ask(id: string, signal?: AbortSignal): Promise<Order | null> {
@@ -74,7 +74,7 @@ export function OrderPage({ id }: { id: string }) {
   }
 }
 
-/** Orders are for those who made them. */
+/** Asks for the sign-in and leads back. */
 export function SignInFirst({ next }: { next: string }) {
   return (
     <div class="page">
@@ -106,10 +106,13 @@ function Shown({ order }: { order: Order }) {
               {order.item.goods.name}
               {order.quantity > 1 && ` × ${order.quantity}`}
             </p>
-            <p class="text-2xl font-bold text-brand tabular-nums">{money(order.total)}</p>
+            <p class="numeral text-2xl">{money(order.total)}</p>
           </div>
         </div>
         {order.status === 'PENDING_PAYMENT' && order.paymentDeadline && <Deadline until={order.paymentDeadline} />}
+        {order.status === 'PAID' && (
+          <p class="moment font-medium text-good">{t('order.thanks', { amount: money(order.total) })}</p>
+        )}
         <OrderActions order={order} />
         <Facts order={order} />
       </div>
@@ -118,7 +121,7 @@ function Shown({ order }: { order: Order }) {
   );
 }
 
-/** The time left to pay; told aloud two minutes before the end. */
+/** The time left to pay; announced two minutes before the end. */
 function Deadline({ until }: { until: string }) {
   const at = Date.parse(until);
   useThresholds(useLeft(at), WARNING);
@@ -126,7 +129,7 @@ function Deadline({ until }: { until: string }) {
   return (
     <p class="note flex flex-wrap items-center justify-between gap-2">
       <span>{t('order.left')}</span>
-      <Tiles until={at} />
+      <Tiles until={at} rounding="down" />
     </p>
   );
 }
@@ -170,7 +173,7 @@ function Facts({ order }: { order: Order }) {
   );
 }
 
-/** What happened to the order and to its money. */
+/** The refunds and the history of the order. */
 function History({ order }: { order: Order }) {
   return (
     <>

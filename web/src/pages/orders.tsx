@@ -78,7 +78,7 @@ function Row({ order }: { order: Order }) {
           <strong>{money(order.total)}</strong>
           {left > 0 && (
             <span class="notranslate text-sm text-warn" aria-hidden="true">
-              {t('order.left')} {digits(left)}
+              {t('order.payLeft', { time: digits(left, 'down') })}
             </span>
           )}
         </p>

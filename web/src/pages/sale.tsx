@@ -1,6 +1,7 @@
-/** A sale: what is sold, what is left, and the button. */
+/** The page of a sale: what is sold, what is left, and the status sheet. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { useLocation, useSearch } from 'wouter-preact';
 import { putSale, sales, stocks } from '../api/stores';
 import { now, reading, second } from '../api/clock';
 import { Fault } from '../api/fault';
@@ -10,25 +11,27 @@ import { request } from '../api/request';
 import { person } from '../api/session';
 import type { Item, Sale } from '../api/types';
 import { SaleBySlug, SaleStatus, SaleStock } from '../documents/buyer';
-import { clockTime, span, t } from '../i18n/text';
+import { clockTime, money, span, t } from '../i18n/text';
 import { BuyBox } from '../purchase/buybox';
+import { Remind } from '../purchase/remind';
 import { isOver, usePhase } from '../purchase/button';
 import { Broken, leftOf, Loading, NoSale, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
-import { Tiles } from '../ui/countdown';
 import { Markdown } from '../ui/markdown';
 import { useCountedTitle } from '../ui/title';
 
 const POLL_MS = 3_000;
+/** Most units that the quantity field offers. */
+const MOST_UNITS = 10;
 
-/** Asks for a sale by its name in addresses and keeps it. */
+/** Reads a sale by its slug and keeps it. */
 async function ask(slug: string, signal?: AbortSignal): Promise<Sale | null> {
   const { sale } = await request(SaleBySlug, { slug }, signal);
   if (sale) putSale(sale);
-  if (sale && !sale.viewer && person.peek()) throw new Fault('UNAVAILABLE', 'how the person stands to the sale is not known');
+  if (sale && !sale.viewer && person.peek()) throw new Fault('UNAVAILABLE', 'the server did not answer for the viewer');
   return sale;
 }
 
-/** Whether a sale is over as far as is known; the server ends what follows it. */
+/** Whether a sale has ended as far as is known; then the server ends its subscriptions. */
 const hasEnded = (id: string): boolean => isOver(sales.of(id).peek()?.phase ?? 'UPCOMING');
 
 /** Follows a sale and its stock while the page is open. */
@@ -81,7 +84,7 @@ export function SalePage({ slug }: { slug: string }) {
     case 'ready': {
       const sale = sales.of(page.value.data.id).value ?? page.value.data;
       return (
-        <div class="page max-lg:pb-36">
+        <div class="page max-lg:pb-80">
           <Stale fault={page.value.fault} again={reload} />
           <Shown sale={sale} reload={reload} />
         </div>
@@ -90,69 +93,126 @@ export function SalePage({ slug }: { slug: string }) {
   }
 }
 
+/** The chosen item: that of the order or the waitlist, else the one in the address, else the first. */
+function useItem(sale: Sale): [Item | undefined, (id: string) => void] {
+  const asked = new URLSearchParams(useSearch()).get('item');
+  const [where, go] = useLocation();
+  const { order, waitlistEntry } = sale.viewer ?? {};
+  const held = order?.status === 'PENDING_PAYMENT' ? order.item.id : null;
+  const offered = waitlistEntry && ['WAITING', 'OFFERED'].includes(waitlistEntry.status) ? waitlistEntry.item.id : null;
+  const wanted = held ?? asked ?? offered ?? order?.item.id;
+  const item = sale.items.find(({ id }) => id === wanted) ?? sale.items[0];
+  return [item, (id) => go(`${where}?item=${encodeURIComponent(id)}`, { replace: true })];
+}
+
 function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
-  const mine = sale.viewer?.order?.item.id ?? sale.viewer?.waitlistEntry?.item.id;
-  const chosen = useSignal(mine ?? sale.items[0]?.id ?? '');
-  const item = sale.items.find(({ id }) => id === chosen.value) ?? sale.items[0];
+  const [item, choose] = useItem(sale);
+  const wanted = useSignal(1);
   const phase = usePhase(sale);
   useCountedTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
   if (!item) return <Title>{sale.title}</Title>;
   const stock = stocks.of(item.id).value ?? item.stock;
+  const most = Math.max(1, Math.min(sale.viewer?.remainingLimit ?? sale.purchaseLimit, MOST_UNITS));
+  const quantity = Math.min(wanted.value, most);
   return (
-    <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:grid-rows-[auto_1fr]">
-      <div class="grid gap-4">
-        <div>
-          <div class="mb-2 flex flex-wrap items-center gap-3">
+    <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
+      <div class="grid min-w-0 gap-6">
+        <div class="relative -mx-4 -mt-6 sm:mx-0 sm:mt-0">
+          <Picture goods={item.goods} class="aspect-[4/3] max-h-[60dvh] w-full sm:rounded-2xl" />
+          <span class="absolute top-3 left-3">
             <PhaseChip phase={phase} />
-            <Clock />
-          </div>
-          <Title>{sale.title}</Title>
+          </span>
         </div>
-        <Picture goods={item.goods} class="aspect-[4/3] w-full rounded-2xl" />
-      </div>
-      <div class="card grid gap-4 p-5 lg:sticky lg:top-20 lg:row-span-2">
-        <Items sale={sale} chosen={item.id} choose={(id) => (chosen.value = id)} />
-        <Price now={item.price} usual={item.goods.listPrice} large />
-        <StockBar stock={stock} asOf />
-        <Window sale={sale} />
-        <p class="text-sm text-soft">
-          {t('sale.limit', { n: sale.purchaseLimit })} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
-        </p>
-        <BuyBox sale={sale} item={item} stock={stock} signedIn={person.value !== null} reload={reload} choose={(id) => (chosen.value = id)} />
-      </div>
-      <div class="grid gap-6">
+        <div class="grid gap-4">
+          <Title>{sale.title}</Title>
+          <Items sale={sale} chosen={item.id} choose={choose} />
+          {most > 1 && !isOver(phase) && <Quantity most={most} value={quantity} set={(n) => (wanted.value = n)} />}
+        </div>
         <Texts item={item} sale={sale} />
+      </div>
+      <div class="grid gap-4 lg:sticky lg:top-16">
+        <BuyBox sale={sale} item={item} stock={stock} quantity={quantity} signedIn={person.value !== null} reload={reload} choose={choose} />
+        <div class="card grid gap-4 p-4">
+          <Price now={item.price} usual={item.goods.listPrice} large />
+          {!isOver(phase) && <StockBar stock={stock} asOf />}
+          <Window sale={sale} />
+          <p class="text-sm text-soft">
+            {t('sale.limit', { n: sale.purchaseLimit })} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
+          </p>
+          <Prepare sale={sale} />
+        </div>
       </div>
     </div>
   );
 }
 
-/** The server's clock and how far it can be off. */
-function Clock() {
-  void second.value;
-  const bound = reading.value?.bound;
+function Quantity({ most, value, set }: { most: number; value: number; set: (n: number) => void }) {
   return (
-    <span class="notranslate text-sm text-soft tabular-nums" aria-hidden="true">
-      {bound === undefined
-        ? t('clock.unknown')
-        : t('clock.server', { time: clockTime(now()), bound: Math.max(1, Math.ceil(bound)) })}
-    </span>
+    <label class="flex items-center justify-between gap-3">
+      {t('sale.quantity')}
+      <select class="field w-24" value={value} onChange={(event) => set(Number(event.currentTarget.value))}>
+        {Array.from({ length: most }, (_, i) => (
+          <option key={i}>{i + 1}</option>
+        ))}
+      </select>
+    </label>
   );
 }
 
-/** When it opens and ends, with the countdown to what comes next. */
-function Window({ sale }: { sale: Sale }) {
-  const phase = usePhase(sale);
-  const until = phase === 'UPCOMING' ? sale.startsAt : isOver(phase) ? null : sale.endsAt;
+/** The sale as a calendar file. */
+function calendarOf(sale: Sale): string {
+  const stamp = (iso: string): string => new Date(iso).toISOString().replace(/[-:]|\.\d+/g, '');
+  const lines = [
+    'BEGIN:VCALENDAR',
+    'VERSION:2.0',
+    'PRODID:-//seckill//shop//EN',
+    'BEGIN:VEVENT',
+    `UID:${sale.id}`,
+    `DTSTAMP:${stamp(sale.startsAt)}`,
+    `DTSTART:${stamp(sale.startsAt)}`,
+    `DTEND:${stamp(sale.endsAt)}`,
+    `SUMMARY:${sale.title.replace(/[\\;,]/g, '\\$&')}`,
+    `URL:${location.origin}/s/${sale.slug}`,
+    'END:VEVENT',
+    'END:VCALENDAR',
+  ];
+  return `data:text/calendar;charset=utf-8,${encodeURIComponent(lines.join('\r\n'))}`;
+}
+
+/** What can be prepared before the opening. */
+function Prepare({ sale }: { sale: Sale }) {
+  if (usePhase(sale) !== 'UPCOMING') return null;
   return (
-    <div class="grid gap-2">
-      {until && (
-        <p class="flex flex-wrap items-center justify-between gap-2" aria-hidden="true">
-          <span key={phase}>{phase === 'UPCOMING' ? t('sale.opensIn') : t('sale.endsIn')}</span>
-          <Tiles until={Date.parse(until)} />
-        </p>
-      )}
-      <dl class="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
+    <div class="flex flex-wrap gap-2">
+      <Remind sale={sale} />
+      <a class="btn grow" href={calendarOf(sale)} download={`${sale.slug}.ics`}>
+        {t('wait.calendar')}
+      </a>
+    </div>
+  );
+}
+
+/** A reading of the server's clock that is less exact than this, in ms, is told. */
+const EXACT_MS = 100;
+
+/** The server's clock, where it is known too inexactly for a start to the second. */
+function Clock() {
+  void second.value;
+  const bound = reading.value?.bound;
+  if (bound !== undefined && bound <= EXACT_MS) return null;
+  return (
+    <p class="notranslate text-sm text-soft tabular-nums" aria-hidden="true">
+      {bound === undefined ? t('clock.unknown') : t('clock.server', { time: clockTime(now()), bound: Math.ceil(bound) })}
+    </p>
+  );
+}
+
+/** When the sale opens and ends. */
+function Window({ sale }: { sale: Sale }) {
+  const upcoming = usePhase(sale) === 'UPCOMING';
+  return (
+    <div class="grid gap-1 text-sm">
+      <dl class="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1">
         <dt class="text-soft">{t('sale.opens')}</dt>
         <dd>
           <When at={sale.startsAt} zone />
@@ -162,6 +222,7 @@ function Window({ sale }: { sale: Sale }) {
           <When at={sale.endsAt} zone />
         </dd>
       </dl>
+      {upcoming && <Clock />}
     </div>
   );
 }
@@ -171,15 +232,21 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
   if (sale.items.length === 1) return <p class="head">{sale.items[0]!.goods.name}</p>;
   return (
     <fieldset class="grid gap-2">
-      <legend class="mb-2 head">{t('sale.item')}</legend>
+      <legend class="sr-only">{t('sale.item')}</legend>
       {sale.items.map(({ id, goods, price, stock }) => (
-        <label key={id} class="flex cursor-pointer flex-wrap items-center gap-x-3 rounded-xl border border-line px-3 py-2 has-checked:border-brand has-checked:bg-sunk">
-          <input type="radio" name="item" class="size-4 accent-fill" checked={id === chosen} onChange={() => choose(id)} />
-          <span class="grow basis-24">{goods.name}</span>
-          <span class="ml-auto grid justify-items-end text-sm">
-            <Price now={price} usual={price} />
-            <span key={leftOf(stocks.of(id).value ?? stock)} class="whitespace-nowrap text-soft">{t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}</span>
+        <label
+          key={id}
+          class="relative flex cursor-pointer items-center gap-x-3 rounded-xl border border-line bg-card p-2 pr-3 has-checked:border-ink has-checked:ring-1 has-checked:ring-ink has-focus-visible:outline-3 has-focus-visible:outline-accent"
+        >
+          <input type="radio" name="item" class="absolute inset-0 cursor-pointer opacity-0" checked={id === chosen} onChange={() => choose(id)} />
+          <Picture goods={goods} class="size-14 shrink-0 rounded-lg" />
+          <span class="grid min-w-0 grow">
+            <span class="font-medium">{goods.name}</span>
+            <span key={leftOf(stocks.of(id).value ?? stock)} class="text-sm text-soft">
+              {t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}
+            </span>
           </span>
+          <strong class="numeral">{money(price)}</strong>
         </label>
       ))}
     </fieldset>

@@ -1,4 +1,4 @@
-/** The list of sales: what is on now, then each opening time, then what is over. */
+/** The list of sales: the next drop large, then what is on now, each opening time, and what has ended. */
 import { computed, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { Link, useLocation, useSearch } from 'wouter-preact';
@@ -9,13 +9,13 @@ import { usePaged } from '../api/paged';
 import { post } from '../api/post';
 import type { Card, Phase } from '../api/types';
 import { Sales as SalesDoc, SaleStock } from '../documents/buyer';
-import { t } from '../i18n/text';
+import { lowest, money, t, timeOfDay } from '../i18n/text';
 import { phaseAt, usePhase } from '../purchase/button';
-import { Broken, Loading, More, PhaseChip, Picture, Price, Stale, StockBar, Title, When } from '../ui/bits';
-import { Tiles } from '../ui/countdown';
+import { Broken, Loading, More, PhaseChip, Picture, Stale, StockBar, Title, When } from '../ui/bits';
+import { Ticking } from '../ui/countdown';
 import { Icon } from '../ui/icons';
 import { useTitle } from '../ui/title';
-import { slotsOf } from './slots';
+import { nextOf, slotsOf, type Slot } from './slots';
 
 const NONE: Card[] = [];
 /** Live lists at most; the rest is as old as the page. */
@@ -49,6 +49,38 @@ function usePhases(sales: Card[]): void {
   void phases.value;
 }
 
+/** The price that a sale starts at. */
+function From({ sale }: { sale: Card }) {
+  const least = lowest(sale.items.map(({ price }) => price));
+  const amount = money(least);
+  return <strong class="numeral text-lg">{sale.items.length > 1 ? t('price.from', { amount }) : amount}</strong>;
+}
+
+/** The sale that opens next, large, with its countdown. */
+function Hero({ sale }: { sale: Card }) {
+  const item = sale.items[0];
+  if (!item) return null;
+  return (
+    <article class="relative -mx-4 mb-8 grid overflow-hidden bg-ink text-page sm:mx-0 sm:grid-cols-2 sm:rounded-2xl">
+      <Picture goods={item.goods} class="aspect-[16/9] h-full w-full sm:aspect-[4/3]" />
+      <div class="grid content-center justify-items-start gap-3 p-6 sm:p-8">
+        <h3 class="text-2xl font-extrabold tracking-tight text-balance sm:text-3xl">
+          <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
+            {sale.title}
+          </Link>
+        </h3>
+        <p class="text-sm">
+          <When at={sale.startsAt} />
+        </p>
+        <span class="text-4xl">
+          <Ticking until={Date.parse(sale.startsAt)} />
+        </span>
+        <From sale={sale} />
+      </div>
+    </article>
+  );
+}
+
 /** One sale in the list; its stock is live when it is followed. */
 function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; poll: () => void }) {
   const phase = usePhase(sale);
@@ -56,34 +88,36 @@ function SaleCard({ sale, followed, poll }: { sale: Card; followed: boolean; pol
   const item = sale.items[0];
   if (!item) return null;
   return (
-    <li class="card relative flex gap-4 overflow-hidden p-3 has-[a:hover]:border-edge">
-      <Picture goods={item.goods} class="size-24 shrink-0 rounded-xl sm:size-32" />
-      <div class="flex min-w-0 grow flex-col gap-1.5">
-        <div class="flex flex-wrap items-center justify-between gap-x-3 gap-y-1">
-          <h3 class="font-semibold">
-            <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
-              {sale.title}
-            </Link>
-          </h3>
+    <li class="group relative grid content-start gap-2">
+      <div class="relative overflow-hidden rounded-2xl">
+        <Picture goods={item.goods} class="aspect-[4/3] w-full transition-transform duration-300 group-hover:scale-[1.02]" />
+        <span class="absolute top-3 left-3">
           <PhaseChip phase={phase} />
-        </div>
-        <p class="line-clamp-2 text-sm text-soft">{sale.items.map(({ goods }) => goods.name).join(' · ')}</p>
-        <Price now={item.price} usual={item.goods.listPrice} />
-        <div class="mt-auto">
-          <State sale={sale} phase={phase} />
-        </div>
+        </span>
       </div>
+      <div class="flex items-baseline justify-between gap-3">
+        <h3 class="font-bold">
+          <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
+            {sale.title}
+          </Link>
+        </h3>
+        <span class="shrink-0">
+          <From sale={sale} />
+        </span>
+      </div>
+      <p class="line-clamp-1 text-sm text-soft">{sale.items.map(({ goods }) => goods.name).join(' · ')}</p>
+      <State sale={sale} phase={phase} />
     </li>
   );
 }
 
-/** What matters in each phase: the time to the opening, what is left, when it was. */
+/** What matters in each phase: the time to the opening, the stock, the end. */
 function State({ sale, phase }: { sale: Card; phase: Phase }) {
   switch (phase) {
     case 'UPCOMING':
       return (
-        <p class="text-sm">
-          <Tiles until={Date.parse(sale.startsAt)} />
+        <p class="text-sm font-semibold">
+          <Ticking until={Date.parse(sale.startsAt)} />
           <span class="sr-only">
             {t('sale.opens')} <When at={sale.startsAt} />
           </span>
@@ -101,6 +135,37 @@ function State({ sale, phase }: { sale: Card; phase: Phase }) {
         </p>
       );
   }
+}
+
+/** The sales of one slot. Ended ones are folded. */
+function Section({ slot, followed, poll }: { slot: Slot; followed: ReadonlySet<Card>; poll: () => void }) {
+  const list = (
+    <ul class="grid gap-x-4 gap-y-8 sm:grid-cols-2 lg:grid-cols-3">
+      {slot.sales.map((sale) => (
+        <SaleCard key={sale.id} sale={sale} followed={followed.has(sale)} poll={poll} />
+      ))}
+    </ul>
+  );
+  if (slot.id === 'over') {
+    return (
+      <details aria-labelledby={slot.id}>
+        <summary class="head min-h-11 py-2">
+          <h2 id={slot.id} class="inline">
+            {slot.title} <span class="font-normal text-soft tabular-nums">{slot.sales.length}</span>
+          </h2>
+        </summary>
+        <div class="pt-3">{list}</div>
+      </details>
+    );
+  }
+  return (
+    <section aria-labelledby={slot.id}>
+      <h2 id={slot.id} class="head mb-3">
+        {slot.at ? <When at={slot.at} zone /> : slot.title}
+      </h2>
+      {list}
+    </section>
+  );
 }
 
 /** The page. */
@@ -138,7 +203,8 @@ export function Sales() {
     polled.current.reload();
   };
 
-  const slots = slotsOf(sales, now());
+  const hero = search ? undefined : nextOf(sales, now());
+  const slots = slotsOf(sales.filter((sale) => sale !== hero), now());
   return (
     <div class="page">
       <div class="mb-5 flex flex-wrap items-end justify-between gap-4">
@@ -174,31 +240,23 @@ export function Sales() {
       {ready && !sales.length && (
         <p class="note">{search ? t('sales.noneFound', { text: search }) : t('sales.none')}</p>
       )}
+      {hero && <Hero sale={hero} />}
       {slots.length > 1 && (
-        <nav aria-label={t('sales.slots')} class="-mx-4 mb-5 overflow-x-auto px-4 py-1">
+        <nav aria-label={t('sales.slots')} class="-mx-4 mb-6 overflow-x-auto px-4 py-1">
           <ul class="flex gap-2">
             {slots.map((slot) => (
               <li key={slot.id}>
-                <a href={`#${slot.id}`} class="chip min-h-9 px-4 hover:border-edge">
-                  {slot.title} <span class="text-soft">{slot.sales.length}</span>
+                <a href={`#${slot.id}`} class="chip min-h-10 px-4 tabular-nums hover:border-edge">
+                  {slot.at ? timeOfDay(slot.at) : slot.title} <span class="text-soft">{slot.sales.length}</span>
                 </a>
               </li>
             ))}
           </ul>
         </nav>
       )}
-      <div class="grid gap-x-3 gap-y-8 md:grid-cols-2">
+      <div class="grid gap-10">
         {slots.map((slot) => (
-          <section key={slot.id} aria-labelledby={slot.id} class={slot.sales.length > 1 ? 'md:col-span-2' : ''}>
-            <h2 id={slot.id} class="head mb-3">
-              {slot.at ? <When at={slot.at} zone /> : slot.title}
-            </h2>
-            <ul class={slot.sales.length > 1 ? 'grid gap-3 md:grid-cols-2' : ''}>
-              {slot.sales.map((sale) => (
-                <SaleCard key={sale.id} sale={sale} followed={followed.has(sale)} poll={poll} />
-              ))}
-            </ul>
-          </section>
+          <Section key={slot.id} slot={slot} followed={followed} poll={poll} />
         ))}
       </div>
       {ready?.data.more && <More next={showMore} busy={busy} />}

@@ -11,7 +11,13 @@ export interface Slot {
   sales: Card[];
 }
 
-/** Groups sales: on now, by opening time, over. */
+/** The upcoming sale that opens first. */
+export function nextOf(sales: Card[], at: number): Card | undefined {
+  const upcoming = sales.filter((sale) => phaseAt(sale, at) === 'UPCOMING');
+  return upcoming.sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt))[0];
+}
+
+/** Groups sales: on now, by opening time, ended. */
 export function slotsOf(sales: Card[], at: number): Slot[] {
   const slots = new Map<string, Slot>();
   const put = (id: string, title: string, sale: Card, at: string | null = null): void => {

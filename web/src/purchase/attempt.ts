@@ -10,7 +10,7 @@
  *                                              └─→ room    (all permits are out)
  *   room ─turn comes→ sending; without a press, for a place taken before the opening: turn ─press→ sending
  */
-import { signal, type Signal } from '@preact/signals';
+import { effect, signal, type Signal } from '@preact/signals';
 import { sales, tasks } from '../api/stores';
 import { backoff, jitter } from '../api/connection';
 import { now } from '../api/clock';
@@ -20,6 +20,7 @@ import { onSwitch } from '../api/session';
 import type { Challenge, Failure, Task } from '../api/types';
 import { IssuePath, PlaceOrder } from '../documents/buyer';
 import { EnterQueue } from '../documents/queue';
+import { share } from './shared';
 import { keepPlace, place, waitingFor, type Place } from './places';
 import { keep, pending, press, settle, type Press } from './press';
 import { tell, Waiting, type Ticket } from './waiting';
@@ -72,6 +73,8 @@ export class Purchase {
   #early: string | null = null;
   /** The turn that waits for a press. */
   #turn: { itemId: string; path: Path } | null = null;
+  /** Stops sharing the place in the waiting room with other tabs. */
+  #unshare: () => void = () => {};
 
   constructor(
     readonly saleId: string,
@@ -159,6 +162,8 @@ export class Purchase {
   /** The place in the waiting room, or the turn, is gone. */
   left(): void {
     settle(this.saleId);
+    this.#unshare();
+    share(this.saleId, null);
     this.#endTurn();
     this.attempt.value = { step: 'idle' };
     this.changed();
@@ -167,14 +172,16 @@ export class Purchase {
   /** Stops what goes on by itself: somebody else is here. */
   close(): void {
     const attempt = this.attempt.peek();
+    this.#unshare();
     if (attempt.step === 'room') attempt.waiting.end();
   }
 
   /** The turn has come: goes on with the press, or waits for it. */
-  #admitted({ itemId, pressed }: Place, path: Path): void {
+  #admitted({ itemId, pressed, title, slug }: Place, path: Path): void {
     if (!pressed) {
       this.#turn = { itemId, path }; // the place is kept: it brings the turn back after a reload
       this.attempt.value = { step: 'turn', itemId, path };
+      share(this.saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(path.expiresAt), amount: null });
       return;
     }
     this.#endTurn();
@@ -225,17 +232,25 @@ export class Purchase {
   }
 
   #placeOf(ticketId: string, itemId: string, pressed: boolean): Place {
-    return { ticketId, itemId, pressed, title: sales.of(this.saleId).peek()?.title ?? '' };
+    const sale = sales.of(this.saleId).peek();
+    return { ticketId, itemId, pressed, title: sale?.title ?? '', slug: sale?.slug ?? '' };
   }
 
   #wait(kept: Place): void {
     keepPlace(this.saleId, kept);
-    this.attempt.value = { step: 'room', waiting: new Waiting(kept.ticketId, (ticket) => this.#called(kept, ticket)) };
+    const waiting = new Waiting(kept.ticketId, (ticket) => this.#called(kept, ticket));
+    this.attempt.value = { step: 'room', waiting };
+    this.#unshare();
+    this.#unshare = effect(() => {
+      const kind = waiting.ticket.value && !waiting.ticket.value.position ? 'joined' : 'room';
+      share(this.saleId, { title: kept.title, slug: kept.slug, orderId: null, kind, until: null, amount: null });
+    });
   }
 
   /** The place in the waiting room has become a turn, or nothing. */
   #called(kept: Place, ticket: Ticket | null): void {
     tell(ticket, kept.title);
+    this.#unshare();
     if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
     else this.left();
   }

@@ -1,4 +1,4 @@
-/** What the big button shows and does: the server's word, the clock and the attempt under way, in one place. */
+/** The state of the main button, from the server's action, the clock and the attempt under way. */
 import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { now, second } from '../api/clock';
@@ -8,7 +8,9 @@ import type { Attempt, Path } from './attempt';
 /** The button. */
 export type Button =
   | { kind: 'sign-in' }
-  | { kind: 'wait'; until: number }
+  | { kind: 'wait' }
+  | { kind: 'join' }
+  | { kind: 'joined' }
   | { kind: 'buy' }
   | { kind: 'sending'; slow: boolean }
   | { kind: 'queue' }
@@ -28,14 +30,19 @@ export interface Situation {
   stock: Stock;
   signedIn: boolean;
   attempt: Attempt;
+  /** Whether a captcha was answered before the waiting room of the sale was open. */
+  verified?: boolean;
   /** Server time in ms. */
   now: number;
 }
 
+/** The draw can be joined this long before the opening, in ms: its captcha expires after five minutes. */
+export const DRAW_MS = 240_000;
+
 /** Whether nothing more will happen to a sale of a phase. */
 export const isOver = (phase: Phase): boolean => phase === 'ENDED' || phase === 'CANCELLED';
 
-/** The phase by the clock: an upcoming sale opens and a live one ends without waiting for the news. */
+/** The phase by the clock: a sale opens and ends on time, also where the push is late. */
 export function phaseAt(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>, now: number): Phase {
   if (isOver(sale.phase)) return sale.phase;
   if (now >= Date.parse(sale.endsAt)) return 'ENDED';
@@ -48,7 +55,7 @@ export function usePhase(sale: Pick<Sale, 'phase' | 'startsAt' | 'endsAt'>): Pha
   return useMemo(() => computed(() => (second.value, phaseAt(sale, now()))), [sale]).value;
 }
 
-/** What the person may do: the server's word, corrected by the clock, else derived. */
+/** What the user may do: the server's answer, corrected by the clock, else derived. */
 export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
   const phase = phaseAt(sale, now);
   const said = signedIn ? sale.viewer?.action : null;
@@ -70,15 +77,15 @@ export function actionOf({ sale, stock, signedIn, now }: Situation): Action {
   }
 }
 
-/** The way in that the waitlist offers the person for an item now, if it does. */
+/** The offer of the waitlist for an item, as a path; null where there is none. */
 export function offerOf(sale: Sale, itemId: string): Path | null {
   const entry = sale.viewer?.waitlistEntry;
   if (entry?.status !== 'OFFERED' || entry.item.id !== itemId || !entry.offerExpiresAt) return null;
   return { token: entry.id, expiresAt: entry.offerExpiresAt };
 }
 
-/** The waitlist of the chosen item: to join, or joined. */
-function lineOf({ sale, itemId }: Situation): Button {
+/** The button of the waitlist of the chosen item. */
+function waitlistOf({ sale, itemId }: Situation): Button {
   const entry = sale.viewer?.waitlistEntry;
   return { kind: entry?.status === 'WAITING' && entry.item.id === itemId ? 'waiting' : 'waitlist' };
 }
@@ -88,7 +95,7 @@ export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
   if (signedIn && attempt.step === 'queued') return { kind: 'queue' };
-  if (signedIn && attempt.step === 'room' && phaseAt(sale, at.now) !== 'UPCOMING') return { kind: 'room' };
+  if (signedIn && attempt.step === 'room') return { kind: phaseAt(sale, at.now) === 'UPCOMING' ? 'joined' : 'room' };
   if (signedIn && attempt.step === 'turn' && attempt.itemId === at.itemId) return { kind: 'buy' };
   const action = actionOf(at);
   const order = sale.viewer?.order ?? null;
@@ -98,9 +105,9 @@ export function buttonOf(at: Situation): Button {
     case 'SIGN_IN':
       return { kind: 'sign-in' };
     case 'WAIT':
-      return { kind: 'wait', until: Date.parse(sale.startsAt) };
+      return { kind: Date.parse(sale.startsAt) - at.now < DRAW_MS && !at.verified ? 'join' : 'wait' };
     case 'BUY':
-      return at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? lineOf(at) : { kind: 'buy' };
+      return at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? waitlistOf(at) : { kind: 'buy' };
     case 'WATCH_QUEUE':
       return { kind: 'queue' };
     case 'PAY':
@@ -108,7 +115,7 @@ export function buttonOf(at: Situation): Button {
     case 'VIEW_ORDER':
       return order ? { kind: 'order', order } : none;
     case 'JOIN_WAITLIST':
-      return lineOf(at);
+      return waitlistOf(at);
     case 'NONE':
       return none;
   }

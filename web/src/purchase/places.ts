@@ -10,6 +10,8 @@ export interface Place {
   itemId: string;
   /** The title of the sale. */
   title: string;
+  /** The slug of the sale. */
+  slug: string;
   /** Whether the button was pressed: then the order is sent when the turn comes. */
   pressed: boolean;
 }

@@ -51,7 +51,7 @@ export function Remind({ sale }: { sale: Pick<Sale, 'id' | 'title' | 'startsAt'>
     want(sale.id, !on);
   };
   return (
-    <button class="btn w-full" aria-pressed={on} onClick={() => void toggle()}>
+    <button class="btn grow" aria-pressed={on} onClick={() => void toggle()}>
       <Icon name={on ? 'check' : 'bell'} />
       {on ? t('wait.reminding') : t('wait.remind')}
     </button>

@@ -1,82 +1,77 @@
 /** The waitlist of a sale that is sold out: join, wait, take the offer, leave. */
-import { useSignal } from '@preact/signals';
+import { useSignal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { putPlace } from '../api/stores';
 import { jitter } from '../api/connection';
 import { toFault } from '../api/fault';
 import { request } from '../api/request';
-import type { Item, Sale } from '../api/types';
+import { putPlace } from '../api/stores';
+import type { Entry, Item, Sale } from '../api/types';
 import { JoinWaitlist, LeaveWaitlist } from '../documents/waitlist';
-import { apologise, count, explain, t } from '../i18n/text';
-import { Tiles } from '../ui/countdown';
+import { apologise, explain, t } from '../i18n/text';
 import { notify } from '../ui/toast';
 
-/** Joins, and says why not. Who waits wants to be told when it is time, so this is when to ask. */
-export async function join(sale: Sale, item: Item): Promise<string | null> {
-  if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
-  try {
-    const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id } });
-    if (joinWaitlist?.waitlistEntry) putPlace(sale.id, joinWaitlist.waitlistEntry);
-    const failure = joinWaitlist?.userErrors[0];
-    return failure ? explain(failure) : null;
-  } catch (thrown) {
-    return apologise(toFault(thrown));
-  }
-}
-
-/** How often to ask how many are left ahead, in ms: others move without a word to us. */
+/** How often to read the place again, in ms: the server pushes nothing when others leave. */
 const AHEAD_MS = 15_000;
 
-/** The person's place on the waitlist. */
-export function Place({ sale, reload }: { sale: Sale; reload: () => void }) {
-  const entry = sale.viewer?.waitlistEntry;
+async function join(sale: Sale, item: Item): Promise<string | null> {
+  if ('Notification' in globalThis && Notification.permission === 'default') void Notification.requestPermission();
+  const { joinWaitlist } = await request(JoinWaitlist, { input: { itemId: item.id } });
+  if (joinWaitlist?.waitlistEntry) putPlace(sale.id, joinWaitlist.waitlistEntry);
+  const failure = joinWaitlist?.userErrors[0];
+  return failure ? explain(failure) : null;
+}
+
+async function leave(sale: Sale, entry: Entry): Promise<string | null> {
+  const { leaveWaitlist } = await request(LeaveWaitlist, { input: { waitlistEntryId: entry.id } });
+  if (leaveWaitlist?.waitlistEntry) putPlace(sale.id, leaveWaitlist.waitlistEntry);
+  const failure = leaveWaitlist?.userErrors[0];
+  return failure ? explain(failure) : null;
+}
+
+/** The waitlist for the status sheet. */
+export interface Waitlist {
+  /** Why joining or leaving failed. */
+  why: Signal<string | null>;
+  busy: Signal<boolean>;
+  join(item: Item): void;
+  leave(): void;
+  /** The entry that waits or has an offer. */
+  entry: Entry | null;
+}
+
+/** Follows the user's entry on the waitlist: reads the place regularly and notifies of an offer. */
+export function useWaitlist(sale: Sale, reload: () => void): Waitlist {
   const why = useSignal<string | null>(null);
+  const busy = useSignal(false);
+  const known = sale.viewer?.waitlistEntry;
+  const entry = known && ['WAITING', 'OFFERED'].includes(known.status) ? known : null;
   const offered = entry?.status === 'OFFERED' ? entry.offerExpiresAt : null;
+  const waiting = entry?.status === 'WAITING';
   useEffect(() => {
     if (offered) notify(`${t('waitlist.offer')}: ${sale.title}`);
   }, [offered]);
-  const waiting = entry?.status === 'WAITING';
   useEffect(() => {
     if (!waiting) return;
     const timer = setInterval(reload, jitter(AHEAD_MS));
     return () => clearInterval(timer);
   }, [waiting]);
-  const many = sale.items.length > 1;
-  if (!entry || !['WAITING', 'OFFERED'].includes(entry.status)) return null;
-
-  const leave = async (): Promise<void> => {
+  const run = async (work: () => Promise<string | null>): Promise<void> => {
+    if (busy.peek()) return;
+    busy.value = true;
     try {
-      const { leaveWaitlist } = await request(LeaveWaitlist, { input: { waitlistEntryId: entry.id } });
-      if (leaveWaitlist?.waitlistEntry) putPlace(sale.id, leaveWaitlist.waitlistEntry);
-      const failure = leaveWaitlist?.userErrors[0];
-      why.value = failure ? explain(failure) : null;
-      reload();
+      why.value = await work();
     } catch (thrown) {
       why.value = apologise(toFault(thrown));
+    } finally {
+      busy.value = false;
+      reload();
     }
   };
-  return (
-    <div class="note grid gap-2">
-      {many && <p class="text-sm text-soft">{sale.items.find(({ id }) => id === entry.item.id)?.goods.name}</p>}
-      {offered ? (
-        <>
-          <p class="font-semibold text-good" role="status">
-            {t('waitlist.offer')}
-          </p>
-          <p class="flex flex-wrap items-center justify-between gap-2">
-            {t('waitlist.offerUntil')} <Tiles until={Date.parse(offered)} />
-          </p>
-        </>
-      ) : (
-        <>
-          <p key={entry.ahead} class="font-medium">{entry.ahead ? t('waitlist.ahead', { n: count(entry.ahead) }) : t('waitlist.next')}</p>
-          <p class="text-sm text-soft">{t('waitlist.lead')}</p>
-        </>
-      )}
-      {why.value && <p role="alert">{why.value}</p>}
-      <button class="link justify-self-start" onClick={() => void leave()}>
-        {t('waitlist.leave')}
-      </button>
-    </div>
-  );
+  return {
+    why,
+    busy,
+    entry,
+    join: (item) => void run(() => join(sale, item)),
+    leave: () => void (entry && run(() => leave(sale, entry))),
+  };
 }

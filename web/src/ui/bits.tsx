@@ -1,17 +1,19 @@
 /** Small pieces that several pages show. */
 import type { ComponentChildren } from 'preact';
+import { useComputed } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { Link } from 'wouter-preact';
+import { now, second } from '../api/clock';
 import type { Fault } from '../api/fault';
 import type { Card, Money, Phase, Stock } from '../api/types';
-import { apologise, clockTime, count, moment, money, t } from '../i18n/text';
+import { apologise, clockTime, count, moment, money, saved, t } from '../i18n/text';
 import { Icon } from './icons';
 import { useTitle } from './title';
 
 /** The zone in which sales are announced. */
 const SALE_ZONE = 'Asia/Shanghai';
 
-/** Something that takes a while. */
+/** Shown while a page loads. */
 export function Loading() {
   return (
     <p class="page flex items-center gap-3 text-soft" role="status">
@@ -21,7 +23,7 @@ export function Loading() {
   );
 }
 
-/** A fault with a way out. */
+/** A fault with a button that tries again. */
 export function Broken({ fault, again }: { fault: Fault; again: () => void }) {
   return (
     <div class="note" role="alert">
@@ -47,7 +49,7 @@ export function Stale({ fault, again }: { fault: Fault | null; again: () => void
   );
 }
 
-/** Brings more of a list. */
+/** Loads more of a list. */
 export function More({ next, busy }: { next: () => void; busy: boolean }) {
   return (
     <button class="btn mx-auto mt-4 flex" aria-disabled={busy} onClick={next}>
@@ -66,7 +68,7 @@ export function Title({ children }: { children: ComponentChildren }) {
   );
 }
 
-/** Says that something is not there, with the way to the sales. */
+/** A page that does not exist, with a link to the sales. */
 function NotThere({ what }: { what: string }) {
   return (
     <>
@@ -84,10 +86,10 @@ export function Missing() {
   return <NotThere what={t('page.missing')} />;
 }
 
-/** When to ask once more for a sale that is not known, in ms. */
+/** When to read an unknown sale again, in ms. */
 const UNKNOWN_MS = 1_500;
 
-/** No such sale. One that was just made is known to every server a second later: it is asked for once more. */
+/** An unknown sale. A new sale reaches every server within a second, so it is read once more. */
 export function NoSale({ again }: { again: () => void }) {
   useEffect(() => {
     const timer = setTimeout(again, UNKNOWN_MS);
@@ -96,61 +98,70 @@ export function NoSale({ again }: { again: () => void }) {
   return <NotThere what={t('sale.missing')} />;
 }
 
-/** The price with the usual one beside it. */
-export function Price({ now, usual, large }: { now: Money; usual: Money; large?: boolean }) {
-  const percent = Math.round((1 - Number(now.amount) / Number(usual.amount)) * 100);
-  const off = now.currencyCode === usual.currencyCode && percent > 0;
+/** The price, with the list price and the saving where the list price is higher. */
+export function Price({ now: price, usual, large }: { now: Money; usual: Money; large?: boolean }) {
+  const off = saved(price, usual);
   return (
     <p class="flex flex-wrap items-baseline gap-x-2">
       <span class="sr-only">{t('price.sale')}</span>
-      <strong class={`text-brand tabular-nums ${large ? 'text-4xl' : 'text-xl'}`}>{money(now)}</strong>
+      <strong class={`numeral ${large ? 'text-4xl' : 'text-xl'}`}>{money(price)}</strong>
       {off && (
         <>
           <span class="sr-only">{t('price.list')}</span>
           <s class="text-soft tabular-nums">{money(usual)}</s>
-          <span class="text-sm text-soft">{t('price.off', { percent })}</span>
+          <span class="text-sm font-medium text-good">{t('price.off', { amount: money(off) })}</span>
         </>
       )}
     </p>
   );
 }
 
-/** So few are few, however small the stock was. */
+/** So few units are called low, however small the stock was. */
 const FEW = 3;
 
-/** How much is left, in words that people use: the last unit of one is not plenty. */
+/** The level in words: the last unit of one is not plenty. */
 export function leftOf({ level, remaining }: Pick<Stock, 'level' | 'remaining'>): Stock['level'] {
   return level !== 'SOLD_OUT' && remaining !== null && remaining <= FEW ? 'LOW' : level;
 }
 
-const shares: Record<Stock['level'], number> = { PLENTY: 75, LIMITED: 40, LOW: 10, SOLD_OUT: 0 };
+/** Stock that was read longer ago than this, in ms, is shown with its time. */
+const OLD_MS = 10_000;
 
-/** What is left, as a bar and in words. */
+/** Renders again when a reading becomes old. */
+function useStale(updatedAt: string | null): void {
+  const old = useComputed(() => second.value > 0 && updatedAt !== null && now() - Date.parse(updatedAt) > OLD_MS);
+  void old.value;
+}
+
+/** What is left, in words; with a bar where the numbers are public. */
 export function StockBar({ stock, asOf }: { stock: Stock; asOf?: boolean }) {
   const { remaining, total } = stock;
   const level = leftOf(stock);
   const known = remaining !== null && total !== null && total > 0;
-  const share = known ? Math.max((remaining / total) * 100, remaining ? 2 : 0) : shares[level];
+  useStale(asOf ? stock.updatedAt : null);
+  const old = asOf && now() - Date.parse(stock.updatedAt) > OLD_MS;
   return (
     <div class="text-sm">
-      <div class="mb-1 h-2 overflow-hidden rounded-full bg-sunk">
-        <div
-          class={`h-full rounded-full transition-[width] ${level === 'LOW' ? 'bg-warn' : 'bg-fill'}`}
-          style={{ width: `${share}%` }}
-        />
-      </div>
+      {known && (
+        <div class="mb-1 h-1 overflow-hidden rounded-full bg-line">
+          <div
+            class={`h-full rounded-full transition-[width] ${level === 'LOW' ? 'bg-warn' : 'bg-ink'}`}
+            style={{ width: `${Math.max((remaining / total) * 100, remaining ? 2 : 0)}%` }}
+          />
+        </div>
+      )}
       <p class="flex flex-wrap justify-between gap-x-3 text-soft">
         <span key={`${level} ${remaining} ${total}`} data-stock={remaining ?? level}>
           {t(`stock.${level}`)}
           {known && ` · ${t('stock.of', { left: count(remaining), total: count(total) })}`}
         </span>
-        {asOf && <span key={stock.updatedAt} class="tabular-nums">{t('stock.asOf', { time: clockTime(Date.parse(stock.updatedAt)) })}</span>}
+        {old && <span key={stock.updatedAt} class="tabular-nums">{t('stock.asOf', { time: clockTime(Date.parse(stock.updatedAt)) })}</span>}
       </p>
     </div>
   );
 }
 
-const tones: Partial<Record<Phase, string>> = { LIVE: 'text-brand', UPCOMING: 'text-warn' };
+const tones: Partial<Record<Phase, string>> = { LIVE: 'border-ink bg-ink text-page', PAUSED: 'text-warn' };
 
 /** The phase of a sale. */
 export function PhaseChip({ phase }: { phase: Phase }) {

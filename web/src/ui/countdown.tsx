@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { now, second } from '../api/clock';
-import { digits, parts, t } from '../i18n/text';
+import { digits, parts, t, type Rounding } from '../i18n/text';
 import type { Key } from '../i18n/en';
 import { announce } from './announce';
 
@@ -31,14 +31,18 @@ export function useThresholds(left: number, thresholds: Thresholds): void {
   before.current = left;
 }
 
-/** A span that ticks for the eye only. */
-export function Ticking({ until }: { until: number }) {
-  return <span aria-hidden="true">{digits(useLeft(until))}</span>;
+/** A span that ticks. It is hidden from screen readers. */
+export function Ticking({ until, rounding = 'up' }: { until: number; rounding?: Rounding }) {
+  return (
+    <span class="notranslate tabular-nums" aria-hidden="true">
+      {digits(useLeft(until), rounding)}
+    </span>
+  );
 }
 
-/** Large ticking digits. The date beside them is what is read out. */
-export function Tiles({ until }: { until: number }) {
-  const { days, hours, minutes, seconds } = parts(useLeft(until));
+/** Large ticking digits. They are hidden from screen readers, which read the date beside them. */
+export function Tiles({ until, rounding = 'up' }: { until: number; rounding?: Rounding }) {
+  const { days, hours, minutes, seconds } = parts(useLeft(until), rounding);
   const cells = [hours, minutes, seconds];
   return (
     <span class="inline-flex items-center gap-1 notranslate font-bold tabular-nums" aria-hidden="true">

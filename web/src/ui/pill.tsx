@@ -30,7 +30,7 @@ const dots: Record<Connection['state'], string> = {
   retrying: 'bg-warn',
 };
 
-/** How live data comes in. Ticks for the eye; loss and return are told to everybody. */
+/** The state of the live connection. Its loss and its return are announced, its countdown is not. */
 export function Pill() {
   const lost = useRef(false);
   useSignalEffect(() => {
@@ -45,9 +45,9 @@ export function Pill() {
   });
   const line = connection.value;
   return (
-    <span class="chip" data-line={line.state}>
+    <span class="inline-flex items-center gap-1.5 px-2 text-sm text-soft" data-line={line.state}>
       <span class={`size-2 rounded-full ${dots[line.state]}`} />
-      <span key={line.state} class={`max-sm:sr-only ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
+      <span key={line.state} class={`max-md:sr-only ${line.state === 'retrying' ? 'notranslate' : ''}`}>{words(line)}</span>
     </span>
   );
 }

@@ -1,0 +1,77 @@
+/** Everything that an approval approves, with warnings about prices. */
+import { count, money, percentOff, span, times, total } from '../i18n/text';
+import { Picture, When } from '../ui/bits';
+import { Markdown } from '../ui/markdown';
+import type { DeskSale } from './acts';
+import { ot } from './texts';
+
+/** A discount above this, in percent, is likely a mistake. */
+const DEEP_PERCENT = 70;
+
+type Item = DeskSale['items'][number];
+
+/** What is unusual about a price. */
+function warningOf({ price, goods }: Item): string | null {
+  const percent = percentOff(price, goods.listPrice);
+  if (percent < 0) return ot('op.above');
+  return percent > DEEP_PERCENT ? ot('op.deep') : null;
+}
+
+function Row({ item }: { item: Item }) {
+  const percent = percentOff(item.price, item.goods.listPrice);
+  const warning = warningOf(item);
+  return (
+    <li class="flex flex-wrap items-center gap-x-4 gap-y-1 border-t border-line py-3 first:border-0">
+      <Picture goods={item.goods} class="size-12 shrink-0 rounded-lg" />
+      <span class="grow basis-32 font-medium">{item.goods.name}</span>
+      <span class="tabular-nums">
+        <strong>{money(item.price)}</strong> <s class="text-soft">{money(item.goods.listPrice)}</s>{' '}
+        {percent > 0 && <span class="text-sm text-good">{ot('op.off', { percent })}</span>}
+      </span>
+      <span class="text-sm text-soft tabular-nums">
+        {ot('op.stock')} {item.stock.total === null ? '–' : count(item.stock.total)}
+      </span>
+      {warning && <strong class="w-full text-sm text-warn">{warning}</strong>}
+    </li>
+  );
+}
+
+/** The sale as it is approved. */
+export function Review({ sale }: { sale: DeskSale }) {
+  const value = sale.items.some(({ stock }) => stock.total === null) ? null : total(sale.items.map(({ price, stock }) => times(price, stock.total!)));
+  const facts: [string, preact.ComponentChildren][] = [
+    [ot('op.starts'), <When at={sale.startsAt} zone />],
+    [ot('op.ends'), <When at={sale.endsAt} zone />],
+    [ot('op.limit'), count(sale.purchaseLimit)],
+    [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
+    [ot('op.stock'), ot(sale.items[0]?.stock.total === null ? 'op.hidden' : 'op.shown')],
+    [ot('op.total'), value ? money(value) : '–'],
+    [ot('op.detail.slug'), sale.slug],
+  ];
+  return (
+    <section class="card grid gap-4 p-5" aria-labelledby="review">
+      <h2 id="review" class="head">
+        {ot('op.review')}
+      </h2>
+      <dl class="grid grid-cols-[auto_1fr] gap-x-6 gap-y-2 tabular-nums sm:grid-cols-[auto_1fr_auto_1fr]">
+        {facts.map(([name, fact]) => (
+          <>
+            <dt class="text-soft">{name}</dt>
+            <dd class="min-w-0">{fact}</dd>
+          </>
+        ))}
+      </dl>
+      <ul>
+        {sale.items.map((item) => (
+          <Row key={item.id} item={item} />
+        ))}
+      </ul>
+      {sale.rules && (
+        <div>
+          <h3 class="mb-2 font-semibold">{ot('op.rules')}</h3>
+          <Markdown text={sale.rules} />
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,149 @@
+/** The status sheet: what the status is, how long it lasts, what to press. At the foot of a phone, beside the sale on a desktop. */
+import { useRef } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { now } from '../api/clock';
+import { connection } from '../api/connection';
+import { digits, money, t, times } from '../i18n/text';
+import type { Item } from '../api/types';
+import { useLeft } from '../ui/countdown';
+import type { Button } from './button';
+import { LAST_MS, type Status } from './status';
+
+/** Buttons that do something when pressed. */
+const ACTIVE: Button['kind'][] = ['sign-in', 'join', 'buy', 'pay', 'order', 'waitlist'];
+/** Buttons that show that something is under way. */
+const BUSY: Button['kind'][] = ['sending', 'queue'];
+
+/** Whether pressing the button does something. */
+export const isActive = (button: Button): boolean => ACTIVE.includes(button.kind);
+
+interface LabelProps {
+  button: Button;
+  item: Item;
+  quantity: number;
+  /** Whether the sale is not open yet. */
+  early: boolean;
+  failed: boolean;
+}
+
+/** The words of the button. A button that costs money names the amount. */
+function labelOf({ button, item, quantity, early, failed }: LabelProps): string {
+  if (failed && isActive(button)) return t('fault.again');
+  switch (button.kind) {
+    case 'sign-in':
+      return t(early ? 'button.ready' : 'button.signIn');
+    case 'buy': {
+      const name = quantity > 1 ? `${item.goods.name} × ${quantity}` : item.goods.name;
+      return t('button.buy', { item: name, amount: money(times(item.price, quantity)) });
+    }
+    case 'sending':
+      return t(button.slow ? 'button.slow' : 'button.sending');
+    case 'pay':
+      return t('button.pay', { amount: money(button.order.total) });
+    case 'none':
+      return '';
+    default:
+      return t(`button.${button.kind}`);
+  }
+}
+
+/** The time left, in the second line of a button that pays. */
+function Left({ until }: { until: number }) {
+  const left = useLeft(until);
+  return (
+    <span class="notranslate block text-sm font-medium tabular-nums" aria-hidden="true">
+      {t('order.payLeft', { time: digits(left, 'down') })}
+    </span>
+  );
+}
+
+/** Digits of the time left, in a ring that empties where the time is short and strict. */
+function Timer({ until, strict }: { until: number; strict: boolean }) {
+  const left = Math.max(0, useLeft(until));
+  const whole = useRef({ until, ms: left });
+  if (whole.current.until !== until) whole.current = { until, ms: left };
+  const last = !strict && left <= LAST_MS;
+  const text = (
+    <span class={`notranslate numeral font-bold ${last ? 'text-4xl' : strict ? 'text-lg' : 'text-2xl'}`}>
+      {last ? Math.ceil(left / 1000) : digits(left, strict ? 'down' : 'up')}
+    </span>
+  );
+  if (!strict || whole.current.ms > 120_000) return <span aria-hidden="true">{text}</span>;
+  const share = Math.min(1, left / Math.max(whole.current.ms, 1));
+  return (
+    <span class="relative grid size-16 shrink-0 place-items-center" aria-hidden="true">
+      <svg viewBox="0 0 64 64" class="absolute inset-0 -rotate-90">
+        <circle cx="32" cy="32" r="28" fill="none" stroke-width="5" class="stroke-line" />
+        <circle cx="32" cy="32" r="28" fill="none" stroke-width="5" pathLength={100} stroke-dasharray={`${share * 100} 100`} class="ring stroke-good" />
+      </svg>
+      {text}
+    </span>
+  );
+}
+
+const tones: Record<Status['tone'], string> = { plain: '', good: 'text-good', warn: 'text-warn', danger: 'text-danger' };
+
+interface Props extends Omit<LabelProps, 'early'> {
+  status: Status;
+  startsAt: number;
+  /** A request of the button is under way. */
+  waiting: boolean;
+  act: () => void;
+  onPointerEnter: () => void;
+  /** Below the button: what else can be done. */
+  children?: ComponentChildren;
+}
+
+/** The sheet. */
+export function Sheet({ status, button, waiting, act, onPointerEnter, startsAt, children, ...label }: Props) {
+  const active = isActive(button);
+  const busy = BUSY.includes(button.kind) || waiting;
+  const pay = button.kind === 'pay' && !label.failed;
+  const offline = connection.value.state === 'retrying' && !navigator.onLine;
+  const text = labelOf({ ...label, button, early: now() < startsAt });
+  return (
+    <section aria-label={t('sheet.label')} class="sheet" data-status={button.kind}>
+      <div class="flex min-h-12 items-center justify-between gap-3">
+        <div class="min-w-0" aria-live="polite">
+          <p
+            key={status.title}
+            class={`moment text-lg leading-snug font-bold ${tones[status.tone]}`}
+            data-button={active || busy ? undefined : button.kind}
+            role={status.tone === 'danger' ? 'alert' : undefined}
+          >
+            {status.title}
+          </p>
+          {status.detail && (
+            <p key={status.detail} class="text-sm text-soft">
+              {status.detail}
+            </p>
+          )}
+        </div>
+        {status.until !== null && !pay && <Timer until={status.until} strict={status.strict} />}
+      </div>
+      {(active || busy) && (
+        <button
+          type="button"
+          class={`btn btn-big ${active ? 'btn-main' : ''}`}
+          data-button={button.kind}
+          aria-disabled={!active}
+          aria-busy={busy}
+          onClick={act}
+          onPointerEnter={onPointerEnter}
+        >
+          {busy && <span class="spin" />}
+          <span key={text}>
+            {text}
+            {pay && status.until !== null && <Left until={status.until} />}
+          </span>
+        </button>
+      )}
+      {children}
+      {offline && (
+        <p class="text-sm text-warn" role="status">
+          {t('sheet.offline')}
+        </p>
+      )}
+    </section>
+  );
+}

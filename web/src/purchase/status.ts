@@ -1,0 +1,107 @@
+/** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that tells the status uses it. */
+import { apologise, count, explain, span, t } from '../i18n/text';
+import { leftOf } from '../ui/bits';
+import { offerOf, phaseAt, type Button, type Situation } from './button';
+import type { Ticket } from './waiting';
+
+/** What the buyer is told. */
+export interface Status {
+  title: string;
+  detail: string | null;
+  /** The instant that is counted down to, in ms of server time. */
+  until: number | null;
+  /** Whether units or money are lost at that instant: then the time left is never rounded up. */
+  strict: boolean;
+  tone: 'plain' | 'good' | 'warn' | 'danger';
+}
+
+/** The last seconds before the opening, in ms, are shown large. */
+export const LAST_MS = 10_000;
+/** A payment deadline that is nearer than this, in ms, is a warning. */
+export const WARN_MS = 120_000;
+
+const plain = (title: string, detail: string | null = null, until: number | null = null): Status => ({
+  title,
+  detail,
+  until,
+  strict: false,
+  tone: 'plain',
+});
+
+/** What the waiting room tells of a ticket. */
+export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
+  const position = ticket?.position;
+  if (!position || ahead === null) return plain(t('room.title'), t('room.lead'));
+  const eta = position.etaSeconds === null ? t('queue.counting') : t('queue.eta', { time: span(position.etaSeconds) });
+  const chance = position.chancePercent === null ? '' : ` · ${t('queue.chance', { n: position.chancePercent })}`;
+  return plain(ahead ? t('queue.ahead', { n: count(ahead) }) : t('queue.next'), eta + chance);
+}
+
+function beforeOpening(at: Situation, detail: string): Status {
+  const until = Date.parse(at.sale.startsAt);
+  return plain(t(until - at.now <= LAST_MS ? 'sheet.last' : 'sheet.upcoming'), detail, until);
+}
+
+function buying(at: Situation): Status {
+  const { attempt, sale, itemId } = at;
+  if (attempt.step === 'turn') {
+    return { ...plain(t('room.yours'), null, Date.parse(attempt.path.expiresAt)), strict: true, tone: 'good' };
+  }
+  const offer = offerOf(sale, itemId);
+  if (offer) return { ...plain(t('waitlist.offer'), t('waitlist.offerUntil'), Date.parse(offer.expiresAt)), strict: true, tone: 'good' };
+  return plain(t('sheet.live'), t(`stock.${leftOf(at.stock)}`));
+}
+
+function closed(at: Situation, reason: string | null): Status {
+  const phase = phaseAt(at.sale, at.now);
+  const detail = at.sale.notice ?? null;
+  if (reason && reason !== detail) return plain(reason, detail);
+  if (phase === 'LIVE' || phase === 'UPCOMING') return plain(t('button.SOLD_OUT'), detail);
+  return { ...plain(t(`button.${phase}`), detail), tone: phase === 'PAUSED' ? 'warn' : 'plain' };
+}
+
+/** The status that belongs to a button. */
+export function statusOf(at: Situation, button: Button): Status {
+  const { attempt, sale } = at;
+  if (attempt.step === 'broken') return { ...plain(apologise(attempt.fault), t('fault.unsure')), tone: 'danger' };
+  const reopened = button.kind === 'buy' && attempt.step === 'refused' && attempt.failure.__typename === 'SaleNotOpenError';
+  if (attempt.step === 'refused' && !reopened) {
+    const detail = attempt.failure.code === 'SOLD_OUT' ? t('soldOut.lead') : null;
+    return { ...plain(explain(attempt.failure), detail), tone: 'danger' };
+  }
+  switch (button.kind) {
+    case 'sign-in':
+      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : plain(t('sheet.live'));
+    case 'wait':
+      return beforeOpening(at, t(at.verified ? 'wait.ready' : 'wait.joinWhy'));
+    case 'join':
+      return beforeOpening(at, t('wait.joinWhy'));
+    case 'joined':
+      return { ...plain(t('room.draw'), t('room.drawLead'), Date.parse(sale.startsAt)), tone: 'good' };
+    case 'buy':
+      return buying(at);
+    case 'sending':
+      return plain(t('sheet.sending'), button.slow ? t('sheet.slow') : null);
+    case 'queue':
+      return { ...plain(t('queue.title'), t('queue.lead')), tone: 'good' };
+    case 'room':
+      return attempt.step === 'room' ? roomWords(attempt.waiting.ticket.value, attempt.waiting.least.value) : plain(t('room.title'));
+    case 'pay': {
+      const until = button.order.paymentDeadline ? Date.parse(button.order.paymentDeadline) : null;
+      const tone = until !== null && until - at.now < WARN_MS ? 'warn' : 'good';
+      return { ...plain(t('done.title'), t('sheet.payLead'), until), strict: true, tone };
+    }
+    case 'order':
+      return button.order.status === 'PAID'
+        ? { ...plain(t('sheet.paid'), t('sheet.paidLead')), tone: 'good' }
+        : plain(t(`status.${button.order.status}`));
+    case 'waitlist':
+      return plain(t('button.SOLD_OUT'), t('soldOut.lead'));
+    case 'waiting': {
+      const ahead = sale.viewer?.waitlistEntry?.ahead;
+      return plain(ahead ? t('waitlist.ahead', { n: count(ahead) }) : t('waitlist.next'), t('waitlist.lead'));
+    }
+    case 'none':
+      return closed(at, button.reason);
+  }
+}

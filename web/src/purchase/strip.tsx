@@ -1,0 +1,59 @@
+/** The status in one line, on every page but the one that it leads to, in the title and in the icon of the tab. */
+import { useSignalEffect } from '@preact/signals';
+import { Link, useLocation } from 'wouter-preact';
+import { money, t } from '../i18n/text';
+import { Icon } from '../ui/icons';
+import { Ticking } from '../ui/countdown';
+import { urgent, type Shared } from './shared';
+
+function words({ kind, amount }: Shared): string {
+  switch (kind) {
+    case 'joined':
+      return t('room.draw');
+    case 'room':
+      return t('room.title');
+    case 'turn':
+      return t('room.yours');
+    case 'offer':
+      return t('waitlist.offer');
+    case 'queue':
+      return t('queue.title');
+    case 'pay':
+      return amount ? t('button.pay', { amount: money(amount) }) : t('status.PENDING_PAYMENT');
+  }
+}
+
+/** The page that goes on from a status. */
+const pageOf = ({ slug, orderId }: Shared): string => (orderId ? `/orders/${orderId}` : `/s/${slug}`);
+
+/** Statuses that wait for the user. */
+const CALLING: Shared['kind'][] = ['turn', 'offer', 'pay'];
+
+/** Marks the icon of the tab while something waits for the user. */
+function useIcon(): void {
+  useSignalEffect(() => {
+    const calls = urgent.value !== null && CALLING.includes(urgent.value.kind);
+    const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
+    const href = calls ? '/assets/icon-alert.svg' : '/assets/icon.svg';
+    if (icon && !icon.href.endsWith(href)) icon.href = href;
+  });
+}
+
+/** The strip. */
+export function Strip() {
+  const [where] = useLocation();
+  useIcon();
+  const status = urgent.value;
+  if (!status || pageOf(status) === where || `/s/${status.slug}` === where || where.startsWith('/sign-in') || where.startsWith('/register')) return null;
+  const calls = CALLING.includes(status.kind);
+  return (
+    <aside aria-label={t('sheet.label')} class={`print:hidden ${calls ? 'bg-fill text-white' : 'border-b border-line bg-sunk'}`} data-strip={status.kind}>
+      <Link href={pageOf(status)} class="mx-auto flex min-h-11 max-w-5xl items-center gap-x-3 px-4 py-1 text-sm">
+        <strong key={status.kind}>{words(status)}</strong>
+        <span class="min-w-0 grow truncate max-sm:hidden">{status.title}</span>
+        <span class="ml-auto font-semibold">{status.until && <Ticking until={status.until} rounding={status.kind === 'joined' ? 'up' : 'down'} />}</span>
+        <Icon name="next" size={16} />
+      </Link>
+    </aside>
+  );
+}
