@@ -62,7 +62,7 @@ func TestRoleTakenAwayStopsWorkingEverywhere(t *testing.T) {
 			t.Fatalf("%+v, %v", changed, err)
 		}
 		for _, process := range []*fixture{f, there} {
-			testenv.Eventually(t, testenv.Patience, func() bool { return process.principal(in.Tokens.Access).Role == auth.Customer }, "role is gone")
+			testenv.Eventually(t, testenv.Wait, func() bool { return process.principal(in.Tokens.Access).Role == auth.Customer }, "role is gone")
 		}
 		if _, err := f.SetRole(t.Context(), u.ID, auth.Operator); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"github.com/alexedwards/argon2id"
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"seckill/internal/admission/captcha"
@@ -63,25 +62,8 @@ func mustKeys(signing auth.Key, older ...auth.Key) auth.Keys {
 func real(t *testing.T) *fixture {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
-	conn = patient(t, conn, testenv.RedisURL(t))
 	f := &fixture{t: t, conn: conn, prefix: prefix, db: testenv.Postgres(t), clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
 	return f.start(testKeys)
-}
-
-// patient returns connections that wait long for a reply: a crowd on a busy machine
-// is no lost server.
-func patient(t *testing.T, conn *redisconn.Conn, url string) *redisconn.Conn {
-	t.Helper()
-	opts, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout, opts.MaxRetries = 20*time.Second, 20*time.Second, 20*time.Second, -1
-	client := redis.NewClient(opts)
-	t.Cleanup(func() { _ = client.Close() })
-	slow := *conn
-	slow.Script = client
-	return &slow
 }
 
 // embedded is a process as the demo runs it. The clock moves Redis too.
@@ -89,7 +71,7 @@ func embedded(t *testing.T) *fixture {
 	t.Helper()
 	mini := miniredis.RunT(t)
 	mini.ClockTTL(true)
-	url := "redis://" + mini.Addr() + "/0"
+	url := testenv.RedisURLAt(mini.Addr())
 	conn, err := redisconn.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +84,7 @@ func embedded(t *testing.T) *fixture {
 		_ = conn.Close()
 		_ = db.Close()
 	})
-	f := &fixture{t: t, conn: patient(t, conn, url), prefix: "t:", db: db, mini: mini, clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
+	f := &fixture{t: t, conn: conn, prefix: "t:", db: db, mini: mini, clock: clock.NewFake(time.Now().Truncate(time.Millisecond))}
 	f.advance(0)
 	return f.start(testKeys)
 }

@@ -249,7 +249,7 @@ func TestSignOutEndsTheSessionEverywhere(t *testing.T) {
 		}
 		select {
 		case <-closed:
-		case <-time.After(testenv.Patience):
+		case <-time.After(testenv.Wait):
 			t.Error("a socket elsewhere stays open")
 		}
 		if there.principal(in.Tokens.Access) != nil {
@@ -281,7 +281,7 @@ func TestSignOutEverywhereEndsAllSessions(t *testing.T) {
 		}
 		for i, s := range sessions {
 			f.refreshRefused("ended session", s.Tokens.Refresh)
-			testenv.Eventually(t, testenv.Patience, func() bool { return there.principal(s.Tokens.Access) == nil }, "ended elsewhere")
+			testenv.Eventually(t, testenv.Wait, func() bool { return there.principal(s.Tokens.Access) == nil }, "ended elsewhere")
 			if f.principal(s.Tokens.Access) != nil {
 				t.Errorf("session %d goes on", i)
 			}

@@ -244,7 +244,7 @@ func TestWhoMayAsk(t *testing.T) {
 // awaitSale waits until the API process knows a sale that was just made.
 func (s *site) awaitSale(saleID string) {
 	s.t.Helper()
-	testenv.Eventually(s.t, processPatience, func() bool {
+	testenv.Eventually(s.t, testenv.Wait, func() bool {
 		var data struct{ Sale *struct{ ID string } }
 		s.ask("", `query($i: ID!) { sale(by: {id: $i}) { id } }`, map[string]any{"i": saleID}).into(s.t, &data)
 		return data.Sale != nil

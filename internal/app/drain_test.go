@@ -49,7 +49,7 @@ func TestSIGTERMWritesWhatTheWorkerHasRead(t *testing.T) {
 	worker := s.launch("worker")
 	s.buyAll(made, nil)
 	inHand := 0
-	testenv.Eventually(t, processPatience, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		inHand = s.look(made.SaleID).Stream.Pending
 		return inHand > 0
 	}, "the worker has orders in hand")

@@ -112,7 +112,7 @@ func TestAWorkerKilledInTheMiddleOfFiveThousandOrdersLeavesNoneBehind(t *testing
 			release = holdStock(t, db)
 		case next + 100: // these were taken in after the stock was held: nobody can have written them
 			next += 1500
-			testenv.Eventually(t, processPatience, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
+			testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
 			worker.kill()
 			release()
 			worker = s.launch("worker,scheduler", port)
@@ -135,7 +135,7 @@ func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
 
 	release := holdStock(t, db)
 	s.buyAll(made, nil)
-	testenv.Eventually(t, processPatience, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
 	dead.kill()
 	heir := s.launch("worker", ownPort(t))
 	release()
@@ -203,7 +203,7 @@ func (s *site) taskStatus(token, taskID string) string {
 
 func await(t testing.TB, what <-chan struct{}, otherwise string) {
 	t.Helper()
-	deadline := time.NewTimer(processPatience)
+	deadline := time.NewTimer(testenv.Wait)
 	defer deadline.Stop()
 	select {
 	case <-what:
@@ -259,11 +259,11 @@ func TestMalformedEntriesAreSetAsideAndCountedAndGoodOrdersAreWritten(t *testing
 	if report := s.drained(made.SaleID, 200); report.Postgres.Orders != 200 || report.Stream.Unread+report.Stream.Pending != 0 {
 		t.Errorf("report %+v", report)
 	}
-	testenv.Eventually(t, processPatience, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		n, err := conn.Cmd.XLen(context.Background(), keys.DeadLetters()).Result()
 		return err == nil && n == int64(bad)
 	}, fmt.Sprintf("%d entries are set aside", bad))
-	testenv.Eventually(t, processPatience, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		n, err := worker.metric("seckill_stream_dead_letters_total")
 		return err == nil && n == float64(bad)
 	}, fmt.Sprintf("%d dead letters are counted", bad))

@@ -72,7 +72,7 @@ func TestAnAPIKilledBetweenAnyTwoStepsLosesNoUnitAndSellsNoneTwice(t *testing.T)
 			if err := <-lost; err == nil {
 				t.Error("the buyer had an answer of a process that was killed before it")
 			}
-			testenv.Eventually(t, processPatience, func() bool {
+			testenv.Eventually(t, testenv.Wait, func() bool {
 				r := s.look(made.SaleID)
 				return r.Redis.Reserved == point.taken && r.Redis.Stock == 5-point.taken && r.Stream.Unread+r.Stream.Pending == point.taken
 			}, "the gate and the stream agree after the kill")
@@ -137,7 +137,7 @@ func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 			load.Go(func() {
 				defer func() { <-slots }()
 				in := order(made.ItemID, u.Path)
-				testenv.Eventually(t, processPatience, func() bool { // the same input, until there is an answer
+				testenv.Eventually(t, testenv.Wait, func() bool { // the same input, until there is an answer
 					p, err := s.place(u.AccessToken, in)
 					if err != nil {
 						unanswered.Add(1)

@@ -22,9 +22,6 @@ import (
 	"seckill/internal/testenv"
 )
 
-// processPatience bounds the start or the end of one process on a busy machine.
-const processPatience = 30 * time.Second
-
 // binary builds the command once for all tests; removeBinary takes it away.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "seckill-test-")
@@ -116,7 +113,7 @@ func (s *site) spawn(roles string, more ...string) (p *process, listens bool) {
 	listening := make(chan struct{})
 	go p.follow(stderr, listening)
 	s.t.Cleanup(p.kill)
-	deadline := time.NewTimer(processPatience)
+	deadline := time.NewTimer(testenv.Wait)
 	defer deadline.Stop()
 	select {
 	case <-listening:
@@ -187,7 +184,7 @@ func (p *process) terminate() {
 // left waits for the end and returns the exit code.
 func (p *process) left() int {
 	p.t.Helper()
-	deadline := time.NewTimer(processPatience)
+	deadline := time.NewTimer(testenv.Wait)
 	defer deadline.Stop()
 	select {
 	case <-p.ended:
@@ -203,7 +200,7 @@ func (p *process) metric(name string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: processPatience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testenv.Wait}
 	res, err := client.Do(req)
 	if err != nil {
 		return 0, err
@@ -232,8 +229,8 @@ func (p *process) metric(name string) (float64, error) {
 // the setting that sends the process there.
 func (s *site) throughProxy() (*testenv.Proxy, string) {
 	s.t.Helper()
-	proxy := testenv.NewProxy(s.t, strings.TrimSuffix(strings.TrimPrefix(s.cfg.RedisURL.Reveal(), "redis://"), "/0"))
-	return proxy, "SECKILL_REDIS_URL=redis://" + proxy.Addr() + "/0"
+	proxy := testenv.NewProxy(s.t, testenv.RedisAddr(s.t))
+	return proxy, "SECKILL_REDIS_URL=" + testenv.RedisURLAt(proxy.Addr())
 }
 
 // ownPort is the setting of an admin address that stays the same when the

@@ -26,7 +26,7 @@ func TestOrdersLapseByTheClockThatAllShare(t *testing.T) {
 	const ahead = 5 * time.Minute // this host is of Redis
 	server := miniredis.RunT(t)
 	server.SetTime(time.Now().Add(-ahead))
-	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret("redis://" + server.Addr() + "/0") })
+	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(testenv.RedisURLAt(server.Addr())) })
 	db := s.database()
 	s.start("api", "worker")
 	made := s.seed(seed.Input{Users: 2, Stock: 2, PathTTL: 10 * time.Minute, OpensIn: -2 * ahead}) // that clock stands still

@@ -50,7 +50,7 @@ func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []u
 	})
 	select {
 	case <-r.Ready():
-	case <-time.After(testenv.Patience):
+	case <-time.After(testenv.Wait):
 		t.Fatal("the view is not ready")
 	}
 	return r
@@ -68,7 +68,7 @@ func onBoth(t *testing.T, test func(t *testing.T, conn *redisconn.Conn, prefix s
 		t.Parallel()
 		mini := miniredis.RunT(t)
 		mini.ClockTTL(true)
-		conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+		conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(mini.Addr()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestEndOfASessionIsKnownEverywhereWithinASecond(t *testing.T) {
 			}
 			select {
 			case <-socketClosed:
-			case <-time.After(testenv.Patience):
+			case <-time.After(testenv.Wait):
 				t.Fatal("the socket in the other process stays open")
 			}
 			if !there.Revoked(session) || there.Revoked(other) {
@@ -198,7 +198,7 @@ func TestEndOfASessionThatCouldNotBeToldIsToldWithoutAnotherCall(t *testing.T) {
 			t.Errorf("Revoke without an answer: %v, want UNAVAILABLE", err)
 		}
 		line.on.Store(false)
-		testenv.Eventually(t, testenv.Patience, func() bool {
+		testenv.Eventually(t, testenv.Wait, func() bool {
 			return !slices.ContainsFunc(sessions, func(s uuid.UUID) bool { return !there.Revoked(s) })
 		}, "the other process knows all sessions that were ended")
 	})
@@ -267,7 +267,7 @@ func TestUnreadableAnnouncementBlindsNobody(t *testing.T) {
 		if err := here.Revoke(t.Context(), session); err != nil {
 			t.Fatal(err)
 		}
-		testenv.Eventually(t, testenv.Patience, func() bool { return there.Revoked(session) }, "the announcement behind is applied")
+		testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "the announcement behind is applied")
 	})
 }
 
@@ -296,7 +296,7 @@ func TestChangeOfAUserIsTold(t *testing.T) {
 				if got != user {
 					t.Errorf("told of %s, want %s", got, user)
 				}
-			case <-time.After(testenv.Patience):
+			case <-time.After(testenv.Wait):
 				t.Error("not told")
 			}
 			return time.Since(began)
@@ -332,7 +332,7 @@ func TestOldAnnouncementsAreTrimmed(t *testing.T) {
 	mini := miniredis.RunT(t)
 	mini.ClockTTL(true)
 	mini.SetTime(noon)
-	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(mini.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}

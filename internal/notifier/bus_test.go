@@ -67,7 +67,7 @@ func onBoth(t *testing.T, test func(t *testing.T, conn *redisconn.Conn, key stri
 	t.Run("in-process", func(t *testing.T) {
 		t.Parallel()
 		server := miniredis.RunT(t)
-		conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr())
+		conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(server.Addr()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func number(t *testing.T, db *postgres.DB, query string) int {
 
 func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 	t.Parallel()
-	db := open(t, testenv.PostgresURL(t))
+	db := open(t, testenv.ShortPostgresURL(t))
 	for name, want := range map[string]string{
 		"statement_timeout":                   "2s",
 		"lock_timeout":                        "1500ms",
@@ -75,6 +75,22 @@ func TestConnectionsCarryTheServerSideTimeouts(t *testing.T) {
 		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
 		}
+	}
+}
+
+func TestTheURLSetsTheServerSideTimeouts(t *testing.T) {
+	t.Parallel()
+	base := testenv.ShortPostgresURL(t)
+	db := open(t, base+"&statement_timeout=7000&lock_timeout=8000&idle_in_transaction_session_timeout=9000")
+	for name, want := range map[string]string{"statement_timeout": "7s", "lock_timeout": "8s", "idle_in_transaction_session_timeout": "9s"} {
+		var got string
+		if err := db.SQL.QueryRowContext(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if db, err := postgres.Open(t.Context(), postgres.Options{URL: base + "&lock_timeout=0"}); err == nil {
+		t.Error("opened without a lock timeout")
+		_ = db.Close()
 	}
 }
 

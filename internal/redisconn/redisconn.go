@@ -50,7 +50,9 @@ var silence = sync.OnceFunc(logging.Disable)
 
 // Open connects to the server at rawURL, "redis://user:password@host:port/db"
 // (rediss for TLS), and pings it. A comma-separated list of addresses is a
-// Cluster; what follows the first may be plain host:port.
+// Cluster; what follows the first may be plain host:port. The parameters
+// dial_timeout, read_timeout, write_timeout and pool_timeout of the first URL
+// (durations such as 2s) take the place of the defaults.
 func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	opts, err := parse(rawURL)
 	if err != nil {
@@ -76,7 +78,7 @@ func (c *Conn) NewClient() redis.UniversalClient { return c.client(neverTwice) }
 func (c *Conn) NewBlocking() redis.UniversalClient {
 	return c.client(func(o *redis.UniversalOptions) {
 		neverTwice(o)
-		o.ReadTimeout = blockingReadTimeout
+		o.ReadTimeout = max(o.ReadTimeout, blockingReadTimeout)
 	})
 }
 
@@ -126,6 +128,7 @@ func parse(rawURL string) (redis.UniversalOptions, error) {
 		if i == 0 {
 			opts.Username, opts.Password, opts.DB = one.Username, one.Password, one.DB
 			opts.TLSConfig = cloneTLS(one.TLSConfig)
+			setTimeouts(&opts, one)
 		}
 	}
 	opts.IsClusterMode = len(opts.Addrs) > 1
@@ -133,6 +136,18 @@ func parse(rawURL string) (redis.UniversalOptions, error) {
 		return opts, errors.New("a Cluster has database 0 only")
 	}
 	return opts, nil
+}
+
+// setTimeouts takes over the timeouts that a URL sets.
+func setTimeouts(opts *redis.UniversalOptions, one *redis.Options) {
+	for field, value := range map[*time.Duration]time.Duration{
+		&opts.DialTimeout: one.DialTimeout, &opts.ReadTimeout: one.ReadTimeout,
+		&opts.WriteTimeout: one.WriteTimeout, &opts.PoolTimeout: one.PoolTimeout,
+	} {
+		if value > 0 {
+			*field = value
+		}
+	}
 }
 
 // cloneTLS drops the server name that the first address set, so that each node

@@ -72,8 +72,8 @@ func TestASilentServerIsGivenUpAtTheDeadline(t *testing.T) {
 func TestAScriptWhoseReplyIsLostIsNotRunTwice(t *testing.T) {
 	t.Parallel()
 	direct, prefix := testenv.Redis(t)
-	proxy := testenv.NewProxy(t, address(t))
-	conn := open(t, "redis://"+proxy.Addr()+"/0")
+	proxy := testenv.NewProxy(t, testenv.RedisAddr(t))
+	conn := open(t, testenv.RedisURLAt(proxy.Addr()))
 	take := redis.NewScript(`return redis.call('INCR', KEYS[1])`)
 	if err := take.Load(t.Context(), conn.Script).Err(); err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestAScriptWhoseReplyIsLostIsNotRunTwice(t *testing.T) {
 func TestAPlainCommandSurvivesACutConnection(t *testing.T) {
 	t.Parallel()
 	_, prefix := testenv.Redis(t)
-	proxy := testenv.NewProxy(t, address(t))
-	conn := open(t, "redis://"+proxy.Addr()+"/0")
+	proxy := testenv.NewProxy(t, testenv.RedisAddr(t))
+	conn := open(t, testenv.RedisURLAt(proxy.Addr()))
 	proxy.LoseReplyTo(prefix + "k")
 	if err := conn.Cmd.Set(t.Context(), prefix+"k", "v", 0).Err(); err != nil {
 		t.Errorf("not tried again: %v", err)
@@ -109,6 +109,17 @@ func TestABlockingReadOutlastsTheOrdinaryTimeout(t *testing.T) {
 	streams := &redis.XReadArgs{Streams: []string{prefix + "s", "$"}, Block: 700 * time.Millisecond}
 	if err := client.XRead(t.Context(), streams).Err(); !errors.Is(err, redis.Nil) {
 		t.Errorf("ended with %v, want nothing read", err)
+	}
+}
+
+func TestTheURLSetsTimeouts(t *testing.T) {
+	t.Parallel()
+	conn := open(t, "redis://"+testenv.RedisAddr(t)+"/0?dial_timeout=7s&read_timeout=8s&write_timeout=9s&pool_timeout=10s")
+	for name, client := range map[string]redis.UniversalClient{"cmd": conn.Cmd, "script": conn.Script} {
+		o := client.(*redis.Client).Options() //nolint:forcetypeassert // one server
+		if o.DialTimeout != 7*time.Second || o.ReadTimeout != 8*time.Second || o.WriteTimeout != 9*time.Second || o.PoolTimeout != 10*time.Second {
+			t.Errorf("%s: dial %s, read %s, write %s, pool %s", name, o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout)
+		}
 	}
 }
 
@@ -206,13 +217,4 @@ func newClient(t *testing.T, conn *redisconn.Conn) redis.UniversalClient {
 	client := conn.NewClient()
 	t.Cleanup(func() { _ = client.Close() }) // its connections were cut
 	return client
-}
-
-func address(t *testing.T) string {
-	t.Helper()
-	opts, err := redis.ParseURL(testenv.RedisURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return opts.Addr
 }

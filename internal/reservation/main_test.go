@@ -52,19 +52,18 @@ func onBoth(t *testing.T, run func(t *testing.T, f *fixture)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		server := miniredis.RunT(t)
-		run(t, newFixture(t, patient(t, "redis://"+server.Addr()+"/0"), "t:"))
+		run(t, newFixture(t, patient(t, testenv.RedisURLAt(server.Addr())), "t:"))
 	})
 }
 
-// patient returns a client that waits long for a reply: a crowd on a busy machine
-// is no lost server.
+// patient returns a client that waits long for a reply.
 func patient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout, opts.MaxRetries = 20*time.Second, 20*time.Second, 20*time.Second, -1
+	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout, opts.MaxRetries = testenv.Wait, testenv.Wait, testenv.Wait, -1
 	client := redis.NewClient(opts)
 	t.Cleanup(func() { _ = client.Close() })
 	return client

@@ -50,7 +50,7 @@ func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
 		server := miniredis.RunT(t)
-		conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr()+"/0")
+		conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(server.Addr()))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds waiting for something that takes milliseconds on an idle machine.
-const patience = 20 * time.Second
+// patience bounds waiting for what must happen.
+const patience = testenv.Wait
 
 // rig is a Redis with what a test of one stream needs.
 type rig struct {
@@ -56,7 +56,7 @@ func setupMini(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	conn, err := redisconn.Open(t.Context(), "redis://"+server.Addr())
+	conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(server.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,25 +65,11 @@ func setupMini(t testing.TB) *rig {
 }
 
 func newRig(t testing.TB, conn *redisconn.Conn, prefix string) *rig {
-	r := &rig{t: t, conn: conn, redis: patient(t, conn), topic: prefix + "{s07}:orders", tally: newTally()}
+	r := &rig{t: t, conn: conn, redis: conn.Cmd, topic: prefix + "{s07}:orders", tally: newTally()}
 	r.dead = NewDeadLetters(DeadLettersConfig{
 		Client: r.redis, Key: prefix + "{dead}:orders", Log: silent(), Metrics: r.tally.metrics(),
 	})
 	return r
-}
-
-// patient returns a client for what the test itself asks, which on a busy machine
-// may take longer than the product waits.
-func patient(t testing.TB, conn *redisconn.Conn) redis.UniversalClient {
-	single, ok := conn.Cmd.(*redis.Client)
-	if !ok {
-		return conn.Cmd
-	}
-	opts := *single.Options()
-	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout = patience, patience, patience
-	client := redis.NewClient(&opts)
-	t.Cleanup(func() { _ = client.Close() })
-	return client
 }
 
 // onBoth runs a test on a real Redis and on the in-process one.
@@ -222,7 +208,7 @@ func (r *rig) settled() {
 			r.t.Logf("%+v", s)
 		}
 	}()
-	testenv.Eventually(r.t, 6*patience, func() bool {
+	testenv.Eventually(r.t, patience, func() bool {
 		s = r.stats()
 		return s.Unread == 0 && s.Pending == 0
 	}, "entries are left")

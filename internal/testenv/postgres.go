@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -19,7 +18,7 @@ import (
 )
 
 // setupTimeout bounds making or dropping one database, on a busy machine too.
-const setupTimeout = time.Minute
+const setupTimeout = Wait
 
 // Postgres returns a database of the test's own, with all tables. It is dropped
 // when the test ends, unless the server goes as a whole. A test does not wait for
@@ -42,9 +41,16 @@ func Postgres(t testing.TB) *postgres.DB {
 	return db
 }
 
-// PostgresURL returns the URL of a database of the test's own, with all tables.
-// It is dropped when the test ends, unless the server goes as a whole.
+// PostgresURL returns the URL of a database of the test's own, with all tables and
+// with timeouts that a busy machine does not exceed. It is dropped when the test
+// ends, unless the server goes as a whole.
 func PostgresURL(t testing.TB) string {
+	t.Helper()
+	return withParameters(t, ShortPostgresURL(t), postgresTimeouts())
+}
+
+// ShortPostgresURL is PostgresURL with the product's own timeouts, for tests of them.
+func ShortPostgresURL(t testing.TB) string {
 	t.Helper()
 	server := lookup(t, databaseVariable)
 	name, err := template(server)
@@ -60,14 +66,7 @@ func PostgresURL(t testing.TB) string {
 // take longer than all else that a test does.
 func UnflushedPostgresURL(t testing.TB) string {
 	t.Helper()
-	u, err := url.Parse(PostgresURL(t))
-	if err != nil {
-		t.Fatalf("address of the test's database: %v", err)
-	}
-	q := u.Query()
-	q.Set("synchronous_commit", "off")
-	u.RawQuery = q.Encode()
-	return u.String()
+	return withParameters(t, PostgresURL(t), url.Values{"synchronous_commit": {"off"}})
 }
 
 // EmptyPostgresURL returns the URL of a database of the test's own that has no

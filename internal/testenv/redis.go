@@ -3,20 +3,14 @@ package testenv
 import (
 	"context"
 	"encoding/hex"
-	"errors"
-	"net"
 	"testing"
-	"time"
 
 	"seckill/internal/redisconn"
 )
 
 // cleanupTimeout bounds deleting the keys of one test: a look at those of all
 // tests, on a machine that may be busy.
-const cleanupTimeout = time.Minute
-
-// openTimeout bounds opening connections on a machine that is busy with other tests.
-const openTimeout = 30 * time.Second
+const cleanupTimeout = Wait
 
 // scanCount is how many keys one SCAN looks at.
 const scanCount = 5000
@@ -26,7 +20,10 @@ const scanCount = 5000
 // ends.
 func Redis(t testing.TB) (*redisconn.Conn, string) {
 	t.Helper()
-	conn := open(t)
+	conn, err := redisconn.Open(t.Context(), RedisURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	prefix := "t" + hex.EncodeToString(idBytes()[:5]) + ":"
 	t.Cleanup(func() {
 		if err := deleteKeys(conn, prefix); err != nil {
@@ -37,21 +34,6 @@ func Redis(t testing.TB) (*redisconn.Conn, string) {
 		}
 	})
 	return conn, prefix
-}
-
-// open connects to the shared Redis, again where that took too long: many tests at
-// once may keep it busy for longer than the product waits.
-func open(t testing.TB) *redisconn.Conn {
-	t.Helper()
-	for began := time.Now(); ; {
-		conn, err := redisconn.Open(t.Context(), RedisURL(t))
-		if err == nil {
-			return conn
-		}
-		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() || time.Since(began) > openTimeout {
-			t.Fatal(err)
-		}
-	}
 }
 
 func deleteKeys(conn *redisconn.Conn, prefix string) error {

@@ -18,7 +18,7 @@ import (
 // startTimeout bounds the start of a server, startTries how often another port
 // is tried when somebody else took the one that was free.
 const (
-	startTimeout = 10 * time.Second
+	startTimeout = Wait
 	startTries   = 5
 )
 

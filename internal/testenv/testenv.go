@@ -9,8 +9,11 @@ package testenv
 
 import (
 	"bufio"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,10 +29,59 @@ const (
 	keepVariable = "SECKILL_TEST_KEEP_DATABASES"
 )
 
-// RedisURL returns the URL of the shared private Redis.
+// RedisURL returns the URL of the shared private Redis, with timeouts that a busy
+// machine does not exceed.
 func RedisURL(t testing.TB) string {
 	t.Helper()
-	return lookup(t, redisVariable)
+	return withParameters(t, lookup(t, redisVariable), redisTimeouts())
+}
+
+// RedisURLAt returns the URL of a Redis at host and port, for example a Proxy's or an
+// in-process one, with timeouts that a busy machine does not exceed.
+func RedisURLAt(addr string) string {
+	return "redis://" + addr + "/0?" + redisTimeouts().Encode()
+}
+
+// RedisAddr returns host and port of the shared private Redis, for tests of the
+// product's own timeouts.
+func RedisAddr(t testing.TB) string {
+	t.Helper()
+	u, err := url.Parse(RedisURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// redisTimeouts are the timeouts of a client in tests that are not about them.
+func redisTimeouts() url.Values {
+	all := url.Values{}
+	for _, name := range []string{"dial_timeout", "read_timeout", "write_timeout", "pool_timeout"} {
+		all.Set(name, Wait.String())
+	}
+	return all
+}
+
+// postgresTimeouts are the timeouts of a connection in tests that are not about them.
+func postgresTimeouts() url.Values {
+	all := url.Values{}
+	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		all.Set(name, strconv.FormatInt(Wait.Milliseconds(), 10))
+	}
+	return all
+}
+
+// withParameters returns a URL with further query parameters.
+func withParameters(t testing.TB, rawURL string, more url.Values) string {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	maps.Copy(q, more)
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 // lookup finds a service in the environment, else in the file that
@@ -124,10 +176,6 @@ func Eventually(t testing.TB, within time.Duration, cond func() bool, msg string
 		}
 	}
 }
-
-// Patience is how long a test waits for an event that takes a moment: a busy machine
-// may take long for it.
-const Patience = 15 * time.Second
 
 // promptTries is how often Promptly tries: a busy machine is slow now and then.
 const promptTries = 5

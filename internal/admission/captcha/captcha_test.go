@@ -58,7 +58,7 @@ func embedded(t *testing.T) (*Service, *redisconn.Conn, *miniredis.Miniredis) {
 	t.Helper()
 	mini := miniredis.RunT(t)
 	mini.ClockTTL(true)
-	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(mini.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func embedded(t *testing.T, ratio float64) (*fixture, *miniredis.Miniredis) {
 	t.Helper()
 	mini := miniredis.RunT(t)
 	mini.ClockTTL(true)
-	conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+	conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(mini.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}

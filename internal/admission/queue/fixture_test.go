@@ -106,19 +106,18 @@ func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		conn, prefix := testenv.Redis(t)
-		conn = patient(t, conn, testenv.RedisURL(t))
 		test(t, newFixture(t, conn, prefix))
 	})
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
 		mini := miniredis.RunT(t)
 		mini.ClockTTL(true)
-		conn, err := redisconn.Open(t.Context(), "redis://"+mini.Addr()+"/0")
+		conn, err := redisconn.Open(t.Context(), testenv.RedisURLAt(mini.Addr()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close() })
-		test(t, newFixture(t, patient(t, conn, "redis://"+mini.Addr()+"/0"), "t:"))
+		test(t, newFixture(t, conn, "t:"))
 	})
 }
 
@@ -182,18 +181,4 @@ func (f *fixture) line() []string {
 	line, err := f.redis.ZRange(f.t.Context(), f.keys.WaitingRoom(f.shard, f.item), 0, -1).Result()
 	f.must(err)
 	return line
-}
-
-// patient returns connections that wait long for a reply: a crowd on a busy machine
-// is no lost server, and a reply that is given up would lose who was admitted.
-func patient(t *testing.T, conn *redisconn.Conn, url string) *redisconn.Conn {
-	t.Helper()
-	opts, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	opts.ReadTimeout, opts.WriteTimeout, opts.PoolTimeout, opts.MaxRetries = 20*time.Second, 20*time.Second, 20*time.Second, -1
-	client := redis.NewClient(opts)
-	t.Cleanup(func() { _ = client.Close() })
-	return &redisconn.Conn{Cmd: conn.Cmd, Script: client}
 }
