@@ -8,19 +8,6 @@ MAKEFLAGS += --no-print-directory
 
 GOLANGCI_LINT := go tool -modfile=tools/go.mod golangci-lint
 
-# Two cores compile and run all tests in minutes if nothing is done twice: vet is
-# part of `make check`, and nobody looks at a test binary with a debugger here.
-# The race detector needs a C compiler; without one the tests run without it. It
-# watches our code and whatever runs beside it, not packages that only compute:
-# SQLite, password hashes and pictures are many times as slow under its eyes. Such a
-# package must use no generic type that has atomics (sync.Map): the linker may take
-# its unwatched copy for everybody's. What its own atomics guard is its own memory.
-TEST_FLAGS := -vet=off -ldflags=-w -timeout 30m
-UNWATCHED := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b \
-	github.com/golang/freetype/... image/... compress/...
-LONGEST := ./test/conformance ./internal/stream ./internal/payment # begin first, so that none is left alone at the end
-RACE := $(if $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)"),-race $(UNWATCHED:%=-gcflags=%=-race=false))
-
 ##@ Every day
 
 .PHONY: help
@@ -40,12 +27,16 @@ services: ## start private Postgres and Redis on free ports (scripts/services st
 	@scripts/services
 
 .PHONY: test
-test: services ## run all tests, Go and web, on real services
-	@[ -n "$(RACE)" ] || echo "no C compiler here: tests run without the race detector"
-	go build $(RACE) ./...
-	go test $(RACE) $(TEST_FLAGS) -p 3 $(LONGEST) $$(go list ./... | grep -vxF seckill/internal/app)
-	go test $(RACE) $(TEST_FLAGS) -parallel 4 ./internal/app # whole sites: they wait more than they work
-	@if [ -x scripts/test-web ]; then scripts/test-web; fi
+test: services ## run all tests, Go and web, on real services; one summary at the end
+	@go run ./internal/testrun
+
+.PHONY: test-short
+test-short: services ## run the tests that take less than two minutes
+	@go run ./internal/testrun short
+
+.PHONY: faults
+faults: services ## run the long fault tests: processes killed again and again
+	@go run ./internal/testrun faults
 
 .PHONY: check
 check: ## check what is committed: generated code, formatting, lints, layers
@@ -53,7 +44,6 @@ check: ## check what is committed: generated code, formatting, lints, layers
 	go vet ./...
 	@$(MAKE) lint
 	go test ./internal/archtest
-	@if [ -x scripts/check-web ]; then scripts/check-web; fi
 
 ##@ Now and then
 

@@ -22,8 +22,12 @@ import (
 	"seckill/internal/testenv"
 )
 
-// binary builds the command once for all tests; removeBinary takes it away.
+// binary returns the command: the one that SECKILL_BINARY names, else one that is
+// built once for all tests and taken away by removeBinary.
 var binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(binaryVariable); path != "" {
+		return path, nil
+	}
 	dir, err := os.MkdirTemp("", "seckill-test-")
 	if err != nil {
 		return "", err
@@ -36,13 +40,16 @@ var binary = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
+// binaryVariable names a command that is built already.
+const binaryVariable = "SECKILL_BINARY"
+
 // built is whether binary was asked for.
 var built sync.Once
 
 func removeBinary() {
 	unused := false
 	built.Do(func() { unused = true })
-	if unused {
+	if unused || os.Getenv(binaryVariable) != "" {
 		return
 	}
 	if path, err := binary(); path != "" && err == nil {

@@ -16,7 +16,7 @@ const busyFor = 300 * time.Millisecond
 func TestACallWaitsForAConnectionThatIsInUse(t *testing.T) {
 	t.Parallel()
 	conn := open(t, "redis://"+testenv.RedisAddr(t)+"/0?read_timeout="+testenv.Wait.String()) // the pool's timeout is the product's
-	client := conn.Script.(*redis.Client)                                                    //nolint:forcetypeassert // one server
+	client := conn.Script.(*redis.Client)                                                     //nolint:forcetypeassert // one server
 	for range client.Options().PoolSize {
 		held := client.Conn()
 		if err := held.Ping(t.Context()).Err(); err != nil {

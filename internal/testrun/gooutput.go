@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// module is the prefix of our own import paths.
+const module = "seckill/"
+
+// event is one line of `go test -json`, see `go doc test2json`.
+type event struct {
+	Action, Package, ImportPath, Test, Output, FailedBuild string
+}
+
+// place finds where a test failed: an indented file:line of its own output, a
+// compiler's line, or a line of a stack.
+var place = regexp.MustCompile(`(?m)^\s*((?:[\w.-]+/)*[\w.-]+\.(?:go|ts|tsx)):(\d+)`)
+
+// goOutput takes a line of `go test -json`.
+func goOutput(_ *step, r *report, line []byte) string {
+	var e event
+	if json.Unmarshal(line, &e) != nil || e.Action == "" {
+		return string(line) + "\n"
+	}
+	switch e.Action {
+	case "output":
+		r.output(e.Package, e.Test, e.Output)
+	case "build-output":
+		r.output(e.ImportPath, "", e.Output)
+	case "pass", "skip", "fail":
+		if e.Test == "" {
+			r.packageEnded(e)
+		} else {
+			r.testEnded(e)
+		}
+	}
+	return ""
+}
+
+// testEnded notes the end of one test or subtest.
+func (r *report) testEnded(e event) {
+	r.tests++
+	if e.Action != "fail" {
+		r.drop(e.Package, e.Test)
+		return
+	}
+	text := r.taken(e.Package, e.Test)
+	at := placeIn(e.Package, text)
+	for _, f := range r.failures {
+		if f.unit == e.Package && strings.HasPrefix(f.test, e.Test+"/") && at == "" {
+			return // a parent fails with its subtests
+		}
+	}
+	r.fail(failure{unit: e.Package, test: e.Test, at: at, text: text, again: goCommand(e.Package, e.Test)})
+}
+
+// packageEnded notes the end of a package. One that failed without a failed test did
+// not compile, crashed, ran into its timeout or left goroutines behind.
+func (r *report) packageEnded(e event) {
+	r.packages++
+	defer r.forget(e.Package)
+	if e.Action != "fail" {
+		return
+	}
+	log := r.write(e.Package)
+	named := false
+	for i := range r.failures {
+		if r.failures[i].unit == e.Package {
+			r.failures[i].log, named = log, true
+		}
+	}
+	if named {
+		return
+	}
+	unended, text := r.unended(e.Package)
+	text += r.taken(e.Package, "")
+	if e.FailedBuild != "" {
+		text = r.taken(e.FailedBuild, "") + text
+	}
+	r.fail(failure{unit: e.Package, test: unended, at: placeIn(e.Package, text), text: text, log: log, again: goCommand(e.Package, "")})
+}
+
+// placeIn returns the first file:line in the output of a package, from the root of
+// the module; "" when there is none.
+func placeIn(pkg, text string) string {
+	found := place.FindStringSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	file := found[1]
+	if !strings.Contains(file, "/") {
+		file = path.Join(strings.TrimPrefix(pkg, module), file)
+	}
+	return file + ":" + found[2]
+}
+
+// goCommand runs one test alone.
+func goCommand(pkg, test string) string {
+	dir := "./" + strings.TrimPrefix(pkg, module)
+	if test == "" {
+		return "go test -race " + dir
+	}
+	parts := strings.Split(test, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return "go test -race -count=1 -run '" + strings.Join(parts, "/") + "' " + dir
+}

@@ -1,0 +1,63 @@
+// Command testrun runs all tests, Go and web, and reports what failed in one
+// summary at the end.
+//
+//	go run ./internal/testrun          everything (make test)
+//	go run ./internal/testrun short    what takes two minutes (make test-short)
+//	go run ./internal/testrun faults   the long fault tests (make faults)
+//
+// It owns which commands make up a test run, the progress line and the summary.
+// A step that fails keeps no later step from running. It exits 1 when a test
+// failed or was not run.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	mode := "all"
+	if len(os.Args) > 1 {
+		mode = os.Args[1]
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, mode)
+	stop()
+	os.Exit(code)
+}
+
+// run runs the steps of a mode and returns the exit code.
+func run(ctx context.Context, mode string) int {
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "seckill-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	p, err := planOf(ctx, mode, filepath.Join(dir, "seckill"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+		return 1
+	}
+	r := newReport(logDir)
+	bar := newProgress(os.Stdout, len(p.steps))
+	for _, s := range p.steps {
+		if ctx.Err() != nil {
+			r.problem(s.name, "not run: interrupted", s.again)
+			continue
+		}
+		s.run(ctx, p.environ, r, bar)
+	}
+	bar.close()
+	r.print(os.Stdout, time.Since(began))
+	if r.failed() {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// logDir is where the whole output of failed steps and packages goes.
+const logDir = ".services/test"
+
+// sites is the package of the tests that run whole installations. Its tests wait
+// more than they compute, so more of them run at once, and no other package does.
+const sites = "seckill/internal/app"
+
+// longest are the packages that begin first, so that none is left alone at the end.
+var longest = []string{"seckill/test/conformance", "seckill/internal/stream", "seckill/internal/payment"}
+
+// slow are the packages that test-short leaves out: each takes minutes.
+var slow = []string{sites, "seckill/test/conformance", "seckill/internal/stream", "seckill/internal/bench/...", "seckill/cmd/seckill"}
+
+// unwatched are packages that only compute: SQLite, password hashes and pictures.
+// They run without the race detector, under which they take many times as long. Such
+// a package must use no generic type with atomics (sync.Map): the linker may take
+// its copy for all.
+var unwatched = []string{
+	"modernc.org/sqlite/lib", "modernc.org/libc/...", "modernc.org/memory", "golang.org/x/crypto/argon2",
+	"golang.org/x/crypto/blake2b", "github.com/golang/freetype/...", "image/...", "compress/...",
+}
+
+// plan is what one run does.
+type plan struct {
+	steps   []step
+	environ []string
+}
+
+// planOf returns the steps of a mode. The binary is built once, by the first step,
+// for all tests that start processes.
+func planOf(ctx context.Context, mode, binary string) (plan, error) {
+	packages, err := list(ctx, "./...")
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{environ: append(os.Environ(), "SECKILL_BINARY="+binary, "SECKILL_TESTRUN=yes")}
+	build := step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"}, again: "go build ./cmd/seckill"}
+	switch mode {
+	case "all":
+		flags := append(raceFlags(ctx), "-timeout", "30m")
+		p.steps = []step{
+			build,
+			goStep("go", without(packages, []string{sites}), append(flags, "-p", "3")),
+			goStep("sites", []string{sites}, append(flags, "-parallel", "4")),
+			webStep("types", plainOutput), webStep("unit", vitestOutput), webStep("build", plainOutput), webStep("e2e", vitestOutput),
+		}
+	case "short":
+		p.steps = []step{build, goStep("go", without(packages, slow), []string{"-timeout", "10m"}), webStep("types", plainOutput), webStep("unit", vitestOutput)}
+	case "faults":
+		found, err := list(ctx, "-tags", "faults", "-f", "{{range .TestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}", "./...")
+		if err != nil {
+			return p, err
+		}
+		p.steps = []step{build, goStep("faults", faulty(found), append(raceFlags(ctx), "-tags", "faults", "-timeout", "60m", "-p", "1"))}
+	default:
+		return p, fmt.Errorf("unknown mode %q; want all, short or faults", mode)
+	}
+	return p, nil
+}
+
+// goStep tests packages. Vet is part of `make check`, and a debugger's tables in a
+// test binary cost time to link.
+func goStep(name string, packages, flags []string) step {
+	command := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-ldflags=-w"}, flags, packages)
+	return step{name: name, command: command, read: goOutput, packages: len(packages), again: "go test " + strings.Join(packages[:min(1, len(packages))], "")}
+}
+
+// webStep runs one part of scripts/test-web.
+func webStep(part string, read reader) step {
+	return step{name: "web " + part, command: []string{"scripts/test-web", part}, read: read, again: "scripts/test-web " + part}
+}
+
+// list returns what `go list` prints, by line.
+func list(ctx context.Context, args ...string) ([]string, error) {
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...) //nolint:gosec // the arguments are planOf's
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
+}
+
+// without returns the packages that no pattern names, the longest first. A pattern
+// that ends in /... names a package and all below it.
+func without(packages, patterns []string) []string {
+	left := slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool {
+			tree, all := strings.CutSuffix(pattern, "/...")
+			return p == tree || all && strings.HasPrefix(p, tree+"/")
+		})
+	})
+	slices.SortStableFunc(left, func(a, b string) int { return rank(a) - rank(b) })
+	return left
+}
+
+func rank(p string) int {
+	if i := slices.Index(longest, p); i >= 0 {
+		return i
+	}
+	return len(longest)
+}
+
+// faulty returns the packages with files that are named for the faults build tag.
+func faulty(found []string) []string {
+	var packages []string
+	for _, line := range found {
+		if name, file, ok := strings.Cut(line, " "); ok && strings.HasSuffix(file, "faults_test.go") && !slices.Contains(packages, name) {
+			packages = append(packages, name)
+		}
+	}
+	return packages
+}
+
+// raceFlags returns the flags of the race detector, none where there is no C
+// compiler, which it needs.
+func raceFlags(ctx context.Context) []string {
+	text, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
+	cgo, compiler, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	if _, missing := exec.LookPath(compiler); err != nil || cgo != "1" || missing != nil {
+		fmt.Fprintln(os.Stderr, "no C compiler here: the tests run without the race detector")
+		return nil
+	}
+	flags := []string{"-race"}
+	for _, p := range unwatched {
+		flags = append(flags, "-gcflags="+p+"=-race=false")
+	}
+	return flags
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxShown is how many lines of a failure's output the summary shows.
+const maxShown = 60
+
+// failure is one test, package or step that failed.
+type failure struct {
+	unit  string // package, file of the shop, or step
+	test  string // "" when the unit failed as a whole
+	at    string // file:line; "" when unknown
+	text  string // its output
+	log   string // file with the whole output of the package; "" when there is none
+	again string // command that runs it alone
+}
+
+// report collects results.
+type report struct {
+	dir      string // for logs
+	tests    int
+	packages int
+	failures []failure
+
+	outputs map[string]map[string]*tail // by package and test
+	whole   map[string]*strings.Builder // all output, by package
+}
+
+func newReport(dir string) *report {
+	_ = os.RemoveAll(dir) // what cannot be removed is overwritten
+	return &report{dir: dir, outputs: map[string]map[string]*tail{}, whole: map[string]*strings.Builder{}}
+}
+
+func (r *report) failed() bool { return len(r.failures) > 0 }
+
+func (r *report) fail(f failure) { r.failures = append(r.failures, f) }
+
+// problem notes a step that failed as a whole.
+func (r *report) problem(step, text, again string) {
+	r.fail(failure{unit: step, at: placeIn("", text), text: text, again: again})
+}
+
+// output keeps output until it is known whether the test passes.
+func (r *report) output(pkg, test, text string) {
+	if r.outputs[pkg] == nil {
+		r.outputs[pkg], r.whole[pkg] = map[string]*tail{}, &strings.Builder{}
+	}
+	if r.outputs[pkg][test] == nil {
+		r.outputs[pkg][test] = &tail{}
+	}
+	r.outputs[pkg][test].add(text)
+	r.whole[pkg].WriteString(text)
+}
+
+func (r *report) taken(pkg, test string) string {
+	if t := r.outputs[pkg][test]; t != nil {
+		return t.String()
+	}
+	return ""
+}
+
+// unended returns the tests of a package that began and did not end, with their
+// output: the process ended in one of them.
+func (r *report) unended(pkg string) (names, text string) {
+	var all []string
+	for test := range r.outputs[pkg] {
+		if test != "" {
+			all = append(all, test)
+		}
+	}
+	slices.Sort(all)
+	for _, test := range all {
+		text += r.taken(pkg, test)
+	}
+	return strings.Join(all, ", "), text
+}
+
+func (r *report) drop(pkg, test string) { delete(r.outputs[pkg], test) }
+
+func (r *report) forget(pkg string) {
+	delete(r.outputs, pkg)
+	delete(r.whole, pkg)
+}
+
+// write writes the whole output of a package to a file and returns its name, "" when
+// that is not possible.
+func (r *report) write(pkg string) string {
+	all := r.whole[pkg]
+	if all == nil || os.MkdirAll(r.dir, 0o750) != nil {
+		return ""
+	}
+	name := filepath.Join(r.dir, strings.ReplaceAll(strings.TrimPrefix(pkg, module), "/", "_")+".log")
+	if os.WriteFile(name, []byte(all.String()), 0o600) != nil {
+		return ""
+	}
+	return name
+}
+
+// print writes the summary: the output of every failure, then the list of them.
+func (r *report) print(w io.Writer, took time.Duration) {
+	if !r.failed() {
+		fmt.Fprintf(w, "PASSED %d tests in %s\n", r.tests, took.Round(time.Second))
+		return
+	}
+	for _, f := range r.failures {
+		fmt.Fprintf(w, "\n---- %s\n%s", f.title(), shown(f.text))
+	}
+	fmt.Fprintf(w, "\nFAILED: %d failures in %d tests, %s\n", len(r.failures), r.tests, took.Round(time.Second))
+	for _, f := range r.failures {
+		fmt.Fprintf(w, "\n  %s\n", f.title())
+		for _, line := range []struct{ label, text string }{{"at", f.at}, {"run", f.again}, {"log", f.log}} {
+			if line.text != "" {
+				fmt.Fprintf(w, "    %-4s %s\n", line.label, line.text)
+			}
+		}
+	}
+}
+
+func (f failure) title() string {
+	return strings.TrimSpace(strings.TrimPrefix(f.unit, module) + " " + f.test)
+}
+
+// shown returns the last lines of a text.
+func shown(text string) string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return ""
+	}
+	lines := strings.Split(text, "\n")
+	if left := len(lines) - maxShown; left > 0 {
+		lines = append([]string{fmt.Sprintf("(%d lines before)", left)}, lines[left:]...)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// maxKept bounds the output that is kept of one test, in bytes.
+const maxKept = 1 << 20
+
+// tail keeps the end of a text.
+type tail struct{ text strings.Builder }
+
+func (t *tail) add(s string) {
+	if t.text.Len()+len(s) > 2*maxKept {
+		kept := t.text.String()
+		kept = kept[max(0, len(kept)-maxKept):]
+		t.text.Reset()
+		t.text.WriteString(kept)
+	}
+	t.text.WriteString(s)
+}
+
+// String returns what is kept.
+func (t *tail) String() string { return t.text.String() }

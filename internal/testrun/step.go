@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// maxLine bounds one line of output, in bytes.
+const maxLine = 16 << 20
+
+// interruptWait is how long a command may take to end after an interrupt.
+const interruptWait = 30 * time.Second
+
+// reader takes the output of a command line by line. It is called with each line
+// and returns the lines that belong to no test.
+type reader func(s *step, r *report, line []byte) (rest string)
+
+// step is one command of a run.
+type step struct {
+	name     string
+	command  []string
+	read     reader // nil = plainOutput
+	packages int    // Go packages to be tested, for the progress line
+	again    string // how to run the step alone
+}
+
+// run runs the command, reads its results into the report, and adds a problem when
+// it failed and no test says why.
+func (s *step) run(ctx context.Context, environ []string, r *report, bar *progress) {
+	if s.read == nil {
+		s.read = plainOutput
+	}
+	bar.begin(s)
+	failures := len(r.failures)
+	output, err := s.execute(ctx, environ, r, bar)
+	if err == nil || len(r.failures) > failures {
+		return
+	}
+	r.problem(s.name, fmt.Sprintf("%v\n%s", err, output), s.again)
+}
+
+// execute runs the command and returns the output that belongs to no test.
+func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (string, error) {
+	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...) //nolint:gosec // the commands are in plan.go
+	cmd.Env = environ
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = interruptWait
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	ended := make(chan error, 1)
+	go func() {
+		err := cmd.Wait()
+		_ = in.Close()
+		ended <- err
+	}()
+	var rest tail
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		rest.add(s.read(s, r, lines.Bytes()))
+		bar.update(r)
+	}
+	err := lines.Err()
+	_, _ = io.Copy(io.Discard, out) // a line that is too long must not stop the command
+	if waited := <-ended; waited != nil {
+		err = waited
+	}
+	return rest.String(), err
+}
+
+// plainOutput takes the output of a command that has no tests.
+func plainOutput(_ *step, _ *report, line []byte) string { return string(line) + "\n" }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// files of a module with one failure of each kind.
+var files = map[string]string{
+	"go.mod":              "module seckill\n\ngo 1.24\n",
+	"good/good_test.go":   "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { println(\"noise of a good test\") }\n",
+	"bad/bad_test.go":     "package bad\n\nimport \"testing\"\n\nfunc TestBad(t *testing.T) {\n\tt.Run(\"a case\", func(t *testing.T) { t.Error(\"broken promise\") })\n}\n",
+	"crash/crash_test.go": "package crash\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestCrash(t *testing.T) { os.Exit(3) }\n",
+	"wrong/wrong_test.go": "package wrong\n\nimport \"testing\"\n\nfunc TestWrong(t *testing.T) { undefined() }\n",
+}
+
+func TestOneSummaryNamesEveryFailure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goTests := goStep("go", []string{"./..."}, nil)
+	goTests.command = append([]string{"go", "-C", dir}, goTests.command[1:]...)
+	web := webStep("e2e", vitestOutput)
+	web.command = []string{"echo", "noise of the browser\n" +
+		webPrefix + `{"file":"web/e2e/buy.test.ts","name":"a buyer pays","state":"passed"}` + "\n" +
+		webPrefix + `{"file":"web/e2e/pay.test.ts","name":"it's late","state":"failed","at":"web/e2e/pay.test.ts:7","error":"no button"}`}
+	types := webStep("types", plainOutput)
+	types.command = []string{"sh", "-c", "echo 'src/app.tsx:3:1 wrong type'; exit 2"}
+
+	log, err := os.Create(filepath.Join(t.TempDir(), "progress"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	r, bar := newReport(filepath.Join(dir, "logs")), newProgress(log, 3)
+	for _, s := range []step{goTests, web, types} {
+		s.run(t.Context(), append(os.Environ(), "GOFLAGS=-mod=mod"), r, bar)
+	}
+	bar.close()
+	var out bytes.Buffer
+	r.print(&out, 90*time.Second)
+	for _, want := range []string{
+		"FAILED: 5 failures", "1m30s", "broken promise", "no button",
+		"bad TestBad/a_case\n    at   bad/bad_test.go:6\n    run  go test -race -count=1 -run '^TestBad$/^a_case$' ./bad\n    log  " + filepath.Join(dir, "logs", "bad.log"),
+		"  crash TestCrash\n", "  wrong\n    at   wrong/wrong_test.go:5\n    run  go test -race ./wrong",
+		"web/e2e/pay.test.ts it's late\n    at   web/e2e/pay.test.ts:7\n    run  scripts/test-web e2e e2e/pay.test.ts -t 'it'\\''s late'",
+		"  web types\n    at   src/app.tsx:3\n    run  scripts/test-web types\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, out.String())
+		}
+	}
+	if !r.failed() || strings.Contains(out.String(), "noise") {
+		t.Errorf("failed %t, with the noise of what passed:\n%s", r.failed(), out.String())
+	}
+}
+
+func TestARunThatPassesSaysSo(t *testing.T) {
+	t.Parallel()
+	r := newReport(t.TempDir())
+	r.testEnded(event{Action: "pass", Package: "seckill/good", Test: "TestGood"})
+	r.packageEnded(event{Action: "pass", Package: "seckill/good"})
+	var out bytes.Buffer
+	r.print(&out, time.Second)
+	if r.failed() || out.String() != "PASSED 1 tests in 1s\n" {
+		t.Errorf("failed %t: %q", r.failed(), out.String())
+	}
+}
+
+func TestPackagesOfAPlan(t *testing.T) {
+	t.Parallel()
+	all := []string{"seckill/graph", "seckill/internal/app", "seckill/internal/bench", "seckill/internal/bench/stand", "seckill/internal/stream"}
+	got := strings.Join(without(all, []string{"seckill/internal/app", "seckill/internal/bench/..."}), " ")
+	if want := "seckill/internal/stream seckill/graph"; got != want {
+		t.Errorf("packages %q, want %q", got, want)
+	}
+	if got := faulty([]string{"seckill/a x_test.go", "seckill/b kill_faults_test.go", "seckill/b faults_test.go"}); len(got) != 1 || got[0] != "seckill/b" {
+		t.Errorf("packages with fault tests %q", got)
+	}
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// webPrefix begins the lines that web/test/reporter.ts writes.
+const webPrefix = "testrun "
+
+// webEvent is the end of one test of the shop, as web/test/reporter.ts writes it.
+type webEvent struct {
+	File  string // from the root of the repository
+	Name  string // "" when the file as a whole failed
+	State string // "passed", "failed" or "skipped"
+	At    string // file:line, when it failed
+	Error string
+}
+
+// vitestOutput takes a line of Vitest under web/test/reporter.ts.
+func vitestOutput(s *step, r *report, line []byte) string {
+	text, ours := strings.CutPrefix(string(line), webPrefix)
+	var e webEvent
+	if !ours || json.Unmarshal([]byte(text), &e) != nil {
+		return string(line) + "\n"
+	}
+	r.tests++
+	if e.State != "failed" {
+		return ""
+	}
+	again := s.again + " " + strings.TrimPrefix(e.File, "web/")
+	if e.Name != "" {
+		again += " -t '" + strings.ReplaceAll(e.Name, "'", `'\''`) + "'"
+	}
+	r.fail(failure{unit: e.File, test: e.Name, at: e.At, text: e.Error, again: again})
+	return ""
+}
