@@ -1,11 +1,10 @@
-// Package media keeps the pictures of goods: it takes what an operator uploads,
-// makes a clean picture of bounded size of it, keeps that on disk or in a store
-// that speaks S3, and serves it.
+// Package media stores the pictures of products: it decodes an upload, encodes a clean
+// picture of bounded size, stores that on disk or in S3, and serves it.
 //
-// A picture is named after its content, so that the same one is kept once, nothing
-// is ever replaced, and browsers and CDNs may keep it for ever. It is decoded and
-// encoded anew: what else was in the file, places where a photograph was taken
-// included, is not kept. The package does not know goods, nor who may upload.
+// A picture is named after the hash of its content: equal pictures are stored once,
+// none is ever replaced, and browsers and CDNs may cache them without limit. Encoding
+// drops all metadata, such as the place where a photograph was taken. The package knows
+// neither products nor roles.
 package media
 
 import (
@@ -34,6 +33,11 @@ const (
 	MaxBytes = 8 << 20
 	// maxPixels bounds what is decoded: 24 million need about 100 MB for a moment.
 	maxPixels = 24_000_000
+	// freePixels and pixelsPerByte bound the pixels of a picture by its length, so that
+	// 50 bytes cannot cost 300 MB: a WebP of one colour has the same length at any size. A
+	// photograph has fewer than 20 pixels for each byte, one colour in a 24-bit PNG 340.
+	freePixels    = 1_000_000
+	pixelsPerByte = 1_000
 	// maxSide is the longest side of what is kept; larger pictures are made smaller.
 	// With half of it any picture is far below MaxBytes: 800 × 800 pixels of 4 bytes.
 	maxSide = 1600
@@ -70,8 +74,8 @@ func New(store Store) *Service {
 	return &Service{store: store, slots: make(chan struct{}, decodesAtOnce)}
 }
 
-// Save keeps the picture in a body and returns its address on this server. A body
-// that is no picture, or too large, is refused.
+// Save stores the picture in a body and returns its path on this server. It refuses a
+// body that is too large or not a picture.
 func (s *Service) Save(ctx context.Context, body io.Reader) (address string, refusal fault.Refusal, err error) {
 	raw, err := io.ReadAll(io.LimitReader(body, MaxBytes+1))
 	if err != nil {
@@ -102,28 +106,47 @@ func bad(rule string) fault.Refusal {
 	return fault.BadField{At: []string{"picture"}, Rule: rule}
 }
 
-// cleaned decodes a picture and encodes it anew, smaller if need be.
+// cleaned decodes a picture and encodes it again, smaller if need be.
 func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err error) {
-	head, _, err := image.DecodeConfig(bytes.NewReader(raw))
-	if err != nil {
-		return nil, "", bad("a PNG, JPEG, GIF or WebP picture"), nil
-	}
-	if head.Width < 1 || head.Height < 1 || head.Width > maxPixels/head.Height {
-		return nil, "", bad(fmt.Sprintf("at most %d pixels", maxPixels)), nil
+	size, refusal := declaredSize(raw)
+	if refusal != nil {
+		return nil, "", refusal, nil
 	}
 	picture, _, err := image.Decode(bytes.NewReader(raw))
-	if err != nil {
+	if err != nil || picture.Bounds().Size() != size {
 		return nil, "", bad("a whole PNG, JPEG, GIF or WebP picture"), nil
 	}
 	picture = shrunk(picture, maxSide)
 	clean, kind, err = encoded(picture)
-	if err == nil && len(clean) > MaxBytes { // noise in grey or few colours grows by being encoded anew
+	if err == nil && len(clean) > MaxBytes { // noise in grey or few colours grows by encoding
 		clean, kind, err = encoded(shrunk(picture, maxSide/2))
 	}
 	if err != nil {
 		return nil, "", nil, fmt.Errorf("encode picture: %w", err)
 	}
 	return clean, kind, nil, nil
+}
+
+// declaredSize returns the size that decoding will allocate, or refuses the picture
+// before anything of that size is allocated.
+func declaredSize(raw []byte) (image.Point, fault.Refusal) {
+	head, format, err := image.DecodeConfig(bytes.NewReader(raw))
+	size := image.Pt(head.Width, head.Height)
+	if err == nil && format == "webp" {
+		var stream image.Point
+		if stream, err = webpStreamSize(raw); err == nil && stream != size {
+			err = errTwoSizes
+		}
+	}
+	switch {
+	case err != nil:
+		return size, bad("a PNG, JPEG, GIF or WebP picture")
+	case size.X < 1 || size.Y < 1 || size.X > maxPixels/size.Y:
+		return size, bad(fmt.Sprintf("at most %d pixels", maxPixels))
+	case size.X*size.Y > freePixels+len(raw)*pixelsPerByte:
+		return size, bad(fmt.Sprintf("at most %d pixels for each byte", pixelsPerByte))
+	}
+	return size, nil
 }
 
 // encoded writes a picture as JPEG, or as PNG when one can see through it.
