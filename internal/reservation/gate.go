@@ -93,9 +93,9 @@ func source(name string) string {
 	return string(text)
 }
 
-// RunLua defines the Lua function run, which identifies the life of the server, for
-// scripts that use a gate only in the life in which it was built.
-var RunLua = source("run")
+// GateLua defines the Lua functions with which every script reads a gate and decides whether
+// it may be used. See its header.
+var GateLua = source("prelude")
 
 // The scripts of the gate. redis.Script is immutable.
 var (
@@ -113,7 +113,7 @@ var (
 	unloadScript          = script("unload")
 )
 
-func script(name string) *redis.Script { return redis.NewScript(RunLua + source(name)) }
+func script(name string) *redis.Script { return redis.NewScript(GateLua + source(name)) }
 
 // LoadScripts makes the scripts known to Redis, so that the first buyer does not wait
 // for it. A cluster gets them on every master.

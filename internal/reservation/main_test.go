@@ -156,3 +156,10 @@ func (f *fixture) want(w figures) {
 		f.t.Errorf("Redis holds %+v, want %+v", got, w)
 	}
 }
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}

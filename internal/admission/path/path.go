@@ -64,7 +64,7 @@ func (NoPermit) Path() []string { return nil }
 //go:embed lua/issue.lua
 var issueSource string
 
-var issueScript = redis.NewScript(captcha.AnswerLua + issueSource)
+var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + issueSource)
 
 // Config is what a Service needs.
 type Config struct {

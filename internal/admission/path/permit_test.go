@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -102,8 +101,6 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn, prefix, 1.5)
-	_, life, _ := strings.Cut(conn.Cmd.Info(t.Context(), "server").Val(), "run_id:")
-	f.gate("gate", "open", "run", life[:40])
 	ctx := t.Context()
 	reserver := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Log: slog.New(slog.DiscardHandler)})
 

@@ -77,10 +77,11 @@ func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.S
 	})
 }
 
-// gate writes the hash of the item as the loader does, with some fields changed.
+// gate builds the gate of the item once, and writes its fields, with some changed.
 func (f *fixture) gate(changes ...any) {
 	f.t.Helper()
 	now := time.Now()
+	f.build(7)
 	fields := append([]any{
 		"sale", f.sale.String(), "epoch", 7, "limit", 1, "total", 10, "stock", 10, "reserved", 0, "rev", 1,
 		"opens", now.Add(-time.Minute).UnixMilli(), "closes", now.Add(time.Hour).UnixMilli(),
@@ -96,6 +97,22 @@ func (f *fixture) set(fields ...any) {
 
 func (f *fixture) must(err error) {
 	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// build builds the gate under an epoch, unless it has that epoch already.
+func (f *fixture) build(epoch int64) {
+	f.t.Helper()
+	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
+	begun, err := gate.Begin(f.t.Context(), f.sale, f.item, epoch)
+	if err == nil && begun {
+		_, err = gate.Open(f.t.Context(), reservation.Contents{
+			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: epoch, Limit: 1, Total: 10, Stock: 10, Revision: 1,
+			Opens: time.Now().Add(-time.Minute), Closes: time.Now().Add(time.Hour),
+		})
+	}
 	if err != nil {
 		f.t.Fatal(err)
 	}

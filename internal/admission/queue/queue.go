@@ -135,9 +135,9 @@ func script(name, before string) *redis.Script {
 }
 
 var (
-	enterScript = script("enter", captcha.AnswerLua)
-	admitScript = script("admit", reservation.RunLua)
-	lookScript  = script("look", "")
+	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua)
+	admitScript = script("admit", reservation.GateLua)
+	lookScript  = script("look", reservation.GateLua)
 	leaveScript = script("leave", "")
 )
 

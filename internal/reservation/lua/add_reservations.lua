@@ -1,10 +1,10 @@
--- holders: writes holders while a gate is built.
+-- add_reservations: writes reservations while a gate is built.
 --
--- KEYS  [1] item   [2] holders
+-- KEYS  [1] item   [2] reservations
 -- ARGV  [1] epoch   then user, record, user, record, …
 -- Reply 1 written | 0 another build with a higher epoch has begun meanwhile
 --
--- Keeps true: a build that was overtaken leaves nothing in the next one.
+-- Invariant: an overtaken build leaves nothing in the next one.
 
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
   return 0

@@ -1,32 +1,29 @@
--- release: gives the units of one holder back. Doing it again does nothing.
+-- release: returns the units of one reservation. Doing it again does nothing.
 --
--- KEYS  [1] item   [2] holders   [3] lapses of the user in the sale
--- ARGV  [1] user   [2] task      [3] life of that count, ms; 0 = this is no lapse
--- Reply { 1 released | 0 nothing held under that task | -1 not loaded
+-- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
+-- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
+-- Reply { 1 released | 0 no reservation of that task | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
--- Keeps true: stock + reserved = loaded stock; units come back once per task,
--- and a lapse counts with them. A gate that is being built may still write down
--- that task as a holder: the record was read before the task ended.
+-- Invariant: stock + reserved = total; units come back once per task, and an expiry
+-- counts with them. A gate that is being built may still write the reservation of that
+-- task: Postgres was read before the task ended.
 
-local f = redis.call('HMGET', KEYS[1], 'stock', 'reserved', 'rev', 'epoch', 'gate')
-if f[5] == 'loading' then
-  return { -2, 0, 0, tonumber(f[4] or 0) }
+local g = read_gate(KEYS[1])
+if g.state == 'loading' then
+  return { -2, 0, 0, tonumber(g.epoch or 0) }
 end
-if not (f[1] and f[2] and f[3] and f[4]) then
+if not g.complete then
   return { -1, 0, 0, 0 }
 end
-local stock, reserved, rev, epoch = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
-local held = redis.call('HGET', KEYS[2], ARGV[1])
-if not held then
-  return { 0, stock, rev, epoch }
-end
-local task, quantity = string.match(held, '^([^|]*)|(%d+)|')
+local epoch = tonumber(g.epoch)
+local record = redis.call('HGET', KEYS[2], ARGV[1])
+local task, quantity = string.match(record or '', '^([^|]*)|(%d+)|')
 if task ~= ARGV[2] then
-  return { 0, stock, rev, epoch }
+  return { 0, g.stock, g.rev, epoch }
 end
 quantity = tonumber(quantity)
-stock, reserved, rev = stock + quantity, reserved - quantity, rev + 1
+local stock, reserved, rev = g.stock + quantity, g.reserved - quantity, g.rev + 1
 redis.call('HDEL', KEYS[2], ARGV[1])
 if ARGV[3] ~= '0' then
   redis.call('INCR', KEYS[3])

@@ -1,13 +1,13 @@
--- state: how the gate of an item stands, for those who keep it.
+-- state: the state of the gate of an item, for those that keep it.
 --
 -- KEYS  [1] item
--- Reply gate, epoch, since, revision of the sale, stock (strings, '' = none),
---       and whether it was built in this life of the server (1 | 0)
+-- Reply state, epoch, since, revision of the sale, stock (strings, '' = none), and
+--       whether it was built in this life of the server (1 | 0)
 
-local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'since', 'srev', 'stock', 'run')
+local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'since', 'srev', 'stock')
 local reply = {}
 for i = 1, 5 do
   reply[i] = f[i] or ''
 end
-reply[6] = (f[6] or '') == run() and '1' or '0'
+reply[6] = read_gate(KEYS[1]).stale and '0' or '1'
 return reply

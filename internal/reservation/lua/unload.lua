@@ -1,6 +1,6 @@
 -- unload: removes the gate of an item whose sale is over.
 --
--- KEYS  [1] item   [2] holders   [3] permits
+-- KEYS  [1] item   [2] reservations   [3] permits
 -- ARGV  [1] epoch
 -- Reply 1 removed | 0 not there, or of a higher epoch
 

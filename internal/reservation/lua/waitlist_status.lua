@@ -1,39 +1,37 @@
--- line: says whether people wait in line for an item. While they do, units that
--- come back are theirs: reserve answers "sold out" to everybody else. It holds for
--- three seconds and is said anew several times a second; if nobody says it any
--- more, the units are on open sale.
+-- waitlist_status: records whether buyers wait for an item and returns the status of
+-- its gate. While they wait, released units are theirs: reserve answers "sold out" to
+-- everybody else. The record expires after three seconds and is renewed several times a
+-- second; when it is not renewed, the units are for sale again.
 --
--- KEYS  [1] item   [2] holders   then for each user the lapses in the sale
--- ARGV  [1] '1' somebody waits | '0' nobody does   [2] lapses that call for a wait
+-- KEYS  [1] item   [2] reservations   then for each user the expiries in the sale
+-- ARGV  [1] '1' buyers wait | '0' no buyer waits   [2] expiries that call for a wait
 --       then each user
 -- Reply { 1 the gate is open | 0 it is there, and closed | -1 no gate, or one
---         that is being built, stock, then for each user: holder of the user's
---         units, or '', how long the user has to wait after lapses, ms }
+--         that is being built, stock, then for each user: task of the user's
+--         reservation, or '', wait of the user after expiries, ms }
 --
--- Keeps true: a gate that is not there is not made.
+-- Invariant: a missing gate is not created.
 
 local reply = { -1, 0 }
 if #ARGV > 2 then
-  local held = redis.call('HMGET', KEYS[2], unpack(ARGV, 3))
+  local records = redis.call('HMGET', KEYS[2], unpack(ARGV, 3))
   for i = 1, #ARGV - 2 do
-    local wait, lapses = 0, KEYS[2 + i]
-    if tonumber(redis.call('GET', lapses) or '0') >= tonumber(ARGV[2]) then
-      wait = math.max(0, redis.call('PTTL', lapses))
+    local wait, expiries = 0, KEYS[2 + i]
+    if tonumber(redis.call('GET', expiries) or '0') >= tonumber(ARGV[2]) then
+      wait = math.max(0, redis.call('PTTL', expiries))
     end
-    reply[1 + 2 * i], reply[2 + 2 * i] = string.match(held[i] or '', '^[^|]*'), wait
+    reply[1 + 2 * i], reply[2 + 2 * i] = string.match(records[i] or '', '^[^|]*'), wait
   end
 end
-local f = redis.call('HMGET', KEYS[1], 'gate', 'closes', 'stock', 'run')
-if not (f[1] and f[2] and f[3]) or f[1] == 'loading' or (f[4] or '') ~= run() then
+local g = read_gate(KEYS[1])
+if not g.loaded or g.state == 'loading' then
   return reply
 end
-local now = redis.call('TIME')
-now = now[1] * 1000 + math.floor(now[2] / 1000)
+local now = redis_time()
 if ARGV[1] == '1' then
   redis.call('HSET', KEYS[1], 'line', now + 3000)
 else
   redis.call('HDEL', KEYS[1], 'line')
 end
-local open = f[1] == 'open' and now < tonumber(f[2])
-reply[1], reply[2] = open and 1 or 0, tonumber(f[3])
+reply[1], reply[2] = (g.state == 'open' and now < g.closes) and 1 or 0, g.stock
 return reply

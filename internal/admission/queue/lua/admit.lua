@@ -30,8 +30,7 @@ local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], 
 local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local most, at, tokens = tonumber(ARGV[8]), tonumber(ARGV[9]), 9
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
@@ -52,10 +51,10 @@ local function out(ticket, status)
   end
 end
 
-local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'run', 'line')
-local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
+local gate = read_gate(item)
+local stock = gate.stock
 left = stock or -1
-if ARGV[1] == '1' or gate[1] == 'ended' or (closes and now >= closes) then
+if ARGV[1] == '1' or gate.state == 'ended' or (gate.closes and now >= gate.closes) then
   for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
     out(ticket, 'CLOSED')
     closed = closed + 1
@@ -75,9 +74,7 @@ for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', beats, '-inf', ms(now - pati
   out(ticket, 'LEFT')
   freed = freed + 1
 end
-if now < tonumber(gate[7] or '0') then stock = 0 end -- kept for the waitlist
-local stale = gate[6] and gate[6] ~= run() -- built in another life of the server: its paths would not be good
-if stale or gate[1] ~= 'open' or not (gate[2] and opens and closes and stock) or now < opens or stock <= 0 then return done() end
+if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return done() end
 
 local free = #ARGV - tokens
 if ratio > 0 then
@@ -110,9 +107,9 @@ for i = 1, #heads, 2 do
     local token = ARGV[tokens + admitted]
     redis.call('HSET', captcha, 'path', path, 'permits', permits, 'user', user)
     redis.call('PEXPIRE', captcha, life)
-    redis.call('SET', path, gate[2] .. '|' .. token, 'PX', life)
+    redis.call('SET', path, gate.epoch .. '|' .. token, 'PX', life)
     redis.call('ZADD', permits, ms(now + life), user)
-    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'value', gate[2] .. '|' .. token,
+    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'value', gate.epoch .. '|' .. token,
       'token', token, 'expires', ms(now + life))
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)

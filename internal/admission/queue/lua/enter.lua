@@ -26,17 +26,15 @@
 -- are in the order of their coming; and nobody new ever gets in before somebody
 -- once the room is open. All checks come before all writes, but for the count of
 -- a wrong answer and the heartbeat of a place that is there.
-local item, holders, path, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local item, reservations, path, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local queue, places, beats, room, rooms, ticket = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local user, id, life = ARGV[1], ARGV[2], ARGV[10]
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local gate = redis.call('HMGET', item, 'gate', 'epoch', 'opens', 'closes', 'stock', 'line')
-local opens, closes, stock = tonumber(gate[3]), tonumber(gate[4]), tonumber(gate[5])
-local function reply(outcome, detail) return {outcome, ms(now), ms(opens or 0), detail or ''} end
+local gate = read_gate(item)
+local function reply(outcome, detail) return {outcome, ms(now), ms(gate.opens or 0), detail or ''} end
 
 local function stay(ticket)
   if ARGV[12] == '' then return end
@@ -59,11 +57,10 @@ if before then
   end
 end
 
-if not gate[1] then return reply('not_loaded') end
-if gate[1] == 'ended' or (closes and now >= closes) then return reply('ended') end
-if gate[1] ~= 'open' or not (gate[2] and opens and closes and stock) then return reply('paused') end
-local held = redis.call('HGET', holders, user)
-if held then return reply('holding', string.match(held, '^[^|]*')) end
+local why = refusal(gate, now)
+if why and why ~= 'not_started' then return reply(why) end
+local existing = redis.call('HGET', reservations, user)
+if existing then return reply('holding', string.match(existing, '^[^|]*')) end
 if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
   return reply('lapses', ms(redis.call('PTTL', KEYS[11])))
 end
@@ -71,12 +68,12 @@ if ARGV[6] == '1' then
   local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now)
   if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
 end
-if now >= opens and (stock <= 0 or now < tonumber(gate[6] or '0')) then return reply('sold_out') end
+if now >= gate.opens and (gate.stock <= 0 or now < gate.waitlist_until) then return reply('sold_out') end
 
 use_up(captcha)
 local score = '-' .. ARGV[3]
 redis.call('HSETNX', room, 'seq', 0)
-if now >= opens then score = ms(redis.call('HINCRBY', room, 'seq', 1)) end
+if now >= gate.opens then score = ms(redis.call('HINCRBY', room, 'seq', 1)) end
 redis.call('ZADD', queue, score, id)
 redis.call('ZADD', beats, ms(now), id)
 redis.call('HSET', places, user, id)

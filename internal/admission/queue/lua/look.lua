@@ -14,8 +14,7 @@
 -- Keeps true: the number ahead never grows; it is told only after the draw, at
 -- the opening, so that nobody leaves and enters again for a better one.
 local item, queue, beats, room, permits, ticket = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local time = redis.call('TIME')
-local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
@@ -27,8 +26,8 @@ end
 if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '', '0'} end
 
 if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
-local gate = redis.call('HMGET', item, 'opens', 'stock', 'limit')
-local opens, stock, limit = tonumber(gate[1]), tonumber(gate[2]), tonumber(gate[3] or '1')
+local gate = read_gate(item)
+local opens, stock, limit = gate.opens, gate.stock, gate.limit or 1
 local told = tonumber(t[2])
 if not (opens and stock) or now < opens then return {t[1], ms(now), told or -1, -1, -1, '', '0'} end
 

@@ -1,0 +1,59 @@
+-- prelude: reads a gate and decides whether it may be used. Every script that uses a
+-- gate is loaded behind this file, so that all of them agree.
+--
+-- life()            run id of the server and id of its replication history. A restart,
+--                   a failover and a resynchronisation change one of them. '' on the
+--                   embedded server, which has none; nil where the ACL of the user
+--                   refuses INFO: every gate is then stale.
+-- redis_time()      Redis TIME, Unix ms
+-- read_gate(key)    the gate of an item: state, epoch (a string), opens, closes (ms),
+--                   limit, total, stock, reserved, rev, waitlist_until (ms, 0 = never),
+--                   srev; there (it has a state and an epoch), complete (all other
+--                   fields are written), stale (built in another life of the server),
+--                   loaded (complete and not stale)
+-- refusal(gate, now) nil where units may be taken, else not_loaded, ended, paused or
+--                   not_started
+
+local known_life
+local function life()
+  if known_life then return known_life[1], known_life[2] end
+  known_life = {}
+  for i, name in ipairs({ 'run_id', 'master_replid' }) do
+    local info = redis.pcall('INFO', i == 1 and 'server' or 'replication')
+    if type(info) == 'string' then
+      known_life[i] = string.match(info, name .. ':(%x+)') or ''
+    elseif string.find(info.err or '', 'is not supported', 1, true) then
+      known_life[i] = ''
+    end
+  end
+  return known_life[1], known_life[2]
+end
+
+local function redis_time()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function read_gate(key)
+  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid')
+  local function number(i) return f[i] and tonumber(f[i]) or nil end
+  local g = {
+    state = f[1], epoch = f[2], opens = number(3), closes = number(4), limit = number(5), total = number(6),
+    stock = number(7), reserved = number(8), rev = number(9), waitlist_until = number(10) or 0, srev = number(11),
+  }
+  g.there = f[1] and f[2] and true or false
+  g.complete = (g.there and g.opens and g.closes and g.limit and g.total and g.stock and g.reserved and g.rev) and true or false
+  local run, replid = life()
+  g.stale = not run or not replid or (f[12] or '') ~= run or (f[13] or replid) ~= replid
+  g.loaded = g.complete and not g.stale
+  return g
+end
+
+local function refusal(gate, now)
+  if not gate.loaded then return 'not_loaded' end
+  if gate.state == 'ended' or now >= gate.closes then return 'ended' end
+  if gate.state ~= 'open' then return 'paused' end
+  if now < gate.opens then return 'not_started' end
+  return nil
+end
+
