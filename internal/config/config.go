@@ -8,6 +8,7 @@ package config
 import (
 	"log/slog"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -94,13 +95,16 @@ func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
 func (c *Config) SandboxOn() bool { return c.Sandbox == SwitchOn || !c.Production() }
 
 // ForDemo returns a copy for the demo: development profile, a signing key of its
-// own, few captchas drawn ahead, no waiting at the end. Addresses and the other
-// settings of the gate stay as given.
+// own, few captchas drawn ahead, no waiting at the end. It listens on 127.0.0.1 where
+// no other address is given; the other settings stay as given.
 func (c *Config) ForDemo(randomKey Secret) *Config {
 	d := *c
 	d.Profile = ProfileDevelopment
 	d.JWTKey, d.JWTPreviousKeys = randomKey, nil
 	d.CaptchaPool = min(d.CaptchaPool, 64)
+	if strings.HasPrefix(d.HTTPAddr, ":") {
+		d.HTTPAddr = "127.0.0.1" + d.HTTPAddr
+	}
 	d.DrainDelay = 0
 	d.DrainTimeout = min(d.DrainTimeout, 5*time.Second)
 	return &d

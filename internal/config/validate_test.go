@@ -109,6 +109,14 @@ func TestTheDemoNeedsNoSettings(t *testing.T) {
 	if d.Production() {
 		t.Error("the demo is in production")
 	}
+	if d.HTTPAddr != "127.0.0.1:8080" {
+		t.Errorf("the demo listens on %s: its accounts have known passwords", d.HTTPAddr)
+	}
+	open := Default()
+	open.HTTPAddr = "0.0.0.0:80"
+	if got := open.ForDemo(key).HTTPAddr; got != open.HTTPAddr {
+		t.Errorf("the demo listens on %s, was told %s", got, open.HTTPAddr)
+	}
 	if err := d.Validate(NeedKeys); err != nil {
 		t.Error(err)
 	}

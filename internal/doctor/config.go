@@ -31,6 +31,7 @@ func (r *report) settings(d Deps) {
 	if host, _, err := net.SplitHostPort(d.Config.AdminAddr); err == nil && d.Config.Production() && !loopback(host) {
 		r.add(areaConfig, Warning, fmt.Sprintf("the admin listener is on %s: it shows profiles and figures to whoever reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
 	}
+	r.exposure(d.Config)
 	if strings.HasPrefix(strings.ToLower(d.Config.PublicURL), "https://") && len(d.Config.TrustedProxies) == 0 {
 		r.add(areaConfig, Warning, "SECKILL_PUBLIC_URL is https, which a proxy in front speaks, but SECKILL_TRUSTED_PROXIES is not set: "+
 			"every client then has the proxy's address, which limits and the share of sockets without signing in count by; set it to the proxy's address")
@@ -41,6 +42,34 @@ func (r *report) settings(d Deps) {
 	if len(r.findings) == before {
 		r.add(areaConfig, OK, fmt.Sprintf("%d settings, profile %s", len(d.Settings), d.Config.Profile))
 	}
+}
+
+// weakKey is how many different bytes a signing key has that was typed or repeated
+// rather than drawn at random: 32 random bytes in any encoding have more.
+const weakKey = 11
+
+// exposure warns of settings that let strangers in on a production server.
+func (r *report) exposure(cfg *config.Config) {
+	if !cfg.Production() {
+		return
+	}
+	if cfg.SandboxOn() {
+		r.add(areaConfig, Warning, "SECKILL_SANDBOX is on in production: anyone can pay orders without money; set it to off and connect a payment provider")
+	}
+	if cfg.PublicURL == "" {
+		r.add(areaConfig, Warning, "SECKILL_PUBLIC_URL is empty: cookies are not marked Secure behind a proxy that ends TLS, and payment pages have no address to return to")
+	}
+	if key := cfg.JWTKey.Reveal(); len(key) > 0 && distinctBytes(key) <= weakKey {
+		r.add(areaConfig, Warning, "SECKILL_JWT_KEY has few different characters: draw one at random, for example with `openssl rand -hex 32`")
+	}
+}
+
+func distinctBytes(text string) int {
+	seen := map[byte]bool{}
+	for i := range len(text) {
+		seen[text[i]] = true
+	}
+	return len(seen)
 }
 
 // secretsInFile warns of a file that others may read and that holds secrets.

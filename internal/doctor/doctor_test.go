@@ -25,7 +25,16 @@ const key = "0123456789abcdef0123456789abcdef"
 // healthy returns what the doctor has nothing to complain about.
 func healthy(t *testing.T) doctor.Deps {
 	t.Helper()
-	return deps(t, testenv.PostgresURL(t), testenv.RedisServer(t).URL())
+	return deps(t, testenv.PostgresURL(t), testenv.RedisServer(t).URL(), "SECKILL_PROFILE", "development")
+}
+
+func TestSettingsThatLetStrangersInAreWarnedOfInProduction(t *testing.T) {
+	t.Parallel()
+	d := deps(t, testenv.PostgresURL(t), testenv.RedisURL(t), "SECKILL_JWT_KEY", "passwordpasswordpasswordpassword")
+	findings := doctor.Check(t.Context(), d)
+	for _, part := range []string{"SECKILL_SANDBOX is on in production", "SECKILL_PUBLIC_URL is empty", "SECKILL_JWT_KEY has few different characters"} {
+		wants(t, findings, "config", doctor.Warning, part)
+	}
 }
 
 func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {

@@ -3,8 +3,11 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"strings"
 	"sync"
 	"time"
 )
@@ -69,6 +72,36 @@ func (r *Readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"ready": ready, "checks": findings}) // the asker may be gone
 }
 
+// privateHost reports whether a Host header is one that a private listener is reached
+// by: an address, a name without a dot, or a name of a private zone. A page of the
+// Internet that has its own name resolve to this listener (DNS rebinding) sends its own.
+func privateHost(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
+		return true
+	}
+	for _, zone := range []string{".localhost", ".local", ".internal", ".svc"} {
+		if strings.HasSuffix(host, zone) {
+			return true
+		}
+	}
+	return false
+}
+
+// onlyPrivateHosts answers 421 to requests for other hosts.
+func onlyPrivateHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !privateHost(r.Host) {
+			http.Error(w, "Use the address of this listener, or a name without a dot or of a private zone.", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // NewAdmin returns the handler of the admin listener. metrics may be nil.
 func NewAdmin(ready *Readiness, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
@@ -85,5 +118,5 @@ func NewAdmin(ready *Readiness, metrics http.Handler) http.Handler {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
+	return onlyPrivateHosts(mux)
 }

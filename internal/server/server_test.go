@@ -298,7 +298,11 @@ func TestReadinessTellsReasons(t *testing.T) {
 		server.Check{Name: "redis", Run: func(context.Context) error { return nil }},
 		server.Check{Name: "postgres", Run: func(context.Context) error { return errors.New("no route") }},
 	)
-	h := server.NewAdmin(ready, http.HandlerFunc(echo))
+	admin := server.NewAdmin(ready, http.HandlerFunc(echo))
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "127.0.0.1:9090"
+		admin.ServeHTTP(w, r)
+	})
 	w := call(t, h, http.MethodGet, "/readyz")
 	want := `{"checks":[{"name":"redis","ok":true},{"name":"postgres","ok":false,"reason":"no route"}],"ready":false}` + "\n"
 	if w.Code != 503 || w.Body.String() != want {
