@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"seckill/internal/testenv"
 )
@@ -52,7 +51,7 @@ func commandWithInput(t *testing.T, input string, environ []string, args ...stri
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Wait)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, args, environment{stdin: r, stdout: &stdout, stderr: &stderr, environ: environ})

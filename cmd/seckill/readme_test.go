@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"seckill/internal/testenv"
 )
@@ -42,7 +41,7 @@ func startDemo(t *testing.T) *demo {
 		ended <- run(ctx, args, environment{stdout: in, stderr: &stderr, environ: []string{"GOGC=100"}})
 		in.Close()
 	}()
-	d := &demo{T: t, client: http.Client{Timeout: 20 * time.Second}}
+	d := &demo{T: t, client: http.Client{Timeout: testenv.Wait}}
 	t.Cleanup(func() {
 		d.client.CloseIdleConnections()
 		cancel()
@@ -288,7 +287,7 @@ func (d *demo) payAndReturn(docs []string, orderID string) {
 	}
 	becomes := func(status string) {
 		d.Helper()
-		testenv.Eventually(d, time.Minute, func() bool { return dig(ask("Paid"), "order", "status") == status }, "the order is "+status)
+		testenv.Eventually(d, testenv.Wait, func() bool { return dig(ask("Paid"), "order", "status") == status }, "the order is "+status)
 	}
 	page := d.text(ask("Pay"), "payOrder", "payment", "redirectUrl")
 	request, err := http.NewRequestWithContext(d.Context(), http.MethodPost, page+"/approve", nil)

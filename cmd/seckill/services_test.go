@@ -212,7 +212,7 @@ func TestTheDemoStartsWithNothingAndStopsCleanly(t *testing.T) {
 			t.Fatalf("the demo ended: %v\n%s", cmd.Wait(), stderr.String())
 		}
 		get(t, at)
-	case <-time.After(30 * time.Second):
+	case <-time.After(testenv.Wait):
 		t.Fatal("the demo says no address")
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
@@ -229,7 +229,7 @@ func get(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Timeout: 10 * time.Second}
+	client := http.Client{Timeout: testenv.Wait}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func waitFor(wait func() error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(testenv.Wait):
 		return fmt.Errorf("it did not end in 20 s")
 	}
 }

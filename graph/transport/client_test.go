@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"seckill/internal/testenv"
 )
 
 // wsClient speaks frames, right or wrong.
@@ -71,7 +73,7 @@ func (c *wsClient) subscribe(id, document string) {
 }
 
 func (c *wsClient) read() (string, error) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testenv.Wait)
 	defer cancel()
 	_, data, err := c.conn.Read(ctx)
 	return string(data), err
@@ -133,7 +135,7 @@ func (f *fixture) eventually(what string, cond func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(testenv.Wait)
 	for !cond() {
 		select {
 		case <-tick.C:

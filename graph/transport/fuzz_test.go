@@ -18,6 +18,7 @@ import (
 
 	"seckill/graph/guard"
 	"seckill/graph/transport/internal/testschema"
+	"seckill/internal/testenv"
 )
 
 // FuzzDecodeRequest compares the decoder with encoding/json: both take the same
@@ -217,7 +218,7 @@ func FuzzSocket(f *testing.F) {
 	server := httptest.NewServer(NewHandler(Options{Schema: schema, Guard: g, Sockets: sockets}))
 	f.Cleanup(server.Close)
 	f.Fuzz(func(t *testing.T, script string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testenv.Wait)
 		defer cancel()
 		conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(server.URL, "http"), &websocket.DialOptions{Subprotocols: []string{subprotocol}})
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"seckill/graph/transport"
 	"seckill/graph/transport/internal/testschema"
 	"seckill/internal/fault"
+	"seckill/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -98,7 +99,7 @@ func setup(t testing.TB, o setupOptions) *fixture {
 	}
 	f.client = f.server.Client()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testenv.Wait)
 		defer cancel()
 		if err := f.sockets.Drain(ctx); err != nil {
 			t.Errorf("drain: %v", err)

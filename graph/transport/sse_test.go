@@ -13,6 +13,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 
 	"seckill/graph/transport"
+	"seckill/internal/testenv"
 )
 
 // events is an SSE stream as a client reads it.
@@ -25,7 +26,7 @@ type events struct {
 
 func (f *fixture) events(document string, edits ...edit) *events {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), testenv.Wait)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.server.URL+"/graphql", strings.NewReader(`{"query":"`+document+`"}`))
 	if err != nil {
 		f.t.Fatal(err)

@@ -44,7 +44,7 @@ func (f *fixture) guess(networks int, in func(n int) LoginInput) (end func()) {
 			}
 		})
 	}
-	testenv.Eventually(f.t, 30*time.Second, func() bool {
+	testenv.Eventually(f.t, testenv.Wait, func() bool {
 		return f.passwords.queued()+int(refused.Load()) >= networks
 	}, "every guess waits for a worker or is refused")
 	return func() { cancel(); all.Wait() }
@@ -113,7 +113,7 @@ func TestKnownDevicesHaveThePartOfTheQueueThatStrangersCannotFill(t *testing.T) 
 		signed, _, _ := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword, Device: device, Addr: network(3000)})
 		done <- signed
 	}()
-	testenv.Eventually(t, 30*time.Second, func() bool { return f.passwords.queued() == proven.places()+1 }, "the known device waits for a worker")
+	testenv.Eventually(t, testenv.Wait, func() bool { return f.passwords.queued() == proven.places()+1 }, "the known device waits for a worker")
 	release()
 	if signed := <-done; signed == nil {
 		t.Error("a known device was refused")

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"seckill/internal/admission/captcha"
 	"seckill/internal/fault"
@@ -73,7 +72,7 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 			}
 		})
 	}
-	testenv.Eventually(t, 5*time.Second, func() bool { return p.full(trusted) }, "all sit")
+	testenv.Eventually(t, testenv.Wait, func() bool { return p.full(trusted) }, "all sit")
 	late := someone().Account
 	_, refusal, err := f.Login(t.Context(), LoginInput{Account: late, Password: goodPassword, Device: device(late)})
 	if throttled, ok := refusal.(fault.Throttled); !ok || throttled.RetryAfter <= 0 || err != nil {

@@ -5,12 +5,16 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/config"
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 func TestOrdersDoNotWaitForConnectionsThatOthersUse(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSite(t, func(c *config.Config) { // the wait for a connection is the product's
+		c.RedisURL = config.Secret("redis://" + testenv.RedisAddr(t) + "/0?read_timeout=" + testenv.Wait.String())
+	})
 	a, _ := s.open("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})
 	release, err := a.HoldRedis(t.Context())

@@ -20,10 +20,6 @@ import (
 	"seckill/internal/testenv"
 )
 
-// takeOver is how long orders of a worker that died may wait for another one:
-// everything holds again within half a minute of any crash.
-const takeOver = 30 * time.Second
-
 // database is a connection of the test's own to the site's database.
 func (s *site) database() *postgres.DB {
 	s.t.Helper()
@@ -139,7 +135,7 @@ func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
 	dead.kill()
 	heir := s.launch("worker", ownPort(t))
 	release()
-	testenv.Eventually(t, takeOver, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		var n int
 		err := db.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n)
 		return err == nil && n == 300

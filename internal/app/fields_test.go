@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vektah/gqlparser/v2/ast"
 
@@ -174,7 +173,7 @@ func (m *matrix) furnish() {
 	if p, err := m.place(m.tokens["other"], order(m.ids["itemId"], "a guess")); err != nil || p.why() != "PATH_INVALID" {
 		m.t.Fatalf("a guess: %+v %v", p, err)
 	}
-	testenv.Eventually(m.t, 60*time.Second, func() bool {
+	testenv.Eventually(m.t, testenv.Wait, func() bool {
 		f := m.figures(operator, m.ids["saleId"])
 		return len(f.Rejections) > 0 && len(f.Series) > 0
 	}, "the sale has figures")

@@ -107,7 +107,7 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 			t.Logf("%d presses, seen %v; %d counted, in the series %d and %d orders; %v", requests, seen, got.Requests, asked, written, got.Rejections)
 		}
 	}()
-	testenv.Eventually(t, 60*time.Second, func() bool { // the series ends with the last whole second: what was counted since comes with the next
+	testenv.Eventually(t, testenv.Wait, func() bool { // the series ends with the last whole second: what was counted since comes with the next
 		got = s.figures(admin, made.SaleID)
 		asked, written := got.series()
 		return got.Requests >= requests && asked >= requests && written >= stock
@@ -199,7 +199,7 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	const browse = `query($id: ID!) { sales(first: 20) { edges { node { id title phase items { stock { remaining } goods { name } } } } }
 	  goods(first: 20) { edges { node { name } } } sale(by: {id: $id}) { title } gone: sale(by: {id: "sal_01jd0000000000000000000000"}) { id } }`
 	in := map[string]any{"id": made.SaleID}
-	testenv.Eventually(t, 30*time.Second, func() bool { // what the seeding and the last steps of the loops changed is read once
+	testenv.Eventually(t, testenv.Wait, func() bool { // what the seeding and the last steps of the loops changed is read once
 		s.ask("", browse, in)
 		last := lastQuery(t, watcher, name)
 		return !last.Valid || time.Since(last.Time) > 2*time.Second // Postgres runs on this machine: one clock

@@ -76,7 +76,7 @@ func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
 		tasks[u.Account] = p.OrderTask.ID
 	}
 	var letters []deadLetter
-	testenv.Eventually(t, 2*time.Minute, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		letters = s.deadLetters(operator)
 		return len(letters) == 2
 	}, "two messages are set aside")
@@ -87,7 +87,7 @@ func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
 		}
 		byTask[l.OrderTask.ID] = l
 	}
-	testenv.Eventually(t, time.Minute, func() bool { return s.taskStatus(well.AccessToken, tasks[well.Account]) == "SUCCEEDED" }, "others go on")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(well.AccessToken, tasks[well.Account]) == "SUCCEEDED" }, "others go on")
 	s.inspect(operator, byTask[tasks[kept.Account]].ID)
 	socket := s.dial(dropped.AccessToken)
 	socket.follow("dropped", tasks[dropped.Account])
@@ -101,13 +101,13 @@ func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
 	if e := socket.end(); e.OrderTask.Status != "FAILED" || e.OrderTask.Failure == nil {
 		t.Errorf("the buyer is pushed %+v", e)
 	}
-	testenv.Eventually(t, time.Minute, func() bool { return s.taskStatus(kept.AccessToken, tasks[kept.Account]) == "SUCCEEDED" }, "the replayed order is written")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.taskStatus(kept.AccessToken, tasks[kept.Account]) == "SUCCEEDED" }, "the replayed order is written")
 	s.lettersAreGone(operator)
 	u, err := id.Parse(id.Sale, made.SaleID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, time.Minute, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		report := s.look(id.Format(id.Sale, u))
 		return report.OK && report.Postgres.Orders == 2 && report.Redis.Stock == 1 && report.Stream.Dead == 0
 	}, "the unit of the dropped message is back")

@@ -83,7 +83,7 @@ func TestRedisLostInMidSaleIsBuiltAnewAndNothingIsOversold(t *testing.T) {
 			}
 			s.drained(made.SaleID, 4)
 			lose(server, restore)
-			testenv.Eventually(t, 30*time.Second, func() bool {
+			testenv.Eventually(t, testenv.Wait, func() bool {
 				g := gateOf(t, client, keys, made)
 				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
 			}, "the gate is built anew under a higher epoch")
@@ -120,7 +120,7 @@ func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
 	api := s.url
 	s.start("worker", "scheduler")
 	s.url = api
-	testenv.Eventually(t, 40*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		var data struct{ OrderTask *struct{ Status string } }
 		s.ask(made.Users[0].AccessToken, `query($t: ID!) { orderTask(id: $t) { status } }`, map[string]any{"t": p.OrderTask.ID}).into(t, &data)
 		return data.OrderTask != nil && data.OrderTask.Status == "SUCCEEDED"
@@ -166,7 +166,7 @@ func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {
 	if err := client.HIncrBy(t.Context(), gateKey(t, keys, made), "stock", 3).Err(); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, 40*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		g := gateOf(t, client, keys, made)
 		return g["stock"] == fmt.Sprint(4) && g["reserved"] == "1" && g["gate"] == reservation.GateOpen
 	}, "the gate holds what the record says again")

@@ -24,6 +24,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 // writeMatrix stores what the fields answer now: look at the difference before
@@ -283,7 +284,7 @@ const changesOnly = "myOrderUpdates"
 // is not let in answers by that.
 func (m *matrix) streamed(f rootField, actor string) (out answer) {
 	m.t.Helper()
-	ctx, cancel := context.WithTimeout(m.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(m.t.Context(), testenv.Wait)
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, strings.Replace(m.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // a socket has none
 		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})

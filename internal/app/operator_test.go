@@ -103,7 +103,7 @@ func TestOperatorsTakeASaleThroughItsLife(t *testing.T) {
 		p.Sale["switches"].(map[string]any)["captchaRequired"] != false {
 		t.Errorf("switches: %+v", p)
 	}
-	testenv.Eventually(t, 40*time.Second, func() bool { return s.statusOf(operator, saleID) == "LIVE" }, "the sale opens")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.statusOf(operator, saleID) == "LIVE" }, "the sale opens")
 
 	buyer := s.staff("buyer@example.com", "CUSTOMER")
 	path, why := s.path(buyer, itemID, "none", "none")

@@ -51,13 +51,14 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testenv.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
+	cfg.RequestTimeout = time.Minute // the longest that is allowed
 	cfg.CaptchaPool = 1 // a thousand pictures for each process would be half of what the tests cost
 	for _, c := range change {
 		c(cfg)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 256}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: 30 * time.Second}}
+	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: testenv.Wait}}
 }
 
 // start runs a process in this test's process and returns how to stop it.
@@ -146,7 +147,7 @@ func (s *site) drained(saleID string, orders int) *audit.Report {
 		s.t.Fatal(err)
 	}
 	var next time.Time
-	testenv.Eventually(s.t, 60*time.Second, func() bool {
+	testenv.Eventually(s.t, testenv.Wait, func() bool {
 		if time.Now().Before(next) {
 			return false
 		}

@@ -87,7 +87,7 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 		began := time.Now()
 		for n, url := range []string{first, second} {
 			s.url = url
-			testenv.Eventually(t, 20*time.Second, func() bool { return s.kindFor(user(watcher+n), made.SaleID) == want },
+			testenv.Eventually(t, testenv.Wait, func() bool { return s.kindFor(user(watcher+n), made.SaleID) == want },
 				"captchas are "+want)
 		}
 		t.Logf("two processes followed after %s", time.Since(began))
@@ -123,7 +123,7 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 			t.Errorf("a difficulty of %d: %q", odd, p.why())
 		}
 	}
-	testenv.Eventually(t, 20*time.Second, func() bool { return s.presses(user(3), made.ItemID, 1, first) == 1 }, "the looser limit lets the buyer press")
+	testenv.Eventually(t, testenv.Wait, func() bool { return s.presses(user(3), made.ItemID, 1, first) == 1 }, "the looser limit lets the buyer press")
 	if n := s.presses(user(7), made.ItemID, 20, first, second); n != 20 {
 		t.Errorf("%d of twenty presses were answered, want all", n)
 	}

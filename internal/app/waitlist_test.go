@@ -239,7 +239,7 @@ func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	server.FlushAll()
 	s.start("scheduler")
 	s.url = api
-	testenv.Eventually(t, 2*patience, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		g := gateOf(t, client, keys, made)
 		return g["epoch"] > "1" && g["gate"] == reservation.GateOpen && g["stock"] == "0" && g["reserved"] == "1"
 	}, "the gate is built anew with the offer in it")

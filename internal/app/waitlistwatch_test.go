@@ -12,8 +12,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// patience is how long a busy machine may need for what takes a moment.
-const patience = 40 * time.Second
+// patience bounds waiting for what must happen.
+const patience = testenv.Wait
 
 // lined is a WaitlistEntry.
 type lined struct {

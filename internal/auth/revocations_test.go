@@ -143,7 +143,7 @@ func TestRecordFillsInWhatRedisLost(t *testing.T) {
 	if err := later.Revoke(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, 5*time.Second, func() bool { return here.Revoked(next) }, "announcements after the loss are read")
+	testenv.Eventually(t, testenv.Wait, func() bool { return here.Revoked(next) }, "announcements after the loss are read")
 }
 
 func TestViewComesBackAfterAnOutage(t *testing.T) {
@@ -160,8 +160,8 @@ func TestViewComesBackAfterAnOutage(t *testing.T) {
 		t.Error("the own process must know, announced or not")
 	}
 	server.Restart()
-	testenv.Eventually(t, 5*time.Second, func() bool { return here.Revoke(t.Context(), session) == nil }, "can be announced again")
-	testenv.Eventually(t, 5*time.Second, func() bool { return there.Revoked(session) }, "is read again")
+	testenv.Eventually(t, testenv.Wait, func() bool { return here.Revoke(t.Context(), session) == nil }, "can be announced again")
+	testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "is read again")
 }
 
 // mute is a client whose scripts are not answered while it is told so.
@@ -240,7 +240,7 @@ func TestRecordTellsAfterAnOutageWhatNobodyIsLeftToTell(t *testing.T) {
 	session := id.New()
 	record.Store(&[]uuid.UUID{session}) // by a process that ended before it could tell
 	server.Restart()
-	testenv.Eventually(t, 5*time.Second, func() bool { return r.Revoked(session) }, "the record is asked again")
+	testenv.Eventually(t, testenv.Wait, func() bool { return r.Revoked(session) }, "the record is asked again")
 }
 
 func TestUnreadableAnnouncementBlindsNobody(t *testing.T) {

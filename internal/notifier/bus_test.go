@@ -21,7 +21,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-const patience = 20 * time.Second
+const patience = testenv.Wait
 
 // process is one process with a hub and a bus that listens.
 type process struct {

@@ -209,7 +209,7 @@ func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome
 			return err
 		})
 	}
-	testenv.Eventually(e.t, 10*time.Second, func() bool { return order.Waiting(w) == len(requests) }, "all requests wait")
+	testenv.Eventually(e.t, testenv.Wait, func() bool { return order.Waiting(w) == len(requests) }, "all requests wait")
 	close(gate)
 	e.must(g.Wait())
 	return ends

@@ -179,7 +179,7 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElsesChecksAndRefunds(t *testing.
 		loops.Go(func() { _ = loop.Run(ctx) })
 	}
 	most := int64(0)
-	testenv.Eventually(t, 20*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		most = max(most, provider.hanging.Load())
 		return most == 9 && s.order(paid).Status == order.Paid && s.order(refunded).Status == order.Refunded
 	}, "the order is paid, the other one refunded, while the other provider has nine calls")

@@ -115,7 +115,7 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 		if !ok || refusal.RetryAfter != d.RetryAfter || refusal.Reason() != fault.TooManyTries {
 			t.Errorf("refusal %+v", d.Refusal("input"))
 		}
-		testenv.Eventually(t, 20*time.Second, func() bool {
+		testenv.Eventually(t, testenv.Wait, func() bool {
 			d, err := l.Allow(t.Context(), p, who)
 			return err == nil && d.Allowed
 		}, "passes after the wait")
@@ -190,7 +190,7 @@ func TestWithoutRedisClosedRefusesAndOpenLimitsAlone(t *testing.T) {
 		t.Errorf("fail open: %d passed, want the %d of this process", n, open.Burst)
 	}
 	server.Restart()
-	testenv.Eventually(t, 5*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		d, err := l.Allow(t.Context(), closed, "a:x")
 		return err == nil && d.Allowed
 	}, "counts again")

@@ -184,7 +184,7 @@ func TestAListOfAddressesIsACluster(t *testing.T) {
 	if err := admin.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	testenv.Eventually(t, 5*time.Second, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	}, "the cluster is formed")
 	conn := open(t, server.URL()+","+server.Addr())

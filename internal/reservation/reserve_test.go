@@ -344,7 +344,7 @@ func TestAFullQueueShedsLoadAndTakesNothing(t *testing.T) {
 		})
 	}
 	const waiting, inFlight = 4096, 2 * 256
-	testenv.Eventually(t, 10*time.Second, func() bool { return overloaded.Load() >= 5000-waiting-inFlight }, "callers above the queue are told OVERLOADED")
+	testenv.Eventually(t, testenv.Wait, func() bool { return overloaded.Load() >= 5000-waiting-inFlight }, "callers above the queue are told OVERLOADED")
 	cancel()
 	wg.Wait()
 	f.want(figures{stock: 1})

@@ -51,7 +51,7 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = b.Run(ctx) }()
-		testenv.Eventually(t, time.Second, func() bool { _, refused := b.Refuse(f.item); return !refused },
+		testenv.Eventually(t, testenv.Wait, func() bool { _, refused := b.Refuse(f.item); return !refused },
 			"the mark is undone within a second")
 		cancel()
 		<-done

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
+	"seckill/internal/testenv"
 )
 
 func (e *env) feed() *salestats.Feed {
@@ -37,7 +38,7 @@ func (e *env) follow(f *salestats.Feed, after *string) func() salestats.FeedEven
 		select {
 		case ev := <-ch:
 			return ev.Value
-		case <-time.After(10 * time.Second):
+		case <-time.After(testenv.Wait):
 			e.t.Fatal("no event")
 		}
 		return salestats.FeedEvent{}

@@ -277,7 +277,7 @@ func TestSamplesFillTheSeries(t *testing.T) {
 	series := func(n int64) {
 		left.Store(n)
 		e.clock.Advance(time.Second)
-		testenv.Eventually(t, 5*time.Second, func() bool {
+		testenv.Eventually(t, testenv.Wait, func() bool {
 			var values []string
 			for _, at := range []int64{began.Unix() / 300, began.Unix()/300 + 1} {
 				values = append(values, e.conn.Cmd.HVals(t.Context(), e.keys.Series(id.ShardOf(e.sale), e.sale, at)).Val()...)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seckill/internal/server"
+	"seckill/internal/testenv"
 )
 
 // Clients that open connections and dawdle, in the middle of a header or of a
@@ -46,7 +47,7 @@ func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 		}
 		wg.Go(func() { dawdle(t, s.PublicAddr().String(), head); held.Add(-1) })
 	}
-	client := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &http.Transport{}, Timeout: testenv.Wait}
 	for held.Load() == slow { // before the first of them is let go
 		resp, err := client.Get("http://" + s.PublicAddr().String() + "/graphql")
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds the wait for something that has to come.
-const patience = 20 * time.Second
+const patience = testenv.Wait
 
 // customer is a buyer who follows two orders that wait for payment.
 type customer struct {

@@ -113,7 +113,7 @@ func TestNothingIsLostWhenRedisIsKilledAgainAndAgain(t *testing.T) {
 		}, "no progress after a restart")
 		server.Restart() // kill -9, and up again with its append-only file
 	}
-	testenv.Eventually(t, 2*patience, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		s, err := Inspector{Client: r.redis, Dead: r.dead, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
 		return err == nil && s.Unread == 0 && s.Pending == 0
 	}, "entries are left")

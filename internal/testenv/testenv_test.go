@@ -97,5 +97,5 @@ func TestAPausedServerIsSilent(t *testing.T) {
 		t.Error("a paused server answers")
 	}
 	server.Resume()
-	testenv.Eventually(t, 5*time.Second, func() bool { return conn.Cmd.Ping(t.Context()).Err() == nil }, "answers again")
+	testenv.Eventually(t, testenv.Wait, func() bool { return conn.Cmd.Ping(t.Context()).Err() == nil }, "answers again")
 }

@@ -115,7 +115,7 @@ func start(t *testing.T, args []string, env ...string) string {
 		}
 	})
 	var public, admin string
-	testenv.Eventually(t, time.Minute, func() bool {
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		public, admin = out.addresses()
 		return admin != "" && ready(t, admin)
 	}, "the server is ready")

@@ -124,7 +124,7 @@ func TestPermitsAndInflowBoundWhoIsAdmitted(t *testing.T) {
 		f.set("stock", 10)
 		f.rules.Store(&queue.Rules{Inflow: 2})
 		began, admitted := time.Now(), 0
-		testenv.Eventually(t, 20*time.Second, func() bool {
+		testenv.Eventually(t, testenv.Wait, func() bool {
 			n := f.step()["admitted"]
 			if n > 2 {
 				t.Errorf("an inflow of 2 admitted %d at once", n)

@@ -107,7 +107,7 @@ func TestWhoHasAnotherPathBlocksNobodyAndKeepsThePlace(t *testing.T) {
 		}
 		deep := a.deep()
 		a.set("stock", 2)
-		testenv.Eventually(t, 20*time.Second, func() bool { return a.step()["admitted"] == 1 }, "the next one is let in")
+		testenv.Eventually(t, testenv.Wait, func() bool { return a.step()["admitted"] == 1 }, "the next one is let in")
 		if a.ticket(behind[1]).Path == nil || a.ticket(behind[2]).Status != queue.Waiting || deep == "" || a.deep() == deep {
 			t.Errorf("the line was searched to its end in second %s, then %s", deep, a.deep())
 		}
