@@ -243,18 +243,8 @@ func TestTheWalkthroughBuysAUnitInTheDemo(t *testing.T) {
 		t.Fatalf("%d documents in the walkthrough, want 7 that buy a unit, and more", len(docs))
 	}
 	d := startDemo(t)
-	d.token = d.text(d.ask(docs[0]), "login", "tokens", "accessToken")
-	sale := d.openSale(d.ask(docs[1]))
+	task := d.walkThrough(docs)
 	fill := func(document string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(document) }
-
-	if image := d.text(d.ask(fill(docs[2], "SALE_ID", d.text(sale, "id"))), "createCaptcha", "challenge", "image"); !strings.HasPrefix(image, "data:image/") {
-		t.Errorf("the picture is %.40q", image)
-	}
-	challenge := dig(d.ask(fill(docs[2], "SALE_ID", d.text(sale, "id"), "TEXT", "PROOF_OF_WORK")), "createCaptcha", "challenge")
-	item := d.text(sale, "items", "0", "id")
-	path := d.ask(fill(docs[3], "ITEM_ID", item, "CHALLENGE_ID", d.text(challenge, "id"), "ANSWER", d.solve(d.text(challenge, "parameters"))))
-	bought := d.ask(fill(docs[4], "ITEM_ID", item, "PATH_TOKEN", d.text(path, "issueSeckillPath", "path", "token")))
-	task := d.text(bought, "placeOrder", "orderTask", "id")
 
 	events := d.follow(fill(docs[5], "TASK_ID", task))
 	if len(events) == 0 || dig(events[0], "orderTaskStatus", "kind") != "SNAPSHOT" {
@@ -269,6 +259,24 @@ func TestTheWalkthroughBuysAUnitInTheDemo(t *testing.T) {
 		t.Errorf("my order is %v, the event said %v", mine, last)
 	}
 	d.payAndReturn(docs, d.text(mine, "id"))
+}
+
+// walkThrough signs in and buys one unit by the documents of the walkthrough. It returns the
+// id of the order task.
+func (d *demo) walkThrough(docs []string) string {
+	d.Helper()
+	d.token = d.text(d.ask(docs[0]), "login", "tokens", "accessToken")
+	sale := d.openSale(d.ask(docs[1]))
+	fill := func(document string, pairs ...string) string { return strings.NewReplacer(pairs...).Replace(document) }
+
+	if image := d.text(d.ask(fill(docs[2], "SALE_ID", d.text(sale, "id"))), "createCaptcha", "challenge", "image"); !strings.HasPrefix(image, "data:image/") {
+		d.Errorf("the picture is %.40q", image)
+	}
+	challenge := dig(d.ask(fill(docs[2], "SALE_ID", d.text(sale, "id"), "TEXT", "PROOF_OF_WORK")), "createCaptcha", "challenge")
+	item := d.text(sale, "items", "0", "id")
+	path := d.ask(fill(docs[3], "ITEM_ID", item, "CHALLENGE_ID", d.text(challenge, "id"), "ANSWER", d.solve(d.text(challenge, "parameters"))))
+	bought := d.ask(fill(docs[4], "ITEM_ID", item, "PATH_TOKEN", d.text(path, "issueSeckillPath", "path", "token")))
+	return d.text(bought, "placeOrder", "orderTask", "id")
 }
 
 // payAndReturn pays an order on the page of the bank, and has its money sent back,
