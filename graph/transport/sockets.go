@@ -12,8 +12,11 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"seckill/internal/fault"
+	"seckill/internal/telemetry"
 )
 
 // Close codes of graphql-transport-ws and of this server. A graphql-ws client
@@ -62,6 +65,8 @@ type SocketOptions struct {
 	// Watch calls ended once a session is signed out, at once when it is already;
 	// unwatch forgets it. It must not wait for ended. nil = sessions do not end.
 	Watch func(session uuid.UUID, ended func()) (unwatch func())
+	// Registerer gets the metrics; nil = they are shown nowhere.
+	Registerer prometheus.Registerer
 }
 
 func (o SocketOptions) withDefaults() SocketOptions {
@@ -131,7 +136,12 @@ type Sockets struct {
 
 // NewSockets returns an empty registry.
 func NewSockets(opts SocketOptions) *Sockets {
-	return &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}, anonymous: list.New()}
+	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}, anonymous: list.New()}
+	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Subsystem: "server", Name: "sockets_count",
+		Help: "Open WebSockets and SSE streams.",
+	}, func() float64 { return float64(r.Count()) })
+	return r
 }
 
 // Count returns how many sockets and SSE streams are open.

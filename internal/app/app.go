@@ -10,6 +10,7 @@ import (
 	"net"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/account"
@@ -73,11 +74,9 @@ type App struct {
 	keys   reservation.Keys
 	build  telemetry.Build
 
-	registry      *telemetry.Registry
-	gateMetrics   *telemetry.ReservationMetrics
-	orderMetrics  *telemetry.OrderMetrics
-	streamMetrics *telemetry.StreamMetrics
-	serverMetrics *telemetry.ServerMetrics
+	registry      *prometheus.Registry
+	orderMetrics  *order.Metrics
+	streamMetrics *stream.Metrics
 
 	catalog     *sale.Catalog
 	stock       *reservation.StockCache

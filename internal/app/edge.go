@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -22,6 +20,7 @@ import (
 	"seckill/internal/media"
 	"seckill/internal/ratelimit"
 	"seckill/internal/server"
+	"seckill/internal/telemetry"
 	"seckill/web"
 )
 
@@ -38,11 +37,11 @@ func (a *App) newEdge(ctx context.Context) (*edge, error) {
 	e := &edge{ready: server.NewReadiness(a.checks()...)}
 	e.sockets = transport.NewSockets(transport.SocketOptions{
 		MaxSockets: a.cfg.MaxSockets, MaxPerUser: a.cfg.UserSockets, Origins: a.origins(), Secure: a.secure,
-		Watch:   a.revocations.OnRevoked,
+		Watch: a.revocations.OnRevoked, Registerer: a.registry,
 		Network: func(ctx context.Context) string { return string(ratelimit.Addr(server.ClientAddr(ctx))) },
 	})
 	opts := server.Options{
-		AdminAddr: a.cfg.AdminAddr, Admin: server.NewAdmin(e.ready, a.registry.Handler()), Ready: e.ready,
+		AdminAddr: a.cfg.AdminAddr, Admin: server.NewAdmin(e.ready, telemetry.MetricsHandler(a.registry)), Ready: e.ready,
 		DrainDelay: a.cfg.DrainDelay, DrainTimeout: a.cfg.DrainTimeout, Log: a.log,
 	}
 	if a.roles.API {
@@ -77,7 +76,7 @@ func (a *App) public(e *edge) (http.Handler, error) {
 		Origins: a.cfg.AllowedOrigins, Address: a.cfg.PublicURL, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Media: a.office.pictures, MediaBody: media.MaxBytes + 1, Exports: a.office.desk.Downloads(a.operatorOf),
-		Observe: a.observe, Log: a.log,
+		Registerer: a.registry, Log: a.log,
 	})
 }
 
@@ -182,10 +181,4 @@ func (a *App) checks() []server.Check {
 			}
 		}},
 	}
-}
-
-// observe counts one answer of the public listener.
-func (a *App) observe(route string, status int, took time.Duration) {
-	a.serverMetrics.Requests.With(route, strconv.Itoa(status)).Inc()
-	a.serverMetrics.Seconds.With(route).Observe(took.Seconds())
 }

@@ -13,7 +13,7 @@ import (
 // newWriter returns a writer of orders that tells every process how tasks end.
 func (a *App) newWriter() *order.Writer {
 	return order.NewWriter(order.WriterConfig{
-		DB: a.svc.db, Publisher: a.newPublisher(), Clock: a.common, Meter: orderMeter{a.orderMetrics},
+		DB: a.svc.db, Publisher: a.newPublisher(), Clock: a.common, Metrics: a.orderMetrics,
 	})
 }
 
@@ -21,7 +21,7 @@ func (a *App) newWriter() *order.Writer {
 func (a *App) newPublisher() *order.Publisher {
 	return order.NewPublisher(order.PublisherConfig{
 		Cache: a.cache, Tasks: a.office.watchTasks(a.announce), Orders: a.office.watchOrders(a.announceOrders),
-		Meter: orderMeter{a.orderMetrics}, Log: a.log,
+		Metrics: a.orderMetrics, Log: a.log,
 	})
 }
 

@@ -42,7 +42,7 @@ func (a *App) wireCashier(keys auth.Keys) error {
 	topic := payment.Topic(a.keys.Prefix)
 	c := &cashier{}
 	cfg := payment.Config{
-		DB: a.svc.db, Orders: a.orders, Publisher: publisher, Gate: gate, Clock: a.common, Log: a.log,
+		DB: a.svc.db, Orders: a.orders, Publisher: publisher, Gate: gate, Clock: a.common, Registerer: a.registry, Log: a.log,
 		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			msg, err := payment.Message(event)
 			if err != nil {
@@ -74,16 +74,16 @@ func (a *App) wireCashier(keys auth.Keys) error {
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{
 				Client: a.svc.redis.NewBlocking(), Group: paymentsGroup, Consumer: consumerName(a.cfg.AdminAddr),
-				ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMeter(),
+				ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMetrics,
 			})
 		},
 		Handlers:    []stream.Handler{{Name: "payments", Topics: []string{topic}, Handle: c.payments.Handle}},
-		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, Log: a.log, Metrics: a.streamMeter(),
+		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, Log: a.log, Metrics: a.streamMetrics,
 	})
 	if err != nil {
 		return fmt.Errorf("payment router: %w", err)
 	}
-	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, []string{topic}, a.streamMeter())
+	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, []string{topic}, a.streamMetrics)
 	c.loops = append(c.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Step: trimmer.Step, Log: a.log})
 	a.cashier = c
 	return nil

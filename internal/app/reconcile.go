@@ -16,7 +16,6 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/stream"
-	"seckill/internal/telemetry"
 	"seckill/internal/waitlist"
 )
 
@@ -53,7 +52,7 @@ func (a *App) reconciler() periodic.Loop {
 			return gate.Stock != stock, nil
 		},
 		Audit: auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load,
-		Unfinished: a.unfinished, Meter: driftMeter{telemetry.NewReconcileMetrics(a.registry)}, Log: a.log,
+		Unfinished: a.unfinished, Registerer: a.registry, Log: a.log,
 	})
 	return periodic.Loop{Name: "reconcile", Every: reconcileEvery, Timeout: time.Minute, Step: r.Step, Log: a.log}
 }
@@ -100,18 +99,6 @@ func (a *App) lettersBefore(ctx context.Context, before time.Time) (n int, err e
 		}
 	}
 }
-
-// driftMeter puts what the reconciler sees into figures.
-type driftMeter struct{ m *telemetry.ReconcileMetrics }
-
-// Drift counts one finding.
-func (d driftMeter) Drift() { d.m.Drift.Inc() }
-
-// Repaired counts one repair.
-func (d driftMeter) Repaired(how string) { d.m.Repairs.With(how).Inc() }
-
-// Unfinished shows how much is unfinished.
-func (d driftMeter) Unfinished(what string, n int) { d.m.Unfinished.With(what).Set(float64(n)) }
 
 // loadedSales lists the sales whose gates should be in Redis.
 func (a *App) loadedSales(ctx context.Context) ([]*sale.Sale, error) {

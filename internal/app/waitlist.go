@@ -7,7 +7,6 @@ import (
 
 	"seckill/internal/notifier"
 	"seckill/internal/storefront"
-	"seckill/internal/telemetry"
 	"seckill/internal/waitlist"
 )
 
@@ -15,23 +14,11 @@ import (
 func (a *App) wireWaitlist() {
 	a.waitlist = waitlist.New(waitlist.Config{
 		DB: a.svc.db, Gate: a.gate,
-		Announce: a.announcePlaces, Meter: lineMeter{telemetry.NewWaitlistMetrics(a.registry)},
+		Announce: a.announcePlaces, Registerer: a.registry,
 		OfferFor: a.cfg.WaitlistOffer, Clock: a.common, Log: a.log,
 	})
 	a.outlooks = waitlist.NewOutlooks(a.waitlist, a.itemsOnSale, a.log)
 }
-
-// lineMeter puts what becomes of places into figures.
-type lineMeter struct{ m *telemetry.WaitlistMetrics }
-
-// Line notes how long the line is.
-func (l lineMeter) Line(waiting, offered int) {
-	l.m.Places.With("waiting").Set(float64(waiting))
-	l.m.Places.With("offered").Set(float64(offered))
-}
-
-// Turned counts what became of places.
-func (l lineMeter) Turned(what string, n int) { l.m.Turns.With(what).Add(float64(n)) }
 
 // announcePlaces tells every process how places in line stand.
 func (a *App) announcePlaces(ctx context.Context, places []*waitlist.Entry) error {

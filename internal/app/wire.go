@@ -40,15 +40,13 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 		cfg: cfg, log: log, clock: clock.System{}, roles: roles, svc: svc,
 		keys: reservation.Keys{Prefix: cfg.RedisPrefix}, build: telemetry.ReadBuild(), registry: telemetry.NewRegistry(),
 	}
-	a.gateMetrics = telemetry.NewReservationMetrics(a.registry)
-	a.orderMetrics = telemetry.NewOrderMetrics(a.registry)
-	a.streamMetrics = telemetry.NewStreamMetrics(a.registry)
-	a.serverMetrics = telemetry.NewServerMetrics(a.registry)
+	a.orderMetrics = order.NewMetrics(a.registry)
+	a.streamMetrics = stream.NewMetrics(a.registry)
 
 	a.reserving = svc.redis.NewClient()
 	svc.close = append(svc.close, a.reserving.Close)
 	a.gate = reservation.NewGate(reservation.GateConfig{
-		Client: svc.redis.Script, ReserveClient: a.reserving, ReadClient: svc.redis.Cmd, Keys: a.keys, Meter: gateMeter{a.gateMetrics}, Log: log,
+		Client: svc.redis.Script, ReserveClient: a.reserving, ReadClient: svc.redis.Cmd, Keys: a.keys, Registerer: a.registry, Log: log,
 	})
 	a.stock = reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: a.svc.redis.Cmd, Keys: a.keys, Clock: a.clock, Log: a.log, Loaded: a.loadedItems,
@@ -98,7 +96,9 @@ func wire(ctx context.Context, cfg *config.Config, roles Roles, svc *services, l
 			return nil, err
 		}
 	}
-	a.showGauges()
+	if a.worker != nil {
+		a.streamMetrics.ShowSilence(a.worker.router, a.clock)
+	}
 	return a, nil
 }
 
@@ -151,7 +151,7 @@ func (a *App) wireOrders() {
 		DB: a.svc.db, Cache: a.cache, Clock: a.common, Log: a.log,
 	})
 	a.deadLetters = stream.NewDeadLetters(stream.DeadLettersConfig{
-		Client: a.svc.redis.Cmd, Key: a.keys.DeadLetters(), Log: a.log, Metrics: a.streamMeter(),
+		Client: a.svc.redis.Cmd, Key: a.keys.DeadLetters(), Log: a.log, Metrics: a.streamMetrics,
 	})
 }
 
@@ -221,7 +221,7 @@ func signingKeys(cfg *config.Config) (auth.Keys, error) {
 // wireGate joins what stands before the stock: limits, captchas, paths.
 func (a *App) wireGate(keys auth.Keys) (err error) {
 	a.limits = ratelimit.New(ratelimit.Config{
-		Client: a.svc.redis.Script, Prefix: a.keys.Prefix, Clock: a.clock, Off: !a.cfg.LimitsOn(),
+		Client: a.svc.redis.Script, Prefix: a.keys.Prefix, Clock: a.clock, Off: !a.cfg.LimitsOn(), Registerer: a.registry,
 	})
 	a.captchas, err = captcha.New(captcha.Config{
 		Client: a.svc.redis.Script, Keys: a.keys, Secret: keys.Derive("captcha")[0],
@@ -262,12 +262,12 @@ func (a *App) wireBuying() {
 // wireNotifier joins the hub of this process with those of all others, and the
 // streams that messages are published to.
 func (a *App) wireNotifier() error {
-	a.hub = notifier.NewHub(notifier.Options{LoadFailed: func(key string, err error) {
+	a.hub = notifier.NewHub(notifier.Options{Registerer: a.registry, LoadFailed: func(key string, err error) {
 		a.log.Warn("a followed state cannot be read", slog.String("key", key), slog.Any("error", err))
 	}})
 	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
 		Publish: a.svc.redis.NewClient(), Read: a.svc.redis.NewBlocking(), Key: a.keys.Status(),
-		Log: a.log, Metrics: a.streamMeter(),
+		Log: a.log, Metrics: a.streamMetrics,
 	})
 	if err != nil {
 		return err

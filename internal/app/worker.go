@@ -41,19 +41,19 @@ func (a *App) newWorker() (*worker, error) {
 		NewSubscriber: func() (*stream.Subscriber, error) {
 			return stream.NewSubscriber(stream.SubscriberConfig{
 				Client: a.svc.redis.NewBlocking(), Group: ordersGroup, Consumer: consumerName(a.cfg.AdminAddr),
-				Batch: a.cfg.OrderBatch, ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMeter(),
+				Batch: a.cfg.OrderBatch, ClaimIdle: a.cfg.ClaimIdle, Log: a.log, Metrics: a.streamMetrics,
 			})
 		},
 		Handlers:    []stream.Handler{{Name: "orders", Topics: topics, Handle: handler.Handle}},
 		DeadLetters: a.deadLetters, IsTransient: postgres.Retryable, HandlerTimeout: orderintake.HandleTimeout,
-		Log: a.log, Metrics: a.streamMeter(),
+		Log: a.log, Metrics: a.streamMetrics,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("order router: %w", err)
 	}
-	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMeter())
+	trimmer := stream.NewTrimmer(a.svc.redis.Cmd, topics, a.streamMetrics)
 	gate := payment.NewRedisGate(a.gate, func(c order.Reservation, epoch, revision int64, remaining int) {
-		a.orderMetrics.Released.Inc()
+		a.orderMetrics.Released()
 		a.stock.Update(c.Item, epoch, revision, remaining)
 	})
 	return &worker{router: router, writer: writer, loops: []periodic.Loop{

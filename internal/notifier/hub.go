@@ -18,6 +18,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"seckill/internal/telemetry"
 )
 
 // Bounds of a hub.
@@ -60,6 +65,8 @@ type Options struct {
 	// LoadFailed is told of a read that failed after the first; it is tried again.
 	// May be nil.
 	LoadFailed func(key string, err error)
+	// Registerer gets the metrics; nil = they are shown nowhere.
+	Registerer prometheus.Registerer
 }
 
 type shard struct {
@@ -82,6 +89,10 @@ func NewHub(opts Options) *Hub {
 	for i := range h.shards {
 		h.shards[i].keys = map[string][]*Subscription{}
 	}
+	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Subsystem: "notifier", Name: "followers_count",
+		Help: "Subscriptions that wait for events of this process.",
+	}, func() float64 { return float64(h.Followers()) })
 	return h
 }
 

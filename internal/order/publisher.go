@@ -19,11 +19,11 @@ type PublishOrders func(ctx context.Context, orders []*Order) error
 // PublisherConfig holds the dependencies of a Publisher. Every field but Log may be
 // nil.
 type PublisherConfig struct {
-	Cache  *Cache
-	Tasks  PublishTasks
-	Orders PublishOrders
-	Meter  Meter
-	Log    *slog.Logger
+	Cache   *Cache
+	Tasks   PublishTasks
+	Orders  PublishOrders
+	Metrics *Metrics
+	Log     *slog.Logger
 }
 
 // Publisher updates the copies in Redis and notifies subscribers after a commit.
@@ -33,9 +33,6 @@ type Publisher struct{ cfg PublisherConfig }
 
 // NewPublisher returns a publisher.
 func NewPublisher(cfg PublisherConfig) *Publisher {
-	if cfg.Meter == nil {
-		cfg.Meter = noMeter{}
-	}
 	return &Publisher{cfg: cfg}
 }
 
@@ -79,6 +76,6 @@ func (p *Publisher) publish(ctx context.Context, tasks []Task, orders []*Order, 
 }
 
 func (p *Publisher) fault(ctx context.Context, step string, err error) {
-	p.cfg.Meter.Fault(step)
+	p.cfg.Metrics.fault(step)
 	p.cfg.Log.WarnContext(ctx, "publish after commit", slog.String("step", step), slog.Any("error", err))
 }

@@ -38,24 +38,12 @@ var ErrBusy = errors.New("order writer: too many requests wait")
 // ErrClosed says that the writer was closed; nothing was done.
 var ErrClosed = errors.New("order writer: closed")
 
-// Meter counts what the package does.
-type Meter interface {
-	// Batch is called once per transaction of the writer with the number of
-	// requests, how long it took and how it went.
-	Batch(size int, took time.Duration, err error)
-	// Ended is called once per task that ended here for the first time; the
-	// reason is empty for an order.
-	Ended(status TaskStatus, reason string)
-	// Fault is called when a step after a commit went wrong: "record", "announce".
-	Fault(step string)
-}
-
 // WriterConfig is what a Writer is made of.
 type WriterConfig struct {
 	DB        *postgres.DB
 	Publisher *Publisher  // nil = publish nothing
 	Clock     clock.Clock // nil = clock.System
-	Meter     Meter       // nil = count nothing
+	Metrics   *Metrics    // nil = count nothing
 }
 
 // Writer makes orders of requests: group commit into Postgres. Requests that
@@ -66,7 +54,7 @@ type Writer struct {
 	db        *postgres.DB
 	publisher *Publisher
 	clock     clock.Clock
-	meter     Meter
+	metrics   *Metrics
 	terms     *termsCache
 	rows      inserter
 	maxBatch  int
@@ -101,14 +89,11 @@ type Outcome struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
-		meter: cfg.Meter, terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, terms: newTermsCache(cfg.DB),
 		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
 	}
 	if w.clock == nil {
 		w.clock = clock.System{}
-	}
-	if w.meter == nil {
-		w.meter = noMeter{}
 	}
 	w.rows = arrays{}
 	if cfg.DB.Dialect == dialect.SQLite {
@@ -234,7 +219,7 @@ func (w *Writer) process(calls []*call) {
 func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, map[uuid.UUID]error) {
 	began := time.Now()
 	ends, err := w.persist(ctx, requests)
-	w.meter.Batch(len(requests), time.Since(began), err)
+	w.metrics.batch(len(requests), time.Since(began), err)
 	if err == nil {
 		return ends, nil
 	}
@@ -275,15 +260,8 @@ func (w *Writer) publish(ctx context.Context, ends map[uuid.UUID]Outcome) {
 			orders = append(orders, end.Order)
 		}
 		if !end.Replayed {
-			w.meter.Ended(end.Task.Status, string(end.Task.Failure))
+			w.metrics.ended(end.Task.Status, string(end.Task.Failure))
 		}
 	}
 	w.publisher.publishEnds(ctx, tasks, orders)
 }
-
-// noMeter counts nothing.
-type noMeter struct{}
-
-func (noMeter) Batch(int, time.Duration, error) {}
-func (noMeter) Ended(TaskStatus, string)        {}
-func (noMeter) Fault(string)                    {}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/clock"
 	"seckill/internal/id"
@@ -45,15 +46,6 @@ const (
 	ReacquireNotYet ReacquireOutcome = "NOT_YET" // what the order held before is not back yet
 )
 
-// Meter counts what the package does.
-type Meter interface {
-	// Event is called once per event that was handled, with what became of it.
-	Event(kind EventKind, outcome string)
-	// Fault is called when a call to a provider failed: "create", "query",
-	// "close", "refund".
-	Fault(step string)
-}
-
 // Config is what a Service is made of.
 type Config struct {
 	DB        *postgres.DB
@@ -66,8 +58,9 @@ type Config struct {
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
 	Patience     time.Duration // bound on one expiry step's wait for providers; 0 = 6 s
 	Clock        clock.Clock   // nil = clock.System
-	Meter        Meter         // nil = count nothing
-	Log          *slog.Logger
+	// Registerer gets the metrics; nil = they are shown nowhere.
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
 }
 
 // Service is the use cases of payment. It is safe for concurrent use, on any
@@ -81,7 +74,7 @@ type Service struct {
 	publishEvent func(ctx context.Context, event uuid.UUID) error
 	patience     time.Duration
 	clock        clock.Clock
-	meter        Meter
+	metrics      *metrics
 	log          *slog.Logger
 }
 
@@ -89,16 +82,13 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{},
-		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, meter: cfg.Meter, log: cfg.Log,
+		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
-	}
-	if s.meter == nil {
-		s.meter = noMeter{}
 	}
 	return s
 }
@@ -117,7 +107,7 @@ func (s *Service) ask(ctx context.Context, step string, call func(ctx context.Co
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	if err := call(ctx); err != nil {
-		s.meter.Fault(step)
+		s.metrics.fault(step)
 		return fmt.Errorf("%s at the provider: %w", step, err)
 	}
 	return nil
@@ -127,8 +117,3 @@ func (s *Service) ask(ctx context.Context, step string, call func(ctx context.Co
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
 
 func newID() uuid.UUID { return id.New() }
-
-type noMeter struct{}
-
-func (noMeter) Event(EventKind, string) {}
-func (noMeter) Fault(string)            {}

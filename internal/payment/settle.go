@@ -72,7 +72,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 		case err != nil:
 			return fmt.Errorf("settle payment event %s: %w", event, err)
 		}
-		s.meter.Event(EventKind(row.Kind), string(done.what))
+		s.metrics.event(EventKind(row.Kind), done.what)
 		if done.what == outcomeMismatch || done.what == outcomeTwoTx {
 			s.log.ErrorContext(ctx, "payment event held", slog.String("event", event.String()), slog.String("outcome", string(done.what)))
 		}
@@ -285,12 +285,12 @@ func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) e
 	now := s.now()
 	if now.Sub(e.CreatedAt) >= holdAfter {
 		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", why))
-		s.meter.Event(EventKind(e.Kind), string(outcomeAbandoned))
+		s.metrics.event(EventKind(e.Kind), outcomeAbandoned)
 		_, err := s.finish(ctx, e, outcomeAbandoned, nil)
 		return err
 	}
 	wait := min(firstRetry<<min(e.Tries, 10), maxRetry)
-	s.meter.Event(EventKind(e.Kind), string(outcomePutOff))
+	s.metrics.event(EventKind(e.Kind), outcomePutOff)
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateRECEIVED)).
 			SetTryAt(now.Add(wait)).AddTries(1).SetOutcome(why).Exec(ctx)

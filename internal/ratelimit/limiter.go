@@ -7,10 +7,13 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
+	"seckill/internal/telemetry"
 )
 
 //go:embed lua/gcra.lua
@@ -34,14 +37,16 @@ type Config struct {
 	Client redis.UniversalClient // without retries: a try that ran twice counts twice
 	Prefix string                // of every key, for example "sk:"
 	Clock  clock.Clock
-	Size   int                                  // subjects remembered in the process; 0 = DefaultLocalSize
-	Off    bool                                 // let everything through: for drills and tests
-	Notice func(policy string, outcome Outcome) // told of every try, for metrics; may be nil
+	Size   int  // subjects remembered in the process; 0 = DefaultLocalSize
+	Off    bool // let everything through: for drills and tests
+	// Registerer gets the metrics; nil = they are shown nowhere.
+	Registerer prometheus.Registerer
 }
 
 // Limiter counts tries across all processes. It is safe for concurrent use.
 type Limiter struct {
 	cfg   Config
+	tries *prometheus.CounterVec // by policy and outcome
 	local *Local[bucket]
 }
 
@@ -53,11 +58,16 @@ type bucket struct {
 
 // New returns a limiter.
 func New(cfg Config) *Limiter {
-	if cfg.Notice == nil {
-		cfg.Notice = func(string, Outcome) {}
-	}
-	return &Limiter{cfg: cfg, local: NewLocal[bucket](cfg.Clock, cfg.Size)}
+	tries := promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
+		Namespace: telemetry.Namespace, Subsystem: "ratelimit", Name: "tries_total",
+		Help: "Tries counted against a rate limit. Label policy: its name. " +
+			"Label outcome: passed, refused, refused_locally (without asking Redis), fault (Redis did not answer).",
+	}, []string{"policy", "outcome"})
+	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size)}
 }
+
+// count counts one try.
+func (l *Limiter) count(policy string, o Outcome) { l.tries.WithLabelValues(policy, string(o)).Inc() }
 
 // Allow takes one token of a subject's bucket. The error is a fault UNAVAILABLE:
 // nobody could count, and the policy fails closed.
@@ -75,7 +85,7 @@ func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens 
 	// The process's view runs ahead of Redis only by tries under way, so what it
 	// refuses Redis would refuse too.
 	if d := l.local.take(p, b, l.local.now(), cost); !d.Allowed {
-		l.cfg.Notice(p.Name, RefusedHere)
+		l.count(p.Name, RefusedHere)
 		return d, nil
 	}
 	wait, ahead, err := l.ask(ctx, p, b, cost)
@@ -89,9 +99,9 @@ func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens 
 	}
 	l.local.raise(b, now+ahead)
 	if d.Allowed {
-		l.cfg.Notice(p.Name, Passed)
+		l.count(p.Name, Passed)
 	} else {
-		l.cfg.Notice(p.Name, RefusedThere)
+		l.count(p.Name, RefusedThere)
 	}
 	return d, nil
 }
@@ -129,7 +139,7 @@ func (l *Limiter) ask(ctx context.Context, p Policy, b bucket, cost int64) (wait
 // uncounted decides when Redis did not answer. Under FailOpen the token taken
 // from the process's own bucket stays taken: that bucket is the limit now.
 func (l *Limiter) uncounted(p Policy, b bucket, cost int64, cause error) (Decision, error) {
-	l.cfg.Notice(p.Name, Faulted)
+	l.count(p.Name, Faulted)
 	if p.Mode == FailOpen {
 		now := l.local.now()
 		return l.local.take(p, b, now, 0), nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/clock"
 	"seckill/internal/fault"
@@ -142,17 +143,13 @@ func TestLookingTakesNothing(t *testing.T) {
 func TestFloodIsRefusedWithoutARoundTrip(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
-	var here, there atomic.Int32
-	l := ratelimit.New(ratelimit.Config{Client: conn.Script, Prefix: prefix, Clock: clock.System{}, Notice: func(_ string, o ratelimit.Outcome) {
-		if o == ratelimit.RefusedHere {
-			here.Add(1)
-		} else {
-			there.Add(1)
-		}
-	}})
+	shown := prometheus.NewRegistry()
+	l := ratelimit.New(ratelimit.Config{Client: conn.Script, Prefix: prefix, Clock: clock.System{}, Registerer: shown})
 	flood(t, 2000, slow, "a:flooder", l)
-	if there.Load() > int32(slow.Burst) || here.Load() < 2000-int32(slow.Burst) {
-		t.Errorf("%d tries reached Redis, %d were refused in the process", there.Load(), here.Load())
+	counted := tries(t, shown)
+	here := counted[ratelimit.RefusedHere]
+	if there := 2000 - here; there > slow.Burst || here+counted[ratelimit.Passed]+counted[ratelimit.RefusedThere] != 2000 {
+		t.Errorf("%d tries reached Redis, %d were refused in the process: %v", there, here, counted)
 	}
 }
 
@@ -280,4 +277,22 @@ func TestWaitingCallerHonoursItsContext(t *testing.T) {
 	if _, err := limiter(conn, prefix).Allow(ctx, slow, "a:x"); err == nil {
 		t.Error("a cancelled try was counted as good")
 	}
+}
+
+// tries returns the counted tries by outcome.
+func tries(t *testing.T, shown *prometheus.Registry) map[ratelimit.Outcome]int {
+	t.Helper()
+	families, err := shown.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "seckill_ratelimit_tries_total" {
+		t.Fatalf("gathered %v, %v", families, err)
+	}
+	counted := map[ratelimit.Outcome]int{}
+	for _, series := range families[0].GetMetric() {
+		for _, label := range series.GetLabel() {
+			if label.GetName() == "outcome" {
+				counted[ratelimit.Outcome(label.GetValue())] += int(series.GetCounter().GetValue())
+			}
+		}
+	}
+	return counted
 }

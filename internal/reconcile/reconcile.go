@@ -24,6 +24,7 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/audit"
 	"seckill/internal/id"
@@ -45,24 +46,15 @@ type Config struct {
 	Rebuild func(ctx context.Context, saleID uuid.UUID) error
 	// Unfinished counts, by name, what other loops should have ended long ago.
 	Unfinished func(ctx context.Context) (map[string]int, error)
-	Meter      Meter
+	Registerer prometheus.Registerer // gets the metrics; nil = they are shown nowhere
 	Log        *slog.Logger
-}
-
-// Meter puts what the reconciler sees into figures.
-type Meter interface {
-	// Drift is called once per finding about a sale whose Redis and record differ.
-	Drift()
-	// Repaired is called once per repair: "resent", "rebuilt".
-	Repaired(how string)
-	// Unfinished is called in every round with each count, also when it is zero.
-	Unfinished(what string, n int)
 }
 
 // Reconciler looks for drift. It is safe on every process at once: both repairs
 // may be done twice.
 type Reconciler struct {
-	cfg Config
+	cfg     Config
+	metrics *metrics
 
 	mu      sync.Mutex
 	suspect map[uuid.UUID]bool // guarded by mu; sales whose figures differed in the last round
@@ -71,7 +63,7 @@ type Reconciler struct {
 
 // New returns a reconciler.
 func New(cfg Config) *Reconciler {
-	return &Reconciler{cfg: cfg, suspect: map[uuid.UUID]bool{}, told: map[string]int{}}
+	return &Reconciler{cfg: cfg, metrics: newMetrics(cfg.Registerer), suspect: map[uuid.UUID]bool{}, told: map[string]int{}}
 }
 
 // Step looks at every loaded sale once. It is a periodic.Step.
@@ -100,7 +92,7 @@ func (r *Reconciler) unfinished(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for what, n := range counts {
-		r.cfg.Meter.Unfinished(what, n)
+		r.metrics.unfinished.WithLabelValues(what).Set(float64(n))
 		if n > r.told[what] {
 			r.cfg.Log.ErrorContext(ctx, "unfinished for too long", slog.String("what", what), slog.Int("count", n))
 		}
@@ -146,7 +138,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 		return nil
 	}
 	for _, finding := range report.Findings {
-		r.cfg.Meter.Drift()
+		r.metrics.drift.Inc()
 		r.cfg.Log.ErrorContext(ctx, "drift", slog.String("sale", id.Format(id.Sale, v.ID)), slog.String("finding", finding))
 	}
 	for _, lost := range report.Lost {
@@ -154,7 +146,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 			return fmt.Errorf("send task %s again: %w", lost.Task, err)
 		}
 		counts["resent"]++
-		r.cfg.Meter.Repaired("resent")
+		r.metrics.repairs.WithLabelValues("resent").Inc()
 	}
 	if len(report.Lost) > 0 {
 		return nil // what is left is seen once these have arrived
@@ -163,6 +155,6 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 		return fmt.Errorf("build the gates anew: %w", err)
 	}
 	counts["rebuilt"]++
-	r.cfg.Meter.Repaired("rebuilt")
+	r.metrics.repairs.WithLabelValues("rebuilt").Inc()
 	return nil
 }

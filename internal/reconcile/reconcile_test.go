@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/audit"
 	"seckill/internal/id"
@@ -17,26 +18,47 @@ import (
 	"seckill/internal/sale"
 )
 
-// figures remembers what was counted.
+// figures is what was counted since the last look: "drift", repairs by how, and
+// "unfinished " by what.
 type figures map[string]int
 
-func (f figures) Drift()                        { f["drift"]++ }
-func (f figures) Repaired(how string)           { f[how]++ }
-func (f figures) Unfinished(what string, n int) { f["unfinished "+what] = n }
+// gathered returns the metrics of a registry.
+func gathered(t *testing.T, shown *prometheus.Registry) figures {
+	t.Helper()
+	families, err := shown.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := figures{}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			switch family.GetName() {
+			case "seckill_reconcile_findings_total":
+				f["drift"] = int(series.GetCounter().GetValue())
+			case "seckill_reconcile_repairs_total":
+				f[series.GetLabel()[0].GetValue()] = int(series.GetCounter().GetValue())
+			case "seckill_reconcile_unfinished_count":
+				f["unfinished "+series.GetLabel()[0].GetValue()] = int(series.GetGauge().GetValue())
+			}
+		}
+	}
+	return f
+}
 
 // rig is a reconciler over one sale whose state the test says.
 type rig struct {
 	differs    bool
 	report     audit.Report
 	unfinished map[string]int
-	seen       figures
+	shown      *prometheus.Registry
+	before     figures // the counters after the last rounds
 	sale       uuid.UUID
 	log        bytes.Buffer
 	*reconcile.Reconciler
 }
 
 func setup() *rig {
-	r := &rig{seen: figures{}}
+	r := &rig{shown: prometheus.NewRegistry(), before: figures{}}
 	r.sale = uuid.New()
 	v := &sale.Sale{ID: r.sale, Items: []*sale.Item{{ID: uuid.New()}}}
 	r.Reconciler = reconcile.New(reconcile.Config{
@@ -46,20 +68,30 @@ func setup() *rig {
 		Resend:     func(context.Context, *sale.Sale, audit.Lost) error { return nil },
 		Rebuild:    func(context.Context, uuid.UUID) error { return nil },
 		Unfinished: func(context.Context) (map[string]int, error) { return r.unfinished, nil },
-		Meter:      r.seen, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		Registerer: r.shown, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
 	})
 	return r
 }
 
 func (r *rig) rounds(t *testing.T, n int, want figures) {
 	t.Helper()
-	clear(r.seen)
 	for range n {
 		if _, err := r.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(want, r.seen); diff != "" {
+	after := gathered(t, r.shown)
+	got := figures{}
+	for name, n := range after {
+		if unfinished := strings.HasPrefix(name, "unfinished "); unfinished || n != r.before[name] {
+			got[name] = n
+			if !unfinished {
+				got[name] -= r.before[name]
+			}
+		}
+	}
+	r.before = after
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -87,8 +119,8 @@ func TestWhatOthersLeaveUndoneIsCountedInEachRound(t *testing.T) {
 	r := setup()
 	r.unfinished = map[string]int{"returns": 2, "payments": 0}
 	r.rounds(t, 2, figures{"unfinished returns": 2, "unfinished payments": 0})
-	r.unfinished = map[string]int{"returns": 0}
-	r.rounds(t, 1, figures{"unfinished returns": 0})
+	r.unfinished = map[string]int{"returns": 0, "payments": 0}
+	r.rounds(t, 1, figures{"unfinished returns": 0, "unfinished payments": 0})
 }
 
 func TestARoundThatCannotLookSaysSo(t *testing.T) {

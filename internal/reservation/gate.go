@@ -5,26 +5,13 @@ import (
 	"embed"
 	"fmt"
 	"log/slog"
-	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/batch"
 	"seckill/internal/id"
 )
-
-// Meter counts what Reserve does.
-type Meter interface {
-	// Batch is called once per script call with its size, duration and error.
-	Batch(size int, took time.Duration, err error)
-	// Outcome is called once per attempt.
-	Outcome(c Code)
-}
-
-type noMeter struct{}
-
-func (noMeter) Batch(int, time.Duration, error) {}
-func (noMeter) Outcome(Code)                    {}
 
 // GateConfig is what a Gate needs.
 type GateConfig struct {
@@ -36,8 +23,8 @@ type GateConfig struct {
 	// ReadClient runs plain reads and may retry them; nil = Client.
 	ReadClient redis.UniversalClient
 	Keys       Keys
-	Meter      Meter        // nil = none
-	Log        *slog.Logger // nil = discard
+	Registerer prometheus.Registerer // gets the metrics; nil = they are shown nowhere
+	Log        *slog.Logger          // nil = discard
 }
 
 // Gate is the gates of all items in Redis. It is safe for concurrent use. Every
@@ -47,7 +34,7 @@ type Gate struct {
 	reserveClient redis.UniversalClient
 	readClient    redis.UniversalClient
 	keys          Keys
-	meter         Meter
+	metrics       *metrics
 	log           *slog.Logger
 	attempts      [id.Shards]*batch.Batcher[*Attempt, Outcome]
 	lookups       *batch.Batcher[lookup, found]
@@ -57,16 +44,13 @@ type Gate struct {
 func NewGate(cfg GateConfig) *Gate {
 	g := &Gate{
 		client: cfg.Client, reserveClient: cfg.ReserveClient, readClient: cfg.ReadClient,
-		keys: cfg.Keys, meter: cfg.Meter, log: cfg.Log,
+		keys: cfg.Keys, metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	if g.reserveClient == nil {
 		g.reserveClient = g.client
 	}
 	if g.readClient == nil {
 		g.readClient = g.client
-	}
-	if g.meter == nil {
-		g.meter = noMeter{}
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -23,24 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fixture is one item with an open gate, on one Redis.
 type fixture struct {
-	t      testing.TB
-	client redis.UniversalClient
-	keys   reservation.Keys
-	sale   uuid.UUID
-	item   uuid.UUID
-	gate   *reservation.Gate
-	meter  *meter
+	t       testing.TB
+	client  redis.UniversalClient
+	keys    reservation.Keys
+	sale    uuid.UUID
+	item    uuid.UUID
+	gate    *reservation.Gate
+	metrics *prometheus.Registry
 }
-
-type meter struct{ batches chan int }
-
-func (m *meter) Batch(n int, _ time.Duration, _ error) {
-	select {
-	case m.batches <- n:
-	default:
-	}
-}
-func (*meter) Outcome(reservation.Code) {}
 
 // onBoth runs a test on a real Redis and on the in-process one of the demo.
 func onBoth(t *testing.T, run func(t *testing.T, f *fixture)) {
@@ -73,10 +64,10 @@ func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixt
 	t.Helper()
 	f := &fixture{
 		t: t, client: client, keys: reservation.Keys{Prefix: prefix},
-		sale: id.New(), item: id.New(), meter: &meter{batches: make(chan int, 100)},
+		sale: id.New(), item: id.New(), metrics: prometheus.NewRegistry(),
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	f.gate = reservation.NewGate(reservation.GateConfig{Client: client, Keys: f.keys, Meter: f.meter, Log: log})
+	f.gate = reservation.NewGate(reservation.GateConfig{Client: client, Keys: f.keys, Registerer: f.metrics, Log: log})
 	return f
 }
 

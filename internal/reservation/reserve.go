@@ -40,7 +40,7 @@ func (g *Gate) Reserve(ctx context.Context, a Attempt) (Outcome, error) {
 	o, err := g.attempts[a.Shard()].Do(ctx, &a)
 	switch {
 	case err == nil:
-		g.meter.Outcome(o.Code)
+		g.metrics.outcome(o.Code)
 	case errors.Is(err, batch.ErrFull):
 		err = &fault.Error{Code: fault.Overloaded, Message: "too many buyers at once", RetryAfter: overloadRetry, Err: err}
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
@@ -63,7 +63,7 @@ func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Resu
 	} else if err != nil {
 		err = fault.Wrap(fault.Unavailable, "the gate cannot be reached", fmt.Errorf("reserve: %w", err))
 	}
-	g.meter.Batch(len(attempts), time.Since(start), err)
+	g.metrics.batch(len(attempts), time.Since(start), err)
 	if err != nil {
 		return batch.Fail[Outcome](len(attempts), err)
 	}

@@ -49,38 +49,39 @@ func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap lets http.ResponseController reach deadlines and flushing.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// edge is what every request passes: an id, the client's address, recovery from
-// panics, one log line and one observation.
-type edge struct {
+// publicHandler gives every request an id and the client's address, recovers from
+// panics, and writes one log line and one observation per request.
+type publicHandler struct {
 	opts    PublicOptions
+	metrics *metrics
 	wrapped http.Handler // the routes behind the other middleware
 }
 
 // ServeHTTP passes the request on and writes its line.
-func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	id := telemetry.NewRequestID()
 	if given := r.Header.Get("X-Request-Id"); given != "" {
 		id = telemetry.AcceptRequestID(given)
 	}
-	ctx := &withClient{telemetry.WithRequestID(r.Context(), id), clientAddr(r, e.opts.TrustedProxies)}
+	ctx := &withClient{telemetry.WithRequestID(r.Context(), id), clientAddr(r, h.opts.TrustedProxies)}
 	r = r.WithContext(ctx)
 	rec := &recorder{ResponseWriter: w}
 	w.Header()["X-Request-Id"] = []string{id}
 	defer func() {
 		v := recover()
 		if v != nil && v != http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
-			e.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
+			h.opts.Log.ErrorContext(ctx, "panic", slog.String("panic", fmt.Sprintf("%T", v)), slog.String("stack", string(debug.Stack())))
 			if rec.status == 0 {
 				http.Error(rec, "Something went wrong.", http.StatusInternalServerError)
 			}
 		}
-		e.done(ctx, r, rec, time.Since(start))
+		h.done(ctx, r, rec, time.Since(start))
 		if v == http.ErrAbortHandler { //nolint:errorlint // as above
 			panic(v)
 		}
 	}()
-	e.wrapped.ServeHTTP(rec, r)
+	h.wrapped.ServeHTTP(rec, r)
 }
 
 // bounded ends a request whose body is longer than a limit in bytes. The request
@@ -94,15 +95,13 @@ func bounded(next http.Handler, limit int64) http.Handler {
 
 // done writes the line of a request: no header, body, query string or address
 // of a page that a person typed.
-func (e *edge) done(ctx context.Context, r *http.Request, rec *recorder, took time.Duration) {
-	route := e.opts.route(r)
-	if e.opts.Observe != nil {
-		e.opts.Observe(route, rec.status, took)
-	}
-	if !e.opts.Log.Enabled(ctx, slog.LevelInfo) {
+func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder, took time.Duration) {
+	route := h.opts.route(r)
+	h.metrics.observe(route, rec.status, took)
+	if !h.opts.Log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	e.opts.Log.LogAttrs(ctx, slog.LevelInfo, "request",
+	h.opts.Log.LogAttrs(ctx, slog.LevelInfo, "request",
 		slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", rec.status),
 		slog.Int64("bytes", rec.bytes), slog.Float64("ms", float64(took.Microseconds())/1000))
 }

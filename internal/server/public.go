@@ -7,7 +7,8 @@ import (
 	"net/netip"
 	"path"
 	"strings"
-	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxBody bounds the body of a request that no handler bounds more tightly.
@@ -45,9 +46,9 @@ type PublicOptions struct {
 	// HTTPS says that clients come encrypted even where neither our listener nor a
 	// trusted proxy tells: the address of the installation begins with https.
 	HTTPS bool
-	// Observe is told of every answer; nil = nobody counts.
-	Observe func(route string, status int, took time.Duration)
-	Log     *slog.Logger
+	// Registerer gets the metrics; nil = they are shown nowhere.
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
 }
 
 // NewPublic assembles the public handler.
@@ -95,7 +96,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	if opts.Media != nil {
 		routes = besides(routes, "/media/", bounded(protection.Handler(tidy(opts.Media)), opts.MediaBody))
 	}
-	return &edge{opts: opts, wrapped: opts.securityHeaders(cors(opts.Origins, routes))}, nil
+	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer), wrapped: opts.securityHeaders(cors(opts.Origins, routes))}, nil
 }
 
 // besides sends what lies below a path to a handler of its own.

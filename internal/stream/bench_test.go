@@ -185,10 +185,9 @@ func BenchmarkRouterInBatches(b *testing.B) {
 	before := cpuTime()
 	counted := &commands{}
 	_, stop := r.route(c.handle, func(cfg *RouterConfig) {
-		cfg.Metrics.Tried = nil // as in the product
 		cfg.NewSubscriber = func() (*Subscriber, error) {
 			return r.subscriber("bench", func(s *SubscriberConfig) {
-				s.Metrics = Metrics{}
+				s.Metrics = nil
 				s.Client.AddHook(counted)
 			}), nil
 		}

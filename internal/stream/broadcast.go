@@ -36,7 +36,7 @@ type BroadcastConfig struct {
 	Block time.Duration // how long a read waits; bounds how late the end of Tail is noticed [200 ms]
 
 	Log     *slog.Logger
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 // Broadcast is a stream that every process may read from its end, without a

@@ -38,10 +38,10 @@ const (
 // A letter holds the fields of the entry as they lie in its stream, not a new
 // encoding of what was understood of them: a replay is the same message.
 type DeadLetters struct {
-	client redis.UniversalClient
-	key    string
-	log    *slog.Logger
-	count  Metrics
+	client  redis.UniversalClient
+	key     string
+	log     *slog.Logger
+	metrics *Metrics
 
 	append, remove, replay *redis.Script
 }
@@ -51,13 +51,13 @@ type DeadLettersConfig struct {
 	Client  redis.UniversalClient // shared; a command sent twice does no harm
 	Key     string                // with a hash tag: the index beside it shares its slot
 	Log     *slog.Logger
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 // NewDeadLetters returns the dead letters under a key.
 func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 	return &DeadLetters{
-		client: cfg.Client, key: cfg.Key, log: cfg.Log, count: cfg.Metrics,
+		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics,
 		append: redis.NewScript(deadAppend),
 		remove: redis.NewScript(deadRemove),
 		replay: redis.NewScript(replay),
@@ -76,7 +76,7 @@ func (d *DeadLetters) Publish(_ string, messages ...*Message) error {
 		err := d.setAside(ctx, msg)
 		cancel()
 		if err != nil {
-			d.count.count(DeadFailed, msg.Metadata.Get(middleware.PoisonedTopicKey), 1)
+			d.metrics.count(DeadFailed, msg.Metadata.Get(middleware.PoisonedTopicKey), 1)
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
 	}
 	if len(reply) == 2 && reply[1] == int64(1) {
-		d.count.count(DeadLettered, letter.Stream, 1)
+		d.metrics.count(DeadLettered, letter.Stream, 1)
 		d.log.Error("message set aside", slog.String("stream", letter.Stream), slog.String("entry", letter.Entry),
 			slog.String("message_id", letter.MessageID), slog.String("reason", letter.Reason))
 	}

@@ -1,6 +1,14 @@
 package stream
 
-import "time"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"seckill/internal/clock"
+	"seckill/internal/telemetry"
+)
 
 // Event is something that happened to entries of a stream, for counting.
 type Event string
@@ -13,13 +21,13 @@ const (
 	Nacked        Event = "nacked"          // tries that failed
 	MalformedSeen Event = "malformed"       // entries that could not be decoded
 	ReadFailed    Event = "read_failed"     // reads that failed; one per try
-	AckFailed     Event = "ack_failed"      // acknowledgements that failed; one per try, none is given up while the worker lives
+	AckFailed     Event = "ack_failed"      // acknowledgements that failed; one per try
 	GroupLost     Event = "group_lost"      // consumer group gone: Redis was emptied, replaced, or failed over to an older copy
-	DeadLettered  Event = "dead_lettered"   // entries set aside
-	DeadFailed    Event = "dead_failed"     // tries to set aside that failed
-	RouterStopped Event = "router_stopped"  // router ended although nobody asked it to
+	DeadLettered  Event = "dead_lettered"   // entries moved to the dead letters
+	DeadFailed    Event = "dead_failed"     // failed tries to move an entry to the dead letters
+	RouterStopped Event = "router_stopped"  // router ended before its context did
 	Trimmed       Event = "trimmed"         // finished entries removed
-	BusReset      Event = "broadcast_reset" // broadcast began anew: Redis was emptied or replaced
+	BusReset      Event = "broadcast_reset" // broadcast started again: Redis was emptied or replaced
 )
 
 // Outcome is how one try to handle a message ended.
@@ -28,22 +36,94 @@ type Outcome string
 // Outcomes.
 const (
 	Handled Outcome = "ok"
-	Retried Outcome = "later" // a service was away; tried again, never counted
+	Retried Outcome = "later" // a service was away; tried again, never counted as a failure
 	Failed  Outcome = "error" // tried again, counted
-	GivenUp Outcome = "dead"  // set aside
+	GivenUp Outcome = "dead"  // moved to the dead letters
 )
 
-// Metrics is told what happens. Any function may be nil. They are called on the
-// hot path, at once and from many goroutines.
+// Metrics counts what the streams of a process do. It is called on the hot path
+// from many goroutines. A nil *Metrics counts nothing.
 type Metrics struct {
-	// Count is told of n entries of a stream.
-	Count func(event Event, topic string, n int)
-	// Tried is told of one try of a handler.
-	Tried func(handler string, outcome Outcome, took time.Duration)
+	reg prometheus.Registerer
+
+	messages *prometheus.CounterVec   // by stream and event
+	tries    *prometheus.HistogramVec // by handler and outcome
+	totals   map[Event]prometheus.Counter
+
+	unread, pending, oldest *prometheus.GaugeVec // by stream
 }
 
-func (m Metrics) count(event Event, topic string, n int) {
-	if m.Count != nil && n > 0 {
-		m.Count(event, topic, n)
+// NewMetrics registers the metrics of the package.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	auto := promauto.With(reg)
+	const subsystem = "stream"
+	total := func(name, help string) prometheus.Counter {
+		return auto.NewCounter(prometheus.CounterOpts{Namespace: telemetry.Namespace, Subsystem: subsystem, Name: name, Help: help})
 	}
+	byStream := func(name, help string) *prometheus.GaugeVec {
+		return auto.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: name, Help: help + " Label stream: its key.",
+		}, []string{"stream"})
+	}
+	return &Metrics{
+		reg: reg,
+		messages: auto.NewCounterVec(prometheus.CounterOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "messages_total",
+			Help: "Messages by what happened to them. Label stream: its key. Label event: read, acked, claimed and so on.",
+		}, []string{"stream", "event"}),
+		tries: auto.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "handle_seconds", Buckets: telemetry.Seconds(),
+			Help: "Duration of one try to handle a message. Label handler: its name. " +
+				"Label outcome: ok, later (a service was away), error (tried again), dead (a dead letter).",
+		}, []string{"handler", "outcome"}),
+		totals: map[Event]prometheus.Counter{
+			Claimed:      total("claimed_total", "Messages taken over from another or an earlier worker."),
+			DeadLettered: total("dead_letters_total", "Messages moved to the dead letters."),
+			Trimmed:      total("trimmed_total", "Acknowledged entries removed from streams."),
+			GroupLost:    total("lost_groups_total", "Consumer groups that were lost and created again."),
+		},
+		unread:  byStream("unread_count", "Messages that no worker has read, some seconds ago."),
+		pending: byStream("pending_count", "Messages that were read and not acknowledged, some seconds ago."),
+		oldest:  byStream("oldest_seconds", "Age of the oldest unfinished message, some seconds ago."),
+	}
+}
+
+// ShowSilence registers the time since a router's last good read, 0 before the
+// first. It is called once per process.
+func (m *Metrics) ShowSilence(r *Router, c clock.Clock) {
+	promauto.With(m.reg).NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: telemetry.Namespace, Subsystem: "stream", Name: "silent_seconds",
+		Help: "Time since the worker's last good read.",
+	}, func() float64 {
+		last := r.LastRead()
+		if last.IsZero() {
+			return 0
+		}
+		return c.Now().Sub(last).Seconds()
+	})
+}
+
+// count counts n entries of a stream.
+func (m *Metrics) count(event Event, topic string, n int) {
+	if m == nil || n <= 0 {
+		return
+	}
+	m.messages.WithLabelValues(topic, string(event)).Add(float64(n))
+	if total := m.totals[event]; total != nil {
+		total.Add(float64(n))
+	}
+}
+
+// tried counts one try of a handler.
+func (m *Metrics) tried(handler string, outcome Outcome, took time.Duration) {
+	if m != nil {
+		m.tries.WithLabelValues(handler, string(outcome)).Observe(took.Seconds())
+	}
+}
+
+// depth sets how far a group is with a stream.
+func (m *Metrics) depth(topic string, s Stats) {
+	m.unread.WithLabelValues(topic).Set(float64(s.Unread))
+	m.pending.WithLabelValues(topic).Set(float64(s.Pending))
+	m.oldest.WithLabelValues(topic).Set(s.OldestAge.Seconds())
 }

@@ -73,16 +73,13 @@ func (r *Router) classify(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// measure tells how each try ended, if anybody asks.
-func measure(handler string, metrics Metrics) message.HandlerMiddleware {
+// measure counts how each try ended.
+func measure(handler string, metrics *Metrics) message.HandlerMiddleware {
 	return func(next message.HandlerFunc) message.HandlerFunc {
-		if metrics.Tried == nil {
-			return next
-		}
 		return func(msg *Message) ([]*Message, error) {
 			began := time.Now()
 			produced, err := next(msg)
-			metrics.Tried(handler, outcomeOf(err), time.Since(began))
+			metrics.tried(handler, outcomeOf(err), time.Since(began))
 			return produced, err
 		}
 	}

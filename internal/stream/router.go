@@ -57,7 +57,7 @@ type RouterConfig struct {
 	MaxDeliveries  int           // deliveries of a message without an answer before it is set aside [100]
 
 	Log     *slog.Logger
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 // Router runs handlers on watermill's router and starts it again when it ends by

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
@@ -218,34 +218,42 @@ type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-// tally counts events.
+// tally reads what was counted.
 type tally struct {
-	mu     sync.Mutex
-	counts map[Event]int   // guarded by mu
-	tries  map[Outcome]int // guarded by mu
+	counted *Metrics
+	shown   *prometheus.Registry
 }
 
 func newTally() *tally {
-	return &tally{counts: map[Event]int{}, tries: map[Outcome]int{}}
+	shown := prometheus.NewRegistry()
+	return &tally{counted: NewMetrics(shown), shown: shown}
 }
 
-func (c *tally) metrics() Metrics {
-	return Metrics{
-		Count: func(e Event, _ string, n int) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.counts[e] += n
-		},
-		Tried: func(_ string, o Outcome, _ time.Duration) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.tries[o]++
-		},
-	}
-}
+func (c *tally) metrics() *Metrics { return c.counted }
 
+// of returns how many entries of all streams an event happened to.
 func (c *tally) of(e Event) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.counts[e]
+	return int(c.sum("seckill_stream_messages_total", "event", string(e)))
+}
+
+// sum adds the series of a metric that have a label value: counters by their value,
+// histograms by their number of observations.
+func (c *tally) sum(name, label, value string) (n float64) {
+	families, err := c.shown.Gather()
+	if err != nil {
+		panic(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			for _, pair := range series.GetLabel() {
+				if pair.GetName() == label && pair.GetValue() == value {
+					n += series.GetCounter().GetValue() + float64(series.GetHistogram().GetSampleCount())
+				}
+			}
+		}
+	}
+	return n
 }

@@ -132,3 +132,18 @@ func (i Inspector) oldestPending(ctx context.Context, key, group string) (string
 	}
 	return summary.Lower, nil
 }
+
+// Measure sets the depth gauges of some streams and a group. What cannot be read
+// keeps its last value.
+func (i Inspector) Measure(ctx context.Context, m *Metrics, group string, topics []string) error {
+	var errs []error
+	for _, topic := range topics {
+		s, err := i.Stats(ctx, topic, group)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		m.depth(topic, s)
+	}
+	return errors.Join(errs...)
+}

@@ -56,7 +56,7 @@ type SubscriberConfig struct {
 	Drain        time.Duration // how long Close waits for handlers [5 s]
 
 	Log     *slog.Logger
-	Metrics Metrics
+	Metrics *Metrics
 }
 
 // Subscriber reads streams in batches for one consumer group. It implements

@@ -18,11 +18,11 @@ type Trimmer struct {
 	client  redis.UniversalClient
 	keys    []string
 	script  *redis.Script
-	metrics Metrics
+	metrics *Metrics
 }
 
 // NewTrimmer returns a trimmer of the streams under keys.
-func NewTrimmer(client redis.UniversalClient, keys []string, metrics Metrics) *Trimmer {
+func NewTrimmer(client redis.UniversalClient, keys []string, metrics *Metrics) *Trimmer {
 	return &Trimmer{client: client, keys: keys, script: redis.NewScript(trim), metrics: metrics}
 }
 

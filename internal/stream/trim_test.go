@@ -155,7 +155,7 @@ func TestAStreamWithoutAGroupIsNotTrimmed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.publish(0, 10)
-		counts, err := NewTrimmer(r.redis, []string{r.topic}, Metrics{}).Step(t.Context())
+		counts, err := NewTrimmer(r.redis, []string{r.topic}, nil).Step(t.Context())
 		if err != nil || counts["trimmed"] != 0 {
 			t.Error(counts, err)
 		}
@@ -175,7 +175,7 @@ func TestOneSickStreamDoesNotKeepTheOthersFromBeingTrimmed(t *testing.T) {
 	l := newLedger(r, 1)
 	l.group("orders")
 	l.drain("orders")
-	counts, err := NewTrimmer(r.redis, []string{r.topic + "x", r.topic}, Metrics{}).Step(t.Context())
+	counts, err := NewTrimmer(r.redis, []string{r.topic + "x", r.topic}, nil).Step(t.Context())
 	if err == nil || counts["trimmed"] != 4 {
 		t.Error(counts, err)
 	}
@@ -203,7 +203,7 @@ func TestStatisticsTellTheTruth(t *testing.T) {
 			t.Errorf("no group: %+v", s)
 		}
 		l.group("orders")
-		trimmer := NewTrimmer(r.redis, []string{r.topic}, Metrics{})
+		trimmer := NewTrimmer(r.redis, []string{r.topic}, nil)
 		for range 300 {
 			l.act("orders")
 			if l.rnd.IntN(5) == 0 {

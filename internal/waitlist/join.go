@@ -164,7 +164,7 @@ func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []
 	if _, err := s.gate.Status(ctx, saleID, item, true); err != nil {
 		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
 	}
-	s.meter.Turned("joined", len(places))
+	s.metrics.turned("joined", len(places))
 	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(places...)).All(ctx)
 	if err != nil {
 		return fmt.Errorf("read new places of item %s: %w", item, err)

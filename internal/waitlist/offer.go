@@ -57,7 +57,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 		}
 	}
 	for what, n := range counts {
-		s.meter.Turned(what, n)
+		s.metrics.turned(what, n)
 	}
 	return counts, errors.Join(failed...)
 }
@@ -88,7 +88,7 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 			items, sales = append(items, item{sale: row.SaleID, id: row.ItemID}), append(sales, row.SaleID)
 		}
 	}
-	s.meter.Line(places[waitlistentry.StatusWAITING], places[waitlistentry.StatusOFFERED])
+	s.metrics.places(places[waitlistentry.StatusWAITING], places[waitlistentry.StatusOFFERED])
 	if len(items) == 0 {
 		return nil, nil
 	}

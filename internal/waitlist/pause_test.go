@@ -3,9 +3,10 @@ package waitlist_test
 import (
 	"context"
 	"maps"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/ent"
 	"seckill/internal/id"
@@ -70,31 +71,30 @@ func TestAPauseOfTheSaleStopsTheClockOfOffers(t *testing.T) {
 	}
 }
 
-// figuresOf remembers what a meter was told.
-type figuresOf struct {
-	mu               sync.Mutex
-	waiting, offered int            // guarded by mu
-	turns            map[string]int // guarded by mu
-}
-
-func (f *figuresOf) Line(waiting, offered int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiting, f.offered = waiting, offered
-}
-
-func (f *figuresOf) Turned(what string, n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.turns[what] += n
+// gathered returns the values of a metric, but 0, by the value of its label.
+func gathered(t *testing.T, shown *prometheus.Registry, name string) map[string]int {
+	t.Helper()
+	families, err := shown.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]int{}
+	for _, family := range families {
+		for _, series := range family.GetMetric() {
+			if family.GetName() == name && series.GetCounter().GetValue()+series.GetGauge().GetValue() != 0 {
+				values[series.GetLabel()[0].GetValue()] = int(series.GetCounter().GetValue() + series.GetGauge().GetValue())
+			}
+		}
+	}
+	return values
 }
 
 func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
-	figures := &figuresOf{turns: map[string]int{}}
+	shown := prometheus.NewRegistry()
 	h.line = waitlist.New(waitlist.Config{
-		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet, Meter: figures,
+		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet, Registerer: shown,
 	})
 	o := h.buy()
 	places := h.joined(4)
@@ -103,8 +103,9 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h.clock.Advance(time.Minute + time.Second)
 	h.step() // the first lapses, the second is offered
 	h.step()
-	if figures.waiting != 2 || figures.offered != 1 {
-		t.Errorf("%d wait, %d are offered", figures.waiting, figures.offered)
+	const entries, turns = "seckill_waitlist_places_count", "seckill_waitlist_turns_total"
+	if got, want := gathered(t, shown, entries), map[string]int{"waiting": 2, "offered": 1}; !maps.Equal(got, want) {
+		t.Errorf("places %v, want %v", got, want)
 	}
 	if _, refusal := h.redeem(places[1], h.attempt(places[1].User)); refusal != nil {
 		t.Fatal(refusal)
@@ -114,7 +115,10 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	}
 	h.step()
 	want := map[string]int{"joined": 4, "offered": 2, "lapsed": 1, "returned": 1, "redeemed": 1, "left": 1}
-	if !maps.Equal(figures.turns, want) || figures.waiting != 1 || figures.offered != 0 {
-		t.Errorf("%v, %d wait, %d are offered; want %v, 1 and 0", figures.turns, figures.waiting, figures.offered, want)
+	if got := gathered(t, shown, turns); !maps.Equal(got, want) {
+		t.Errorf("turns %v, want %v", got, want)
+	}
+	if got, want := gathered(t, shown, entries), map[string]int{"waiting": 1}; !maps.Equal(got, want) {
+		t.Errorf("places %v, want %v", got, want)
 	}
 }

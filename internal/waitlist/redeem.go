@@ -52,7 +52,7 @@ func (s *Service) redeemed(ctx context.Context, e *Entry, task uuid.UUID) error 
 			u.SetStatus(waitlistentry.StatusREDEEMED).SetOrderID(task)
 		})
 		if moved != nil {
-			s.meter.Turned("redeemed", 1)
+			s.metrics.turned("redeemed", 1)
 		}
 		if err != nil || moved != nil {
 			return err

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
@@ -100,30 +101,16 @@ func (e *Entry) ref() reservation.Ref {
 // it was given.
 type Announce func(ctx context.Context, entries []*Entry) error
 
-// Meter counts what becomes of places.
-type Meter interface {
-	// Line is how many places wait and how many offers are out, in all sales.
-	Line(waiting, offered int)
-	// Turned is called when so many places took a turn: joined, offered, redeemed,
-	// lapsed, left, withdrawn (the units were gone), renewed (after a pause), or
-	// their units returned.
-	Turned(what string, n int)
-}
-
-type noMeter struct{}
-
-func (noMeter) Line(int, int)      {}
-func (noMeter) Turned(string, int) {}
-
 // Config is what a Service is made of.
 type Config struct {
 	DB       *postgres.DB
 	Gate     *reservation.Gate
-	Announce Announce      // nil = tell nobody
-	Meter    Meter         // nil = count nothing
-	OfferFor time.Duration // 0 = OfferFor
-	Clock    clock.Clock   // nil = clock.System
-	Log      *slog.Logger
+	Announce Announce // nil = tell nobody
+	// Registerer gets the metrics; nil = they are shown nowhere.
+	Registerer prometheus.Registerer
+	OfferFor   time.Duration // 0 = OfferFor
+	Clock      clock.Clock   // nil = clock.System
+	Log        *slog.Logger
 }
 
 // Service is the use cases of the waitlist. It is safe for concurrent use, on any
@@ -132,7 +119,7 @@ type Service struct {
 	db       *postgres.DB
 	gate     *reservation.Gate
 	announce Announce
-	meter    Meter
+	metrics  *metrics
 	offerFor time.Duration
 	clock    clock.Clock
 	log      *slog.Logger
@@ -146,11 +133,8 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, gate: cfg.Gate, announce: cfg.Announce, meter: cfg.Meter,
+		db: cfg.DB, gate: cfg.Gate, announce: cfg.Announce, metrics: newMetrics(cfg.Registerer),
 		offerFor: cfg.OfferFor, clock: cfg.Clock, log: cfg.Log,
-	}
-	if s.meter == nil {
-		s.meter = noMeter{}
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
@@ -211,7 +195,7 @@ func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fau
 			return nil, nil, err
 		}
 		if moved != nil {
-			s.meter.Turned("left", 1)
+			s.metrics.turned("left", 1)
 			return moved, nil, nil
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/google/uuid"
@@ -105,11 +103,7 @@ func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http
 		Authenticate: authenticate(tokens), ErrorPresenter: errs.Present, Recover: errs.Recover,
 		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver())},
 	})
-	m := telemetry.NewServerMetrics(telemetry.NewRegistry())
-	return server.NewPublic(server.PublicOptions{GraphQL: h, Log: log, Observe: func(route string, status int, took time.Duration) {
-		m.Requests.With(route, strconv.Itoa(status)).Inc()
-		m.Seconds.With(route).Observe(took.Seconds())
-	}})
+	return server.NewPublic(server.PublicOptions{GraphQL: h, Log: log, Registerer: telemetry.NewRegistry()})
 }
 
 // anybody is who calls where nobody is asked for a token: the schema wants a
