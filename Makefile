@@ -77,6 +77,10 @@ lighthouse: services ## let Lighthouse judge the shop's pages (wants an idle mac
 conformance: ## run the protocol suites of others (part of make test; needs Node 20)
 	@test/conformance/run
 
+.PHONY: ship
+ship: ## check what deploy/ ships: image, proxies, chart, dashboard, alerts, backup
+	@scripts/ship
+
 .PHONY: clean
 clean: ## stop the private services and remove what was built
 	scripts/services stop

@@ -1,0 +1,184 @@
+//go:build ship
+
+package deploy
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"seckill/internal/testenv"
+)
+
+// prometheus is a real server that scrapes a shop.
+type prometheus struct {
+	t   testing.TB
+	url string
+}
+
+// get reads an answer of its API into data.
+func (p *prometheus) get(path string, data any) error {
+	p.t.Helper()
+	response, err := http.Get(p.url + path)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(&struct {
+		Data any `json:"data"`
+	}{data})
+}
+
+// series evaluates a query and returns how many series it has, and why it failed.
+func (p *prometheus) series(query string) (count int, problem string) {
+	p.t.Helper()
+	response, err := http.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(query))
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Error string
+		Data  struct{ Result []any }
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return 0, err.Error()
+	}
+	return len(answer.Data.Result), answer.Error
+}
+
+// watch starts Prometheus with the shipped configuration and rules.
+func watch(t *testing.T, s *shop) *prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	configured(t, "prometheus/alerts.yaml", dir)
+	config := configured(t, "prometheus/prometheus.yml", dir, "seckill:9090", s.admin, "scrape_interval: 5s", "scrape_interval: 1s",
+		"evaluation_interval: 15s", "evaluation_interval: 1s")
+	address := background(t, func(address string) *exec.Cmd {
+		return exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	}, func(address string) bool {
+		response, err := http.Get("http://" + address + "/-/ready")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	return &prometheus{t: t, url: "http://" + address}
+}
+
+func TestDashboardAndAlertsHaveData(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	p := watch(t, s)
+	c := &client{shop: s, url: "http://" + s.public, http: http.DefaultClient}
+	testenv.Eventually(t, testenv.Wait, func() bool { n, _ := p.series(`count_over_time(up{job="seckill"}[1h]) > 1`); return n > 0 }, "Prometheus scrapes")
+	c.followSocket(c.reserve())
+	testenv.Eventually(t, testenv.Wait, func() bool { n, _ := p.series(`sum(increase(seckill_order_written_total[1m])) > 0`); return n > 0 }, "Prometheus sees the order")
+
+	t.Run("dashboard", func(t *testing.T) {
+		var dashboard struct {
+			Panels []struct {
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		raw, err := os.ReadFile(filepath.Join(deployment, "grafana/dashboard.json"))
+		if err == nil {
+			err = json.Unmarshal(raw, &dashboard)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		queries := 0
+		for _, panel := range dashboard.Panels {
+			for _, target := range panel.Targets {
+				queries++
+				// A rate needs two samples of a series that began with the purchase.
+				testenv.Eventually(t, testenv.Wait, func() bool {
+					n, problem := p.series(target.Expr)
+					if problem != "" {
+						t.Fatalf("panel %q: %s: %s", panel.Title, target.Expr, problem)
+					}
+					return n > 0
+				}, "panel "+panel.Title+" has data: "+target.Expr)
+			}
+		}
+		if queries < 20 {
+			t.Errorf("found %d queries", queries)
+		}
+	})
+	t.Run("alerts", func(t *testing.T) { p.checkAlerts(t) })
+	exposition, err := http.Get("http://" + s.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer exposition.Body.Close()
+	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
+	check.Stdin = exposition.Body
+	// The names of gauges that end in _count are kept for dashboards that exist.
+	out, err := check.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, `should not have "_count" suffix`) {
+			t.Errorf("promtool check metrics (%v): %s", err, line)
+		}
+	}
+}
+
+var (
+	// selector is a metric with the labels that a rule selects.
+	selector = regexp.MustCompile(`\b(?:seckill_[a-z_]+|process_[a-z_]+|up\b)(?:\{[^}]*\})?`)
+	anchor   = regexp.MustCompile(`^docs/runbooks\.md#([a-z]+)$`)
+)
+
+// checkAlerts checks that each rule is evaluated without an error, selects series that
+// exist, does not fire on a healthy shop, and has a runbook.
+func (p *prometheus) checkAlerts(t *testing.T) {
+	t.Helper()
+	runbooks, err := os.ReadFile("../../docs/runbooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct {
+		Groups []struct {
+			Rules []struct {
+				Name, Query, Health, LastError, State string
+				Annotations                           map[string]string
+			}
+		}
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		if err := p.get("/api/v1/rules", &found); err != nil || len(found.Groups) == 0 {
+			return false
+		}
+		for _, rule := range found.Groups[0].Rules {
+			if rule.Health == "unknown" {
+				return false
+			}
+		}
+		return true
+	}, "all rules are evaluated")
+	for _, rule := range found.Groups[0].Rules {
+		if rule.Health != "ok" || rule.State == "firing" {
+			t.Errorf("%s: health %s, state %s: %s", rule.Name, rule.Health, rule.State, rule.LastError)
+		}
+		for _, metric := range selector.FindAllString(rule.Query, -1) {
+			if strings.Contains(metric, `status=~"5.."`) {
+				continue // a healthy shop has no such series
+			}
+			if n, problem := p.series(metric); n == 0 {
+				t.Errorf("%s: no series %s %s", rule.Name, metric, problem)
+			}
+		}
+		runbook := anchor.FindStringSubmatch(rule.Annotations["runbook_url"])
+		if runbook == nil || runbook[1] != strings.ToLower(rule.Name) || !strings.Contains(string(runbooks), "\n## "+rule.Name+"\n") {
+			t.Errorf("%s has no runbook at %q", rule.Name, rule.Annotations["runbook_url"])
+		}
+	}
+}

@@ -1,0 +1,56 @@
+//go:build ship
+
+package deploy
+
+import (
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"seckill/internal/testenv"
+)
+
+// docs/operations.md says how: stop, restore Postgres, an empty Redis, start.
+func TestABackupOfPostgresIsEnoughToGoOn(t *testing.T) {
+	t.Parallel()
+	s := &shop{t: t, environ: settings(t)}
+	s.seed()
+	stop := s.serve(exec.Command(binary(t), "serve"))
+	s.buysThrough("http://"+s.public, http.DefaultClient)
+	stop()
+	from, _ := strings.CutPrefix(s.environ[0], "SECKILL_DATABASE_URL=")
+	dump := filepath.Join(t.TempDir(), "backup")
+	run(t, "pg_dump", "--format=custom", "--file="+dump, from)
+	into := testenv.EmptyPostgresURL(t)
+	run(t, "pg_restore", "--no-owner", "--dbname="+into, dump)
+
+	s.environ[0] = "SECKILL_DATABASE_URL=" + into
+	s.environ[1] = "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL()
+	s.serve(exec.Command(binary(t), "serve"))
+	c := &client{shop: s, url: "http://" + s.public, http: http.DefaultClient}
+	c.whenOpen()
+	s.buysThrough("http://"+s.public, http.DefaultClient)
+}
+
+// whenOpen waits until the gate of the sale was rebuilt.
+func (c *client) whenOpen() {
+	c.t.Helper()
+	testenv.Eventually(c.t, testenv.Wait, func() bool {
+		var report struct {
+			OK    bool
+			Redis struct{ Stock, Reserved int }
+		}
+		return json.Unmarshal(c.audit(), &report) == nil && report.OK && report.Redis.Stock > 0
+	}, "the gate is rebuilt from the backup")
+}
+
+// audit returns the report of the sale, with or without findings.
+func (c *client) audit() []byte {
+	cmd := exec.CommandContext(c.t.Context(), binary(c.t), "audit", "--json", "--sale", c.saleID)
+	cmd.Env = c.environ
+	out, _ := cmd.Output() // exit code 1 means findings, which the report has
+	return out
+}

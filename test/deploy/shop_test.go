@@ -1,0 +1,334 @@
+//go:build ship
+
+// Package deploy checks what deploy/ ships: the image, the proxies, the dashboard and
+// the alert rules, each with a server of the production profile and a purchase.
+// scripts/ship runs it; SHIP_BINARY names the release binary.
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/coder/websocket/wsjson"
+
+	"seckill/internal/testenv"
+	"seckill/web"
+)
+
+// deployment is the folder under test.
+const deployment = "../../deploy"
+
+// buyer is an account that may buy.
+type buyer struct{ Account, Password string }
+
+// shop is a server of the production profile with services of its own and an open sale.
+type shop struct {
+	t             testing.TB
+	environ       []string
+	public, admin string // addresses
+	saleID        string
+	itemID        string
+	buyers        []buyer // each buys once
+}
+
+// binary returns the path of the release binary.
+func binary(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("SHIP_BINARY")
+	if path == "" {
+		t.Fatal("SHIP_BINARY is not set: run scripts/ship")
+	}
+	return path
+}
+
+// settings returns the environment of a production server on services of its own.
+func settings(t testing.TB) []string {
+	t.Helper()
+	return []string{
+		"SECKILL_DATABASE_URL=" + testenv.PostgresURL(t), "SECKILL_REDIS_URL=" + testenv.RedisServer(t).URL(),
+		"SECKILL_JWT_KEY=" + strings.Repeat("ship", 12), "SECKILL_TRUSTED_PROXIES=127.0.0.1", "SECKILL_POW_MAX=10000",
+		"SECKILL_PUBLIC_URL=https://shop.example.com", "SECKILL_LOG_FORMAT=json", "SECKILL_DRAIN_DELAY=0s", "SECKILL_CAPTCHA_POOL=8",
+		"SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
+	}
+}
+
+// openShop starts the release binary and opens a sale.
+func openShop(t testing.TB) *shop {
+	t.Helper()
+	s := &shop{t: t, environ: settings(t)}
+	s.seed()
+	s.serve(exec.Command(binary(t), "serve"))
+	return s
+}
+
+// seed makes an open sale with accounts.
+func (s *shop) seed() {
+	s.t.Helper()
+	var seeded struct {
+		SaleID, ItemID string
+		Users          []buyer
+	}
+	if err := json.Unmarshal(s.command("seed", "--users", "8", "--stock", "8", "--json"), &seeded); err != nil {
+		s.t.Fatal(err)
+	}
+	s.saleID, s.itemID, s.buyers = seeded.SaleID, seeded.ItemID, seeded.Users
+}
+
+// command runs the binary to its end and returns its standard output.
+func (s *shop) command(args ...string) []byte {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), binary(s.t), args...)
+	cmd.Env = s.environ
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("seckill %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.String())
+	}
+	return out
+}
+
+// serve starts a server until the test ends, and waits until it is ready.
+func (s *shop) serve(cmd *exec.Cmd) (stop func()) {
+	s.t.Helper()
+	cmd.Env = s.environ
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	var log bytes.Buffer
+	listening, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			fmt.Fprintln(&log, lines.Text())
+			var line struct {
+				Msg           string
+				Public, Admin net.TCPAddr
+			}
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+				s.public, s.admin = line.Public.String(), line.Admin.String()
+				close(listening)
+			}
+		}
+		_ = cmd.Wait() // its exit code is not under test
+	}()
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		<-ended
+	})
+	s.t.Cleanup(stop)
+	select {
+	case <-listening:
+	case <-ended:
+		s.t.Fatalf("the server ended:\n%s", log.String())
+	}
+	testenv.Eventually(s.t, testenv.Wait, func() bool {
+		response, err := http.Get("http://" + s.admin + "/readyz")
+		if err == nil {
+			response.Body.Close()
+		}
+		return err == nil && response.StatusCode == http.StatusOK
+	}, "the server is ready")
+	return stop
+}
+
+// client buys at one address, directly or through a proxy.
+type client struct {
+	*shop
+	url   string // https://127.0.0.1:8443
+	http  *http.Client
+	token string
+}
+
+// document returns the shop's document that has the operation. A production server
+// accepts these whatever its settings are.
+func document(t testing.TB, operation string) string {
+	t.Helper()
+	texts, err := web.Documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range texts {
+		if strings.Contains(text, " "+operation+"(") {
+			return text
+		}
+	}
+	t.Fatalf("the shop has no operation %s", operation)
+	return ""
+}
+
+func (c *client) post(operation string, variables map[string]any, accept string) *http.Response {
+	c.t.Helper()
+	body, err := json.Marshal(map[string]any{"query": document(c.t, operation), "variables": variables})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", accept)
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		c.t.Fatalf("%s: %v", operation, err)
+	}
+	return response
+}
+
+// call sends a mutation with an input and returns the value at a path of its payload.
+func (c *client) call(operation string, input map[string]any, path ...string) string {
+	c.t.Helper()
+	response := c.post(operation, map[string]any{"input": input}, "application/json")
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var answer struct{ Data map[string]any }
+	if err := json.Unmarshal(text, &answer); err != nil {
+		c.t.Fatalf("%s: %s: %v\n%s", operation, response.Status, err, text)
+	}
+	value, ok := dig(answer.Data, path...).(string)
+	if !ok {
+		c.t.Fatalf("%s: no %v in %s", operation, path, text)
+	}
+	return value
+}
+
+func dig(value any, path ...string) any {
+	for _, step := range path {
+		object, _ := value.(map[string]any)
+		value = object[step]
+	}
+	return value
+}
+
+// reserve signs the next buyer in and buys one unit; it returns the order task.
+func (c *client) reserve() string {
+	c.t.Helper()
+	b := c.buyers[0]
+	c.buyers = c.buyers[1:]
+	c.token = ""
+	c.token = c.call("Login", map[string]any{"account": b.Account, "password": b.Password}, "login", "tokens", "accessToken")
+	ask := map[string]any{"purpose": "SECKILL", "saleId": c.saleID, "kind": "PROOF_OF_WORK"}
+	response := c.post("CreateCaptcha", map[string]any{"input": ask}, "application/json")
+	defer response.Body.Close()
+	var answer struct {
+		Data struct {
+			CreateCaptcha struct{ Challenge struct{ ID, Parameters string } }
+		}
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		c.t.Fatal(err)
+	}
+	challenge := answer.Data.CreateCaptcha.Challenge
+	captcha := map[string]any{"challengeId": challenge.ID, "answer": solve(c.t, challenge.Parameters)}
+	path := c.call("IssuePath", map[string]any{"itemId": c.itemID, "captcha": captcha}, "issueSeckillPath", "path", "token")
+	buy := map[string]any{"itemId": c.itemID, "pathToken": path, "idempotencyKey": "ship-" + filepath.Base(challenge.ID)}
+	return c.call("PlaceOrder", buy, "placeOrder", "orderTask", "id")
+}
+
+// solve finds the number of a proof of work.
+func solve(t testing.TB, parameters string) string {
+	t.Helper()
+	var p struct {
+		Salt, Challenge string
+		MaxNumber       int
+	}
+	if err := json.Unmarshal([]byte(parameters), &p); err != nil {
+		t.Fatalf("%v: %q", err, parameters)
+	}
+	for n := range p.MaxNumber + 1 {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s%d", p.Salt, n))
+		if hex.EncodeToString(sum[:]) == p.Challenge {
+			return strconv.Itoa(n)
+		}
+	}
+	t.Fatalf("no number up to %d fits", p.MaxNumber)
+	return ""
+}
+
+// followSocket follows the task by WebSocket until its order exists.
+func (c *client) followSocket(task string) {
+	c.t.Helper()
+	ctx := c.t.Context()
+	conn, _, err := websocket.Dial(ctx, strings.Replace(c.url, "http", "ws", 1)+"/graphql",
+		&websocket.DialOptions{HTTPClient: c.http, Subprotocols: []string{"graphql-transport-ws"}})
+	if err != nil {
+		c.t.Fatalf("open the WebSocket: %v", err)
+	}
+	defer conn.CloseNow()
+	subscribe := map[string]any{"query": document(c.t, "TaskStatus"), "variables": map[string]any{"id": task}}
+	for _, message := range []map[string]any{
+		{"type": "connection_init", "payload": map[string]any{"authorization": "Bearer " + c.token}},
+		{"id": "1", "type": "subscribe", "payload": subscribe},
+	} {
+		if err := wsjson.Write(ctx, conn, message); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	for {
+		var event map[string]any
+		if err := wsjson.Read(ctx, conn, &event); err != nil {
+			c.t.Fatalf("the socket ended before the order: %v", err)
+		}
+		if event["type"] == "error" {
+			c.t.Fatalf("the subscription was refused: %v", event)
+		}
+		if dig(event, "payload", "data", "orderTaskStatus", "orderTask", "status") == "SUCCEEDED" {
+			return
+		}
+	}
+}
+
+// followEvents follows the task by SSE until its order exists.
+func (c *client) followEvents(task string) {
+	c.t.Helper()
+	response := c.post("TaskStatus", map[string]any{"id": task}, "text/event-stream")
+	defer response.Body.Close()
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		data, _ := strings.CutPrefix(lines.Text(), "data:")
+		var event map[string]any
+		if json.Unmarshal([]byte(data), &event) != nil {
+			continue
+		}
+		if dig(event, "data", "orderTaskStatus", "orderTask", "status") == "SUCCEEDED" {
+			return
+		}
+	}
+	c.t.Fatal("the stream of events ended before the order")
+}
+
+// buysThrough buys over HTTP with WebSocket, and over HTTP with SSE, at an address.
+func (s *shop) buysThrough(url string, with *http.Client) {
+	s.t.Helper()
+	c := &client{shop: s, url: url, http: with}
+	c.followSocket(c.reserve())
+	c.followEvents(c.reserve())
+	s.buyers = c.buyers
+	s.command("audit", "--sale", s.saleID)
+}
