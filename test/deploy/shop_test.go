@@ -239,7 +239,9 @@ func (c *client) reserve() string {
 	defer response.Body.Close()
 	var answer struct {
 		Data struct {
-			CreateCaptcha struct{ Challenge struct{ ID, Parameters string } }
+			CreateCaptcha struct {
+				Challenge struct{ ID, Parameters string }
+			}
 		}
 	}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
