@@ -1,8 +1,5 @@
 //go:build ship
 
-// Package deploy checks what deploy/ ships: the image, the proxies, the dashboard and
-// the alert rules, each with a server of the production profile and a purchase.
-// scripts/ship runs it; SHIP_BINARY names the release binary.
 package deploy
 
 import (
@@ -50,7 +47,7 @@ type shop struct {
 // binary returns the path of the release binary.
 func binary(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv("SHIP_BINARY")
+	path := os.Getenv("SHIP_BINARY") // set by scripts/ship
 	if path == "" {
 		t.Fatal("SHIP_BINARY is not set: run scripts/ship")
 	}
