@@ -2,7 +2,6 @@ package guard_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -23,12 +22,7 @@ func FuzzDocument(f *testing.F) {
 		if len(document) > 32<<10 {
 			return
 		}
-		start := time.Now()
 		_, err := h.send(graphql.RawParams{Query: document, Variables: variables})
-		took := time.Since(start)
-		if took > 500*time.Millisecond { // ten at once on a busy machine; the exact bound has its own test
-			t.Errorf("%v for %d bytes", took, len(document))
-		}
 		if err != nil && code(err) == "" {
 			t.Errorf("a refusal without a code: %v", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seckill/graph/transport"
+	"seckill/internal/testenv"
 )
 
 const idleFrames = `{"type":"connection_init"}`
@@ -29,11 +30,7 @@ func TestStuckSocketReaderIsGone(t *testing.T) {
 			writeFrame(t, conn, idleFrames)
 			writeFrame(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"`+document+`"}}`)
 			// nothing is read from now on; the kernel of the other side takes a few MB
-			start := time.Now()
 			f.eventually("the socket is gone", func() bool { return f.sockets.Count() == 0 && f.resolver.Streams.Load() == 0 })
-			if took := time.Since(start); took > 10*time.Second {
-				t.Errorf("gone after %v", took)
-			}
 		})
 	}
 }
@@ -199,7 +196,7 @@ func TestDrainDoesNotWaitForStuckClients(t *testing.T) {
 	writeFrame(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"subscription{flood(bytes:8000)}"}}`)
 	f.eventually("the stream runs", func() bool { return f.resolver.Streams.Load() == 1 })
 	c := f.open("")
-	ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testenv.Wait)
 	defer cancel()
 	drained := make(chan error, 1)
 	go func() { drained <- f.sockets.Drain(ctx) }()

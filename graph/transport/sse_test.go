@@ -258,11 +258,7 @@ func TestStuckEventReaderIsGone(t *testing.T) {
 		t.Fatal(len(body))
 	}
 	f.eventually("the stream runs", func() bool { return f.resolver.Streams.Load() == 1 })
-	start := time.Now()
 	f.eventually("the stream is gone", func() bool { return f.resolver.Streams.Load() == 0 && f.sockets.Count() == 0 })
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("gone after %v", took)
-	}
 }
 
 // Over HTTP/2 the stream stands still when its window is full; the connection and
@@ -274,11 +270,7 @@ func TestStuckEventReaderIsGoneOverHTTP2(t *testing.T) {
 	f.eventually("the stream runs", func() bool { return f.resolver.Streams.Load() == 1 })
 	other := f.events(`subscription{idle}`)
 	other.expect(`event: next|data: {"data":{"idle":1}}`)
-	start := time.Now()
 	f.eventually("the stuck stream is gone", func() bool { return f.resolver.Streams.Load() == 1 && f.sockets.Count() == 1 })
-	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("gone after %v", took)
-	}
 	if a := f.query(`{hello}`, ""); a.header.Get("Content-Type") == "" {
 		t.Errorf("the connection is hurt: %d %s", a.status, a.body)
 	}

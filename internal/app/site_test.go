@@ -52,7 +52,7 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
 	cfg.RequestTimeout = time.Minute // the longest that is allowed
-	cfg.CaptchaPool = 1 // a thousand pictures for each process would be half of what the tests cost
+	cfg.CaptchaPool = 1              // a thousand pictures for each process would be half of what the tests cost
 	for _, c := range change {
 		c(cfg)
 	}

@@ -184,8 +184,8 @@ function tokenExpiry(it: Pages, venue: Venue): void {
     const names = sent(page);
     const before = await stock(page);
     const so = inits.length;
-    await expect.poll(() => closed, { timeout: 45_000 }).toContain(4403);
-    await expect.poll(() => inits.length, { timeout: 45_000 }).toBeGreaterThan(so);
+    await expect.poll(() => closed, { timeout: 120_000 }).toContain(4403);
+    await expect.poll(() => inits.length, { timeout: 120_000 }).toBeGreaterThan(so);
     expect(inits.at(-1)).not.toBe(inits[so - 1]);
     expect(names).toContain('RefreshSession');
     await pill(page, 'live').waitFor();

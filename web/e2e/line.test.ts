@@ -42,7 +42,7 @@ test('where WebSockets are blocked, events come over HTTP', async () => {
     if (request.headers()['accept'] === 'text/event-stream') streams.push(request.postDataJSON().operationName);
   });
   await page.goto(sale());
-  await pill(page, 'live').waitFor({ timeout: 30_000 });
+  await pill(page, 'live').waitFor({ timeout: 120_000 });
   expect(streams.sort()).toEqual(['SaleStatus', 'SaleStock']);
   const before = await stock(page);
   await buyElsewhere('bob');
@@ -56,7 +56,7 @@ test('where streams are blocked altogether, the page asks now and then, and buyi
     route.request().headers()['accept'] === 'text/event-stream' ? route.abort() : route.continue(),
   );
   await signIn(page, it.demo, 'operator', `/s/${it.demo.open.slug}`);
-  await pill(page, 'polling').waitFor({ timeout: 45_000 });
+  await pill(page, 'polling').waitFor({ timeout: 120_000 });
   await buy(page);
   await page.getByText('You got it!').waitFor();
   const names = sent(page);

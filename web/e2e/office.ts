@@ -70,9 +70,9 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await buyer.getByRole('link', { name: 'Evening drop' }).click();
     await button(buyer, 'buy').waitFor();
     await buy(buyer);
-    await expect.poll(() => figure(admin, 'Available'), { timeout: 20_000 }).toBe('4');
-    await expect.poll(() => figure(admin, 'Awaiting payment'), { timeout: 20_000 }).toBe('1');
-    await expect.poll(() => reached(admin, 'Orders created'), { timeout: 20_000 }).toBe('1');
+    await expect.poll(() => figure(admin, 'Available'), { timeout: 120_000 }).toBe('4');
+    await expect.poll(() => figure(admin, 'Awaiting payment'), { timeout: 120_000 }).toBe('1');
+    await expect.poll(() => reached(admin, 'Orders created'), { timeout: 120_000 }).toBe('1');
     await admin.getByText('Stock reconciled').waitFor();
 
     await admin.reload();
@@ -84,7 +84,7 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     const pushed: string[] = [];
     other.on('websocket', (socket) => void socket.on('framereceived', ({ payload }) => pushed.push(String(payload))));
     await other.locator('header button[lang]').click();
-    await expect.poll(() => pushed.some((frame) => frame.includes('抢购暂停中')), { timeout: 45_000 }).toBe(true); // in the person's language
+    await expect.poll(() => pushed.some((frame) => frame.includes('抢购暂停中')), { timeout: 120_000 }).toBe(true); // in the person's language
     await button(other, 'none').getByText('抢购暂停中').waitFor();
     await act(admin, 'Resume');
     await button(other, 'buy').waitFor(); // by push, without a reload

@@ -73,7 +73,7 @@ test('what was set aside is looked at and decided by an operator: a message of n
     await page.getByRole('button', { name: 'Refresh' }).click();
     return acts.count();
   };
-  await expect.poll(again, { timeout: 60_000, interval: 500 }).toBe(2);
+  await expect.poll(again, { timeout: 120_000, interval: 500 }).toBe(2);
   await look(page, 'aside');
   const sheet = page.getByRole('dialog');
   for (const [name, file] of [['Show content', 'aside-inside'], ['Retry', 'aside-replay'], ['Drop', 'aside-drop'], [/^Refund ¥/, 'aside-return']] as const) {

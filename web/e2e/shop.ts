@@ -32,7 +32,7 @@ export type Settings = Record<string, string>;
 const demoPassword = 'flash-sale-demo';
 
 /** Longest wait for one thing on a page, in ms: a busy machine is slow. */
-const PATIENCE_MS = 45_000;
+const PATIENCE_MS = 120_000;
 
 const browsers = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 /** Flags of a browser that tests drive. */

@@ -100,16 +100,20 @@ export async function startSite(settings: Settings = {}): Promise<Site> {
   const name = `shop_${randomBytes(6).toString('hex')}`;
   const own = new URL(database);
   own.pathname = `/${name}`;
+  const patient = new URL(own); // a busy machine exceeds no timeout of these
+  for (const parameter of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) patient.searchParams.set(parameter, '120000');
+  const timeouts = ['dial', 'read', 'write', 'pool'].map((step) => `${step}_timeout=2m`).join('&');
   const env = {
     ...process.env,
     PATH: path(),
     SECKILL_PROFILE: 'development',
-    SECKILL_DATABASE_URL: own.href,
+    SECKILL_DATABASE_URL: patient.href,
     SECKILL_DATABASE_POOL: '6',
-    SECKILL_REDIS_URL: redis,
+    SECKILL_REDIS_URL: `${redis}?${timeouts}`,
     SECKILL_REDIS_PREFIX: `${name}:`,
     SECKILL_JWT_KEY: randomBytes(48).toString('base64'),
     SECKILL_LIMITS: 'off',
+    SECKILL_REQUEST_TIMEOUT: '1m',
     SECKILL_CAPTCHA_POOL: '16',
     SECKILL_LOG_FORMAT: 'json',
     SECKILL_DRAIN_DELAY: '0s',

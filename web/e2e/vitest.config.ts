@@ -18,9 +18,9 @@ export default defineConfig({
   test: {
     include: ['*.test.ts'],
     globalSetup: ['setup.ts'],
-    testTimeout: 240_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 45_000 } },
+    testTimeout: 600_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
     maxWorkers: 3, // each file drives a browser and a server, and waits for half of the time
     sequence: { sequencer: LongestFirst },
   },
