@@ -31,7 +31,7 @@ var layers = []layer{
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor"}},
 	{"wiring", []string{"internal/app"}},
-	{"outside", []string{"cmd", "test", "internal/archtest", "internal/bench"}},
+	{"outside", []string{"cmd", "test", "internal/archtest", "internal/testrun", "internal/bench"}},
 }
 
 // place returns the room and the height of the layer that a package is in.
