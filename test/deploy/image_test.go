@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -28,10 +29,11 @@ func TestTheImageServesReadOnlyAndWithoutRoot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	context := filepath.Join(dir, "context")
-	if err := os.Mkdir(context, 0o755); err != nil {
+	platform := filepath.Join(context, "linux", runtime.GOARCH)
+	if err := os.MkdirAll(platform, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "cp", binary(t), filepath.Join(context, "seckill"))
+	run(t, "cp", binary(t), filepath.Join(platform, "seckill"))
 	run(t, "cp", "/etc/ssl/certs/ca-certificates.crt", context)
 	buildah := func(args ...string) string {
 		t.Helper()
