@@ -2,6 +2,7 @@ package order
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,10 +30,12 @@ const (
 	taskReturnEvery = 500 * time.Millisecond
 )
 
-// ReturnReservations gives claims back in Redis: units, and the mark that the user has
-// bought. It acts only where the holder is that claim, so that doing it again changes
-// nothing. It returns the items whose gates are being built: their claims have to wait.
-type ReturnReservations func(ctx context.Context, claims []Reservation) (building []uuid.UUID, err error)
+// ReturnReservations returns reservations in Redis: their units go back to stock and
+// their buyers may buy again. It acts only where the record belongs to the
+// reservation, so that a repetition changes nothing. It returns the items whose
+// reservations have to wait: their gates are being rebuilt, or cannot be reached. An
+// error without items means that nothing was returned.
+type ReturnReservations func(ctx context.Context, reservations []Reservation) (waiting []uuid.UUID, err error)
 
 // OrderReturns returns the loop that gives back what ended orders hold in Redis:
 // their rows say that it is still to be done. Any number of processes may run it at
@@ -59,43 +62,55 @@ type returner struct {
 	mark func(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error)
 }
 
-// step gives back batches of claims and then marks their rows. A crash between the
-// two repeats the return, which does nothing the second time. Claims that have to
-// wait do not hold up those of other items behind them.
+// step returns batches of reservations and then marks their rows. A crash between the
+// two repeats the return, which does nothing the second time. Reservations that have
+// to wait delay no other item's.
 func (r returner) step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var waiting []uuid.UUID // items
+	var failed []error
 	for range maxReturnBatches {
-		claims, err := r.due(ctx, r.db, waiting)
+		due, err := r.due(ctx, r.db, waiting)
 		if err != nil {
-			return counts, fmt.Errorf("find %s to give back: %w", r.what, err)
+			return counts, errors.Join(append(failed, fmt.Errorf("find %s to return: %w", r.what, err))...)
 		}
-		if len(claims) == 0 {
+		if len(due) == 0 {
 			break
 		}
-		building, err := r.give(ctx, claims)
+		wait, err := r.give(ctx, due)
 		if err != nil {
-			return counts, fmt.Errorf("give back %d %s: %w", len(claims), r.what, err)
+			failed = append(failed, fmt.Errorf("return %d %s: %w", len(due), r.what, err))
+			if len(wait) == 0 {
+				break
+			}
 		}
-		given := slices.DeleteFunc(claims, func(c Reservation) bool { return slices.Contains(building, c.Item) })
-		marked := 0
-		err = r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-			marked, err = r.mark(ctx, tx, given)
-			return err
-		})
-		if err != nil {
-			return counts, fmt.Errorf("mark %d %s as given back: %w", len(given), r.what, err)
-		}
-		counts[r.what] += marked
-		for _, c := range given {
-			counts["units"] += c.Quantity
-		}
-		if len(building) == 0 {
+		returned := slices.DeleteFunc(due, func(c Reservation) bool { return slices.Contains(wait, c.Item) })
+		if err := r.markReturned(ctx, returned, counts); err != nil {
+			failed = append(failed, err)
 			break
 		}
-		waiting = append(waiting, building...)
+		if len(wait) == 0 {
+			break
+		}
+		waiting = append(waiting, wait...)
 	}
-	return counts, nil
+	return counts, errors.Join(failed...)
+}
+
+func (r returner) markReturned(ctx context.Context, returned []Reservation, counts map[string]int) error {
+	marked := 0
+	err := r.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		marked, err = r.mark(ctx, tx, returned)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("mark %d %s as returned: %w", len(returned), r.what, err)
+	}
+	counts[r.what] += marked
+	for _, c := range returned {
+		counts["units"] += c.Quantity
+	}
+	return nil
 }
 
 func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error) {

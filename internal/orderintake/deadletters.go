@@ -25,7 +25,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/clock"
-	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
@@ -207,7 +206,7 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 // failOverdue fails the task of an overdue letter and reports whether it had not
 // ended before.
 func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, error) {
-	whole, err := d.read(ctx, l.ID)
+	whole, err := d.Letter(ctx, l.ID)
 	if err != nil || whole == nil {
 		return false, err
 	}
@@ -220,22 +219,26 @@ func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, e
 	d.mu.Unlock()
 	if fresh {
 		d.cfg.Log.ErrorContext(ctx, "task failed: no operator decided about its dead letter",
-			slog.String("letter", l.ID), slog.String("task", id.Format(id.Task, whole.request.Task)))
+			slog.String("letter", l.ID), slog.String("message", l.MessageID))
 	}
 	return fresh, nil
 }
 
 // failTask fails the task of a letter unless it has ended, and reports whether it had
-// not. A message that cannot be decoded names no task.
+// not. Where the payload cannot be decoded, the message id names the task and its
+// record in Redis says what was reserved; without a record there is nothing to fail.
 func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (bool, error) {
-	if l.request == nil {
+	var end order.Outcome
+	var err error
+	switch {
+	case l.request != nil:
+		end, err = d.cfg.Writer.FailTask(ctx, *l.request, reason)
+	case l.Task != nil && !l.Task.Ended():
+		end, err = d.cfg.Writer.FailLostTask(ctx, l.Task, reason)
+	default:
 		return false, nil
 	}
-	end, err := d.cfg.Writer.FailTask(ctx, *l.request, reason)
-	if err != nil {
-		return false, err
-	}
-	return !end.Replayed, nil
+	return !end.Replayed, err
 }
 
 func (d *DeadLetters) failedBefore(letterID string) bool {

@@ -254,6 +254,28 @@ func TestALetterThatCannotBeReadIsShownAndDropped(t *testing.T) {
 	}
 }
 
+// The operator's decision must hold: otherwise the reconciler finds a reservation
+// without a message, appends one, and the buyer gets the order after all.
+func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	task := r.submit()
+	r.spoil(stream.NewMessage(task.String(), []byte("not JSON")))
+	letter, refusal, err := r.dead.Drop(t.Context(), r.decide("garbage"))
+	if err != nil || refusal != nil {
+		t.Fatal(refusal, err)
+	}
+	if letter.Task == nil || letter.Task.Status != order.Failed {
+		t.Errorf("task %+v after the drop", letter.Task)
+	}
+	if n := r.db.Ent.OrderFailure.Query().CountX(t.Context()); n != 1 {
+		t.Errorf("%d failures recorded", n)
+	}
+	if n, err := r.letters.Len(t.Context()); err != nil || n != 0 {
+		t.Errorf("%d letters left, %v", n, err)
+	}
+}
+
 // The units of a dead letter are reserved: a rebuilt gate leaves them out.
 func TestDeadLettersBelongToTheBacklog(t *testing.T) {
 	t.Parallel()

@@ -2,13 +2,14 @@ package payment
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
 )
@@ -68,28 +69,43 @@ func (g *RedisGate) Return(ctx context.Context, c order.Reservation) (bool, erro
 	return !r.Building, nil
 }
 
-// ReturnAll returns units of many claims, of ended orders or of failed tasks: it is an
-// order.ReturnReservations.
-func (g *RedisGate) ReturnAll(ctx context.Context, claims []order.Reservation) (building []uuid.UUID, err error) {
+// ReturnAll returns units of many reservations, of ended orders or failed tasks: it is
+// an order.ReturnReservations. After a failure it leaves the other reservations of
+// that shard alone: each of them would wait for the same server.
+func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservation) (waiting []uuid.UUID, err error) {
 	var mu sync.Mutex
-	tasks, ctx := errgroup.WithContext(ctx)
-	tasks.SetLimit(parallelReturns)
-	for _, c := range claims {
-		tasks.Go(func() error {
-			done, err := g.Return(ctx, c)
-			if err != nil || done {
-				return err
+	items, unreachable := map[uuid.UUID]bool{}, map[int]bool{}
+	var failed []error
+	var calls errgroup.Group
+	calls.SetLimit(parallelReturns)
+	for _, r := range reservations {
+		calls.Go(func() error {
+			shard := id.ShardOf(r.Sale)
+			mu.Lock()
+			skip := unreachable[shard]
+			items[r.Item] = items[r.Item] || skip
+			mu.Unlock()
+			if skip {
+				return nil
 			}
+			done, err := g.Return(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
-			if !slices.Contains(building, c.Item) {
-				building = append(building, c.Item)
+			items[r.Item] = items[r.Item] || !done
+			if err != nil {
+				unreachable[shard] = true
+				failed = append(failed, err)
 			}
 			return nil
 		})
 	}
-	err = tasks.Wait()
-	return building, err
+	_ = calls.Wait() // every failure is in failed
+	for item, waits := range items {
+		if waits {
+			waiting = append(waiting, item)
+		}
+	}
+	return waiting, errors.Join(failed...)
 }
 
 func gateReservation(c order.Reservation) reservation.Ref {
