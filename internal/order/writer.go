@@ -235,11 +235,12 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 	return nil, faults
 }
 
-// passing tells whether an error says nothing about the requests: the same
-// batch may well succeed later.
+// IsTransient reports whether an error says nothing about the requests: the same batch
+// may succeed later. A statement that Postgres refuses as such fails for every request
+// alike, so it counts against none.
 func IsTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) ||
-		postgres.Retryable(err) || fault.Passing(err)
+		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.Passing(err)
 }
 
 func merge[V any](a, b map[uuid.UUID]V) map[uuid.UUID]V {

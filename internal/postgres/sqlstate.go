@@ -32,6 +32,14 @@ func Retryable(err error) bool {
 	return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 }
 
+// IsRefusal reports whether Postgres refused a statement as such and not its values:
+// class 42, a missing permission, table or column. Every statement of that text fails
+// until the server is mended.
+func IsRefusal(err error) bool {
+	e := pq.As(err)
+	return e != nil && e.Code.Class() == pqerror.ClassSyntaxErrorOrAccessRuleViolation
+}
+
 // isIntegrity reports a broken constraint, which a deferred one is at commit.
 func isIntegrity(err error) bool {
 	if e := pq.As(err); e != nil {
