@@ -8962,6 +8962,7 @@ type RefundMutation struct {
 	id              *uuid.UUID
 	order_id        *uuid.UUID
 	payment_id      *uuid.UUID
+	transaction     *string
 	idempotency_key *string
 	cause           *refund.Cause
 	status          *refund.Status
@@ -9159,6 +9160,42 @@ func (m *RefundMutation) OldPaymentID(ctx context.Context) (v uuid.UUID, err err
 // ResetPaymentID resets all changes to the "payment_id" field.
 func (m *RefundMutation) ResetPaymentID() {
 	m.payment_id = nil
+}
+
+// SetTransaction sets the "transaction" field.
+func (m *RefundMutation) SetTransaction(s string) {
+	m.transaction = &s
+}
+
+// Transaction returns the value of the "transaction" field in the mutation.
+func (m *RefundMutation) Transaction() (r string, exists bool) {
+	v := m.transaction
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTransaction returns the old "transaction" field's value of the Refund entity.
+// If the Refund object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefundMutation) OldTransaction(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTransaction is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTransaction requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTransaction: %w", err)
+	}
+	return oldValue.Transaction, nil
+}
+
+// ResetTransaction resets all changes to the "transaction" field.
+func (m *RefundMutation) ResetTransaction() {
+	m.transaction = nil
 }
 
 // SetIdempotencyKey sets the "idempotency_key" field.
@@ -9772,12 +9809,15 @@ func (m *RefundMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RefundMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 17)
 	if m.order_id != nil {
 		fields = append(fields, refund.FieldOrderID)
 	}
 	if m.payment_id != nil {
 		fields = append(fields, refund.FieldPaymentID)
+	}
+	if m.transaction != nil {
+		fields = append(fields, refund.FieldTransaction)
 	}
 	if m.idempotency_key != nil {
 		fields = append(fields, refund.FieldIdempotencyKey)
@@ -9833,6 +9873,8 @@ func (m *RefundMutation) Field(name string) (ent.Value, bool) {
 		return m.OrderID()
 	case refund.FieldPaymentID:
 		return m.PaymentID()
+	case refund.FieldTransaction:
+		return m.Transaction()
 	case refund.FieldIdempotencyKey:
 		return m.IdempotencyKey()
 	case refund.FieldCause:
@@ -9874,6 +9916,8 @@ func (m *RefundMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldOrderID(ctx)
 	case refund.FieldPaymentID:
 		return m.OldPaymentID(ctx)
+	case refund.FieldTransaction:
+		return m.OldTransaction(ctx)
 	case refund.FieldIdempotencyKey:
 		return m.OldIdempotencyKey(ctx)
 	case refund.FieldCause:
@@ -9924,6 +9968,13 @@ func (m *RefundMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetPaymentID(v)
+		return nil
+	case refund.FieldTransaction:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTransaction(v)
 		return nil
 	case refund.FieldIdempotencyKey:
 		v, ok := value.(string)
@@ -10125,6 +10176,9 @@ func (m *RefundMutation) ResetField(name string) error {
 		return nil
 	case refund.FieldPaymentID:
 		m.ResetPaymentID()
+		return nil
+	case refund.FieldTransaction:
+		m.ResetTransaction()
 		return nil
 	case refund.FieldIdempotencyKey:
 		m.ResetIdempotencyKey()

@@ -22,6 +22,8 @@ type Refund struct {
 	OrderID uuid.UUID `json:"order_id,omitempty"`
 	// PaymentID holds the value of the "payment_id" field.
 	PaymentID uuid.UUID `json:"payment_id,omitempty"`
+	// the provider's transaction that goes back; empty = the payment's own
+	Transaction string `json:"transaction,omitempty"`
 	// the asker's, per order
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// LATE, DOUBLE: money that came for an order that could not take it goes back by itself
@@ -64,7 +66,7 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case refund.FieldAmountMinor, refund.FieldVersion, refund.FieldTries:
 			values[i] = new(sql.NullInt64)
-		case refund.FieldIdempotencyKey, refund.FieldCause, refund.FieldStatus, refund.FieldCurrency, refund.FieldReason, refund.FieldDecision:
+		case refund.FieldTransaction, refund.FieldIdempotencyKey, refund.FieldCause, refund.FieldStatus, refund.FieldCurrency, refund.FieldReason, refund.FieldDecision:
 			values[i] = new(sql.NullString)
 		case refund.FieldTryAt, refund.FieldCreatedAt, refund.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -102,6 +104,12 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field payment_id", values[i])
 			} else if value != nil {
 				_m.PaymentID = *value
+			}
+		case refund.FieldTransaction:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field transaction", values[i])
+			} else if value.Valid {
+				_m.Transaction = value.String
 			}
 		case refund.FieldIdempotencyKey:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -229,6 +237,9 @@ func (_m *Refund) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("payment_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PaymentID))
+	builder.WriteString(", ")
+	builder.WriteString("transaction=")
+	builder.WriteString(_m.Transaction)
 	builder.WriteString(", ")
 	builder.WriteString("idempotency_key=")
 	builder.WriteString(_m.IdempotencyKey)

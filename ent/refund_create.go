@@ -36,6 +36,20 @@ func (_c *RefundCreate) SetPaymentID(v uuid.UUID) *RefundCreate {
 	return _c
 }
 
+// SetTransaction sets the "transaction" field.
+func (_c *RefundCreate) SetTransaction(v string) *RefundCreate {
+	_c.mutation.SetTransaction(v)
+	return _c
+}
+
+// SetNillableTransaction sets the "transaction" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableTransaction(v *string) *RefundCreate {
+	if v != nil {
+		_c.SetTransaction(*v)
+	}
+	return _c
+}
+
 // SetIdempotencyKey sets the "idempotency_key" field.
 func (_c *RefundCreate) SetIdempotencyKey(v string) *RefundCreate {
 	_c.mutation.SetIdempotencyKey(v)
@@ -201,6 +215,10 @@ func (_c *RefundCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *RefundCreate) defaults() {
+	if _, ok := _c.mutation.Transaction(); !ok {
+		v := refund.DefaultTransaction
+		_c.mutation.SetTransaction(v)
+	}
 	if _, ok := _c.mutation.Restock(); !ok {
 		v := refund.DefaultRestock
 		_c.mutation.SetRestock(v)
@@ -226,6 +244,14 @@ func (_c *RefundCreate) check() error {
 	}
 	if _, ok := _c.mutation.PaymentID(); !ok {
 		return &ValidationError{Name: "payment_id", err: errors.New(`ent: missing required field "Refund.payment_id"`)}
+	}
+	if _, ok := _c.mutation.Transaction(); !ok {
+		return &ValidationError{Name: "transaction", err: errors.New(`ent: missing required field "Refund.transaction"`)}
+	}
+	if v, ok := _c.mutation.Transaction(); ok {
+		if err := refund.TransactionValidator(v); err != nil {
+			return &ValidationError{Name: "transaction", err: fmt.Errorf(`ent: validator failed for field "Refund.transaction": %w`, err)}
+		}
 	}
 	if _, ok := _c.mutation.IdempotencyKey(); !ok {
 		return &ValidationError{Name: "idempotency_key", err: errors.New(`ent: missing required field "Refund.idempotency_key"`)}
@@ -344,6 +370,10 @@ func (_c *RefundCreate) createSpec() (*Refund, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PaymentID(); ok {
 		_spec.SetField(refund.FieldPaymentID, field.TypeUUID, value)
 		_node.PaymentID = value
+	}
+	if value, ok := _c.mutation.Transaction(); ok {
+		_spec.SetField(refund.FieldTransaction, field.TypeString, value)
+		_node.Transaction = value
 	}
 	if value, ok := _c.mutation.IdempotencyKey(); ok {
 		_spec.SetField(refund.FieldIdempotencyKey, field.TypeString, value)
@@ -601,6 +631,9 @@ func (u *RefundUpsertOne) UpdateNewValues() *RefundUpsertOne {
 		}
 		if _, exists := u.create.mutation.PaymentID(); exists {
 			s.SetIgnore(refund.FieldPaymentID)
+		}
+		if _, exists := u.create.mutation.Transaction(); exists {
+			s.SetIgnore(refund.FieldTransaction)
 		}
 		if _, exists := u.create.mutation.IdempotencyKey(); exists {
 			s.SetIgnore(refund.FieldIdempotencyKey)
@@ -983,6 +1016,9 @@ func (u *RefundUpsertBulk) UpdateNewValues() *RefundUpsertBulk {
 			}
 			if _, exists := b.mutation.PaymentID(); exists {
 				s.SetIgnore(refund.FieldPaymentID)
+			}
+			if _, exists := b.mutation.Transaction(); exists {
+				s.SetIgnore(refund.FieldTransaction)
 			}
 			if _, exists := b.mutation.IdempotencyKey(); exists {
 				s.SetIgnore(refund.FieldIdempotencyKey)

@@ -289,16 +289,22 @@ func init() {
 	paymentevent.DefaultTries = paymenteventDescTries.Default.(int)
 	refundFields := schema.Refund{}.Fields()
 	_ = refundFields
+	// refundDescTransaction is the schema descriptor for transaction field.
+	refundDescTransaction := refundFields[3].Descriptor()
+	// refund.DefaultTransaction holds the default value on creation for the transaction field.
+	refund.DefaultTransaction = refundDescTransaction.Default.(string)
+	// refund.TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
+	refund.TransactionValidator = refundDescTransaction.Validators[0].(func(string) error)
 	// refundDescIdempotencyKey is the schema descriptor for idempotency_key field.
-	refundDescIdempotencyKey := refundFields[3].Descriptor()
+	refundDescIdempotencyKey := refundFields[4].Descriptor()
 	// refund.IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
 	refund.IdempotencyKeyValidator = refundDescIdempotencyKey.Validators[0].(func(string) error)
 	// refundDescAmountMinor is the schema descriptor for amount_minor field.
-	refundDescAmountMinor := refundFields[6].Descriptor()
+	refundDescAmountMinor := refundFields[7].Descriptor()
 	// refund.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	refund.AmountMinorValidator = refundDescAmountMinor.Validators[0].(func(int64) error)
 	// refundDescCurrency is the schema descriptor for currency field.
-	refundDescCurrency := refundFields[7].Descriptor()
+	refundDescCurrency := refundFields[8].Descriptor()
 	// refund.CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	refund.CurrencyValidator = func() func(string) error {
 		validators := refundDescCurrency.Validators
@@ -316,25 +322,25 @@ func init() {
 		}
 	}()
 	// refundDescReason is the schema descriptor for reason field.
-	refundDescReason := refundFields[8].Descriptor()
+	refundDescReason := refundFields[9].Descriptor()
 	// refund.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
 	refund.ReasonValidator = refundDescReason.Validators[0].(func(string) error)
 	// refundDescRestock is the schema descriptor for restock field.
-	refundDescRestock := refundFields[9].Descriptor()
+	refundDescRestock := refundFields[10].Descriptor()
 	// refund.DefaultRestock holds the default value on creation for the restock field.
 	refund.DefaultRestock = refundDescRestock.Default.(bool)
 	// refundDescDecision is the schema descriptor for decision field.
-	refundDescDecision := refundFields[11].Descriptor()
+	refundDescDecision := refundFields[12].Descriptor()
 	// refund.DefaultDecision holds the default value on creation for the decision field.
 	refund.DefaultDecision = refundDescDecision.Default.(string)
 	// refund.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
 	refund.DecisionValidator = refundDescDecision.Validators[0].(func(string) error)
 	// refundDescVersion is the schema descriptor for version field.
-	refundDescVersion := refundFields[12].Descriptor()
+	refundDescVersion := refundFields[13].Descriptor()
 	// refund.DefaultVersion holds the default value on creation for the version field.
 	refund.DefaultVersion = refundDescVersion.Default.(int64)
 	// refundDescTries is the schema descriptor for tries field.
-	refundDescTries := refundFields[13].Descriptor()
+	refundDescTries := refundFields[14].Descriptor()
 	// refund.DefaultTries holds the default value on creation for the tries field.
 	refund.DefaultTries = refundDescTries.Default.(int)
 	saleFields := schema.Sale{}.Fields()

@@ -352,6 +352,7 @@ var (
 		{Name: "id", Type: field.TypeUUID},
 		{Name: "order_id", Type: field.TypeUUID},
 		{Name: "payment_id", Type: field.TypeUUID},
+		{Name: "transaction", Type: field.TypeString, Size: 128, Default: ""},
 		{Name: "idempotency_key", Type: field.TypeString, Size: 64},
 		{Name: "cause", Type: field.TypeEnum, Enums: []string{"ASKED", "VOIDED", "LATE", "DOUBLE"}},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"REQUESTED", "REJECTED", "SENDING", "SUCCEEDED"}},
@@ -376,12 +377,12 @@ var (
 			{
 				Name:    "refund_order_id_idempotency_key",
 				Unique:  true,
-				Columns: []*schema.Column{RefundsColumns[1], RefundsColumns[3]},
+				Columns: []*schema.Column{RefundsColumns[1], RefundsColumns[4]},
 			},
 			{
-				Name:    "refund_one_per_payment",
+				Name:    "refund_one_per_transaction",
 				Unique:  true,
-				Columns: []*schema.Column{RefundsColumns[2]},
+				Columns: []*schema.Column{RefundsColumns[2], RefundsColumns[3]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status <> 'REJECTED'",
 				},
@@ -389,7 +390,7 @@ var (
 			{
 				Name:    "refund_sending_by_try_at",
 				Unique:  false,
-				Columns: []*schema.Column{RefundsColumns[14]},
+				Columns: []*schema.Column{RefundsColumns[15]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "status = 'SENDING'",
 				},
@@ -397,7 +398,7 @@ var (
 			{
 				Name:    "refund_status_id",
 				Unique:  false,
-				Columns: []*schema.Column{RefundsColumns[5], RefundsColumns[0]},
+				Columns: []*schema.Column{RefundsColumns[6], RefundsColumns[0]},
 			},
 		},
 	}

@@ -17,6 +17,8 @@ const (
 	FieldOrderID = "order_id"
 	// FieldPaymentID holds the string denoting the payment_id field in the database.
 	FieldPaymentID = "payment_id"
+	// FieldTransaction holds the string denoting the transaction field in the database.
+	FieldTransaction = "transaction"
 	// FieldIdempotencyKey holds the string denoting the idempotency_key field in the database.
 	FieldIdempotencyKey = "idempotency_key"
 	// FieldCause holds the string denoting the cause field in the database.
@@ -54,6 +56,7 @@ var Columns = []string{
 	FieldID,
 	FieldOrderID,
 	FieldPaymentID,
+	FieldTransaction,
 	FieldIdempotencyKey,
 	FieldCause,
 	FieldStatus,
@@ -81,6 +84,10 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultTransaction holds the default value on creation for the "transaction" field.
+	DefaultTransaction string
+	// TransactionValidator is a validator for the "transaction" field. It is called by the builders before save.
+	TransactionValidator func(string) error
 	// IdempotencyKeyValidator is a validator for the "idempotency_key" field. It is called by the builders before save.
 	IdempotencyKeyValidator func(string) error
 	// AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
@@ -167,6 +174,11 @@ func ByOrderID(opts ...sql.OrderTermOption) OrderOption {
 // ByPaymentID orders the results by the payment_id field.
 func ByPaymentID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPaymentID, opts...).ToFunc()
+}
+
+// ByTransaction orders the results by the transaction field.
+func ByTransaction(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTransaction, opts...).ToFunc()
 }
 
 // ByIdempotencyKey orders the results by the idempotency_key field.

@@ -65,6 +65,11 @@ func PaymentID(v uuid.UUID) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldPaymentID, v))
 }
 
+// Transaction applies equality check predicate on the "transaction" field. It's identical to TransactionEQ.
+func Transaction(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldTransaction, v))
+}
+
 // IdempotencyKey applies equality check predicate on the "idempotency_key" field. It's identical to IdempotencyKeyEQ.
 func IdempotencyKey(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldIdempotencyKey, v))
@@ -203,6 +208,71 @@ func PaymentIDLT(v uuid.UUID) predicate.Refund {
 // PaymentIDLTE applies the LTE predicate on the "payment_id" field.
 func PaymentIDLTE(v uuid.UUID) predicate.Refund {
 	return predicate.Refund(sql.FieldLTE(FieldPaymentID, v))
+}
+
+// TransactionEQ applies the EQ predicate on the "transaction" field.
+func TransactionEQ(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldTransaction, v))
+}
+
+// TransactionNEQ applies the NEQ predicate on the "transaction" field.
+func TransactionNEQ(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldTransaction, v))
+}
+
+// TransactionIn applies the In predicate on the "transaction" field.
+func TransactionIn(vs ...string) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldTransaction, vs...))
+}
+
+// TransactionNotIn applies the NotIn predicate on the "transaction" field.
+func TransactionNotIn(vs ...string) predicate.Refund {
+	return predicate.Refund(sql.FieldNotIn(FieldTransaction, vs...))
+}
+
+// TransactionGT applies the GT predicate on the "transaction" field.
+func TransactionGT(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldGT(FieldTransaction, v))
+}
+
+// TransactionGTE applies the GTE predicate on the "transaction" field.
+func TransactionGTE(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldGTE(FieldTransaction, v))
+}
+
+// TransactionLT applies the LT predicate on the "transaction" field.
+func TransactionLT(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldLT(FieldTransaction, v))
+}
+
+// TransactionLTE applies the LTE predicate on the "transaction" field.
+func TransactionLTE(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldLTE(FieldTransaction, v))
+}
+
+// TransactionContains applies the Contains predicate on the "transaction" field.
+func TransactionContains(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldContains(FieldTransaction, v))
+}
+
+// TransactionHasPrefix applies the HasPrefix predicate on the "transaction" field.
+func TransactionHasPrefix(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldHasPrefix(FieldTransaction, v))
+}
+
+// TransactionHasSuffix applies the HasSuffix predicate on the "transaction" field.
+func TransactionHasSuffix(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldHasSuffix(FieldTransaction, v))
+}
+
+// TransactionEqualFold applies the EqualFold predicate on the "transaction" field.
+func TransactionEqualFold(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldEqualFold(FieldTransaction, v))
+}
+
+// TransactionContainsFold applies the ContainsFold predicate on the "transaction" field.
+func TransactionContainsFold(v string) predicate.Refund {
+	return predicate.Refund(sql.FieldContainsFold(FieldTransaction, v))
 }
 
 // IdempotencyKeyEQ applies the EQ predicate on the "idempotency_key" field.

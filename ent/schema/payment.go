@@ -88,8 +88,8 @@ func (PaymentEvent) Indexes() []ent.Index {
 }
 
 // Refund is money that goes back, or was asked back. Its id is the provider's
-// idempotency key. A payment goes back once and whole: at most one refund of it
-// was not rejected.
+// idempotency key. The money of a payment goes back once and whole, and so does each
+// further transaction of it: at most one refund of each was not rejected.
 type Refund struct{ ent.Schema }
 
 // Fields of Refund.
@@ -98,6 +98,8 @@ func (Refund) Fields() []ent.Field {
 		id(),
 		field.UUID("order_id", uuid.UUID{}).Immutable(),
 		field.UUID("payment_id", uuid.UUID{}).Immutable(),
+		field.String("transaction").MaxLen(128).Default("").Immutable().
+			Comment("the provider's transaction that goes back; empty = the payment's own"),
 		field.String("idempotency_key").MaxLen(64).Immutable().Comment("the asker's, per order"),
 		field.Enum("cause").Values("ASKED", "VOIDED", "LATE", "DOUBLE").Immutable().
 			Comment("LATE, DOUBLE: money that came for an order that could not take it goes back by itself"),
@@ -121,7 +123,7 @@ func (Refund) Fields() []ent.Field {
 func (Refund) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "idempotency_key").Unique(),
-		index.Fields("payment_id").Unique().StorageKey("refund_one_per_payment").
+		index.Fields("payment_id", "transaction").Unique().StorageKey("refund_one_per_transaction").
 			Annotations(entsql.IndexWhere("status <> 'REJECTED'")),
 		index.Fields("try_at").StorageKey("refund_sending_by_try_at").Annotations(entsql.IndexWhere("status = 'SENDING'")),
 		index.Fields("status", "id"),

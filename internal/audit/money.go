@@ -77,7 +77,7 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 	}
 	for last := uuid.Nil; ; {
 		rows, err := tx.Refund.Query().
-			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
+			Where(ofItem(entrefund.FieldOrderID), entrefund.IDGT(last), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED)).
 			Order(entrefund.ByID()).Limit(page).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds: %w", err)

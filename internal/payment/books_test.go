@@ -25,7 +25,7 @@ SELECT (SELECT count(*) FROM sale_items i WHERE {i} AND (available + held + sold
         GROUP BY item_id, user_id HAVING count(*) > 1) twice)
      + (SELECT count(*) FROM orders o WHERE {o} AND status IN ('PAID', 'REFUNDING')
         AND (SELECT count(*) FROM payments p WHERE p.order_id = o.id AND p.status = 'SUCCEEDED'
-             AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.cause IN ('LATE', 'DOUBLE'))) <> 1)
+             AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r."transaction" = '' AND r.cause IN ('LATE', 'DOUBLE'))) <> 1)
      + (SELECT count(*) FROM payments p JOIN orders o ON o.id = p.order_id WHERE {o} AND p.status = 'REFUNDED'
         AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.payment_id = p.id AND r.status = 'SUCCEEDED' AND r.amount_minor = p.amount_minor))
      + (SELECT count(*) FROM (SELECT e.order_id FROM order_events e JOIN orders o ON o.id = e.order_id

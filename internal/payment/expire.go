@@ -29,6 +29,10 @@ const (
 	// defaultPatience bounds how long one step waits for providers: a little more than
 	// providerTimeout.
 	defaultPatience = 6 * time.Second
+	// providerGrace is how long after its deadline an order with an open payment expires
+	// although its provider does not say that no money can come: a provider that is gone
+	// must not keep units for ever. Money that comes later is settled like any late money.
+	providerGrace = time.Hour
 	// expireTimeout bounds one step.
 	expireTimeout = 30 * time.Second
 )
@@ -42,8 +46,8 @@ func (s *Service) expiryLoop() periodic.Loop {
 // ExpireOverdue expires all orders past their deadline, in batches. Orders with an
 // open payment come last: it is closed at its provider first. If the payment turns
 // out paid, the order is paid; if the provider does not answer, the order waits for
-// a later step and does not delay the others. A batch that fails is left for the
-// next step.
+// a later step, for providerGrace at most, and does not delay the others. A batch
+// that fails is left for the next step.
 func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
@@ -76,11 +80,18 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 // whose provider never answers would otherwise use up every step.
 func (s *Service) closeAndExpire(ctx context.Context, paying []*order.Order, counts map[string]int) error {
 	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
-	closed, err := s.closeFor(ctx, paying[:min(len(paying), maxClosing)], s.patience)
-	if err != nil {
-		return fmt.Errorf("close payments of overdue orders: %w", err)
-	}
+	paying = paying[:min(len(paying), maxClosing)]
+	closed, err := s.closeFor(ctx, paying, s.patience)
 	var failed []error
+	if err != nil {
+		failed = append(failed, fmt.Errorf("close payments of overdue orders: %w", err))
+	}
+	waited := s.clock.Now().Add(-providerGrace)
+	for _, o := range paying {
+		if o.PaymentDeadline.Before(waited) && !slices.Contains(closed, o) {
+			closed = append(closed, o)
+		}
+	}
 	for some := range slices.Chunk(closed, expireBatch) {
 		failed = append(failed, s.expire(ctx, some, counts))
 	}

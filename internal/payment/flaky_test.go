@@ -36,8 +36,9 @@ type flaky struct {
 	payment.Provider
 	gate payment.Gate
 
-	mu   sync.Mutex
-	next func(call string) fate // guarded by mu; nil = all is fine
+	mu       sync.Mutex
+	next     func(call string) fate         // guarded by mu; nil = all is fine
+	returned map[string]payment.RefundInput // further transactions, which the bank does not have; guarded by mu
 }
 
 // lose sets what becomes of the calls from now on.
@@ -90,12 +91,28 @@ func (f *flaky) Close(ctx context.Context, p uuid.UUID) (payment.State, error) {
 }
 
 func (f *flaky) Refund(ctx context.Context, in payment.RefundInput) error {
-	_, err := lossy(f, "refund", func() (struct{}, error) { return struct{}{}, f.Provider.Refund(ctx, in) })
+	_, err := lossy(f, "refund", func() (struct{}, error) {
+		if in.Transaction == "" {
+			return struct{}{}, f.Provider.Refund(ctx, in)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.returned == nil {
+			f.returned = map[string]payment.RefundInput{}
+		}
+		f.returned[in.Transaction] = in
+		return struct{}{}, nil
+	})
 	return err
 }
 
-func (f *flaky) Reacquire(ctx context.Context, c order.Reservation) (payment.ReacquireOutcome, error) {
-	return lossy(f, "retake", func() (payment.ReacquireOutcome, error) { return f.gate.Reacquire(ctx, c) })
+func (f *flaky) Reacquire(ctx context.Context, c order.Reservation) (outcome payment.ReacquireOutcome, epoch int64, err error) {
+	outcome, err = lossy(f, "retake", func() (payment.ReacquireOutcome, error) {
+		outcome, at, err := f.gate.Reacquire(ctx, c)
+		epoch = at
+		return outcome, err
+	})
+	return outcome, epoch, err
 }
 
 func (f *flaky) Return(ctx context.Context, c order.Reservation) (bool, error) {

@@ -35,26 +35,26 @@ func NewRedisGate(gate *reservation.Gate, note NoteStock) *RedisGate {
 	return &RedisGate{gate: gate, note: note}
 }
 
-// Retake takes units again.
-func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, error) {
+// Reacquire takes units again.
+func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, int64, error) {
 	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity})
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	switch r.Code {
 	case reservation.Reacquired, reservation.ReacquiredBefore:
 		g.note(c, r.Epoch, r.Revision, r.Remaining)
-		return ReacquireDone, nil
+		return ReacquireDone, r.Epoch, nil
 	case reservation.ReacquireTooFew:
-		return ReacquireNone, nil
+		return ReacquireNone, r.Epoch, nil
 	case reservation.ReacquireNotLoaded:
-		return ReacquireNoGate, nil
+		return ReacquireNoGate, 0, nil
 	case reservation.ReacquireNotYet:
-		return ReacquireNotYet, nil
+		return ReacquireNotYet, r.Epoch, nil
 	case reservation.ReacquireOther:
-		return ReacquireOther, nil
+		return ReacquireOther, r.Epoch, nil
 	}
-	return "", fmt.Errorf("reacquire answered %d", r.Code)
+	return "", 0, fmt.Errorf("reacquire answered %d", r.Code)
 }
 
 // Return returns units. It returns false while the gate is being built.

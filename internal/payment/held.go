@@ -46,9 +46,12 @@ func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([
 	return held, nil
 }
 
-// ReturnHeld sends held money back, as much as came, and returns the payment that
-// it came for. Doing it again changes nothing. Money that belongs to no payment of
-// ours is refused: it can only be settled with the provider.
+// ReturnHeld sends held money back, as much as came, and returns the payment that it
+// came for. Repeating it changes nothing. Money of a transaction goes back by that
+// transaction and leaves payment and order as they are: the right sum may have come,
+// or may still come. Money without a transaction number goes back as the payment's
+// own, which must be closed. Money that belongs to no payment of ours is refused: it
+// can only be settled with the provider.
 func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, fault.Refusal, error) {
 	at := []string{"input", "heldPaymentId"}
 	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
@@ -67,12 +70,14 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}, nil
 	case e.State == paymentevent.StateHANDLED:
 		return e.PaymentID, nil, nil
-	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider || p.Status != Closed:
+	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider:
+		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}, nil
+	case e.Transaction == "" && p.Status != Closed, e.Transaction != "" && e.Transaction == p.Transaction:
 		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}, nil
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return s.returnHeld(ctx, tx, e, p, refundDraft{
-			payment: p, cause: Late, status: RefundSending, key: ownKey("held", p), reason: note, decider: operator, came: e,
+			payment: p, cause: Late, status: RefundSending, key: "held:" + e.ID.String(), reason: note, decider: operator, came: e,
 		})
 	})
 	if err != nil {
@@ -87,8 +92,10 @@ func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 	if err != nil || n == 0 {
 		return err // 0: another operator did
 	}
-	if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
-		return err
+	if e.Transaction == "" {
+		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
+			return err
+		}
 	}
 	if err := s.newRefund(ctx, tx, d); err != nil {
 		return err

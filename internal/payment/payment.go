@@ -113,6 +113,7 @@ type Refund struct {
 	ID             uuid.UUID // also the provider's idempotency key
 	Order          uuid.UUID
 	Payment        uuid.UUID
+	Transaction    string // which transaction goes back; "" = the one that paid the payment
 	IdempotencyKey string
 	Cause          Cause
 	Status         RefundStatus
@@ -129,7 +130,7 @@ type Refund struct {
 
 func refundFromRow(row *ent.Refund) *Refund {
 	return &Refund{
-		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, IdempotencyKey: row.IdempotencyKey,
+		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, Transaction: row.Transaction, IdempotencyKey: row.IdempotencyKey,
 		Cause: Cause(row.Cause), Status: RefundStatus(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency,
 		Reason: row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, Decision: row.Decision, Version: row.Version,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),

@@ -58,6 +58,7 @@ type Created struct {
 type RefundInput struct {
 	Refund      uuid.UUID // idempotency key
 	Payment     uuid.UUID
+	Transaction string // which transaction of the payment; "" = the one that paid it
 	AmountMinor int64
 	Currency    string
 	Reason      string

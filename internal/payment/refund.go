@@ -119,8 +119,8 @@ type refundDraft struct {
 // the keys that the API takes have no colon.
 func ownKey(why string, p *Payment) string { return why + ":" + p.ID.String() }
 
-// newRefund writes a refund of the whole payment. The key on the payment lets
-// there be one.
+// newRefund writes a refund of the whole payment, or of the money that an event
+// brought. A unique index allows one of each.
 func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {
 	if d.id == uuid.Nil {
 		d.id = newID()
@@ -133,7 +133,7 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 		row.SetDecidedBy(d.decider)
 	}
 	if d.came != nil {
-		row.SetAmountMinor(d.came.AmountMinor).SetCurrency(d.came.Currency)
+		row.SetAmountMinor(d.came.AmountMinor).SetCurrency(d.came.Currency).SetTransaction(d.came.Transaction)
 	}
 	if err := row.Exec(ctx); err != nil {
 		return fmt.Errorf("write refund of payment %s: %w", d.payment.ID, err)
@@ -150,7 +150,7 @@ func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
 	}
 	for _, row := range rows {
 		going, err := s.db.Ent.Refund.Query().
-			Where(entrefund.PaymentID(row.ID), entrefund.StatusNEQ(entrefund.StatusREJECTED)).Exist(ctx)
+			Where(entrefund.PaymentID(row.ID), entrefund.Transaction(""), entrefund.StatusNEQ(entrefund.StatusREJECTED)).Exist(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read refunds of payment %s: %w", row.ID, err)
 		}
@@ -295,7 +295,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	}
 	err = s.ask(ctx, "refund", func(ctx context.Context) error {
 		return provider.Refund(ctx, RefundInput{
-			Refund: r.ID, Payment: p.ID, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
+			Refund: r.ID, Payment: p.ID, Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
 		})
 	})
 	if err != nil {
@@ -331,8 +331,10 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved = nil
-		if err := s.mark(ctx, tx, p, entpayment.StatusREFUNDED, nil); err != nil {
-			return err
+		if r.Transaction == "" {
+			if err := s.mark(ctx, tx, p, entpayment.StatusREFUNDED, nil); err != nil {
+				return err
+			}
 		}
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version), entrefund.StatusEQ(entrefund.StatusSENDING)).
 			SetStatus(entrefund.StatusSUCCEEDED).AddVersion(1).SetUpdatedAt(s.now()).Save(ctx)

@@ -26,24 +26,25 @@ const (
 
 // Gate is the gate in Redis, as late payments need it.
 type Gate interface {
-	// Retake takes units for an order that had lapsed, under a new name. Doing it
-	// again with the same name changes nothing and tells the same.
-	Reacquire(ctx context.Context, claim order.Reservation) (ReacquireOutcome, error)
-	// Return returns units under a name. Doing it again changes nothing. False says
-	// that the gate is being built: what it will hold is what the record says.
-	Return(ctx context.Context, claim order.Reservation) (bool, error)
+	// Reacquire takes units for an order that had expired, under a new name, and
+	// returns the epoch of the gate that has them. Repeating it with the same name
+	// changes nothing.
+	Reacquire(ctx context.Context, r order.Reservation) (outcome ReacquireOutcome, epoch int64, err error)
+	// Return returns units under a name. Repeating it changes nothing. False means that
+	// the gate is being rebuilt: it will hold what the record says.
+	Return(ctx context.Context, r order.Reservation) (bool, error)
 }
 
-// ReacquireOutcome is the answer of the gate.
+// ReacquireOutcome is the gate's answer to Reacquire.
 type ReacquireOutcome string
 
-// Answers of the gate.
+// Outcomes of Reacquire.
 const (
 	ReacquireDone   ReacquireOutcome = "DONE"
-	ReacquireNoGate ReacquireOutcome = "NO_GATE" // the item is not in Redis: the record alone decides
+	ReacquireNoGate ReacquireOutcome = "NO_GATE" // the item is not in Redis
 	ReacquireNone   ReacquireOutcome = "NONE"    // too few units
-	ReacquireOther  ReacquireOutcome = "OTHER"   // the user holds units for another order
-	ReacquireNotYet ReacquireOutcome = "NOT_YET" // what the order held before is not back yet
+	ReacquireOther  ReacquireOutcome = "OTHER"   // the user has units for another order
+	ReacquireNotYet ReacquireOutcome = "NOT_YET" // what the order reserved before is not returned yet
 )
 
 // Config is what a Service is made of.

@@ -12,7 +12,9 @@ import (
 	"seckill/ent"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
+	entsale "seckill/ent/sale"
 	"seckill/internal/order"
+	"seckill/internal/sale"
 )
 
 const (
@@ -119,7 +121,7 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	}
 	switch o.Status {
 	case order.PendingPayment:
-		return s.pay(ctx, e, p, order.Move{Order: o, To: order.Paid, Entry: order.Entry{Code: order.CodePaid}})
+		return s.pay(ctx, e, p, order.Move{Order: o, To: order.Paid, Entry: order.Entry{Code: order.CodePaid}}, nil)
 	case order.Expired:
 		return s.payLate(ctx, e, p, o)
 	case order.Paid, order.Refunding, order.Refunded:
@@ -159,8 +161,9 @@ func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	})
 }
 
-// pay makes the payment succeed and the order paid, in one transaction.
-func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m order.Move) (done, error) {
+// pay makes the payment succeed and the order paid, in one transaction. guard, when
+// not nil, runs first in it.
+func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m order.Move, guard func(context.Context, *ent.Tx) error) (done, error) {
 	what := outcomePaid
 	if m.Order.Status == order.Expired {
 		what = outcomePaidLate
@@ -168,6 +171,11 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 	m.At = s.now()
 	m.Entry.By = order.Actor{Kind: order.Provider}
 	return s.finish(ctx, e, what, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
+		if guard != nil {
+			if err := guard(ctx, tx); err != nil {
+				return nil, err
+			}
+		}
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
 			return nil, err
 		}
@@ -175,14 +183,14 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 	})
 }
 
-// payLate lets a lapsed order have its units again if the gate and the record
-// have them; else the money goes back.
+// payLate gives an expired order its units again if the gate and the record have
+// them; else the money goes back.
 func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
 	claim := o.Reservation()
 	claim.Name = uuid.NewSHA1(reacquireNamespace, o.ID[:])
-	taken, err := s.gate.Reacquire(ctx, claim)
+	taken, epoch, err := s.gate.Reacquire(ctx, claim)
 	if err != nil {
-		return done{}, fmt.Errorf("take units again: %w", err)
+		return done{}, fmt.Errorf("reacquire units: %w", err)
 	}
 	switch taken {
 	case ReacquireNotYet:
@@ -191,18 +199,41 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 		return s.sendBack(ctx, e, p, o, Late)
 	case ReacquireDone, ReacquireNoGate:
 	}
-	paid, err := s.pay(ctx, e, p, order.Move{
-		Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate},
+	move := order.Move{Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate}}
+	paid, err := s.pay(ctx, e, p, move, func(ctx context.Context, tx *ent.Tx) error {
+		return gateUnchanged(ctx, tx, o.Sale, taken, epoch)
 	})
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
-		// The record knows better than the gate, and a gate that is being built holds
-		// nothing for an order that lapsed.
+		// The record decides, and a gate that is being rebuilt has no reservation of an
+		// expired order.
 		if _, err := s.gate.Return(ctx, claim); err != nil {
-			return done{}, fmt.Errorf("give units back: %w", err)
+			return done{}, fmt.Errorf("return units: %w", err)
 		}
 		return s.sendBack(ctx, e, p, o, Late)
 	}
 	return paid, err
+}
+
+// gateUnchanged locks the sale's row and puts the event off when the gate that
+// answered is not the sale's any more. A rebuild takes its epoch in that row before it
+// reads the orders: it either sees this transaction, or this transaction sees the
+// epoch. Without a gate the record alone decides, which is right only while the sale
+// is to have none.
+func gateUnchanged(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, outcome ReacquireOutcome, epoch int64) error {
+	if err := tx.Sale.Update().Where(entsale.ID(saleID)).AddEpoch(0).Exec(ctx); err != nil {
+		return fmt.Errorf("lock sale %s: %w", saleID, err)
+	}
+	row, err := tx.Sale.Get(ctx, saleID)
+	if err != nil {
+		return fmt.Errorf("read sale %s: %w", saleID, err)
+	}
+	switch {
+	case outcome == ReacquireNoGate && sale.Status(row.Status).Loaded():
+		return putOffError{"the gate is not loaded yet"}
+	case outcome == ReacquireDone && row.Epoch != epoch:
+		return putOffError{"the gate is being rebuilt"}
+	}
+	return nil
 }
 
 // sendBack notes that money came in that the order cannot take, and begins its

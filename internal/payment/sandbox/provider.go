@@ -60,6 +60,15 @@ func (p *Provider) Close(ctx context.Context, id uuid.UUID) (payment.State, erro
 
 // Refund gives money back.
 func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
+	if in.Transaction != "" {
+		c, err := p.bank.ByMerchant(ctx, in.Payment)
+		if err != nil {
+			return err
+		}
+		if c.Transaction != in.Transaction { // a charge has one transaction
+			return fmt.Errorf("%w: transaction %q of payment %s", ErrUnknown, in.Transaction, in.Payment)
+		}
+	}
 	return p.bank.Refund(ctx, in.Payment, in.Refund, in.AmountMinor)
 }
 

@@ -1,0 +1,94 @@
+package payment_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+)
+
+// money records that an amount came in by a transaction, and settles it.
+func (s *shop) money(p *payment.Payment, transaction string, amount int64) {
+	s.t.Helper()
+	event, err := s.pay.Record(s.t.Context(), sandbox.Name, payment.Event{
+		ID: transaction, Payment: p.ID, Kind: payment.EventSucceeded, Transaction: transaction, AmountMinor: amount,
+		Currency: p.Currency, At: s.clock.Now(),
+	})
+	s.must(err)
+	s.must(s.pay.Settle(s.t.Context(), event))
+}
+
+// returnHeld returns the only held money twice: the second time changes nothing.
+func (s *shop) returnHeld() {
+	s.t.Helper()
+	held, err := s.pay.HeldEvents(s.t.Context(), uuid.Nil, 10)
+	s.must(err)
+	if len(held) != 1 {
+		s.t.Fatalf("held: %+v", held)
+	}
+	for range 2 {
+		if _, refusal, err := s.pay.ReturnHeld(s.t.Context(), held[0].ID, id.New(), "not ours"); refusal != nil || err != nil {
+			s.t.Fatalf("return held money: %v, %v", refusal, err)
+		}
+	}
+}
+
+func (s *shop) wantReturned(transaction string, amount int64) {
+	s.t.Helper()
+	s.flaky.mu.Lock()
+	defer s.flaky.mu.Unlock()
+	if got, ok := s.flaky.returned[transaction]; !ok || got.AmountMinor != amount || len(s.flaky.returned) != 1 {
+		s.t.Errorf("returned at the provider: %+v, want %d of %s", s.flaky.returned, amount, transaction)
+	}
+}
+
+func TestMoneyOfASecondTransactionIsReturned(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.payNow(o)
+		s.money(p, "second", 1999)
+		s.returnHeld()
+		s.settleDown()
+		s.wantReturned("second", 1999)
+		s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
+		s.approveRefund(s.askRefund(o), false) // the order's own money can still go back
+		s.settleDown()
+		s.wantOrder(o, order.Refunded)
+		s.wantPayment(p, payment.Refunded)
+	})
+}
+
+func TestAPartThatCameBeforeTheRightSumIsReturned(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.money(p, "part", 500)
+		s.approve(p, sandbox.Prompt)
+		s.settleDown()
+		s.wantOrder(o, order.Paid)
+		s.returnHeld()
+		s.settleDown()
+		s.wantReturned("part", 500)
+		s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
+	})
+}
+
+// The part goes back while the buyer may still pay the right sum.
+func TestReturningAPartKeepsTheOrderPayable(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.money(p, "part", 500)
+		s.returnHeld()
+		s.settleDown()
+		s.wantReturned("part", 500)
+		s.money(p, "whole", 1999)
+		s.wantOrder(o, order.Paid)
+	})
+}

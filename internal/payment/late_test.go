@@ -1,0 +1,112 @@
+package payment_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"seckill/ent"
+	entsale "seckill/ent/sale"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/reservation"
+)
+
+// A provider that was switched off, or went out of business, keeps no units.
+func TestAnOrderAtAProviderThatIsGoneExpiresAfterAGrace(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.patient(time.Second) // no provider is configured any more
+		s.clock.Advance(window + 2*time.Second)
+		s.step(s.pay.ExpireOverdue)
+		s.wantOrder(o, order.PendingPayment)
+		s.clock.Advance(payment.ProviderGrace)
+		s.step(s.pay.ExpireOverdue)
+		s.step(s.returner.Step)
+		s.wantOrder(o, order.Expired)
+		s.wantFigures(figures{available: 2, stock: 2})
+
+		s.restart() // the provider is configured again, and the money had come
+		s.must(s.pay.Settle(t.Context(), s.say(p, payment.EventSucceeded)))
+		s.wantOrder(o, order.Paid)
+		s.wantPayment(p, payment.Succeeded)
+		s.wantFigures(figures{available: 1, sold: 1, stock: 1, reserved: 1, holders: 1})
+	})
+}
+
+// rebuilding is a gate whose sale begins a rebuild once units were reacquired.
+type rebuilding struct {
+	payment.Gate
+	begin func()
+}
+
+func (r *rebuilding) Reacquire(ctx context.Context, c order.Reservation) (payment.ReacquireOutcome, int64, error) {
+	outcome, epoch, err := r.Gate.Reacquire(ctx, c)
+	if r.begin != nil {
+		r.begin()
+		r.begin = nil
+	}
+	return outcome, epoch, err
+}
+
+// openGate replaces the gate of the sale by one of an epoch, as a rebuild does.
+func (s *shop) openGate(epoch int64, stock int) {
+	s.t.Helper()
+	gate := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys})
+	_, err := gate.Begin(s.t.Context(), s.sale, s.item, epoch)
+	s.must(err)
+	_, err = gate.Open(s.t.Context(), reservation.Contents{
+		Sale: s.sale, Item: s.item, State: reservation.GateOpen, Epoch: epoch, Opens: time.Now().Add(-time.Hour),
+		Closes: time.Now().Add(time.Hour), Limit: 2, Total: stock, Stock: stock, Revision: 9,
+	})
+	s.must(err)
+}
+
+// The rebuilt gate sells the unit of an expired order: late money that reacquired it
+// at the old gate must not take it from the buyer who was accepted.
+func TestLateMoneyWaitsForARebuildThatBeganMeanwhile(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.lapse()
+		s.wantOrder(o, order.Expired)
+		s.flaky.gate = &rebuilding{Gate: s.flaky.gate, begin: func() {
+			s.must(s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+				return tx.Sale.UpdateOneID(s.sale).SetEpoch(2).Exec(ctx)
+			}))
+		}}
+		event := s.say(p, payment.EventSucceeded)
+		s.must(s.pay.Settle(t.Context(), event))
+		s.wantOrder(o, order.Expired)
+		s.openGate(2, 1)
+		if s.buy() == nil {
+			t.Fatal("the rebuilt gate has no unit")
+		}
+		s.clock.Advance(time.Minute)
+		s.must(s.pay.Settle(t.Context(), event))
+		s.wantOrder(o, order.Expired)
+		s.wantFigures(figures{held: 1, reserved: 1, holders: 1})
+	})
+}
+
+// Redis lost the gate of a sale that is on: the rebuild decides what it has.
+func TestLateMoneyWaitsForAGateThatWasLost(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.lapse()
+		keys := []string{s.keys.Item(id.ShardOf(s.sale), s.item), s.keys.Reservations(id.ShardOf(s.sale), s.item)}
+		s.must(s.conn.Cmd.Del(t.Context(), keys...).Err())
+		event := s.say(p, payment.EventSucceeded)
+		s.must(s.pay.Settle(t.Context(), event))
+		s.wantOrder(o, order.Expired)
+		s.must(s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+			return tx.Sale.UpdateOneID(s.sale).SetStatus(entsale.StatusENDED).Exec(ctx)
+		}))
+		s.clock.Advance(time.Minute)
+		s.must(s.pay.Settle(t.Context(), event))
+		s.wantOrder(o, order.Paid)
+	})
+}
