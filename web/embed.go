@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 )
 
 //go:embed all:dist
@@ -38,6 +39,48 @@ func Dist() fs.FS {
 
 // Version returns the hash of the build, the v of its references.
 func Version() string { return strings.TrimSpace(version) }
+
+// FirstQuery returns the body of the request that the page at a URL path sends
+// first when it is opened signed out; nil for a page without one. The shop
+// looks for the response under exactly this body.
+func FirstQuery(path string) []byte {
+	switch slug, isSale := strings.CutPrefix(path, "/s/"); {
+	case path == "/":
+		return firstQuery("Sales", `{"after":null,"search":null}`)
+	case isSale && slug != "" && !strings.ContainsAny(slug, "/\"\\"):
+		quoted, err := json.Marshal(slug)
+		if err != nil {
+			return nil
+		}
+		return firstQuery("SaleBySlug", `{"slug":`+string(quoted)+`}`)
+	}
+	return nil
+}
+
+// hashes are the names of the documents by the name of their query.
+var hashes = sync.OnceValue(func() map[string]string {
+	out := make(map[string]string)
+	texts, err := Documents()
+	if err != nil {
+		return out
+	}
+	for hash, text := range texts {
+		if rest, ok := strings.CutPrefix(text, "query "); ok {
+			name, _, _ := strings.Cut(rest, "(")
+			out[name] = hash
+		}
+	}
+	return out
+})
+
+func firstQuery(name, variables string) []byte {
+	hash := hashes()[name]
+	if hash == "" {
+		return nil
+	}
+	return []byte(`{"operationName":"` + name + `","variables":` + variables +
+		`,"extensions":{"persistedQuery":{"version":1,"sha256Hash":"` + hash + `"}}}`)
+}
 
 // Documents returns the GraphQL documents that the shop sends, by the lower-case
 // hexadecimal sha256 of their text. A client names one in

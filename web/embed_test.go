@@ -3,6 +3,7 @@ package web_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io/fs"
 	"strings"
 	"testing"
@@ -63,6 +64,39 @@ func TestDocumentsAreNamedByTheirHash(t *testing.T) {
 		sum := sha256.Sum256([]byte(text))
 		if got := hex.EncodeToString(sum[:]); got != name {
 			t.Errorf("document %.40q is named %s, its hash is %s", text, name, got)
+		}
+	}
+}
+
+// TestFirstQueryNamesADocument checks that the first queries are trusted
+// documents, and that only pages that read public data have one.
+func TestFirstQueryNamesADocument(t *testing.T) {
+	t.Parallel()
+	documents, err := web.Documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/":           `{"after":null,"search":null}`,
+		"/s/one-drop": `{"slug":"one-drop"}`,
+		"/s/":         "", "/orders": "", "/operate": "", `/s/a"b`: "", "/s/a/b": "",
+	} {
+		body := web.FirstQuery(path)
+		if want == "" {
+			if body != nil {
+				t.Errorf("%s has the first query %s", path, body)
+			}
+			continue
+		}
+		var sent struct {
+			Variables  json.RawMessage
+			Extensions struct{ PersistedQuery struct{ Sha256Hash string } }
+		}
+		if err := json.Unmarshal(body, &sent); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if string(sent.Variables) != want || documents[sent.Extensions.PersistedQuery.Sha256Hash] == "" {
+			t.Errorf("%s has the first query %s", path, body)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (a *App) public(e *edge) (http.Handler, error) {
 	}
 	a.tabs = playgroundTabs("SALE_ID", "ITEM_ID")
 	return server.NewPublic(server.PublicOptions{
-		GraphQL: auth.WithCookies(handler, a.secure), Site: site,
+		GraphQL: auth.WithCookies(handler, a.secure), Site: server.WithFirstQuery(site, handler, web.FirstQuery),
 		Playground: !a.cfg.Production(), Tabs: func() []server.Tab { return a.tabs },
 		Origins: a.cfg.AllowedOrigins, Address: a.cfg.PublicURL, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,

@@ -1,8 +1,8 @@
 /**
- * Stable file names with addresses that can be kept for ever: every reference
+ * Stable file names whose URLs can be cached forever: every reference
  * from one built file to another carries ?v=<version>, where the version is the
  * hash of the whole build. All references to a file are equal, so a module is
- * never loaded twice under two addresses.
+ * never loaded twice under two URLs.
  */
 import { createHash } from 'node:crypto';
 import type { Plugin } from 'vite';
@@ -35,7 +35,7 @@ export function version(): Plugin {
   };
 }
 
-/** Imports on demand without Vite's preloading, which would name files without their version. */
+/** Dynamic imports without Vite's preloading, which would reference files without their version. */
 export function plainImports(): Plugin {
   return {
     name: 'plain-imports',

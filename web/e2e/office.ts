@@ -52,7 +52,7 @@ export function operatorJourney(it: Pages, venue: Venue): void {
     await operator.getByRole('button', { name: 'Save draft' }).click();
     await operator.getByRole('link', { name: 'Edit' }).waitFor();
     await operator.getByText('Changed', { exact: true }).waitFor(); // the log has what was changed, and into what
-    await operator.getByText('One each.').waitFor();
+    await operator.getByText('One each.').first().waitFor();
     await act(operator, 'Submit for review');
     await stands(operator, 'In review').waitFor();
     expect(await operator.getByRole('button', { name: 'Approve' }).count()).toBe(0);

@@ -8,7 +8,7 @@ const venue = onASite();
 /** Most frames from a press to something that can be seen, 16 ms each where nothing else keeps the browser. */
 const FEEDBACK_FRAMES = 3;
 
-test('who joins the draw before the opening gets a turn, and one press then buys, once, and is felt at once', async () => {
+test('joining the draw before the opening gives a turn, and one press then buys once, with feedback at once', async () => {
   const { site } = venue;
   await site.startWorker();
   const [page, list] = [await it.page(), await it.page()];

@@ -6,6 +6,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
+import { withoutFirst } from './first';
 import { atTheBank, button, buy, signIn, stage, status } from './shop';
 
 const it = stage({ SECKILL_LIMITS: 'off' });
@@ -187,6 +188,7 @@ const lengthened = (json: string | Buffer): string =>
 
 test('addresses and long words that people write are broken within the page', async () => {
   const page = await it.page({ reducedMotion: 'reduce' });
+  await withoutFirst(page);
   await signIn(page, it.demo, 'admin', '/operate/orders');
   const order = await page.locator('main li a').first().getAttribute('href');
   await goto(page, '/operate', 'main li a');

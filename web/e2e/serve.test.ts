@@ -40,7 +40,7 @@ test('in the queue, in the waiting room and in the draw a buyer sees where they 
   const again = first.getByRole('button', { name: 'Try again' }); // after half a minute without an answer
   await button(first, 'queue').or(again).waitFor();
   if (await again.isVisible()) await again.click();
-  await button(first, 'queue').waitFor(); // nobody writes orders yet
+  await button(first, 'queue').waitFor(); // no worker runs yet
   await first.getByText('Reserved for you').waitFor();
   await look(first, 'queue');
 

@@ -20,7 +20,7 @@ export interface Demo {
   stop(): Promise<void>;
 }
 
-/** Somebody with an account. */
+/** An account. */
 export interface Person {
   account: string;
   password: string;

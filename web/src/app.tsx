@@ -65,7 +65,7 @@ export function App() {
           </Route>
         </Switch>
       </main>
-      {!where.startsWith('/s/') && <Footer />}
+      {!where.startsWith('/s/') && <Footer where={where} />}
       <Toasts />
       <Announcer />
     </>
@@ -112,9 +112,9 @@ function Header({ where }: { where: string }) {
 }
 
 /** The choice of the theme, at the foot of every page. */
-function Footer() {
+function Footer({ where }: { where: string }) {
   return (
-    <footer class="page flex justify-end py-4 max-lg:pb-8 print:hidden">
+    <footer class={`page flex justify-end ${where.startsWith('/operate') ? 'max-w-7xl' : ''} py-4 max-lg:pb-8 print:hidden`}>
       <button class="btn border-transparent bg-transparent text-sm text-soft" onClick={nextTheme}>
         <Icon name={themeIcon[theme.value]} size={16} />
         {t('app.theme', { theme: t(`app.theme.${theme.value}`) })}

@@ -1,4 +1,5 @@
 import { render } from 'preact';
+import { hasFirst } from './api/first';
 import { startClock, sync } from './api/clock';
 import { person, restore } from './api/session';
 import { startWake } from './api/wake';
@@ -10,10 +11,22 @@ import './style.css';
 startClock();
 startWake();
 void restore().then(() => {
-  // A place in a waiting room is kept by being followed; the code for it comes with the sale's page.
+  // A place in a waiting room expires unless it is followed.
   const waits = person.peek() && waitingFor().length > 0;
   if (waits) void import('./purchase/attempt').then((module) => module.resumePlaces());
 });
 void sync();
 await Promise.all([loadTexts(), preloadPage(location.pathname)]);
-render(<App />, document.getElementById('app')!);
+
+/** Resolves after the effects of a render and the renders that they cause; in a tab without frames, after a moment. */
+const settled = (): Promise<unknown> =>
+  Promise.race([
+    new Promise((done) => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(done)))),
+    new Promise((done) => setTimeout(done, 100)),
+  ]);
+
+const root = document.getElementById('app')!;
+root.hidden = hasFirst; // the first paint shows the data, not that it loads
+render(<App />, root);
+if (hasFirst) await settled();
+root.hidden = false;

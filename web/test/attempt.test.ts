@@ -298,7 +298,7 @@ describe('the waiting room', () => {
     expect(asked.at(-1)).toMatchObject({ name: 'PlaceOrder', variables: { input: { quantity: 3, idempotencyKey: key } } });
   });
 
-  test('gives a turn that nobody has used yet back after a reload, on whatever page', async () => {
+  test('restores an unused turn after a reload, on any page', async () => {
     server({ EnterQueue: [entered] });
     const first = purchase();
     first.prepare('itm_1');
@@ -325,7 +325,7 @@ describe('the waiting room', () => {
 
   test.each([
     ['LEFT', 'You lost your place in the queue'],
-    ['ADMITTED', 'Your turn expired'], // without a path: it lapsed, or was used elsewhere
+    ['ADMITTED', 'Your turn expired'], // without a path: it expired, or was used elsewhere
     ['CLOSED', 'Everyone still waiting missed it'],
   ])('tells what became of a place that is %s', async (status, words) => {
     await speak('en');
@@ -357,14 +357,14 @@ describe('the waiting room', () => {
     expect(it.attempt.value.step).toBe('queued');
   });
 
-  test('is left when somebody else is there', async () => {
+  test('is left when another user signs in', async () => {
     server({ EnterQueue: [entered] });
     const it = purchaseOf('sal_1', () => {});
     it.prepare('itm_1');
     it.answer(answer);
     await kept();
     const before = streams.length;
-    signIn('usr_2'); // all streams begin anew, as another person
+    signIn('usr_2'); // all streams start again, as another user
     await pass(10_000);
     expect(streams).toHaveLength(before);
   });

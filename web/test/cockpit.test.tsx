@@ -126,7 +126,7 @@ describe('the cockpit of a running sale', () => {
     expect(asks).toBe(5); // at 2, 12 and so on
   });
 
-  test('starts anew with another sale', async () => {
+  test('starts again with another sale', async () => {
     await show(true);
     await open[0]!(whole(0, 100, -3));
     await show(true, 'sal_2');

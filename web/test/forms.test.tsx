@@ -24,7 +24,7 @@ const type = (name: string, value: string): void => {
 const submit = (form: string): Promise<void> =>
   act(() => void document.querySelector(form)!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
 
-test('a draft that somebody else changed meanwhile is not overwritten unasked', async () => {
+test('a draft that another operator changed meanwhile is not overwritten without a warning', async () => {
   await speak('en');
   await prepare();
   const draft = (revision: number) => ({ sale: { ...sale({ revision }), status: 'DRAFT', timeline: [] } });

@@ -16,7 +16,7 @@ afterEach(() => {
 });
 
 // Redis lost the last second before a crash, and the servers that had seen the task died with it.
-test('a task that nobody knows any more is given up, and the button can be pressed again', async () => {
+test('a task that the server does not know is given up, and the user can try again', async () => {
   const streams: Streamed[] = [];
   line(streams);
   const asked = server({ Task: Array<Reply>(100).fill({ orderTask: null }) });

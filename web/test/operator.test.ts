@@ -35,7 +35,7 @@ const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
 describe('the steps of a sale', () => {
   const operator = { id: 'usr_1', displayName: 'O', account: null, role: 'OPERATOR' } as const;
   const admin = { ...operator, role: 'ADMIN' } as const;
-  test('depend on where it stands and who asks', () => {
+  test('depend on its status and the role of the user', () => {
     expect(actsOf('PENDING_APPROVAL', operator)).toEqual([]);
     expect(actsOf('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'cancel']);
     expect(actsOf('LIVE', operator)).toEqual(['pause']);

@@ -28,7 +28,7 @@ const pageOf = (n: number, hasNextPage: boolean) => ({
 
 const shown = (): string => document.body.textContent!;
 
-test('what was loaded of a list stays in sight while more of it comes, and is there again for who comes back', async () => {
+test('loaded pages of a list stay visible while more load, and are there again after going back', async () => {
   await speak('en');
   const asked = server({ DeskOrders: [pageOf(1, true), pageOf(1, true), pageOf(2, false), pageOf(1, true), pageOf(2, false)] });
   render(<Orders />, document.body);

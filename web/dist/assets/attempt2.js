@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=7e099522341f";
+export{r as resumePlaces}from"./attempt.js?v=4bdf73d36b4c";

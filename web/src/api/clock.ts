@@ -1,23 +1,23 @@
 /**
  * The server's clock. Every countdown counts in server time: the offset comes
  * from the sample with the least round trip, the error bound is half of it, and
- * time goes on by performance.now(), which no one can set.
+ * time advances by performance.now(), which the user cannot set.
  */
 import { signal } from '@preact/signals';
 import { Clock } from '../documents/account';
 import { post } from './post';
 
-/** What we know of the server's clock. */
+/** The server's clock as measured. */
 export interface Reading {
   /** Server epoch in ms minus performance.now(). */
   offset: number;
-  /** Most that it can be wrong, in ms. */
+  /** Largest possible error, in ms. */
   bound: number;
 }
 
 const SAMPLES = 5;
 const RESYNC_MS = 5 * 60_000;
-/** When to ask again where no answer came, in ms. */
+/** Delay of the next measurement after a failed one, in ms. */
 const AGAIN_MS = 5_000;
 
 /** The best reading; null until the server has answered once. */
@@ -28,7 +28,7 @@ export function now(): number {
   return reading.peek() ? performance.now() + reading.peek()!.offset : Date.now();
 }
 
-/** The reading that one exchange gives; times in ms, sent and received by performance.now(). */
+/** The reading of one request; sent and received are in ms of performance.now(). */
 export function measure(serverTime: string, sent: number, received: number): Reading {
   return { offset: Date.parse(serverTime) - (sent + received) / 2, bound: (received - sent) / 2 };
 }
@@ -40,7 +40,7 @@ export function better(a: Reading | null, b: Reading): Reading {
 
 let syncing: Promise<void> | null = null;
 
-/** Measures afresh. Several callers share one run. */
+/** Measures again. Concurrent callers share one run. */
 export function sync(): Promise<void> {
   return (syncing ??= measureAll().finally(() => (syncing = null)));
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 
-/** How live data comes in, for the pill. */
+/** The transport of live data. */
 export type Connection =
   | { state: 'idle' }
   | { state: 'connecting' }
@@ -11,12 +11,12 @@ export type Connection =
 /** The connection as it is; `at` counts in performance.now(). */
 export const connection = signal<Connection>({ state: 'idle' });
 
-/** A wait of about ms, 20 % shorter or longer, so that clients do not come back all at once. */
+/** A delay of ms ± 20 %, so that clients do not return at the same time. */
 export function jitter(ms: number): number {
   return ms * (0.8 + Math.random() * 0.4);
 }
 
-/** Wait before the n-th try again, in ms: 0.5 s doubling up to 15 s. */
+/** Delay before the n-th retry, in ms: 0.5 s, doubled up to 15 s. */
 export function backoff(n: number): number {
   return jitter(Math.min(500 * 2 ** n, 15_000));
 }

@@ -31,9 +31,9 @@ export function splitEvents(text: string): { events: ServerEvent[]; rest: string
 }
 
 /**
- * Reads a stream until it completes. Throws a Fault when the line breaks. It is
- * open with the first bytes of its body, be they a comment: a proxy that holds
- * events back may pass the headers on all the same.
+ * Reads a stream until it completes. Throws a Fault when the connection breaks. It is
+ * open with the first bytes of its body, even of a comment: a proxy that buffers
+ * events may still pass the headers.
  */
 export async function readEvents(
   payload: object,

@@ -1,6 +1,6 @@
 import { forTab } from './storage';
 
-/** Why a request brought no answer. Expected refusals are not faults: they come in userErrors. */
+/** Why a request failed. Expected refusals are not faults: they are in userErrors. */
 export type FaultCode =
   | 'NETWORK'
   | 'UNAUTHENTICATED'
@@ -12,14 +12,14 @@ export type FaultCode =
   | 'TIMEOUT'
   | 'INTERNAL';
 
-/** A request that brought no answer. */
+/** A failed request. */
 export class Fault extends Error {
   constructor(
     readonly code: FaultCode | string,
     message: string,
-    /** Wait at least this long before asking again; 0 = not said. */
+    /** Least delay of a retry in ms; 0 where the server names none. */
     readonly retryAfterMs = 0,
-    /** To quote to support. */
+    /** The id of the error in the server's log. */
     readonly errorId: string | null = null,
   ) {
     super(message);
@@ -37,20 +37,20 @@ export interface GraphQLFault {
   extensions?: { code?: string; errorId?: string; retryAfterMs?: number };
 }
 
-/** Codes by which the server says that it does not know our documents: it is newer than this page. */
+/** Codes for unknown documents: the server has a newer build than this page. */
 const OUTDATED = ['PERSISTED_QUERY_NOT_FOUND', 'PERSISTED_QUERY_ONLY'];
 
-/** Not more often than this, in ms, so that a server between two versions makes no loop. */
+/** Least time between two reloads in ms, so that a rolling update causes no loop. */
 const RENEW_MS = 60_000;
 
-/** Loads the page anew: the files that the server has now fit it. */
+/** Reloads the page, whose new files match the server. */
 function renewPage(): void {
   if (Date.now() - Number(forTab.getItem('renewed')) < RENEW_MS) return;
   forTab.setItem('renewed', String(Date.now()));
   location.reload();
 }
 
-/** The fault that an errors list tells. */
+/** The fault of a list of errors. */
 export function faultOf(errors: readonly GraphQLFault[]): Fault {
   const first = errors[0];
   const { code = 'INTERNAL', errorId, retryAfterMs } = first?.extensions ?? {};

@@ -1,8 +1,8 @@
 /**
- * Live state. A stream is followed over a WebSocket; where that is blocked, over
- * server-sent events; where those are blocked too, by asking again and again.
- * Each subscription starts with the full state, so following anew is the resume,
- * and the reader drops revisions that it has already.
+ * Live state. A subscription uses a WebSocket; where that is blocked,
+ * server-sent events; where those are blocked too, polling.
+ * Each subscription starts with the full state, so subscribing again resumes it,
+ * and the reader drops revisions that it already has.
  */
 import { lang } from '../i18n/lang';
 import { connection, backoff, jitter } from './connection';
@@ -13,28 +13,28 @@ import { bearer, onSwitch, person, refused } from './session';
 import type { Socket } from './socket';
 import type { Doc } from './tada';
 
-/** Times in a row that one event stream breaks after which they count as blocked. */
+/** Consecutive failures of one event stream after which event streams count as blocked. */
 const BLOCKED_AFTER = 2;
 /** Browsers open six connections to a host at most (HTTP/1.1); requests need some of them. */
 const MAX_EVENT_STREAMS = 3;
 const PROBE_MS = 30_000;
-/** Faults in a row after which a stream gives up. */
+/** Consecutive faults after which a stream is polled instead. */
 const MAX_FAULTS = 4;
 
-/** Who follows a stream. */
+/** The consumer of a stream. */
 export interface Sink<R> {
-  /** Takes a state; says whether it is the last one. */
+  /** Takes a state; returns whether it is the last one. */
   next(data: R): boolean;
-  /** The stream ended for good without a last state. */
+  /** The stream failed permanently. */
   failed(fault: Fault): void;
-  /** Asks for the state once; answers in how many ms to ask again, or null after the last state. */
+  /** Reads the state once; returns the delay of the next poll in ms, or null after the last state. */
   poll(): Promise<number | null>;
 }
 
 type Transport = 'socket' | 'events' | 'poll';
 let transport: Transport = 'socket';
 let socket: Socket | null = null;
-/** The WebSocket client comes after the page: nothing that is seen first needs it. */
+/** The WebSocket client is loaded after the first paint, which does not need it. */
 const client = () => import('./socket');
 const streams = new Set<Stream>();
 
@@ -50,7 +50,7 @@ class Stream {
     readonly sink: Sink<never>,
   ) {}
 
-  /** Follows by the present way, from the start. */
+  /** Subscribes over the current transport. */
   start(): void {
     this.#stop();
     this.#asking = false;
@@ -74,7 +74,7 @@ class Stream {
     if (!streams.size) connection.value = { state: 'idle' };
   }
 
-  /** The server ended it without a last state, so this was no proper end: it is followed again, less and less often. */
+  /** Subscribes again, with growing delays, after the server completed the stream without a last state. */
   #ended(): void {
     this.#later(backoff(++this.#ends));
   }
@@ -96,9 +96,9 @@ class Stream {
   }
 
   #fault(fault: Fault): void {
-    const lapsed = fault.code === 'UNAUTHENTICATED' && person.peek() !== null;
-    if (lapsed) void bearer().then((token) => (refused(token), socket?.reconnect()), () => {});
-    const again = fault.passing || lapsed || fault.code === 'INTERNAL';
+    const expired = fault.code === 'UNAUTHENTICATED' && person.peek() !== null;
+    if (expired) void bearer().then((token) => (refused(token), socket?.reconnect()), () => {});
+    const again = fault.passing || expired || fault.code === 'INTERNAL';
     if (again && ++this.#faults <= MAX_FAULTS) return this.#later(Math.max(fault.retryAfterMs, backoff(this.#faults)));
     if (!this.#asking) return this.#askInstead();
     if (again) return this.#later(backoff(this.#faults));
@@ -106,7 +106,7 @@ class Stream {
     this.sink.failed(fault);
   }
 
-  /** What cannot be streamed is asked for, and followed again later. */
+  /** Polls for a while, then subscribes again. */
   #askInstead(): void {
     this.#stop();
     const quiet = this.#byPoll();
@@ -207,7 +207,7 @@ async function probe(): Promise<boolean> {
 
 function take(next: Transport): void {
   transport = next;
-  // The socket calls in here from its own machinery: let that come to rest first.
+  // The socket may be the caller: it is disposed of last.
   const old = socket;
   socket = null;
   for (const stream of [...streams]) stream.start();
@@ -222,12 +222,12 @@ export function follow<R, V>(doc: Doc<R, V>, variables: V, sink: Sink<R>): () =>
   return () => stream.end();
 }
 
-/** Follows everything anew at once: after sleep, a change of network, or of person. */
+/** Subscribes to everything again at once: after sleep, a change of network or of user. */
 export function renew(): void {
   if (transport === 'socket') socket?.reconnect();
   else for (const stream of [...streams]) stream.start();
 }
 
 onSwitch(renew);
-// What is told in words comes in the language of the moment. The line is not lost, so nobody is told so.
+// Texts of the server are in the language of the subscription. The connection is not lost, so no loss is announced.
 lang.subscribe(() => take(transport));

@@ -6,27 +6,27 @@ import { person } from './session';
 import { lang } from '../i18n/lang';
 import { onWake } from './wake';
 
-/** What a page has of its data. */
+/** The data of a page. */
 export type Page<T> =
   | { state: 'loading' }
   | { state: 'ready'; data: T; fault: Fault | null }
   | { state: 'missing' }
   | { state: 'failed'; fault: Fault };
 
-/** A loaded page and the way to load it again. */
+/** A loaded page with its reload. */
 export interface Loaded<T> {
   page: ReadonlySignal<Page<T>>;
-  /** Loads again; one load that is under way is given up for it. Resolves when it has come to its end. */
+  /** Loads again and aborts a load under way. Resolves when the load has ended. */
   reload: () => Promise<void>;
 }
 
-/** Last answers by key, so that going back shows something at once. */
+/** Last responses by key, so that going back shows data at once. */
 const cache = new Map<string, unknown>();
 
 /**
- * Loads data for a page: at once, when the key, the person or the language
- * changes, and when the browser wakes up. Old data stays in sight while new data is on its way,
- * and when it does not come; what passes is tried again. Null means that there is nothing of that name.
+ * Loads data for a page: at once, when the key, the user or the language
+ * changes, and when the browser wakes up. Old data stays visible while new data loads,
+ * and when that fails; transient faults are retried. Null means not found.
  */
 export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T | null>): Loaded<T> {
   const who = `${person.value?.id ?? ''}|${key}`;

@@ -15,10 +15,10 @@ export interface List<T> {
   more: boolean;
 }
 
-/** How many pages of each list were asked for, so that coming back shows as much. */
+/** How many pages of each list were loaded, so that going back shows as many. */
 const counts = new Map<string, number>();
 
-/** A list that is loaded page by page; what was loaded stays in sight while `next` brings more. The name is that of the list. */
+/** A list that is loaded page by page; loaded pages stay visible while `next` loads more. The name is the key of the list. */
 export function usePaged<T>(
   name: string,
   ask: (after: string | null, signal: AbortSignal) => Promise<Connection<T> | null | undefined>,

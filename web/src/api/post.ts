@@ -1,8 +1,9 @@
 import { lang } from '../i18n/lang';
+import { takeFirst } from './first';
 import { Fault, faultOf, type GraphQLFault } from './fault';
 import type { Doc, Operation } from './tada';
 
-/** Longest wait for an answer, in ms. The server gives up earlier. */
+/** Timeout of a request in ms. The server's own timeout is shorter. */
 const ANSWER_MS = 10_000;
 
 /** Where the API is. */
@@ -15,7 +16,7 @@ export function body<R, V>(doc: Doc<R, V>, variables: V): Record<string, unknown
   return { operationName: name, variables, extensions: { persistedQuery: { version: 1, sha256Hash: id } } };
 }
 
-/** Headers of a request: who asks, in which language, and that the session is in a cookie. */
+/** Headers of a request: the token, the language, and that the session is in a cookie. */
 export function headers(bearer: string | null, accept: string): Record<string, string> {
   return {
     'content-type': 'application/json',
@@ -33,6 +34,9 @@ export async function post<R, V>(
   bearer: string | null,
   signal?: AbortSignal,
 ): Promise<R> {
+  const text = JSON.stringify(body(doc, variables));
+  const inlined = bearer === null ? takeFirst(text) : null;
+  if (inlined) return inlined as R;
   const timeout = AbortSignal.timeout(ANSWER_MS);
   let response: Response;
   let answer: { data?: R | null; errors?: GraphQLFault[] } | null;
@@ -40,7 +44,7 @@ export async function post<R, V>(
     response = await fetch(ENDPOINT, {
       method: 'POST',
       headers: headers(bearer, 'application/graphql-response+json, application/json'),
-      body: JSON.stringify(body(doc, variables)),
+      body: text,
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     answer = await response.json().catch(() => null);

@@ -4,7 +4,7 @@ import { bearer, refused } from './session';
 import type { Doc } from './tada';
 
 /**
- * Sends one operation as the person who is signed in. A lapsed token is
+ * Sends one operation as the signed-in user. An expired token is
  * refreshed and the operation sent once more: it was refused before anything
  * was done. Throws a Fault.
  */

@@ -1,8 +1,8 @@
 /**
- * Who is signed in. The access token lives in memory; the refresh token in a
- * cookie that no script can read; the person's name alone is kept in
- * localStorage, so that a reload knows at once whom it is for. A refresh token
- * is good once, so tabs take turns by a lock and tell each other the outcome.
+ * The session. The access token is in memory; the refresh token in a
+ * cookie that no script can read; only the user's name is kept in
+ * localStorage, so that a reload shows it at once. A refresh token
+ * is valid once, so tabs refresh under a lock and share the result.
  */
 import { signal } from '@preact/signals';
 import { Logout, PersonParts, RefreshSession, TokenParts, Viewer } from '../documents/account';
@@ -12,7 +12,7 @@ import { post } from './post';
 import { forGood } from './storage';
 import type { ResultOf } from './tada';
 
-/** Somebody with an account. */
+/** A user. */
 export type Person = ResultOf<typeof PersonParts>;
 type Tokens = ResultOf<typeof TokenParts>;
 
@@ -20,7 +20,7 @@ type Tokens = ResultOf<typeof TokenParts>;
 const MARGIN_MS = 20_000;
 const STORE = 'session';
 
-/** Who was signed in when the page was left. */
+/** The user of the last visit. */
 function kept(): Person | null {
   try {
     return JSON.parse(forGood.getItem(STORE) ?? 'null')?.person ?? null;
@@ -33,7 +33,7 @@ function keep(who: Person): void {
   forGood.setItem(STORE, JSON.stringify({ person: who }));
 }
 
-/** Who is signed in; null when nobody is. Known at once after a reload, proved by the first refresh. */
+/** The signed-in user; null when signed out. Known at once after a reload, verified by the first refresh. */
 export const person = signal<Person | null>(kept());
 
 let access: { token: string; expires: number } | null = null;
@@ -43,7 +43,7 @@ type Notice = { person: Person; token: string; expires: number } | { person: nul
 
 const listeners = new Set<() => void>();
 
-/** Calls back whenever somebody signs in or out. */
+/** Calls back when a user signs in or out. */
 export function onSwitch(call: () => void): void {
   listeners.add(call);
 }
@@ -74,7 +74,7 @@ function forget(): void {
   become(null);
 }
 
-/** The access token, refreshed when it is about to lapse; null when nobody is signed in. */
+/** The access token, refreshed when it is about to expire; null when signed out. */
 export async function bearer(): Promise<string | null> {
   if (!person.peek()) return null;
   if (!access || access.expires - now() < MARGIN_MS) await refresh();
@@ -88,13 +88,13 @@ export function refused(token: string | null): void {
 
 let refreshing: Promise<void> | null = null;
 
-/** Trades the cookie for an access token and the next cookie. A passing fault is thrown; a dead session signs out. */
+/** Exchanges the cookie for an access token and the next cookie. Throws transient faults; an invalid session signs out. */
 function refresh(): Promise<void> {
   return (refreshing ??= inTurn(exchange).finally(() => (refreshing = null)));
 }
 
 async function inTurn(work: () => Promise<void>): Promise<void> {
-  // Plain http knows no locks; there the server's grace for a doubled refresh must do.
+  // Plain http has no locks; there the server accepts a refresh token twice within its grace period.
   await (navigator.locks ? navigator.locks.request(STORE, work) : work());
 }
 
@@ -109,7 +109,7 @@ async function exchange(): Promise<void> {
   forget();
 }
 
-/** Proves the kept session and reads the person anew. Faults that pass are left to the next request. */
+/** Verifies the kept session and reads the user. Transient faults are left to the next request. */
 export async function restore(): Promise<void> {
   if (!person.peek()) return;
   try {
@@ -122,7 +122,7 @@ export async function restore(): Promise<void> {
       person.value = viewer;
     }
   } catch (thrown) {
-    if (toFault(thrown).code === 'UNAUTHENTICATED') forget(); // whatever else goes wrong says nothing of the session
+    if (toFault(thrown).code === 'UNAUTHENTICATED') forget(); // no other fault ends the session
   }
 }
 

@@ -10,12 +10,12 @@ const STUCK_AFTER = 3;
 const PING_MS = 12_000;
 const PONG_MS = 5_000;
 const ACK_MS = 8_000;
-/** How long a line stays without the name of a person who is signed in. */
+/** How long a connection may stay signed out while the user is signed in. */
 const UNNAMED_MS = 10_000;
-/** The server closes with this when the token has lapsed. */
+/** The server's close code for an expired token. */
 const FORBIDDEN = 4403;
 
-/** What a stream hears. */
+/** The events of a stream. */
 export interface SocketSink {
   next(result: FormattedExecutionResult<unknown, unknown>): void;
   error(thrown: unknown): void;
@@ -39,7 +39,7 @@ export class Socket {
       retryAttempts: Infinity,
       shouldRetry: () => true,
       connectionParams: async () => {
-        // A refresh that fails for now must not end the streams: the public ones work signed out, for a while.
+        // A refresh that fails transiently must not end the streams: the public ones work signed out.
         this.#token = await bearer().catch(() => null);
         if (!this.#token && person.peek()) setTimeout(() => this.#token ?? this.reconnect(), jitter(UNNAMED_MS));
         return { 'accept-language': tag(), ...(this.#token && { authorization: `Bearer ${this.#token}` }) };
@@ -79,13 +79,13 @@ export class Socket {
     });
   }
 
-  /** Starts a stream; returns what ends it. */
+  /** Starts a stream; returns a function that ends it. */
   subscribe(payload: Record<string, unknown>, sink: SocketSink): () => void {
     if (this.#open) connection.value = { state: 'live' };
-    return this.#client.subscribe({ query: '', ...payload }, sink); // the protocol wants a text, even an empty one
+    return this.#client.subscribe({ query: '', ...payload }, sink); // the protocol requires a text, even an empty one
   }
 
-  /** Connects again at once: as another person, or because the line may be dead. */
+  /** Connects again at once: as another user, or because the connection may be dead. */
   reconnect(): void {
     this.#hurry();
     this.#client.terminate();
@@ -97,7 +97,7 @@ export class Socket {
   }
 }
 
-/** Whether a socket can be opened at all, asked without any stream. */
+/** Whether a socket can be opened, tried without any stream. */
 export function probe(): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = new WebSocket(`${location.origin.replace(/^http/, 'ws')}${ENDPOINT}`, 'graphql-transport-ws');

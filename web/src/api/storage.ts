@@ -1,6 +1,6 @@
 /**
- * What the browser keeps for us. It may forbid that, and then even the look at
- * it throws; or it may be full. Then this page remembers by itself, until it is left.
+ * Storage of the browser. Where it is forbidden, even reading throws; it may also
+ * be full. Then values are kept in memory until the page is left.
  */
 type Kept = Pick<Storage, 'getItem' | 'setItem' | 'removeItem'> & { names(): string[] };
 
@@ -27,7 +27,7 @@ function kept(of: () => Storage): Kept {
   };
 }
 
-/** Kept by the browser for good, for all tabs. */
+/** Permanent, shared by all tabs. */
 export const forGood = kept(() => localStorage);
-/** Kept for the tab, across reloads. */
+/** Per tab, across reloads. */
 export const forTab = kept(() => sessionStorage);

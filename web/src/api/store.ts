@@ -1,13 +1,13 @@
 import { signal, type Signal } from '@preact/signals';
 
-/** What the server gives a revision. A lower one than we have is old news. */
+/** A value with the revision of the server. */
 export interface Revised {
   revision: number;
 }
 
 /**
- * One signal for each id, holding the newest revision that ever arrived, by
- * whatever way it came. It is the whole cache of the shop.
+ * One signal per id with the newest revision that arrived over any
+ * transport. It is the only cache of entities.
  */
 export class RevisionStore<T extends Revised> {
   readonly #signals = new Map<string, Signal<T | null>>();
@@ -19,14 +19,14 @@ export class RevisionStore<T extends Revised> {
     return found;
   }
 
-  /** Keeps a value unless a newer one is there. Returns the one that is kept. */
+  /** Keeps a value unless a newer one is known. Returns the kept one. */
   put(id: string, value: T): T {
     const kept = this.of(id);
     if (!kept.peek() || kept.peek()!.revision <= value.revision) kept.value = value;
     return kept.peek()!;
   }
 
-  /** Forgets everything, for when another person signs in. */
+  /** Removes everything, for when another user signs in. */
   clear(): void {
     for (const kept of this.#signals.values()) kept.value = null;
   }

@@ -1,23 +1,23 @@
-/** What the server has told us, newest revision by id. */
+/** Entities of the server, newest revision by id. */
 import { RevisionStore } from './store';
 import { onSwitch, person } from './session';
 import type { Entry, Order, Sale, Stock, Task } from './types';
 
-/** Sales with all that a sale page shows. Their viewer is the person who is signed in. */
+/** Sales with all fields of a sale page. Their viewer is the signed-in user. */
 export const sales = new RevisionStore<Sale>();
 /** Stock by item. */
 export const stocks = new RevisionStore<Stock>();
-/** Attempts to buy. */
+/** Order tasks. */
 export const tasks = new RevisionStore<Task>();
 /** Orders. */
 export const orders = new RevisionStore<Order>();
 
-/** The person's newest place on the waitlist, by sale. */
+/** The user's newest waitlist entry, by sale. */
 const places = new Map<string, Entry>();
 
 /**
- * Keeps a sale and the stock of its items. One that was read as a place was taken may not know of it yet, and one that was
- * read while the server could not tell how the person stands to it says nothing of that.
+ * Keeps a sale and the stock of its items. A sale that was read while the waitlist was joined may miss the entry, and one
+ * without a viewer, which the server could not read, keeps the known one.
  */
 export function putSale(read: Sale): void {
   const viewer = read.viewer ?? (person.peek() && sales.of(read.id).peek()?.viewer) ?? null;
@@ -29,7 +29,7 @@ export function putSale(read: Sale): void {
   if (sale.viewer?.orderTask) tasks.put(sale.viewer.orderTask.id, sale.viewer.orderTask);
 }
 
-/** Keeps a place on the waitlist that was just taken or given up. */
+/** Keeps a waitlist entry that was just created or left. */
 export function putPlace(saleId: string, place: Entry): void {
   places.set(saleId, place);
   const { viewer, ...sale } = sales.of(saleId).peek() ?? { viewer: null };

@@ -11,12 +11,12 @@ export const graphql = initGraphQLTada<{
   scalars: { DateTime: string; Decimal: string; CurrencyCode: string; URL: string };
 }>();
 
-/** A typed document: what it answers and what it needs. */
+/** A typed document with its result and its variables. */
 export type Doc<Result, Variables> = TadaDocumentNode<Result, Variables, void>;
 
 export type { ResultOf, VariablesOf } from 'gql.tada';
 
-/** What a document is at run time. The text is there during development only. */
+/** A document at run time. It has its text during development only. */
 export interface Operation {
   id: string;
   name: string;

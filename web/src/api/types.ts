@@ -1,4 +1,4 @@
-/** The shapes that pages speak of, taken from the documents. */
+/** Types of the entities, derived from the documents. */
 import type { ChallengeParts, FailureParts } from '../documents/account';
 import type { CardParts, MoneyParts, SaleParts, StockParts, TaskParts } from '../documents/buyer';
 import type { OrderParts } from '../documents/orders';

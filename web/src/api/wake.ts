@@ -1,19 +1,19 @@
 import { sync } from './clock';
 import { renew } from './live';
 
-/** Hidden or asleep for longer than this, in ms, means that the line may be dead and the state old. */
+/** After being hidden or asleep for longer than this, in ms, the connection may be dead and the state old. */
 const ASLEEP_MS = 10_000;
 const HEARTBEAT_MS = 3_000;
 
 const listeners = new Set<() => void>();
 
-/** Calls back when the page wakes up; returns what stops that. */
+/** Calls back when the page wakes up; returns a function that stops that. */
 export function onWake(call: () => void): () => void {
   listeners.add(call);
   return () => listeners.delete(call);
 }
 
-/** Watches for sleep, for a change of network and for the page coming to front again. */
+/** Watches for sleep, a change of network and the page becoming visible. */
 export function startWake(): void {
   let seen = Date.now();
   const wake = (): void => {

@@ -1,4 +1,4 @@
-/** The captcha: a picture to read, or a proof of work that the browser does by itself. */
+/** The captcha: a picture to read, or a proof of work by the browser. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
@@ -15,7 +15,7 @@ import { Puzzle } from './picture';
 import { readWork } from './work';
 import type { Report } from './worker';
 
-/** What is asked of the person. */
+/** The state of the captcha. */
 type State =
   | { state: 'loading' }
   | { state: 'picture'; challenge: Challenge }
@@ -26,7 +26,7 @@ type State =
 interface Props {
   purpose: CaptchaPurpose;
   saleId?: string;
-  /** The challenge that came with a refusal. */
+  /** The challenge of a refusal. */
   challenge: Challenge | null;
   failure: Failure | null;
   onAnswer(answer: Answer): void;
@@ -35,7 +35,7 @@ interface Props {
 const LIKING = 'captcha';
 const byBrowser = (): boolean => forGood.getItem(LIKING) === 'browser';
 
-/** Looks for the number in a worker; returns what stops it. */
+/** Searches the number in a worker; returns a function that stops it. */
 function work(challenge: Challenge, on: (report: Report) => void): () => void {
   const worker = new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' });
   worker.onmessage = ({ data }: MessageEvent<Report>) => on(data);
@@ -44,11 +44,11 @@ function work(challenge: Challenge, on: (report: Report) => void): () => void {
   return () => worker.terminate();
 }
 
-/** The captcha with its own fetching; calls back once with the answer. */
+/** Loads a captcha and calls back once with the answer. */
 export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) {
   const state = useSignal<State>({ state: 'loading' });
   const stop = useRef(() => {});
-  const latest = useRef(0); // of the challenges asked for: the answer to an earlier one comes too late
+  const latest = useRef(0); // number of the newest request; older responses are dropped
   const tries = useRef(0);
   const input = useRef<HTMLInputElement>(null);
   const hint = useId();
@@ -175,7 +175,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   );
 }
 
-/** What stands in for the picture. */
+/** The captcha while it shows no picture. */
 function Body({ state, again }: { state: State; again: () => void }) {
   switch (state.state) {
     case 'picture':

@@ -13,7 +13,7 @@ export function readWork(parameters: string): Work {
   return { salt, challenge, maxNumber };
 }
 
-/** Looks for the number in [from, to); null when it is not there. */
+/** Searches the number in [from, to); null when it is not there. */
 export function search({ salt, challenge }: Work, from: number, to: number): number | null {
   const wanted = Uint32Array.from({ length: 8 }, (_, i) => parseInt(challenge.slice(i * 8, i * 8 + 8), 16));
   const bytes = new Uint8Array(salt.length + 20);

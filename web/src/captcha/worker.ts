@@ -1,10 +1,10 @@
-/** Finds the number of a proof of work beside the page, and tells how far it is. */
+/** Finds the number of a proof of work in a worker, and reports the progress. */
 import { search, type Work } from './work';
 
 /** How many numbers are tried between two reports. */
 const STEP = 20_000;
 
-/** What the worker says: the share tried so far, then the number. */
+/** Messages of the worker: the share tried so far, then the number. */
 export type Report = { share: number } | { answer: string } | { failed: true };
 
 addEventListener('message', ({ data: work }: MessageEvent<Work>) => {

@@ -11,7 +11,7 @@ export type Texts = Record<string, string>;
 /** Values that a text needs. */
 export type Values = Record<string, string | number>;
 
-/** Ways to fetch texts; each part of the shop that is loaded later adds its own. */
+/** Loaders of texts; a part that is loaded later adds its own. */
 const sources: ((of: Lang) => Promise<Texts>)[] = [async (of) => (of === 'zh' ? (await import('./zh')).zh : en)];
 
 const texts = signal<Texts>({});
@@ -47,16 +47,16 @@ export function t(key: Key, values: Values = {}): string {
   return fill(texts.value[key] ?? key, values);
 }
 
-/** A text whose key is put together; the fallback is used when there is none. */
+/** The text of a computed key, or the fallback. */
 export function maybe(key: string, fallback: string, values: Values = {}): string {
   const text = texts.value[key];
   return text ? fill(text, values) : fallback;
 }
 
-/** A refusal in words: ours where we know the code, or the code with its field, else the server's. */
+/** The text of a refusal: by code and field, else by code, else the server's message. */
 export function explain(failure: Failure): string {
   if (failure.__typename === 'SaleNotOpenError' && failure.code === 'SALE_CLOSED') {
-    return maybe(`button.${failure.phase}`, t('error.SALE_CLOSED')); // a sale that is paused is not over
+    return maybe(`button.${failure.phase}`, t('error.SALE_CLOSED')); // the phase says more than "closed"
   }
   const s = failure.__typename === 'RateLimitedError' ? Math.ceil(failure.retryAfterMs / 1000) : 1;
   return maybe(`error.${failure.code}.${failure.path?.at(-1)}`, maybe(`error.${failure.code}`, failure.message, { s }));
@@ -69,7 +69,7 @@ export function apologise(fault: Fault): string {
 
 const formats = new Map<string, unknown>();
 
-/** Makes a formatter once for each language and name: making one costs far more than using it. */
+/** Creates a formatter once per language and name: creation costs far more than use. */
 function format<T>(name: string, make: (tag: string) => T): T {
   const key = `${tag()} ${name}`;
   if (!formats.has(key)) formats.set(key, make(tag()));
@@ -130,10 +130,10 @@ const day = { month: 'short', day: 'numeric' } as const;
 const minute: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' };
 const second: Intl.DateTimeFormatOptions = { ...minute, second: '2-digit' };
 
-/** Which zone to tell a time in, and whether to name it. */
+/** The time zone, and whether to name it. */
 type Zone = Pick<Intl.DateTimeFormatOptions, 'timeZone' | 'timeZoneName'>;
 
-/** Date and time in the zone of the person, or in the one given. Whole minutes show no seconds. */
+/** Date and time in the browser's time zone, or in the given one. Whole minutes show no seconds. */
 export function moment(iso: string, zone: Zone = {}): string {
   const at = new Date(iso);
   const time = at.getSeconds() ? second : minute;

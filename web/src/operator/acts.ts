@@ -1,4 +1,4 @@
-/** What can be done to a sale, by its status. The server has the last word; this decides which buttons are shown. */
+/** The steps of a sale by its status, for the buttons. The server checks them again. */
 import type { Person } from '../api/session';
 import { request } from '../api/request';
 import type { Failure } from '../api/types';
@@ -17,13 +17,13 @@ import {
 
 /** A sale as operators see it. */
 export type DeskSale = ResultOf<typeof DeskParts>;
-/** Where a sale stands in its making. */
+/** The status of a sale. */
 export type SaleStatus = DeskSale['status'];
 
 /** A step. */
 export type Act = 'submit' | 'approve' | 'reject' | 'schedule' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
 
-/** What a step needs: a remark, and an administrator. */
+/** What a step needs: a note, and an administrator. */
 export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
   submit: { note: 'none', admin: false },
   approve: { note: 'optional', admin: true },
@@ -49,7 +49,7 @@ const byStatus: Record<SaleStatus, Act[]> = {
   CANCELLED: [],
 };
 
-/** The steps that a person may take now. */
+/** The steps that a user may take. */
 export function actsOf(status: SaleStatus, who: Person): Act[] {
   return (byStatus[status] ?? []).filter((act) => !needs[act].admin || who.role === 'ADMIN');
 }
@@ -60,18 +60,18 @@ export interface SalePayload {
   userErrors: Failure[];
 }
 
-/** An instant as a field of date and time shows it, in the person's zone. */
+/** An instant as a datetime-local field shows it, in the browser's time zone. */
 export function localInput(ms: number): string {
   const at = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
   return at.toISOString().slice(0, 19);
 }
 
-/** An instant from a field of date and time. What was not touched stays as it was: an hour that comes twice has one name. */
+/** An instant from a datetime-local field. An unchanged field keeps its instant: local times are ambiguous when clocks go back. */
 export function instant(field = '', before?: string): string {
   return before && localInput(Date.parse(before)) === field ? before : new Date(field).toISOString();
 }
 
-/** Takes a step with what its form says: a note, times. */
+/** Takes a step with the values of its form. */
 export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<DeskSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<SalePayload | null> {
   const input = { saleId };
   switch (act) {

@@ -16,22 +16,22 @@ import { holed, merge } from './series';
 import { ot } from './texts';
 
 const POLL_MS = 2_000;
-/** Seconds that are missing are asked for no more often than this, in ms: an answer may take as long. */
+/** Least time between two requests for missing seconds, in ms. */
 const FILL_MS = 10_000;
 /** Lines of the feed that are kept. */
 const FEED_LINES = 50;
 
-/** Milliseconds with one decimal where it matters. */
+/** Milliseconds, with one decimal below ten. */
 const decimals = (ms: number): string => (ms < 10 ? ms.toFixed(1) : count(Math.round(ms)));
 
 const requests = (point: Point): number => point.requests;
 const orders = (point: Point): number => point.orders;
 const left = (point: Point): number => point.left;
 
-/** Why a load did not come. */
+/** The fault of a load. */
 const faultIn = <T,>(page: Page<T>): Fault | null => ('fault' in page ? page.fault : null);
 
-/** The figures and the seconds before them. A sale without figures is a part of the answer that failed. */
+/** The figures and the seconds before them. A response without figures is a failed one. */
 async function load(id: string, signal: AbortSignal) {
   const { sale } = await request(FiguresDoc, { id }, signal);
   if (sale && !sale.saleStats) throw new Fault('UNAVAILABLE', 'the figures are not known');
@@ -40,11 +40,11 @@ async function load(id: string, signal: AbortSignal) {
 
 /** The figures, the plots and the feed of a sale. */
 export function Cockpit({ id, live }: { id: string; live: boolean }) {
-  // What a sale ends with is loaded anew: the last frame is not the last word.
+  // The figures are loaded again when the sale ends: the last frame is not final.
   const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
   const { figures, series } = useMemo(() => ({ figures: signal<Figures | null>(null), series: signal<Point[]>([]) }), [id]);
 
-  /** Frames and answers overtake each other: what is older changes nothing. */
+  /** Takes figures unless newer ones are known: frames and responses overtake each other. */
   const take = (next: Figures): void => {
     const last = figures.peek();
     if (last && Date.parse(next.at) < Date.parse(last.at)) return;
@@ -55,7 +55,7 @@ export function Cockpit({ id, live }: { id: string; live: boolean }) {
   const loaded = page.value.state === 'ready' ? page.value.data : null;
   useEffect(() => {
     if (!loaded) return;
-    // An answer tells of seconds that were over when it was made, so it knows them better than their own frames did.
+    // A response has complete seconds, so it replaces what their frames said.
     const points = loaded.series.map(({ at, requests, orders, remainingUnits }) => ({
       at: Math.floor(Date.parse(at) / 1000),
       requests,
@@ -137,7 +137,7 @@ function Figure({ name, children }: { name: string; children: ComponentChildren 
   );
 }
 
-/** The sum that must hold at every moment. */
+/** The equation of stock, which must hold at every moment. */
 function Sum({ figures }: { figures: Figures }) {
   const holds = sumHolds(figures);
   return (
@@ -155,7 +155,7 @@ function Sum({ figures }: { figures: Figures }) {
   );
 }
 
-/** How many got how far. */
+/** How many buyers reached each step. */
 function Funnel({ figures }: { figures: Figures }) {
   const steps: [string, number][] = [
     [ot('op.funnel.captcha'), figures.captchas],
@@ -169,7 +169,7 @@ function Funnel({ figures }: { figures: Figures }) {
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.funnel')}</h3>
       <Bars rows={steps} most={Math.max(...steps.map(([, n]) => n))} colour="bg-good" />
-      {figures.lapsedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.lapsed', { n: count(figures.lapsedOrders) })}</p>}
+      {figures.lapsedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.expired', { n: count(figures.lapsedOrders) })}</p>}
       {figures.refundedOrders > 0 && <p class="mt-2 text-sm text-soft">{ot('op.paidBack', { n: count(figures.refundedOrders) })}</p>}
     </div>
   );
@@ -217,7 +217,7 @@ interface FeedLine {
 function Feed({ id }: { id: string }) {
   const lines = useSignal<FeedLine[]>([]);
   useEffect(() => {
-    const where: { id: string; after: string | null } = { id, after: null }; // a line that was cut goes on from here
+    const where: { id: string; after: string | null } = { id, after: null }; // where a new connection resumes
     return follow(FeedDoc, where, {
       next: ({ saleFeed: { kind, cursor, serverTime, message, order } }) => {
         where.after = cursor;
@@ -226,7 +226,7 @@ function Feed({ id }: { id: string }) {
         return false;
       },
       failed: () => {},
-      poll: () => Promise.resolve(60_000), // the log is told by subscription alone
+      poll: () => Promise.resolve(60_000), // the feed has no query
     });
   }, [id]);
   return (

@@ -88,7 +88,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
   );
 }
 
-/** What the log calls by its id. */
+/** Names for the ids in the log. */
 function namesOf({ items }: DeskSale): Names {
   return Object.fromEntries(items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]]));
 }

@@ -1,4 +1,4 @@
-/** A sale while it is written: a new one, or a draft. */
+/** The editor of a new sale or a draft. */
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { useLocation } from 'wouter-preact';
@@ -28,7 +28,7 @@ interface Kind {
 
 const HOUR_MS = 3_600_000;
 const MAX_ITEMS = 20;
-/** Goods that can be chosen from. */
+/** Most pages of products to choose from. */
 const MAX_PAGES = 5;
 
 async function allGoods(signal: AbortSignal): Promise<Kind[]> {
@@ -59,7 +59,7 @@ export function SaleEditor({ id }: { id?: string }) {
   if (page.value.state === 'failed') return <Broken fault={page.value.fault} again={reload} />;
   if (page.value.state !== 'ready') return <Loading />;
   const { goods, sale } = page.value.data;
-  if (id && !sale) return <NoSale again={reload} />; // never the empty form, which would make another
+  if (id && !sale) return <NoSale again={reload} />; // an empty form would create another sale
   return <Written key={id} goods={goods} sale={sale} />;
 }
 
@@ -69,7 +69,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
     sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1 })) ?? [{ key: 0 }],
   );
   const made = useSignal(sale?.id ?? '');
-  /** The revision that was changed here: the draft may be loaded anew while it is written. */
+  /** The revision that is edited: the draft may be reloaded meanwhile. */
   const known = useRef(sale?.revision);
 
   const send = async (of: Values) => {

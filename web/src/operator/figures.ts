@@ -16,7 +16,7 @@ export interface Point {
 /** How far back the plots reach, in seconds. */
 export const REACH_S = 300;
 
-/** The units add up, here and in the stores: none was sold twice, none is missing. */
+/** Whether the units add up, here and in the stores. */
 export function sumHolds(figures: Figures): boolean {
   return figures.conserved && figures.remainingUnits + figures.pendingUnits + figures.paidUnits === figures.totalUnits;
 }

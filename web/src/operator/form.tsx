@@ -26,7 +26,7 @@ function values(form: HTMLFormElement): Values {
   return found;
 }
 
-/** An amount with two decimals, as the API wants it. */
+/** An amount with two decimals, as the API requires it. */
 export function decimal(text: string): string {
   const [whole = '0', fraction = ''] = text.split('.');
   return `${whole || '0'}.${fraction.padEnd(2, '0').slice(0, 2)}`;
@@ -39,9 +39,9 @@ function words(failure: Failure): string {
 }
 
 interface Props {
-  /** Sends the values; answers the refusal, if there was one. */
+  /** Sends the values; returns the refusal, if any. */
   send: (values: Values, form: HTMLFormElement) => Promise<Failure | null | undefined>;
-  /** Called when it went well. */
+  /** Called after success. */
   done: () => void;
   /** The words of the button. */
   label: string;
@@ -93,7 +93,7 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
   );
 }
 
-/** A field for the reason or a remark. */
+/** A field for a reason or a note. */
 export function Note({ label, required }: { label: string; required?: boolean }) {
   return (
     <Field label={label}>

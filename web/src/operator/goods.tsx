@@ -1,4 +1,4 @@
-/** The catalogue: what can be put on sale. */
+/** The catalogue of products. */
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { Fault } from '../api/fault';
@@ -67,7 +67,7 @@ export function Goods() {
   );
 }
 
-/** Hands a picture in; answers its address. */
+/** Uploads an image; returns its URL. */
 async function upload(file: File): Promise<string> {
   const token = await bearer();
   const response = await fetch('/media/', { method: 'POST', body: file, headers: { authorization: `Bearer ${token}` } });
@@ -140,7 +140,7 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
   );
 }
 
-/** What was done to the goods before. */
+/** The audit log of the product. */
 function Past({ id }: { id: string }) {
   const { page } = useLoad(`goods log ${id}`, async (signal) => {
     const { node } = await request(GoodsLog, { id }, signal);

@@ -1,4 +1,4 @@
-/** Acts that move units, and the word of the second person that some of them wait for. */
+/** Stock and order changes, with the confirmation by a second person. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../api/load';
@@ -14,11 +14,11 @@ import { ot } from './texts';
 
 type Intervention = ResultOf<typeof InterventionParts>;
 
-/** States that move on by themselves or wait for a person. */
+/** States that are not final. */
 const UNDER_WAY = ['REQUESTED', 'TAKING', 'FINISHING', 'RETURNING', 'REFUNDING'];
 const REFRESH_MS = 1_000;
 
-/** The acts of a sale; nothing where there are none. `moved` is called when one has got further. */
+/** The changes of a sale; nothing where there are none. `moved` is called when the state of one changed. */
 export function Interventions({ saleId, moved }: { saleId: string; moved: () => void }) {
   const { page, reload } = useLoad(`interventions ${saleId}`, async (signal) =>
     (await request(InterventionsDoc, { saleId, states: null }, signal)).interventions,

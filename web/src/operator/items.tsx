@@ -16,7 +16,7 @@ import { ot } from './texts';
 /** States in which stock can be changed. */
 const ADJUSTABLE = ['APPROVED', 'SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED'];
 
-/** The items of a sale; `acted` is called when a change of stock was asked for. */
+/** The items of a sale; `acted` is called after a request to change stock. */
 export function Items({ sale, acted }: { sale: DeskSale; acted: () => void }) {
   const changing = useSignal<DeskSale['items'][number] | null>(null);
   return (
@@ -66,7 +66,7 @@ function Row({ item, change }: { item: DeskSale['items'][number]; change: (() =>
   );
 }
 
-/** What came by push, unless what was asked for is newer. */
+/** The newer of the pushed and the loaded stock. */
 function newer(pushed: Stock | null, asked: Stock): Stock {
   return pushed && pushed.revision >= asked.revision ? pushed : asked;
 }

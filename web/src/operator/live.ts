@@ -6,7 +6,7 @@ import type { DeskSale } from './acts';
 
 const POLL_MS = 3_000;
 
-/** Follows a sale: its stock lands on the board, any other change is loaded anew. */
+/** Subscribes to a sale: keeps its stock, and reloads it after any other change. */
 export function useDesk(sale: DeskSale, reload: () => Promise<void>): void {
   useEffect(() => {
     let known = sale.revision;
@@ -21,7 +21,7 @@ export function useDesk(sale: DeskSale, reload: () => Promise<void>): void {
         },
         failed: () => {},
         poll: async () => {
-          await reload(); // a desk that takes long to load is not given up for the next
+          await reload(); // a slow load is not aborted by the next poll
           return POLL_MS;
         },
       }),
@@ -31,7 +31,7 @@ export function useDesk(sale: DeskSale, reload: () => Promise<void>): void {
           return false;
         },
         failed: () => {},
-        poll: () => Promise.resolve(60_000), // the sale's own poll brings the stock too
+        poll: () => Promise.resolve(60_000), // the poll of the sale includes the stock
       }),
     ];
     return () => stops.forEach((stop) => stop());

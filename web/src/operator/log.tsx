@@ -1,4 +1,4 @@
-/** What operators did to a sale or to goods, newest first, with what each act changed. */
+/** The audit log of a sale or a product, newest first, with the changed fields. */
 import { Link } from 'wouter-preact';
 import { count, maybe, span } from '../i18n/text';
 import { When } from '../ui/bits';
@@ -16,7 +16,7 @@ export interface Entry {
 /** Names of goods and items, by their ids. */
 export type Names = Readonly<Record<string, string>>;
 
-/** The words for the fields that a log names. */
+/** Labels of the fields in a log. */
 const labels: Record<string, OpKey> = {
   title: 'op.saleTitle',
   slug: 'op.detail.slug',
@@ -50,12 +50,12 @@ const labels: Record<string, OpKey> = {
 /** The fields in the order in which they are shown. */
 const order = Object.keys(labels);
 
-/** The words for a field; its name where there are none. */
+/** The label of a field, or its name. */
 export const fieldName = (name: string): string => (labels[name] ? ot(labels[name]) : name);
 
 const INSTANT = /^\d{4}-\d\d-\d\dT/;
 
-/** The fields of an act that changed something; none where its details cannot be read. */
+/** The changed fields; none where the details cannot be parsed. */
 export function fieldsOf(details: string | null): [string, unknown][] {
   if (!details) return [];
   try {
@@ -67,7 +67,7 @@ export function fieldsOf(details: string | null): [string, unknown][] {
   }
 }
 
-/** A value of the log in words; instants and orders are shown by what draws them. */
+/** The text of a value; instants and orders have components of their own. */
 export function valueWords(name: string, value: unknown, names: Names): string {
   if (typeof value === 'boolean') return ot(value ? 'op.yes' : 'op.no');
   if (typeof value === 'number') {

@@ -15,8 +15,10 @@ interface Props {
 }
 
 const HEIGHT = 160;
+/** Steps between ticks: what is counted comes in whole numbers. */
+const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
-/** A colour as the canvas wants it: resolved for the theme in use, by an element too new to be in transition. */
+/** A colour resolved for the theme, by a new element, which is not in transition. */
 function resolve(parent: HTMLElement, name: string): string {
   const probe = parent.appendChild(document.createElement('span'));
   probe.style.color = `var(--color-${name})`;
@@ -28,7 +30,7 @@ function resolve(parent: HTMLElement, name: string): string {
 /** Time of day of an epoch in seconds, without the seconds. */
 const minute = (at: number): string => clockTime(at * 1000).slice(0, 5);
 
-/** A line over the last minutes. The figures above say the same to those who cannot see it. */
+/** A line over the last minutes. The figures above are its text alternative. */
 export function Plot({ name, series, of, colour }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | null>(null);
@@ -43,7 +45,7 @@ export function Plot({ name, series, of, colour }: Props) {
         height: HEIGHT,
         cursor: { show: false },
         legend: { show: false },
-        axes: [{ ...axis, values: (_plot, splits) => splits.map(minute) }, { ...axis, size: 48 }],
+        axes: [{ ...axis, values: (_plot, splits) => splits.map(minute) }, { ...axis, size: 48, incrs: WHOLE }],
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(1, max * 1.1)] } },
         series: [{}, { stroke: resolve(element, colour), width: 2, points: { show: false } }],
       },

@@ -1,4 +1,4 @@
-/** What can be taken away from a sale: the report and its orders. */
+/** Exports of a sale: the report and its orders. */
 import { useSignal } from '@preact/signals';
 import { Fault, toFault } from '../api/fault';
 import { request } from '../api/request';
@@ -8,7 +8,7 @@ import { apologise } from '../i18n/text';
 import type { DeskSale } from './acts';
 import { ot } from './texts';
 
-/** Lets the browser save something under a name. */
+/** Downloads a blob under a name. */
 function save(content: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(content);

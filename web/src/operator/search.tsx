@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { useLocation, useSearch } from 'wouter-preact';
 
-/** What a page is narrowed to; it stands in the address, so that coming back finds it. */
+/** A filter of a page, kept in the URL. */
 export function useQuery(name: string): [string, (value: string) => void] {
   const query = new URLSearchParams(useSearch());
   const [where, go] = useLocation();
@@ -15,7 +15,7 @@ export function useQuery(name: string): [string, (value: string) => void] {
   return [query.get(name) ?? '', set];
 }
 
-/** A search field that searches when it is sent. */
+/** A search field that searches on submit. */
 export function Search(props: { label: string; text: string; found: (text: string) => void; shortest?: number }) {
   const { label, text, found, shortest = 0 } = props;
   const draft = useSignal(text);

@@ -1,7 +1,7 @@
-/** The seconds that the plots show, put together from frames and from whole answers. */
+/** The seconds of the plots, merged from frames and responses. */
 import { REACH_S, type Point } from './figures';
 
-/** Puts points into a series: one for each second, in order, none older than the reach. Those given replace what is there. */
+/** Merges points into a series: one per second, in order, none older than the reach. Given points replace known ones. */
 export function merge(series: Point[], points: Point[]): Point[] {
   const seconds = new Map([...series, ...points].map((point) => [point.at, point]));
   const sorted = [...seconds.values()].sort((a, b) => a.at - b.at);

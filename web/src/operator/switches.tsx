@@ -1,4 +1,4 @@
-/** The rules at the gate, which can be changed while the sale runs. */
+/** The access controls, which can be changed while the sale runs. */
 import { request } from '../api/request';
 import type { CaptchaKind } from '../api/types';
 import { SetSaleSwitches } from '../documents/desk';
@@ -9,7 +9,7 @@ import { ot } from './texts';
 
 const kinds = ['TEXT', 'MATH', 'PROOF_OF_WORK'] as const satisfies CaptchaKind[];
 
-/** States in which there is nothing to switch any more. */
+/** Statuses without access controls. */
 const OVER = ['ENDED', 'CANCELLED'];
 
 /** The switches of a sale. */

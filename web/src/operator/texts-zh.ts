@@ -1,6 +1,6 @@
 import type { OpKey } from './texts';
 
-/** Chinese texts of the operators' part. */
+/** Chinese texts of the admin pages. */
 export const zh: Record<OpKey, string> = {
   'fault.CHANGED_MEANWHILE': '此内容刚被他人修改。请在另一标签页查看；再次保存将覆盖对方的修改。',
   'error.CONFLICT.slug': '已有专场使用此链接后缀。',
@@ -165,7 +165,7 @@ export const zh: Record<OpKey, string> = {
   'op.funnel.accepted': '抢到',
   'op.funnel.ordered': '已成单',
   'op.funnel.paid': '已付款',
-  'op.lapsed': '过期未付：{n}',
+  'op.expired': '过期未付：{n}',
   'op.paidBack': '已退款或退款中：{n}',
   'op.did.CREATE': '新建',
   'op.did.UPDATE': '修改',

@@ -1,7 +1,7 @@
 import { fill, maybe, type Values } from '../i18n/text';
 import { zh } from './texts-zh';
 
-/** English texts of the operators' part. */
+/** English texts of the admin pages. */
 const en = {
   'fault.CHANGED_MEANWHILE': 'Someone else changed this. Open it in another tab to compare, or save again to replace their version.',
   'error.CONFLICT.slug': 'Another sale uses this slug.',
@@ -166,7 +166,7 @@ const en = {
   'op.funnel.accepted': 'Reserved',
   'op.funnel.ordered': 'Orders created',
   'op.funnel.paid': 'Paid',
-  'op.lapsed': 'Expired unpaid: {n}',
+  'op.expired': 'Expired unpaid: {n}',
   'op.paidBack': 'Refunded or refund pending: {n}',
   'op.did.CREATE': 'Created',
   'op.did.UPDATE': 'Changed',
@@ -248,7 +248,7 @@ export type OpKey = keyof typeof en;
 /** The texts by language. */
 export const texts = { en, zh };
 
-/** A text of the operators' part in the language in use. */
+/** A text of the admin pages in the language in use. */
 export function ot(key: OpKey, values: Values = {}): string {
   return maybe(key, fill(en[key], values), values);
 }

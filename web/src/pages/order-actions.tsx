@@ -23,7 +23,7 @@ type State =
   | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
 
 /** Begins another payment after a declined one, whose link is no longer shown. */
-function payAfresh(order: Order): Promise<OrderPayload | null> {
+function payAgain(order: Order): Promise<OrderPayload | null> {
   const { [order.id]: _, ...others } = payments.peek();
   payments.value = others;
   settleAct('pay', order.id);
@@ -93,7 +93,7 @@ export function OrderActions({ order }: { order: Order }) {
 
   return (
     <div class="grid gap-3">
-      {payment && <PayHere payment={payment} again={() => void run('PAY', () => payAfresh(order))} />}
+      {payment && <PayHere payment={payment} again={() => void run('PAY', () => payAgain(order))} />}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && (
           <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>

@@ -54,7 +54,7 @@ function useSale(id: string | null, slug: string): void {
           return hasEnded(id);
         },
         failed: () => {},
-        poll: () => Promise.resolve(hasEnded(id) ? null : 60_000), // the sale's own poll brings the stock too
+        poll: () => Promise.resolve(hasEnded(id) ? null : 60_000), // the poll of the sale includes the stock
       }),
     ];
     return () => stops.forEach((stop) => stop());

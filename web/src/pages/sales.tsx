@@ -18,14 +18,14 @@ import { useTitle } from '../ui/title';
 import { nextOf, slotsOf, type Slot } from './slots';
 
 const NONE: Card[] = [];
-/** Live lists at most; the rest is as old as the page. */
+/** Most sales of the list with live stock. */
 const FOLLOWED = 6;
-/** Poll at this pace, in ms. */
+/** Poll interval in ms. */
 const POLL_MS = 15_000;
-/** Spread of the reload after an opening, in ms, so that browsers do not ask all at once. */
+/** Spread of the reload after an opening, in ms, so that browsers do not reload at the same time. */
 const SPREAD_MS = 1_500;
 
-/** Follows the stock of a sale; where it cannot be followed, the list is asked for. */
+/** Subscribes to the stock of a sale; where that fails, polls the list. */
 function useStock(id: string | null, poll: () => void): void {
   useEffect(() => {
     if (!id) return;
@@ -61,9 +61,12 @@ function Hero({ sale }: { sale: Card }) {
   const item = sale.items[0];
   if (!item) return null;
   return (
-    <article class="relative -mx-4 mb-8 grid overflow-hidden bg-ink text-page sm:mx-0 sm:grid-cols-2 sm:rounded-2xl">
+    <section aria-labelledby="next" class="relative -mx-4 mb-8 grid overflow-hidden bg-ink text-page sm:mx-0 sm:grid-cols-2 sm:rounded-2xl">
       <Picture goods={item.goods} class="aspect-[16/9] h-full w-full sm:aspect-[4/3]" />
       <div class="grid content-center justify-items-start gap-3 p-6 sm:p-8">
+        <h2 id="next" class="text-sm font-semibold">
+          {t('sales.next')}
+        </h2>
         <h3 class="text-2xl font-extrabold tracking-tight text-balance sm:text-3xl">
           <Link href={`/s/${sale.slug}`} class="after:absolute after:inset-0">
             {sale.title}
@@ -72,12 +75,12 @@ function Hero({ sale }: { sale: Card }) {
         <p class="text-sm">
           <When at={sale.startsAt} />
         </p>
-        <span class="text-4xl">
+        <span class="numeral text-5xl">
           <Ticking until={Date.parse(sale.startsAt)} />
         </span>
         <From sale={sale} />
       </div>
-    </article>
+    </section>
   );
 }
 
@@ -264,7 +267,7 @@ export function Sales() {
   );
 }
 
-/** The list is the same for everybody, so nobody's token goes with it. */
+/** Reads the list without a token: it is the same for every user. */
 function ask(after: string | null, search: string, signal: AbortSignal) {
   return post(SalesDoc, { after, search: search || null }, null, signal);
 }

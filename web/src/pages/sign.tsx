@@ -17,13 +17,13 @@ import { useTitle } from '../ui/title';
 
 const Check = lazy(() => import('../captcha/check').then((module) => module.Check));
 
-/** How the form stands. */
+/** The state of the form. */
 type State =
   | { state: 'filling'; why: (() => string) | null }
   | { state: 'checking'; challenge: Challenge | null; failure: Failure | null }
   | { state: 'sending' };
 
-/** Only addresses of this shop are returned to. */
+/** The page to return to, which must belong to this shop. */
 export function safeNext(search: string): string {
   const next = new URLSearchParams(search).get('next') ?? '/';
   return /^\/(?![/\\])/.test(next) ? next : '/';

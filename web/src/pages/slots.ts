@@ -6,7 +6,7 @@ import { isOver, phaseAt } from '../purchase/button';
 export interface Slot {
   id: string;
   title: string;
-  /** The opening, where that is what it is named by. */
+  /** The opening, where it names the group. */
   at: string | null;
   sales: Card[];
 }

@@ -4,7 +4,7 @@
  * reloading resumes it.
  *
  *   idle ─press→ check ─answer→ sending ─task→ queued ─order→ bought
- *                  ↑ wrong answer, path lapsed │
+ *                  ↑ wrong answer, path expired│
  *                  └───────────────────────────┤─→ refused (the server said no)
  *                                              ├─→ broken  (no answer; same key again)
  *                                              └─→ room    (all permits are out)
@@ -25,7 +25,7 @@ import { keepPlace, place, waitingFor, type Place } from './places';
 import { keep, pending, press, settle, type Press } from './press';
 import { tell, Waiting, type Ticket } from './waiting';
 
-/** How the attempt stands. */
+/** The state of the attempt. */
 export type Attempt =
   | { step: 'idle' }
   | { step: 'check'; challenge: Challenge | null; failure: Failure | null }
@@ -37,7 +37,7 @@ export type Attempt =
   | { step: 'refused'; failure: Failure }
   | { step: 'broken'; fault: Fault };
 
-/** An answered captcha that waits for its use. */
+/** An answered captcha that was not used yet. */
 export interface Answer {
   challengeId: string;
   answer: string;
@@ -45,11 +45,11 @@ export interface Answer {
   expires: number;
 }
 
-/** How long to go on without an answer before the person is outcome, in ms. */
+/** How long to retry before the user is told, in ms. */
 const PATIENCE_MS = 30_000;
-/** Longest wait between two tries, in ms: stock does not wait for us. */
+/** Longest delay between two attempts, in ms: others buy meanwhile. */
 const LONGEST_WAIT_MS = 3_000;
-/** Use nothing that lapses sooner than this, in ms. */
+/** Tokens that expire sooner than this, in ms, are not used. */
 const MARGIN_MS = 3_000;
 
 const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -66,28 +66,28 @@ type Admission = { path: Path } | { ticketId: string };
 /** The attempt of one sale. */
 export class Purchase {
   readonly attempt: Signal<Attempt> = signal({ step: 'idle' });
-  /** A captcha answered ahead of the press. */
+  /** A captcha answered before the button was pressed. */
   readonly ready: Signal<Answer | null> = signal(null);
   #press: Press | null = null;
-  /** The item that a check is done for before the opening. */
+  /** The item of a captcha that is answered before the opening. */
   #early: string | null = null;
-  /** The turn that waits for a press. */
+  /** The turn that was not used yet. */
   #turn: { itemId: string; path: Path } | null = null;
   /** Stops sharing the place in the waiting room with other tabs. */
   #unshare: () => void = () => {};
 
   constructor(
     readonly saleId: string,
-    /** Called when the server refused: the sale may have changed for the person. */
+    /** Called after a refusal: the sale may have changed for the user. */
     public changed: () => void,
   ) {}
 
-  /** Whether the button is taken. */
+  /** Whether an attempt is under way. */
   get busy(): boolean {
     return ['sending', 'queued', 'room'].includes(this.attempt.peek().step);
   }
 
-  /** Buys; with an offer of the waitlist, without a check. A second press while the first is under way does nothing. */
+  /** Buys; with an offer of the waitlist, without a captcha. Does nothing while an attempt is under way. */
   press(itemId: string, quantity: number, offer: Path | null = null): void {
     if (this.busy) return;
     this.#press = press(this.saleId, itemId, quantity);
@@ -102,7 +102,7 @@ export class Purchase {
     this.attempt.value = { step: 'check', challenge: null, failure: null };
   }
 
-  /** Takes the answer to the captcha; sends at once when the button was pressed. */
+  /** Takes the answer to the captcha; continues at once when the button was pressed. */
   answer(answer: Answer): void {
     if (this.busy) return;
     if (this.attempt.peek().step === 'check' && this.#press) void this.#enter(answer);
@@ -115,7 +115,7 @@ export class Purchase {
     this.attempt.value = { step: 'idle' };
   }
 
-  /** Opens the captcha before the sale does. */
+  /** Opens the captcha before the sale opens. */
   prepare(itemId: string): void {
     if (this.busy) return;
     this.#press = null;
@@ -123,14 +123,14 @@ export class Purchase {
     this.attempt.value = { step: 'check', challenge: null, failure: null };
   }
 
-  /** Puts the captcha, the refusal or the fault away. */
+  /** Closes the captcha, the refusal or the fault. */
   dismiss(): void {
     this.#early = null;
     if (this.busy) return;
     this.attempt.value = this.#turn && this.#usable(this.#turn.path) ? { step: 'turn', ...this.#turn } : { step: 'idle' };
   }
 
-  /** Goes on with a press that a reload cut off. */
+  /** Resumes the attempt that a reload interrupted. */
   resume(): void {
     if (this.attempt.peek().step !== 'idle') return;
     const before = pending(this.saleId);
@@ -144,22 +144,22 @@ export class Purchase {
     }
   }
 
-  /** The task of the person here, wherever it was started. */
+  /** The user's order task in this sale, started in any tab. */
   queued(taskId: string): void {
     this.attempt.value = { step: 'queued', taskId };
   }
 
-  /** The task came to its end. */
+  /** The task ended. */
   ended(task: Task): void {
     this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };
   }
 
-  /** Nobody knows the task any more: the person may press again. */
+  /** The task is unknown to the server: the user may try again. */
   lost(): void {
     this.attempt.value = { step: 'broken', fault: new Fault('UNAVAILABLE', '') };
   }
 
-  /** The place in the waiting room, or the turn, is gone. */
+  /** The place in the waiting room, or the turn, was left or has expired. */
   left(): void {
     settle(this.saleId);
     this.#unshare();
@@ -169,17 +169,17 @@ export class Purchase {
     this.changed();
   }
 
-  /** Stops what goes on by itself: somebody else is here. */
+  /** Stops background work, after another user signed in. */
   close(): void {
     const attempt = this.attempt.peek();
     this.#unshare();
     if (attempt.step === 'room') attempt.waiting.end();
   }
 
-  /** The turn has come: goes on with the press, or waits for it. */
+  /** Handles a turn: continues the attempt, or waits for the button. */
   #admitted({ itemId, pressed, title, slug }: Place, path: Path): void {
     if (!pressed) {
-      this.#turn = { itemId, path }; // the place is kept: it brings the turn back after a reload
+      this.#turn = { itemId, path }; // the place is kept: it restores the turn after a reload
       this.attempt.value = { step: 'turn', itemId, path };
       share(this.saleId, { title, slug, orderId: null, kind: 'turn', until: Date.parse(path.expiresAt), amount: null });
       return;
@@ -201,7 +201,7 @@ export class Purchase {
   async #enter({ challengeId, answer }: Answer): Promise<void> {
     const current = this.#press!;
     this.ready.value = null;
-    this.#endTurn(); // the server takes a turn away from whoever gets another path
+    this.#endTurn(); // a new path replaces the turn on the server
     const input = { itemId: current.itemId, captcha: { challengeId, answer } };
     const outcome = await this.#exchange<Admission>(async () => {
       const { issueSeckillPath: payload } = await request(IssuePath, { input });
@@ -218,7 +218,7 @@ export class Purchase {
     }
   }
 
-  /** Takes a place in the waiting room before the opening, for the draw. */
+  /** Joins the draw: takes a place in the waiting room before the opening. */
   async #join(itemId: string, answer: Answer): Promise<void> {
     const input = { itemId, captcha: { challengeId: answer.challengeId, answer: answer.answer } };
     const outcome = await this.#exchange<string>(async () => {
@@ -227,7 +227,7 @@ export class Purchase {
     });
     if (!outcome) return;
     if ('done' in outcome) this.#wait(this.#placeOf(outcome.done, itemId, false));
-    else if (outcome.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // no room yet; nothing was used up
+    else if (outcome.failure.__typename === 'SaleNotOpenError') this.#keepAnswer(answer); // the waiting room is not open yet; the captcha was not used
     else this.#refuse(outcome.failure);
   }
 
@@ -247,7 +247,7 @@ export class Purchase {
     });
   }
 
-  /** The place in the waiting room has become a turn, or nothing. */
+  /** The place in the waiting room became a turn, or was lost. */
   #called(kept: Place, ticket: Ticket | null): void {
     tell(ticket, kept.title);
     this.#unshare();
@@ -269,7 +269,7 @@ export class Purchase {
     this.queued(outcome.done.id);
   }
 
-  /** Asks until there is an answer; null when patience ran out. */
+  /** Retries until there is an outcome; null after PATIENCE_MS. */
   async #exchange<T>(ask: () => Promise<Outcome<T>>): Promise<{ done: T } | { failure: Failure } | null> {
     const since = performance.now();
     this.attempt.value = { step: 'sending', slow: false };
@@ -292,7 +292,7 @@ export class Purchase {
     }
   }
 
-  /** Whether a refusal is for good, or only for a moment. */
+  /** Classifies a refusal as final or retryable. */
   #classify(failure: Failure | undefined): { again: number } | { failure: Failure } {
     if (!failure) throw new Fault('INTERNAL', 'neither answer nor reason');
     if (failure.__typename === 'RateLimitedError' && failure.retryAfterMs < PATIENCE_MS) {
@@ -328,15 +328,15 @@ export class Purchase {
 
 const purchases = new Map<string, Purchase>();
 
-/** The purchase of a sale, made at the first call. */
+/** The purchase of a sale, created by the first call. */
 export function purchaseOf(saleId: string, changed: () => void): Purchase {
   let found = purchases.get(saleId);
   if (!found) purchases.set(saleId, (found = new Purchase(saleId, changed)));
-  found.changed = changed; // the page may be another one than that of the first call
+  found.changed = changed; // the page may have been left and opened again
   return found;
 }
 
-/** Goes on waiting in each room that a reload of this tab cut off, on whatever page it is. */
+/** Resumes every waiting room that a reload of this tab interrupted, on any page. */
 export function resumePlaces(): void {
   for (const saleId of waitingFor()) purchaseOf(saleId, () => {}).resume();
 }

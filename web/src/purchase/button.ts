@@ -39,7 +39,7 @@ export interface Situation {
 /** The draw can be joined this long before the opening, in ms: its captcha expires after five minutes. */
 export const DRAW_MS = 240_000;
 
-/** Whether nothing more will happen to a sale of a phase. */
+/** Whether a phase is final. */
 export const isOver = (phase: Phase): boolean => phase === 'ENDED' || phase === 'CANCELLED';
 
 /** The phase by the clock: a sale opens and ends on time, also where the push is late. */
@@ -90,7 +90,7 @@ function waitlistOf({ sale, itemId }: Situation): Button {
   return { kind: entry?.status === 'WAITING' && entry.item.id === itemId ? 'waiting' : 'waitlist' };
 }
 
-/** The button of the moment. */
+/** The button for a situation. */
 export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };

@@ -63,7 +63,7 @@ function useTurn(purchase: Purchase, choose: (itemId: string) => void): void {
   }, [turn?.itemId]);
   useEffect(() => {
     if (left > 0) return;
-    toast(t('room.lapsed'));
+    toast(t('room.expired'));
     purchase.left();
   }, [left <= 0]);
 }
@@ -85,7 +85,7 @@ export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }
   const offer = offerOf(sale, item.id);
   const gone = attempt.step === 'check' && phase !== 'UPCOMING' && (phase !== 'LIVE' || stock.level === 'SOLD_OUT');
   useEffect(() => {
-    if (gone) purchase.dismiss(); // a captcha for nothing is not asked for
+    if (gone) purchase.dismiss(); // no captcha without a chance to buy
   }, [gone]);
 
   const act = (): void => {

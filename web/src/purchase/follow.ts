@@ -9,20 +9,20 @@ import { t } from '../i18n/text';
 import { announce } from '../ui/announce';
 import type { Attempt, Purchase } from './attempt';
 
-/** Poll at this pace when the server names none, in ms. */
+/** Default poll interval in ms. */
 const POLL_MS = 1_000;
-/** An attempt that nobody knows for this long was lost with its servers, in ms; they need less to end one that they know. */
+/** A task that is unknown for this long, in ms, was lost; the server ends known tasks sooner. */
 const LOST_MS = 30_000;
 
 const over = (task: Task): boolean => task.status !== 'SUBMITTED';
 
-/** Follows an attempt to its end, and anew when it is queued once more, be it as the same task. */
+/** Follows a task to its end, and again when it is queued again. */
 function useTask(attempt: Attempt, ended: (task: Task) => void, lost: () => void): void {
   const queued = attempt.step === 'queued' ? attempt : null;
   useEffect(() => {
     if (!queued) return;
     const id = queued.taskId;
-    let missing = 0; // since when nobody knows it
+    let missing = 0; // since when it is unknown
     const take = (task: Task): boolean => {
       const kept = tasks.put(task.id, task);
       if (over(kept)) ended(kept);
@@ -46,12 +46,12 @@ function useTask(attempt: Attempt, ended: (task: Task) => void, lost: () => void
   }, [queued]);
 }
 
-/** Orders in these states hold nothing any more. */
+/** Statuses of orders that hold no units. */
 const OVER = ['CANCELLED', 'EXPIRED', 'REFUNDED'];
-/** When to ask again after an order has ended, in ms: what it held is given back a moment later. */
+/** When to read the sale again after an order ended, in ms: its units are released shortly after. */
 const AFTERMATH_MS = [700, 2_000, 6_000];
 
-/** Asks for the sale again when an order of the person changes here: paid, lapsed, cancelled. */
+/** Reads the sale again when an order of the user changes: paid, expired, cancelled. */
 function useOrders(sale: Sale, signedIn: boolean, reload: () => void): void {
   useEffect(() => {
     if (!signedIn) return;
@@ -62,7 +62,7 @@ function useOrders(sale: Sale, signedIn: boolean, reload: () => void): void {
         return false;
       },
       failed: () => {},
-      poll: () => Promise.resolve(60_000), // the sale's own poll tells of the order too
+      poll: () => Promise.resolve(60_000), // the poll of the sale includes the order
     });
   }, [sale.id, signedIn]);
 
@@ -75,7 +75,7 @@ function useOrders(sale: Sale, signedIn: boolean, reload: () => void): void {
   }, [order?.id, stale]);
 }
 
-/** Joins an attempt with what the server says of the sale: goes on after a reload, follows the task, ends it. */
+/** Connects an attempt with the sale: resumes it after a reload, follows its task, ends it. */
 export function usePurchase(purchase: Purchase, sale: Sale, signedIn: boolean, reload: () => void): void {
   useEffect(() => {
     if (signedIn) purchase.resume();

@@ -1,10 +1,10 @@
-/** Places in waiting rooms, kept in the tab. Every page asks whether there are any. */
+/** Places in waiting rooms, kept per tab. Every page reads them. */
 
 import { forTab } from '../api/storage';
 
 const PLACE = 'place:';
 
-/** A place in the waiting room, until its turn is used or gone. */
+/** A place in the waiting room, until its turn is used or has expired. */
 export interface Place {
   ticketId: string;
   itemId: string;

@@ -1,7 +1,7 @@
-/** The pressed button, kept in the tab until the server has answered for certain. */
+/** The attempt to buy, kept per tab until the server has answered. */
 import { forTab } from '../api/storage';
 
-/** One press: what to buy, the key that makes it happen once, and the way in once it is known. */
+/** One attempt: what to buy, its idempotency key, and the path token once it is known. */
 export interface Press {
   itemId: string;
   quantity: number;
@@ -25,7 +25,7 @@ export function pending(saleId: string): Press | null {
   }
 }
 
-/** The unanswered press for the same thing, else a fresh one. */
+/** The unanswered attempt for the same item and quantity, else a new one. */
 export function press(saleId: string, itemId: string, quantity: number): Press {
   const before = pending(saleId);
   if (before?.itemId === itemId && before.quantity === quantity) return before;

@@ -7,10 +7,10 @@ import { Icon } from '../ui/icons';
 import { notify, toast } from '../ui/toast';
 
 const BEFORE_MS = 60_000;
-/** A timer counts no further than this, in ms. */
+/** Longest delay of a timer, in ms. */
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Sales to be reminded of, while the tab is open, on whatever page it is. */
+/** Sales with a reminder, while the tab is open, on any page. */
 const wanted = signal<ReadonlySet<string>>(new Set());
 
 /** The timer of each. */
@@ -24,7 +24,7 @@ function want(id: string, on: boolean): void {
   if (!on) clearTimeout(timers.get(id));
 }
 
-/** Sets the timer of a sale, anew when it moved. */
+/** Sets the timer of a sale again when its opening moved. */
 function arm(sale: Pick<Sale, 'id' | 'title' | 'startsAt'>): void {
   clearTimeout(timers.get(sale.id));
   const wait = Date.parse(sale.startsAt) - BEFORE_MS - now();

@@ -29,13 +29,15 @@ interface LabelProps {
 /** The words of the button. A button that costs money names the amount. */
 function labelOf({ button, item, quantity, early, failed }: LabelProps): string {
   if (failed && isActive(button)) return t('fault.again');
+  const wanted = {
+    item: quantity > 1 ? `${item.goods.name} × ${quantity}` : item.goods.name,
+    amount: money(times(item.price, quantity)),
+  };
   switch (button.kind) {
     case 'sign-in':
-      return t(early ? 'button.ready' : 'button.signIn');
-    case 'buy': {
-      const name = quantity > 1 ? `${item.goods.name} × ${quantity}` : item.goods.name;
-      return t('button.buy', { item: name, amount: money(times(item.price, quantity)) });
-    }
+      return early ? t('button.ready') : t('button.signIn', wanted);
+    case 'buy':
+      return t('button.buy', wanted);
     case 'sending':
       return t(button.slow ? 'button.slow' : 'button.sending');
     case 'pay':

@@ -71,7 +71,7 @@ export function statusOf(at: Situation, button: Button): Status {
   }
   switch (button.kind) {
     case 'sign-in':
-      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : plain(t('sheet.live'));
+      return phaseAt(sale, at.now) === 'UPCOMING' ? beforeOpening(at, t('sheet.signIn')) : buying(at);
     case 'wait':
       return beforeOpening(at, t(at.verified ? 'wait.ready' : 'wait.joinWhy'));
     case 'join':

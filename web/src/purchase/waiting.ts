@@ -1,6 +1,6 @@
 /**
- * A place in the waiting room. Whoever follows it keeps it, so it is followed as
- * long as the tab is open, on whatever page the tab is.
+ * A place in the waiting room. It expires unless it is followed, so it is followed as
+ * long as the tab is open, on any page.
  */
 import { signal, type Signal } from '@preact/signals';
 import { Fault } from '../api/fault';
@@ -14,17 +14,17 @@ import { notify, toast } from '../ui/toast';
 /** A place, as the server tells it. */
 export type Ticket = ResultOf<typeof TicketParts>;
 
-/** Poll at this pace, in ms; a place is kept for thirty seconds of silence. */
+/** Poll interval in ms; a place expires after thirty seconds without a poll. */
 const POLL_MS = 2_000;
 
-/** The place that is shown: it never moves back, whatever the estimate says. */
+/** The shown place: it never moves back when the estimate does. */
 export function ahead(before: number | null, now: number): number {
   return before === null ? now : Math.min(before, now);
 }
 
-/** Tells what became of a place, whatever page the tab is on; null is a place that nobody knows any more. */
+/** Notifies of the end of a place, on any page; null is an unknown place. */
 export function tell(ticket: Ticket | null, title: string): void {
-  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.lapsed'));
+  if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.expired'));
   toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
 }
 
@@ -40,10 +40,10 @@ export class Waiting {
   /** How many were ahead at first, and the least since. */
   readonly first: Signal<number | null> = signal(null);
   readonly least: Signal<number | null> = signal(null);
-  /** Stops following: the place lapses. */
+  /** Stops following: the place expires. */
   readonly end: () => void;
 
-  /** `over` is called once, with what became of the place, or null when nobody knows it any more. */
+  /** `over` is called once, with the last ticket, or null when it is unknown. */
   constructor(
     readonly id: string,
     over: (ticket: Ticket | null) => void,
@@ -60,7 +60,7 @@ export class Waiting {
     });
   }
 
-  /** Gives the place up. */
+  /** Leaves the queue. */
   leave(): void {
     this.end();
     void request(LeaveQueue, { input: { ticketId: this.id } }).catch(() => {});

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 
 const text = signal('');
 
-/** Says something to screen readers, politely. The same words twice are said twice. */
+/** Announces a text to screen readers, politely; also when it is the same as before. */
 export function announce(words: string): void {
   text.value = text.peek() === words ? `${words}\u00a0` : words;
 }

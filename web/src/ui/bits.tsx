@@ -1,4 +1,4 @@
-/** Small pieces that several pages show. */
+/** Small components of several pages. */
 import type { ComponentChildren } from 'preact';
 import { useComputed } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
@@ -36,7 +36,7 @@ export function Broken({ fault, again }: { fault: Fault; again: () => void }) {
   );
 }
 
-/** Says that what is shown may be old. */
+/** Tells that the shown data may be old. */
 export function Stale({ fault, again }: { fault: Fault | null; again: () => void }) {
   if (!fault) return null;
   return (
@@ -168,7 +168,7 @@ export function PhaseChip({ phase }: { phase: Phase }) {
   return <span key={phase} class={`chip ${tones[phase] ?? 'text-soft'}`}>{t(`phase.${phase}`)}</span>;
 }
 
-/** An instant in the person's zone, with the sale's zone beside it where that differs. */
+/** An instant in the browser's time zone, with the sale's time zone where that differs. */
 export function When({ at, zone }: { at: string; zone?: boolean }) {
   const here = moment(at);
   const elsewhere = zone && moment(at, { timeZone: SALE_ZONE }) !== here;
@@ -180,7 +180,7 @@ export function When({ at, zone }: { at: string; zone?: boolean }) {
   );
 }
 
-/** The picture of goods; a coloured tile with the first letter where there is none. */
+/** The picture of a product; a coloured tile with its first letter where there is none. */
 export function Picture({ goods, class: size }: { goods: Pick<Card['items'][number]['goods'], 'id' | 'name' | 'imageUrl'>; class: string }) {
   if (goods.imageUrl) {
     return <img src={goods.imageUrl} alt="" class={`bg-sunk object-cover ${size}`} width="400" height="400" />;

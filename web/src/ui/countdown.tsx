@@ -4,7 +4,7 @@ import { digits, parts, t, type Rounding } from '../i18n/text';
 import type { Key } from '../i18n/en';
 import { announce } from './announce';
 
-/** Texts to say when so many seconds are left. */
+/** Texts to announce when so many seconds are left. */
 export type Thresholds = Record<number, Key>;
 
 /** The thresholds of an opening sale. */
@@ -21,7 +21,7 @@ export function useLeft(until: number): number {
   return until - now();
 }
 
-/** Says the thresholds aloud as they pass. */
+/** Announces the thresholds as they pass. */
 export function useThresholds(left: number, thresholds: Thresholds): void {
   const before = useRef(left);
   const at = crossed(thresholds, Math.ceil(before.current / 1000), Math.ceil(left / 1000));

@@ -3,7 +3,7 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 import { t } from '../i18n/text';
 import { Icon } from './icons';
 
-/** A modal sheet: from below on a phone, in the middle on a wide screen. The browser keeps the focus inside; at the end it goes back to what opened the sheet. */
+/** A modal dialog. The browser keeps the focus inside; afterwards it returns to the element that opened it. */
 export function Dialog(props: { title: string; close: () => void; children: ComponentChildren }) {
   const ref = useRef<HTMLDialogElement>(null);
   const title = useId();

@@ -1,22 +1,22 @@
-/** Where the focus goes when its place is gone. */
+/** Focus management across pages and removed elements. */
 import { useEffect, useRef } from 'preact/hooks';
 
-/** Longest wait for the heading of a page that is on its way, in ms. */
+/** Longest wait for the heading of a page that loads, in ms. */
 const HEADING_MS = 5_000;
 
 const address = (): string => location.pathname + location.search;
 
-/** How far down each page was when it was left. */
+/** Scroll position of each page when it was left. */
 const places = new Map<string, number>();
 
-/** Where the page was that the back or forward button has just brought. */
+/** The page and position of the last back or forward navigation. */
 let back: { where: string; top: number } | null = null;
 
 addEventListener('scroll', () => places.set(address(), scrollY), { passive: true });
-// Read at once: what the browser scrolls by itself now, it scrolls on the page of before.
+// Read at once: the browser still scrolls the previous page.
 addEventListener('popstate', () => (back = { where: location.pathname, top: places.get(address()) ?? 0 }));
 
-/** Moves the focus to the heading of a page that was gone to, as soon as it is there; a page that was gone back to stands where it stood. */
+/** Moves the focus to the heading of a new page as soon as it is rendered; going back restores the scroll position. */
 export function useFocus(where: string): void {
   const first = useRef(true);
   useEffect(() => {
@@ -45,16 +45,16 @@ export function useFocus(where: string): void {
 }
 
 /**
- * Brings the focus back when what had it is gone: a button goes with the act that
- * it stood for, often long after its sheet. It goes to what comes next, which the
- * page marks with data-next, else to the heading.
+ * Restores the focus when the focused element was removed, often long after its
+ * dialog was closed: to the next step, which the page marks with data-next,
+ * else to the heading.
  */
 export function useKeptFocus(): void {
   useEffect(() => {
     const main = document.querySelector<HTMLElement>('main')!;
     let last: EventTarget | null = null;
     addEventListener('focusin', ({ target }) => (last = target));
-    addEventListener('pointerdown', () => (last = null)); // what is pressed takes the focus, or nothing is to have it
+    addEventListener('pointerdown', () => (last = null)); // the pressed element takes the focus by itself
     new MutationObserver(() => {
       if (!(last instanceof Element) || last.isConnected || document.activeElement !== document.body) return;
       (main.querySelector<HTMLElement>('[data-next]') ?? main.querySelector('h1'))?.focus({ preventScroll: true });

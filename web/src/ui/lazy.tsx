@@ -18,7 +18,7 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): C
       );
     };
     useEffect(() => {
-      if (loaded) state.value = 'ready'; // it may have come since the first sight
+      if (loaded) state.value = 'ready'; // it may have loaded since the first render
       else run();
     }, []);
     if (state.value === 'failed') return <Broken fault={new Fault('NETWORK', '')} again={run} />;

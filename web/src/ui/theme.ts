@@ -1,7 +1,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { forGood } from '../api/storage';
 
-/** Colours: as the system has them, or the person's choice. */
+/** The theme of the system, or the user's choice. */
 export type Theme = 'system' | 'light' | 'dark';
 
 const order: Theme[] = ['system', 'light', 'dark'];
@@ -16,7 +16,7 @@ system.addEventListener('change', () => (systemDark.value = system.matches));
 /** Whether the colours are dark now. */
 export const dark = computed(() => (theme.value === 'system' ? systemDark.value : theme.value === 'dark'));
 
-/** Goes on to the next theme and remembers it. */
+/** Switches to the next theme and keeps it. */
 export function nextTheme(): void {
   theme.value = order[(order.indexOf(theme.value) + 1) % order.length]!;
   forGood.setItem('theme', theme.value);

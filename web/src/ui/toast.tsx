@@ -4,19 +4,19 @@ const shown = signal<{ text: string; n: number } | null>(null);
 const SHOWN_MS = 4_000;
 let n = 0;
 
-/** Shows a short message at the foot of the page. */
+/** Shows a short message. */
 export function toast(text: string): void {
   const mine = ++n;
   shown.value = { text, n: mine };
   setTimeout(() => shown.peek()?.n === mine && (shown.value = null), SHOWN_MS);
 }
 
-/** Shows a notification of the system, if the person allowed it, else a short message. */
+/** Shows a system notification where it is allowed, else a short message. */
 export function notify(text: string): void {
   try {
     if ('Notification' in globalThis && Notification.permission === 'granted') return void new Notification(text);
   } catch {
-    // Chrome on Android lets service workers alone make them, and throws here
+    // Chrome on Android allows them in service workers only, and throws here
   }
   toast(text);
 }

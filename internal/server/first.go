@@ -1,0 +1,132 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// firstQueryTimeout bounds the first query of a page. A slower one is left to
+// the browser, which sends it itself when the page has no response.
+const firstQueryTimeout = 300 * time.Millisecond
+
+// headEnd is where the response is put into a page.
+var headEnd = []byte("</head>")
+
+// WithFirstQuery serves the pages of a site with the response to their first
+// query inlined as <script type="application/json" id="first">, so that the
+// first paint shows data. query returns the body of that query for a URL path,
+// or nil. Where the query fails or is slow, the page is served without it.
+func WithFirstQuery(site, graphql http.Handler, query func(path string) []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := firstBody(r, query)
+		if body == nil {
+			site.ServeHTTP(w, r)
+			return
+		}
+		page := replay(site, firstRequest(r, r.Context(), http.MethodGet, r.URL.Path, nil))
+		at := bytes.Index(page.body.Bytes(), headEnd)
+		data := runFirst(graphql, r, body)
+		if page.status != http.StatusOK || at < 0 || data == nil {
+			site.ServeHTTP(w, r)
+			return
+		}
+		html := page.body.Bytes()
+		script := firstScript(body, data)
+		serveFirst(w, r, bytes.Join([][]byte{html[:at], script, html[at:]}, nil))
+	})
+}
+
+// firstBody returns the first query of a request for a page, or nil.
+func firstBody(r *http.Request, query func(path string) []byte) []byte {
+	if r.Method != http.MethodGet || r.URL.RawQuery != "" || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return nil
+	}
+	return query(r.URL.Path)
+}
+
+// firstRequest returns a request in the name of the client of r, without its
+// credentials and conditions.
+func firstRequest(r *http.Request, ctx context.Context, method, path string, body []byte) *http.Request {
+	out := r.Clone(ctx)
+	out.Method, out.URL.Path, out.RequestURI = method, path, path
+	out.Header = http.Header{"Accept-Language": r.Header.Values("Accept-Language")}
+	out.Body, out.ContentLength = http.NoBody, 0
+	if body != nil {
+		out.Header.Set("Content-Type", "application/json")
+		out.Header.Set("Accept", "application/json")
+		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	return out
+}
+
+// runFirst returns the data of a query, or nil where it failed.
+func runFirst(graphql http.Handler, r *http.Request, body []byte) json.RawMessage {
+	ctx, cancel := context.WithTimeout(r.Context(), firstQueryTimeout)
+	defer cancel()
+	got := replay(graphql, firstRequest(r, ctx, http.MethodPost, "/graphql", body))
+	var response struct {
+		Data   json.RawMessage `json:"data"`
+		Errors json.RawMessage `json:"errors"`
+	}
+	if got.status != http.StatusOK || json.Unmarshal(got.body.Bytes(), &response) != nil || response.Errors != nil {
+		return nil
+	}
+	return response.Data
+}
+
+// firstScript returns the element. It is data, which a Content-Security-Policy
+// does not restrict; no text in it can end it.
+func firstScript(body, data []byte) []byte {
+	content := bytes.Join([][]byte{[]byte(`{"body":`), body, []byte(`,"data":`), data, []byte(`}`)}, nil)
+	content = bytes.ReplaceAll(content, []byte("<"), []byte(`\u003c`))
+	return bytes.Join([][]byte{[]byte(`<script type="application/json" id="first">`), content, []byte("</script>")}, nil)
+}
+
+func serveFirst(w http.ResponseWriter, r *http.Request, html []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	h.Add("Vary", "Accept-Encoding")
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		html = pack(html)
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(html)))
+	_, _ = w.Write(html) // the client may be gone
+}
+
+// replayed is a response in memory.
+type replayed struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header returns the header of the response.
+func (p *replayed) Header() http.Header { return p.header }
+
+// WriteHeader keeps the first status.
+func (p *replayed) WriteHeader(status int) {
+	if p.status == 0 {
+		p.status = status
+	}
+}
+
+// Write appends to the body.
+func (p *replayed) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	return p.body.Write(b)
+}
+
+// replay runs a handler and returns its response.
+func replay(h http.Handler, r *http.Request) *replayed {
+	w := &replayed{header: http.Header{}}
+	h.ServeHTTP(w, r)
+	return w
+}
