@@ -35,7 +35,7 @@ test-short: services ## run the tests that take less than two minutes
 	@go run ./internal/testrun short
 
 .PHONY: faults
-faults: services ## run the long fault tests: processes killed again and again
+faults: services ## run the tests that kill processes, in full size
 	@go run ./internal/testrun faults
 
 .PHONY: check

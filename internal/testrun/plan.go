@@ -63,7 +63,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		if err != nil {
 			return p, err
 		}
-		p.steps = []step{build, goStep("faults", faulty(found), append(raceFlags(ctx), "-tags", "faults", "-timeout", "60m", "-p", "1"))}
+		p.steps = []step{build, goStep("faults", faulty(found), append(raceFlags(ctx), "-tags", "faults", "-run", "Killed", "-timeout", "60m", "-p", "1"))}
 	default:
 		return p, fmt.Errorf("unknown mode %q; want all, short or faults", mode)
 	}

@@ -1,0 +1,6 @@
+//go:build faults
+
+package app_test
+
+// manyOrders is the size of the test that kills workers, in `make faults`.
+const manyOrders = 5000

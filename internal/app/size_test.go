@@ -1,0 +1,6 @@
+//go:build !faults
+
+package app_test
+
+// manyOrders is the size of the test that kills workers: enough for three kills.
+const manyOrders = 1500
