@@ -94,7 +94,9 @@ func neverTwice(o *redis.UniversalOptions) { o.MaxRetries, o.MaxRedirects = -1, 
 func (c *Conn) client(adjust func(*redis.UniversalOptions)) redis.UniversalClient {
 	o := c.opts
 	adjust(&o)
-	return redis.NewUniversalClient(&o)
+	client := redis.NewUniversalClient(&o)
+	reloadOnDialErrors(client)
+	return client
 }
 
 func parse(rawURL string) (redis.UniversalOptions, error) {
