@@ -28,6 +28,7 @@ import (
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
+	"seckill/ent/securityevent"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -80,6 +81,8 @@ type Client struct {
 	SandboxCharge *SandboxChargeClient
 	// SandboxRefund is the client for interacting with the SandboxRefund builders.
 	SandboxRefund *SandboxRefundClient
+	// SecurityEvent is the client for interacting with the SecurityEvent builders.
+	SecurityEvent *SecurityEventClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
@@ -116,6 +119,7 @@ func (c *Client) init() {
 	c.SandboxCall = NewSandboxCallClient(c.config)
 	c.SandboxCharge = NewSandboxChargeClient(c.config)
 	c.SandboxRefund = NewSandboxRefundClient(c.config)
+	c.SecurityEvent = NewSecurityEventClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.StockMovement = NewStockMovementClient(c.config)
 	c.User = NewUserClient(c.config)
@@ -229,6 +233,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SandboxCall:   NewSandboxCallClient(cfg),
 		SandboxCharge: NewSandboxChargeClient(cfg),
 		SandboxRefund: NewSandboxRefundClient(cfg),
+		SecurityEvent: NewSecurityEventClient(cfg),
 		Session:       NewSessionClient(cfg),
 		StockMovement: NewStockMovementClient(cfg),
 		User:          NewUserClient(cfg),
@@ -269,6 +274,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SandboxCall:   NewSandboxCallClient(cfg),
 		SandboxCharge: NewSandboxChargeClient(cfg),
 		SandboxRefund: NewSandboxRefundClient(cfg),
+		SecurityEvent: NewSecurityEventClient(cfg),
 		Session:       NewSessionClient(cfg),
 		StockMovement: NewStockMovementClient(cfg),
 		User:          NewUserClient(cfg),
@@ -305,7 +311,7 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
 		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
 		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.Session, c.StockMovement, c.User, c.WaitlistEntry,
+		c.SecurityEvent, c.Session, c.StockMovement, c.User, c.WaitlistEntry,
 	} {
 		n.Use(hooks...)
 	}
@@ -318,7 +324,7 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
 		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
 		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.Session, c.StockMovement, c.User, c.WaitlistEntry,
+		c.SecurityEvent, c.Session, c.StockMovement, c.User, c.WaitlistEntry,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -361,6 +367,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.SandboxCharge.mutate(ctx, m)
 	case *SandboxRefundMutation:
 		return c.SandboxRefund.mutate(ctx, m)
+	case *SecurityEventMutation:
+		return c.SecurityEvent.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
 	case *StockMovementMutation:
@@ -2635,6 +2643,139 @@ func (c *SandboxRefundClient) mutate(ctx context.Context, m *SandboxRefundMutati
 	}
 }
 
+// SecurityEventClient is a client for the SecurityEvent schema.
+type SecurityEventClient struct {
+	config
+}
+
+// NewSecurityEventClient returns a client for the SecurityEvent from the given config.
+func NewSecurityEventClient(c config) *SecurityEventClient {
+	return &SecurityEventClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `securityevent.Hooks(f(g(h())))`.
+func (c *SecurityEventClient) Use(hooks ...Hook) {
+	c.hooks.SecurityEvent = append(c.hooks.SecurityEvent, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `securityevent.Intercept(f(g(h())))`.
+func (c *SecurityEventClient) Intercept(interceptors ...Interceptor) {
+	c.inters.SecurityEvent = append(c.inters.SecurityEvent, interceptors...)
+}
+
+// Create returns a builder for creating a SecurityEvent entity.
+func (c *SecurityEventClient) Create() *SecurityEventCreate {
+	mutation := newSecurityEventMutation(c.config, OpCreate)
+	return &SecurityEventCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of SecurityEvent entities.
+func (c *SecurityEventClient) CreateBulk(builders ...*SecurityEventCreate) *SecurityEventCreateBulk {
+	return &SecurityEventCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *SecurityEventClient) MapCreateBulk(slice any, setFunc func(*SecurityEventCreate, int)) *SecurityEventCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &SecurityEventCreateBulk{err: fmt.Errorf("calling to SecurityEventClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*SecurityEventCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &SecurityEventCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for SecurityEvent.
+func (c *SecurityEventClient) Update() *SecurityEventUpdate {
+	mutation := newSecurityEventMutation(c.config, OpUpdate)
+	return &SecurityEventUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *SecurityEventClient) UpdateOne(_m *SecurityEvent) *SecurityEventUpdateOne {
+	mutation := newSecurityEventMutation(c.config, OpUpdateOne, withSecurityEvent(_m))
+	return &SecurityEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *SecurityEventClient) UpdateOneID(id uuid.UUID) *SecurityEventUpdateOne {
+	mutation := newSecurityEventMutation(c.config, OpUpdateOne, withSecurityEventID(id))
+	return &SecurityEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for SecurityEvent.
+func (c *SecurityEventClient) Delete() *SecurityEventDelete {
+	mutation := newSecurityEventMutation(c.config, OpDelete)
+	return &SecurityEventDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *SecurityEventClient) DeleteOne(_m *SecurityEvent) *SecurityEventDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *SecurityEventClient) DeleteOneID(id uuid.UUID) *SecurityEventDeleteOne {
+	builder := c.Delete().Where(securityevent.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &SecurityEventDeleteOne{builder}
+}
+
+// Query returns a query builder for SecurityEvent.
+func (c *SecurityEventClient) Query() *SecurityEventQuery {
+	return &SecurityEventQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeSecurityEvent},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a SecurityEvent entity by its id.
+func (c *SecurityEventClient) Get(ctx context.Context, id uuid.UUID) (*SecurityEvent, error) {
+	return c.Query().Where(securityevent.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *SecurityEventClient) GetX(ctx context.Context, id uuid.UUID) *SecurityEvent {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *SecurityEventClient) Hooks() []Hook {
+	return c.hooks.SecurityEvent
+}
+
+// Interceptors returns the client interceptors.
+func (c *SecurityEventClient) Interceptors() []Interceptor {
+	return c.inters.SecurityEvent
+}
+
+func (c *SecurityEventClient) mutate(ctx context.Context, m *SecurityEventMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&SecurityEventCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&SecurityEventUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&SecurityEventUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&SecurityEventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown SecurityEvent mutation op: %q", m.Op())
+	}
+}
+
 // SessionClient is a client for the Session schema.
 type SessionClient struct {
 	config
@@ -3172,14 +3313,14 @@ type (
 	hooks struct {
 		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
 		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, Session, StockMovement, User,
-		WaitlistEntry []ent.Hook
+		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, Session,
+		StockMovement, User, WaitlistEntry []ent.Hook
 	}
 	inters struct {
 		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
 		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, Session, StockMovement, User,
-		WaitlistEntry []ent.Interceptor
+		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, Session,
+		StockMovement, User, WaitlistEntry []ent.Interceptor
 	}
 )
 

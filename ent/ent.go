@@ -24,6 +24,7 @@ import (
 	"seckill/ent/sandboxcall"
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
+	"seckill/ent/securityevent"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -110,6 +111,7 @@ func checkColumn(t, c string) error {
 			sandboxcall.Table:   sandboxcall.ValidColumn,
 			sandboxcharge.Table: sandboxcharge.ValidColumn,
 			sandboxrefund.Table: sandboxrefund.ValidColumn,
+			securityevent.Table: securityevent.ValidColumn,
 			session.Table:       session.ValidColumn,
 			stockmovement.Table: stockmovement.ValidColumn,
 			user.Table:          user.ValidColumn,

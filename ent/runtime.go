@@ -20,6 +20,7 @@ import (
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
 	"seckill/ent/schema"
+	"seckill/ent/securityevent"
 	"seckill/ent/session"
 	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
@@ -549,6 +550,24 @@ func init() {
 	sandboxrefundDescAmountMinor := sandboxrefundFields[3].Descriptor()
 	// sandboxrefund.AmountMinorValidator is a validator for the "amount_minor" field. It is called by the builders before save.
 	sandboxrefund.AmountMinorValidator = sandboxrefundDescAmountMinor.Validators[0].(func(int64) error)
+	securityeventFields := schema.SecurityEvent{}.Fields()
+	_ = securityeventFields
+	// securityeventDescKind is the schema descriptor for kind field.
+	securityeventDescKind := securityeventFields[1].Descriptor()
+	// securityevent.KindValidator is a validator for the "kind" field. It is called by the builders before save.
+	securityevent.KindValidator = securityeventDescKind.Validators[0].(func(string) error)
+	// securityeventDescAddress is the schema descriptor for address field.
+	securityeventDescAddress := securityeventFields[4].Descriptor()
+	// securityevent.DefaultAddress holds the default value on creation for the address field.
+	securityevent.DefaultAddress = securityeventDescAddress.Default.(string)
+	// securityevent.AddressValidator is a validator for the "address" field. It is called by the builders before save.
+	securityevent.AddressValidator = securityeventDescAddress.Validators[0].(func(string) error)
+	// securityeventDescDetail is the schema descriptor for detail field.
+	securityeventDescDetail := securityeventFields[5].Descriptor()
+	// securityevent.DefaultDetail holds the default value on creation for the detail field.
+	securityevent.DefaultDetail = securityeventDescDetail.Default.(string)
+	// securityevent.DetailValidator is a validator for the "detail" field. It is called by the builders before save.
+	securityevent.DetailValidator = securityeventDescDetail.Validators[0].(func(string) error)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
 	// sessionDescGeneration is the schema descriptor for generation field.
@@ -569,6 +588,12 @@ func init() {
 	userDescVersion := userFields[5].Descriptor()
 	// user.DefaultVersion holds the default value on creation for the version field.
 	user.DefaultVersion = userDescVersion.Default.(int64)
+	// userDescDisabledReason is the schema descriptor for disabled_reason field.
+	userDescDisabledReason := userFields[8].Descriptor()
+	// user.DefaultDisabledReason holds the default value on creation for the disabled_reason field.
+	user.DefaultDisabledReason = userDescDisabledReason.Default.(string)
+	// user.DisabledReasonValidator is a validator for the "disabled_reason" field. It is called by the builders before save.
+	user.DisabledReasonValidator = userDescDisabledReason.Validators[0].(func(string) error)
 	waitlistentryFields := schema.WaitlistEntry{}.Fields()
 	_ = waitlistentryFields
 	// waitlistentryDescQuantity is the schema descriptor for quantity field.

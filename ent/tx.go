@@ -48,6 +48,8 @@ type Tx struct {
 	SandboxCharge *SandboxChargeClient
 	// SandboxRefund is the client for interacting with the SandboxRefund builders.
 	SandboxRefund *SandboxRefundClient
+	// SecurityEvent is the client for interacting with the SecurityEvent builders.
+	SecurityEvent *SecurityEventClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
@@ -204,6 +206,7 @@ func (tx *Tx) init() {
 	tx.SandboxCall = NewSandboxCallClient(tx.config)
 	tx.SandboxCharge = NewSandboxChargeClient(tx.config)
 	tx.SandboxRefund = NewSandboxRefundClient(tx.config)
+	tx.SecurityEvent = NewSecurityEventClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.StockMovement = NewStockMovementClient(tx.config)
 	tx.User = NewUserClient(tx.config)

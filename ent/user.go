@@ -29,8 +29,12 @@ type User struct {
 	// grows with every change of the user; invalidates caches
 	Version int64 `json:"version,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
-	CreatedAt    time.Time `json:"created_at,omitempty"`
-	selectValues sql.SelectValues
+	CreatedAt time.Time `json:"created_at,omitempty"`
+	// since when the user cannot sign in
+	DisabledAt *time.Time `json:"disabled_at,omitempty"`
+	// DisabledReason holds the value of the "disabled_reason" field.
+	DisabledReason string `json:"disabled_reason,omitempty"`
+	selectValues   sql.SelectValues
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -40,9 +44,9 @@ func (*User) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case user.FieldVersion:
 			values[i] = new(sql.NullInt64)
-		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole:
+		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason:
 			values[i] = new(sql.NullString)
-		case user.FieldCreatedAt:
+		case user.FieldCreatedAt, user.FieldDisabledAt:
 			values[i] = new(sql.NullTime)
 		case user.FieldID:
 			values[i] = new(uuid.UUID)
@@ -103,6 +107,19 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
 			}
+		case user.FieldDisabledAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field disabled_at", values[i])
+			} else if value.Valid {
+				_m.DisabledAt = new(time.Time)
+				*_m.DisabledAt = value.Time
+			}
+		case user.FieldDisabledReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field disabled_reason", values[i])
+			} else if value.Valid {
+				_m.DisabledReason = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -155,6 +172,14 @@ func (_m *User) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	if v := _m.DisabledAt; v != nil {
+		builder.WriteString("disabled_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("disabled_reason=")
+	builder.WriteString(_m.DisabledReason)
 	builder.WriteByte(')')
 	return builder.String()
 }

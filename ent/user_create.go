@@ -76,6 +76,34 @@ func (_c *UserCreate) SetCreatedAt(v time.Time) *UserCreate {
 	return _c
 }
 
+// SetDisabledAt sets the "disabled_at" field.
+func (_c *UserCreate) SetDisabledAt(v time.Time) *UserCreate {
+	_c.mutation.SetDisabledAt(v)
+	return _c
+}
+
+// SetNillableDisabledAt sets the "disabled_at" field if the given value is not nil.
+func (_c *UserCreate) SetNillableDisabledAt(v *time.Time) *UserCreate {
+	if v != nil {
+		_c.SetDisabledAt(*v)
+	}
+	return _c
+}
+
+// SetDisabledReason sets the "disabled_reason" field.
+func (_c *UserCreate) SetDisabledReason(v string) *UserCreate {
+	_c.mutation.SetDisabledReason(v)
+	return _c
+}
+
+// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
+func (_c *UserCreate) SetNillableDisabledReason(v *string) *UserCreate {
+	if v != nil {
+		_c.SetDisabledReason(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *UserCreate) SetID(v uuid.UUID) *UserCreate {
 	_c.mutation.SetID(v)
@@ -125,6 +153,10 @@ func (_c *UserCreate) defaults() {
 		v := user.DefaultVersion
 		_c.mutation.SetVersion(v)
 	}
+	if _, ok := _c.mutation.DisabledReason(); !ok {
+		v := user.DefaultDisabledReason
+		_c.mutation.SetDisabledReason(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -161,6 +193,14 @@ func (_c *UserCreate) check() error {
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`ent: missing required field "User.created_at"`)}
+	}
+	if _, ok := _c.mutation.DisabledReason(); !ok {
+		return &ValidationError{Name: "disabled_reason", err: errors.New(`ent: missing required field "User.disabled_reason"`)}
+	}
+	if v, ok := _c.mutation.DisabledReason(); ok {
+		if err := user.DisabledReasonValidator(v); err != nil {
+			return &ValidationError{Name: "disabled_reason", err: fmt.Errorf(`ent: validator failed for field "User.disabled_reason": %w`, err)}
+		}
 	}
 	return nil
 }
@@ -221,6 +261,14 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(user.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.DisabledAt(); ok {
+		_spec.SetField(user.FieldDisabledAt, field.TypeTime, value)
+		_node.DisabledAt = &value
+	}
+	if value, ok := _c.mutation.DisabledReason(); ok {
+		_spec.SetField(user.FieldDisabledReason, field.TypeString, value)
+		_node.DisabledReason = value
 	}
 	return _node, _spec
 }
@@ -349,6 +397,36 @@ func (u *UserUpsert) SetCreatedAt(v time.Time) *UserUpsert {
 // UpdateCreatedAt sets the "created_at" field to the value that was provided on create.
 func (u *UserUpsert) UpdateCreatedAt() *UserUpsert {
 	u.SetExcluded(user.FieldCreatedAt)
+	return u
+}
+
+// SetDisabledAt sets the "disabled_at" field.
+func (u *UserUpsert) SetDisabledAt(v time.Time) *UserUpsert {
+	u.Set(user.FieldDisabledAt, v)
+	return u
+}
+
+// UpdateDisabledAt sets the "disabled_at" field to the value that was provided on create.
+func (u *UserUpsert) UpdateDisabledAt() *UserUpsert {
+	u.SetExcluded(user.FieldDisabledAt)
+	return u
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (u *UserUpsert) ClearDisabledAt() *UserUpsert {
+	u.SetNull(user.FieldDisabledAt)
+	return u
+}
+
+// SetDisabledReason sets the "disabled_reason" field.
+func (u *UserUpsert) SetDisabledReason(v string) *UserUpsert {
+	u.Set(user.FieldDisabledReason, v)
+	return u
+}
+
+// UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
+func (u *UserUpsert) UpdateDisabledReason() *UserUpsert {
+	u.SetExcluded(user.FieldDisabledReason)
 	return u
 }
 
@@ -488,6 +566,41 @@ func (u *UserUpsertOne) SetCreatedAt(v time.Time) *UserUpsertOne {
 func (u *UserUpsertOne) UpdateCreatedAt() *UserUpsertOne {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateCreatedAt()
+	})
+}
+
+// SetDisabledAt sets the "disabled_at" field.
+func (u *UserUpsertOne) SetDisabledAt(v time.Time) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetDisabledAt(v)
+	})
+}
+
+// UpdateDisabledAt sets the "disabled_at" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateDisabledAt() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateDisabledAt()
+	})
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (u *UserUpsertOne) ClearDisabledAt() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearDisabledAt()
+	})
+}
+
+// SetDisabledReason sets the "disabled_reason" field.
+func (u *UserUpsertOne) SetDisabledReason(v string) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetDisabledReason(v)
+	})
+}
+
+// UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateDisabledReason() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateDisabledReason()
 	})
 }
 
@@ -794,6 +907,41 @@ func (u *UserUpsertBulk) SetCreatedAt(v time.Time) *UserUpsertBulk {
 func (u *UserUpsertBulk) UpdateCreatedAt() *UserUpsertBulk {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateCreatedAt()
+	})
+}
+
+// SetDisabledAt sets the "disabled_at" field.
+func (u *UserUpsertBulk) SetDisabledAt(v time.Time) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetDisabledAt(v)
+	})
+}
+
+// UpdateDisabledAt sets the "disabled_at" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateDisabledAt() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateDisabledAt()
+	})
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (u *UserUpsertBulk) ClearDisabledAt() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearDisabledAt()
+	})
+}
+
+// SetDisabledReason sets the "disabled_reason" field.
+func (u *UserUpsertBulk) SetDisabledReason(v string) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetDisabledReason(v)
+	})
+}
+
+// UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateDisabledReason() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateDisabledReason()
 	})
 }
 

@@ -120,6 +120,40 @@ func (_u *UserUpdate) SetNillableCreatedAt(v *time.Time) *UserUpdate {
 	return _u
 }
 
+// SetDisabledAt sets the "disabled_at" field.
+func (_u *UserUpdate) SetDisabledAt(v time.Time) *UserUpdate {
+	_u.mutation.SetDisabledAt(v)
+	return _u
+}
+
+// SetNillableDisabledAt sets the "disabled_at" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableDisabledAt(v *time.Time) *UserUpdate {
+	if v != nil {
+		_u.SetDisabledAt(*v)
+	}
+	return _u
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (_u *UserUpdate) ClearDisabledAt() *UserUpdate {
+	_u.mutation.ClearDisabledAt()
+	return _u
+}
+
+// SetDisabledReason sets the "disabled_reason" field.
+func (_u *UserUpdate) SetDisabledReason(v string) *UserUpdate {
+	_u.mutation.SetDisabledReason(v)
+	return _u
+}
+
+// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableDisabledReason(v *string) *UserUpdate {
+	if v != nil {
+		_u.SetDisabledReason(*v)
+	}
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdate) Mutation() *UserMutation {
 	return _u.mutation
@@ -169,6 +203,11 @@ func (_u *UserUpdate) check() error {
 			return &ValidationError{Name: "role", err: fmt.Errorf(`ent: validator failed for field "User.role": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.DisabledReason(); ok {
+		if err := user.DisabledReasonValidator(v); err != nil {
+			return &ValidationError{Name: "disabled_reason", err: fmt.Errorf(`ent: validator failed for field "User.disabled_reason": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -210,6 +249,15 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(user.FieldCreatedAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.DisabledAt(); ok {
+		_spec.SetField(user.FieldDisabledAt, field.TypeTime, value)
+	}
+	if _u.mutation.DisabledAtCleared() {
+		_spec.ClearField(user.FieldDisabledAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.DisabledReason(); ok {
+		_spec.SetField(user.FieldDisabledReason, field.TypeString, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -324,6 +372,40 @@ func (_u *UserUpdateOne) SetNillableCreatedAt(v *time.Time) *UserUpdateOne {
 	return _u
 }
 
+// SetDisabledAt sets the "disabled_at" field.
+func (_u *UserUpdateOne) SetDisabledAt(v time.Time) *UserUpdateOne {
+	_u.mutation.SetDisabledAt(v)
+	return _u
+}
+
+// SetNillableDisabledAt sets the "disabled_at" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableDisabledAt(v *time.Time) *UserUpdateOne {
+	if v != nil {
+		_u.SetDisabledAt(*v)
+	}
+	return _u
+}
+
+// ClearDisabledAt clears the value of the "disabled_at" field.
+func (_u *UserUpdateOne) ClearDisabledAt() *UserUpdateOne {
+	_u.mutation.ClearDisabledAt()
+	return _u
+}
+
+// SetDisabledReason sets the "disabled_reason" field.
+func (_u *UserUpdateOne) SetDisabledReason(v string) *UserUpdateOne {
+	_u.mutation.SetDisabledReason(v)
+	return _u
+}
+
+// SetNillableDisabledReason sets the "disabled_reason" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableDisabledReason(v *string) *UserUpdateOne {
+	if v != nil {
+		_u.SetDisabledReason(*v)
+	}
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdateOne) Mutation() *UserMutation {
 	return _u.mutation
@@ -386,6 +468,11 @@ func (_u *UserUpdateOne) check() error {
 			return &ValidationError{Name: "role", err: fmt.Errorf(`ent: validator failed for field "User.role": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.DisabledReason(); ok {
+		if err := user.DisabledReasonValidator(v); err != nil {
+			return &ValidationError{Name: "disabled_reason", err: fmt.Errorf(`ent: validator failed for field "User.disabled_reason": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -444,6 +531,15 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if value, ok := _u.mutation.CreatedAt(); ok {
 		_spec.SetField(user.FieldCreatedAt, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.DisabledAt(); ok {
+		_spec.SetField(user.FieldDisabledAt, field.TypeTime, value)
+	}
+	if _u.mutation.DisabledAtCleared() {
+		_spec.ClearField(user.FieldDisabledAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.DisabledReason(); ok {
+		_spec.SetField(user.FieldDisabledReason, field.TypeString, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &User{config: _u.config}

@@ -19,7 +19,14 @@ import (
 var accountRoles = []string{"customer", "operator", "admin"}
 
 type userCmd struct {
-	Create userCreateCmd `cmd:"" help:"Make an account, for example the first administrator."`
+	Create   userCreateCmd   `cmd:"" help:"Make an account, for example the first administrator."`
+	List     userListCmd     `cmd:"" help:"List users, newest first, at most 200."`
+	Role     userRoleCmd     `cmd:"" help:"Change the role of a user; ends the user's sessions."`
+	Password userPasswordCmd `cmd:"" help:"Change the password of a user; ends the user's sessions."`
+	Disable  userDisableCmd  `cmd:"" help:"Keep a user from signing in; ends the user's sessions."`
+	Enable   userEnableCmd   `cmd:"" help:"Let a disabled user sign in again."`
+	Sessions userSessionsCmd `cmd:"" name:"end-sessions" help:"End the sessions of a user, with tokens and sockets."`
+	Log      userLogCmd      `cmd:"" help:"Print the security log, newest first, at most 1,000 lines."`
 }
 
 type userCreateCmd struct {

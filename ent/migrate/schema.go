@@ -613,6 +613,34 @@ var (
 			},
 		},
 	}
+	// SecurityEventsColumns holds the columns for the "security_events" table.
+	SecurityEventsColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeUUID},
+		{Name: "kind", Type: field.TypeString, Size: 64},
+		{Name: "actor_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "subject_id", Type: field.TypeUUID, Nullable: true},
+		{Name: "address", Type: field.TypeString, Size: 64, Default: ""},
+		{Name: "detail", Type: field.TypeString, Size: 800, Default: ""},
+		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+	}
+	// SecurityEventsTable holds the schema information for the "security_events" table.
+	SecurityEventsTable = &schema.Table{
+		Name:       "security_events",
+		Columns:    SecurityEventsColumns,
+		PrimaryKey: []*schema.Column{SecurityEventsColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "securityevent_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{SecurityEventsColumns[6]},
+			},
+			{
+				Name:    "securityevent_subject_id_created_at",
+				Unique:  false,
+				Columns: []*schema.Column{SecurityEventsColumns[3], SecurityEventsColumns[6]},
+			},
+		},
+	}
 	// SessionsColumns holds the columns for the "sessions" table.
 	SessionsColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeUUID},
@@ -698,6 +726,8 @@ var (
 		{Name: "role", Type: field.TypeEnum, Enums: []string{"CUSTOMER", "OPERATOR", "ADMIN"}, Default: "CUSTOMER"},
 		{Name: "version", Type: field.TypeInt64, Default: 1},
 		{Name: "created_at", Type: field.TypeTime, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "disabled_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
+		{Name: "disabled_reason", Type: field.TypeString, Size: 800, Default: ""},
 	}
 	// UsersTable holds the schema information for the "users" table.
 	UsersTable = &schema.Table{
@@ -709,6 +739,14 @@ var (
 				Name:    "user_account",
 				Unique:  true,
 				Columns: []*schema.Column{UsersColumns[1]},
+			},
+			{
+				Name:    "user_disabled_at",
+				Unique:  false,
+				Columns: []*schema.Column{UsersColumns[7]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "disabled_at IS NOT NULL",
+				},
 			},
 		},
 	}
@@ -791,6 +829,7 @@ var (
 		SandboxCallsTable,
 		SandboxChargesTable,
 		SandboxRefundsTable,
+		SecurityEventsTable,
 		SessionsTable,
 		StockMovementsTable,
 		UsersTable,

@@ -57,6 +57,9 @@ type SandboxCharge func(*sql.Selector)
 // SandboxRefund is the predicate function for sandboxrefund builders.
 type SandboxRefund func(*sql.Selector)
 
+// SecurityEvent is the predicate function for securityevent builders.
+type SecurityEvent func(*sql.Selector)
+
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)
 

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 )
@@ -19,10 +20,15 @@ func (User) Fields() []ent.Field {
 		field.Enum("role").Values("CUSTOMER", "OPERATOR", "ADMIN").Default("CUSTOMER"),
 		field.Int64("version").Default(1).Comment("grows with every change of the user; invalidates caches"),
 		instant("created_at"),
+		field.Time("disabled_at").Optional().Nillable().SchemaType(timestamptz).Comment("since when the user cannot sign in"),
+		field.String("disabled_reason").MaxLen(4 * 200).Default(""),
 	}
 }
 
 // Indexes of User.
 func (User) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("account").Unique()}
+	return []ent.Index{
+		index.Fields("account").Unique(),
+		index.Fields("disabled_at").Annotations(entsql.IndexWhere("disabled_at IS NOT NULL")), // what every process asks every few seconds
+	}
 }

@@ -25,6 +25,10 @@ const (
 	FieldVersion = "version"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldDisabledAt holds the string denoting the disabled_at field in the database.
+	FieldDisabledAt = "disabled_at"
+	// FieldDisabledReason holds the string denoting the disabled_reason field in the database.
+	FieldDisabledReason = "disabled_reason"
 	// Table holds the table name of the user in the database.
 	Table = "users"
 )
@@ -38,6 +42,8 @@ var Columns = []string{
 	FieldRole,
 	FieldVersion,
 	FieldCreatedAt,
+	FieldDisabledAt,
+	FieldDisabledReason,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -57,6 +63,10 @@ var (
 	DisplayNameValidator func(string) error
 	// DefaultVersion holds the default value on creation for the "version" field.
 	DefaultVersion int64
+	// DefaultDisabledReason holds the default value on creation for the "disabled_reason" field.
+	DefaultDisabledReason string
+	// DisabledReasonValidator is a validator for the "disabled_reason" field. It is called by the builders before save.
+	DisabledReasonValidator func(string) error
 )
 
 // Role defines the type for the "role" enum field.
@@ -122,4 +132,14 @@ func ByVersion(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// ByDisabledAt orders the results by the disabled_at field.
+func ByDisabledAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDisabledAt, opts...).ToFunc()
+}
+
+// ByDisabledReason orders the results by the disabled_reason field.
+func ByDisabledReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDisabledReason, opts...).ToFunc()
 }

@@ -21,7 +21,6 @@
 package account
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -51,13 +50,14 @@ var (
 	registersPerAddress = ratelimit.Policy{Name: "register_address", Burst: 10, PerSecond: 0.1, Mode: ratelimit.FailClosed}
 )
 
-// User is a person with an account. It is shared between requests: never change one.
+// User is an account. It is shared between requests: never change one.
 type User struct {
 	ID          uuid.UUID
 	Account     string // normalised e-mail address or E.164 phone number
 	DisplayName string
 	Role        auth.Role
 	Version     int64 // grows with every change
+	Disabled    bool  // cannot sign in
 	CreatedAt   time.Time
 }
 
@@ -94,9 +94,7 @@ type Config struct {
 	Log         *slog.Logger
 	Idle        time.Duration // 0 = DefaultIdle
 	Longest     time.Duration // 0 = DefaultLongest
-	// SignedOut is told which sessions a person ended, after they are; nil = nobody
-	// wants to know.
-	SignedOut func(ctx context.Context, sessions ...uuid.UUID) error
+	Admin       *Admin
 }
 
 // Service holds the use cases. It is safe for concurrent use.
@@ -113,7 +111,7 @@ type Service struct {
 func New(cfg Config) (*Service, error) {
 	for _, missing := range []bool{
 		cfg.DB == nil, cfg.Redis == nil, cfg.Tokens == nil, cfg.Revocations == nil,
-		cfg.Directory == nil, cfg.Captchas == nil, cfg.Limits == nil, cfg.Clock == nil, cfg.Log == nil,
+		cfg.Directory == nil, cfg.Captchas == nil, cfg.Limits == nil, cfg.Admin == nil, cfg.Clock == nil, cfg.Log == nil,
 	} {
 		if missing {
 			return nil, errors.New("account: a part is missing")
@@ -136,7 +134,10 @@ func New(cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Directory returns the reader of people's records.
+// Admin returns what changes users on behalf of staff.
+func (s *Service) Admin() *Admin { return s.cfg.Admin }
+
+// Directory returns the reader of users.
 func (s *Service) Directory() *Directory { return s.cfg.Directory }
 
 // refused is a refusal with nothing to tell but why.

@@ -5,10 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
-	"seckill/internal/testenv"
 )
 
 func TestSignedInPersonIsFoundWithoutTheDatabase(t *testing.T) {
@@ -57,20 +58,21 @@ func TestRoleTakenAwayStopsWorkingEverywhere(t *testing.T) {
 				t.Fatalf("principal %+v", p)
 			}
 		}
-		changed, err := f.SetRole(t.Context(), u.ID, auth.Customer)
+		changed, err := f.admin.SetRole(t.Context(), uuid.Nil, u.ID, auth.Customer)
 		if err != nil || changed.Role != auth.Customer || changed.Version != 2 {
 			t.Fatalf("%+v, %v", changed, err)
 		}
 		for _, process := range []*fixture{f, there} {
-			testenv.Eventually(t, testenv.Wait, func() bool { return process.principal(in.Tokens.Access).Role == auth.Customer }, "role is gone")
+			process.over(in.Tokens.Access, "the token of the former role ends")
 		}
-		if _, err := f.SetRole(t.Context(), u.ID, auth.Operator); err != nil {
+		if _, err := f.admin.SetRole(t.Context(), uuid.Nil, u.ID, auth.Operator); err != nil {
 			t.Fatal(err)
 		}
-		if p := f.principal(f.refresh(in.Tokens.Refresh).Tokens.Access); p.Role != auth.Operator {
+		f.refreshRefused("a session of the former role", in.Tokens.Refresh)
+		if p := f.principal(f.login(who.Account, goodPassword).Tokens.Access); p.Role != auth.Operator {
 			t.Errorf("the next token says %s", p.Role)
 		}
-		if none, err := f.SetRole(t.Context(), nobody, auth.Operator); none != nil || err != nil {
+		if none, err := f.admin.SetRole(t.Context(), uuid.Nil, nobody, auth.Operator); none != nil || err != nil {
 			t.Errorf("nobody: %+v, %v", none, err)
 		}
 	})

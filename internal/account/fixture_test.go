@@ -46,6 +46,9 @@ type fixture struct {
 	db     *postgres.DB
 	clock  *clock.Fake
 	mini   *miniredis.Miniredis // nil on real Redis
+
+	admin    *Admin
+	security *SecurityLog
 }
 
 var testKeys = mustKeys(auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))})
@@ -128,9 +131,11 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.security = NewSecurityLog(f.db, f.clock, log, nil)
+	f.admin = NewAdmin(AdminConfig{Store: store, Directory: directory, Revocations: revocations, Security: f.security, Log: log})
 	f.Service, err = New(Config{
 		DB: f.db, Redis: f.conn.Script, Prefix: f.prefix, Keys: keys, Tokens: tokens, Revocations: revocations, Directory: directory,
-		Captchas: captchas, Clock: f.clock, Log: log,
+		Captchas: captchas, Clock: f.clock, Log: log, Admin: f.admin,
 		Limits: ratelimit.New(ratelimit.Config{Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Off: true}),
 	})
 	if err != nil {

@@ -84,15 +84,25 @@ func (n NewUser) clean() (NewUser, fault.Refusal) {
 		return NewUser{}, badField("displayName", "no control characters")
 	}
 	password := normalisePassword(n.Password)
-	switch length := utf8.RuneCountInString(password); {
-	case length < minPassword:
-		return NewUser{}, badField("password", "minLength: 10")
-	case length > maxPassword:
-		return NewUser{}, badField("password", "maxLength: 128")
-	case strings.EqualFold(password, account):
-		return NewUser{}, badField("password", "not the account itself")
+	if refusal := checkPassword(password, account, "password"); refusal != nil {
+		return NewUser{}, refusal
 	}
 	return NewUser{Account: account, Password: password, DisplayName: name}, nil
+}
+
+// checkPassword returns why a normalised password cannot be taken.
+func checkPassword(password, account, field string) fault.Refusal {
+	switch length := utf8.RuneCountInString(password); {
+	case length < minPassword:
+		return badField(field, "minLength: 10")
+	case length > maxPassword:
+		return badField(field, "maxLength: 128")
+	case strings.EqualFold(password, account):
+		return badField(field, "not the account itself")
+	case common(password, account):
+		return badField(field, "not a common password")
+	}
+	return nil
 }
 
 func badField(name, rule string) fault.Refusal {

@@ -52,7 +52,7 @@ func FuzzNormaliseAccountIsStable(f *testing.F) {
 
 func TestNewUsersAreChecked(t *testing.T) {
 	t.Parallel()
-	good := NewUser{Account: "a@b.co", Password: "0123456789", DisplayName: "  李  雷 "}
+	good := NewUser{Account: "a@b.co", Password: goodPassword, DisplayName: "  李  雷 "}
 	if clean, refusal := good.clean(); refusal != nil || clean.DisplayName != "李 雷" {
 		t.Errorf("%+v, %#v", clean, refusal)
 	}
@@ -76,7 +76,7 @@ func TestNewUsersAreChecked(t *testing.T) {
 			t.Errorf("%+v: %#v, want %s refused", bad, refusal, test.field)
 		}
 	}
-	if _, refusal := (NewUser{Account: "a@b.co", Password: strings.Repeat("长", maxPassword), DisplayName: "x"}).clean(); refusal != nil {
+	if _, refusal := (NewUser{Account: "a@b.co", Password: strings.Repeat("长", maxPassword-4) + "短宽窄高", DisplayName: "x"}).clean(); refusal != nil {
 		t.Errorf("the longest password: %#v", refusal)
 	}
 }

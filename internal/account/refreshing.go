@@ -2,7 +2,6 @@ package account
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -105,7 +104,7 @@ func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshT
 	if err != nil {
 		return nil, nil, err
 	}
-	if user == nil {
+	if user == nil || user.Disabled {
 		return nil, refused(fault.SessionInvalid, "input", "refreshToken"), nil
 	}
 	s.cfg.Directory.cache(ctx, user)
@@ -115,6 +114,7 @@ func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshT
 
 func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
 	s.cfg.Log.WarnContext(ctx, "refresh token shown twice, session ended", slog.String("session_id", session.String()))
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventTokenReused, Detail: "session " + session.String()})
 	if _, err := s.store.end(ctx, session, endedByReuse); err != nil {
 		return err
 	}
@@ -131,40 +131,11 @@ func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool
 		if err != nil {
 			return 0, nil, err
 		}
-		return count, nil, s.signedOut(ctx, p.SessionID)
+		return count, nil, s.cfg.Admin.signedOut(ctx, p.SessionID)
 	}
-	live, err := s.store.endAll(ctx, p.UserID, endedByLogout)
+	live, err := s.store.endAll(ctx, p.UserID, uuid.Nil, endedByLogout)
 	if err != nil {
 		return 0, nil, err
 	}
-	return len(live), nil, s.signedOut(ctx, append(live, p.SessionID)...)
-}
-
-// signedOut tells everybody that sessions are over.
-func (s *Service) signedOut(ctx context.Context, sessions ...uuid.UUID) error {
-	if err := s.cfg.Revocations.Revoke(ctx, sessions...); err != nil || s.cfg.SignedOut == nil {
-		return err
-	}
-	if err := s.cfg.SignedOut(ctx, sessions...); err != nil {
-		s.cfg.Log.WarnContext(ctx, "what ended sessions kept is given up later", slog.Any("error", err))
-	}
-	return nil
-}
-
-// SetRole gives a person another role. A role taken away stops working everywhere
-// within a second; a role given works with the next access token. It returns nil
-// when there is no such person.
-func (s *Service) SetRole(ctx context.Context, user uuid.UUID, role auth.Role) (*User, error) {
-	if !role.Valid() {
-		return nil, fault.New(fault.BadInput, "no such role")
-	}
-	changed, err := s.store.setRole(ctx, user, role)
-	if err != nil || changed == nil {
-		return nil, err
-	}
-	s.cfg.Directory.cache(ctx, changed)
-	if err := s.cfg.Revocations.UserChanged(ctx, user); err != nil {
-		return nil, fmt.Errorf("role was set: %w", err)
-	}
-	return changed, nil
+	return len(live), nil, s.cfg.Admin.signedOut(ctx, append(live, p.SessionID)...)
 }

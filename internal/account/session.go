@@ -11,6 +11,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/session"
+	"seckill/ent/user"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
@@ -20,6 +21,11 @@ import (
 const (
 	endedByLogout = "logout"
 	endedByReuse  = "refresh token used twice"
+
+	endedByPassword  = "password changed"
+	endedByRole      = "role changed"
+	endedByDisabling = "user disabled"
+	endedByStaff     = "ended by staff"
 )
 
 const (
@@ -115,12 +121,12 @@ func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) 
 	return ended, nil
 }
 
-// endAll ends every live session of a person and returns which.
-func (s *Store) endAll(ctx context.Context, user uuid.UUID, why string) ([]uuid.UUID, error) {
+// endAll ends every live session of a user but one (keep, Nil = none) and returns which.
+func (s *Store) endAll(ctx context.Context, userID, keep uuid.UUID, why string) ([]uuid.UUID, error) {
 	var live []uuid.UUID
 	now := s.clock.Now()
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-		live, err = tx.Session.Query().Where(session.UserID(user), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).IDs(ctx)
+		live, err = tx.Session.Query().Where(session.UserID(userID), session.IDNEQ(keep), session.RevokedAtIsNil(), session.ExpiresAtGT(now)).IDs(ctx)
 		if err != nil || len(live) == 0 {
 			return err
 		}
@@ -142,14 +148,22 @@ func endError(err error) error {
 	return fmt.Errorf("end session: %w", err)
 }
 
-// Ended returns the sessions that were ended since an instant; see
-// auth.RevocationsConfig.
+// Ended returns the sessions that were ended since an instant, and those of users that
+// were disabled since: both may have been written by SQL. See auth.RevocationsConfig.
 func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error) {
 	ids, err := s.db.Ent.Session.Query().Where(session.RevokedAtGTE(since)).IDs(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read ended sessions: %w", err)
 	}
-	return ids, nil
+	disabled, err := s.db.Ent.User.Query().Where(user.DisabledAtGTE(since)).IDs(ctx)
+	if err != nil || len(disabled) == 0 {
+		return ids, err
+	}
+	open, err := s.db.Ent.Session.Query().Where(session.UserIDIn(disabled...), session.RevokedAtIsNil(), session.ExpiresAtGT(since)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read sessions of disabled users: %w", err)
+	}
+	return append(ids, open...), nil
 }
 
 // Purge deletes sessions that ended a week ago, in batches, at most 100,000: a

@@ -90,7 +90,8 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	if err != nil {
 		return nil, nil, err
 	}
-	if !ok {
+	if !ok || user.Disabled {
+		s.signInFailed(ctx, user, in.Addr, ok)
 		return nil, refused(fault.InvalidCredentials), nil
 	}
 	if err := s.guard.succeeded(ctx, try); err != nil {
@@ -100,7 +101,23 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 		s.renewHash(ctx, user, password, hash)
 	}
 	signed, err := s.signIn(ctx, user, nil)
+	if err == nil {
+		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
+	}
 	return signed, nil, err
+}
+
+// signInFailed writes the security log. What was typed as the account is left out: it
+// may be a password.
+func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr, passwordOK bool) {
+	e := Event{Kind: EventSignInFailed, Addr: addr, Detail: "unknown account"}
+	if user != nil {
+		e.Subject, e.Detail = user.ID, "wrong password"
+	}
+	if passwordOK {
+		e.Detail = "user is disabled"
+	}
+	s.cfg.Admin.cfg.Security.Write(ctx, e)
 }
 
 // enqueue takes a place in the hash queue. Once the half of it is full that is for

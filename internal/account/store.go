@@ -61,7 +61,7 @@ func insertUser(ctx context.Context, tx *ent.Tx, u *User, hash string) error {
 		SetRole(user.Role(u.Role)).SetVersion(u.Version).SetCreatedAt(u.CreatedAt).Exec(ctx)
 }
 
-// User returns a person; nil when there is none.
+// User returns a user; nil when there is none.
 func (s *Store) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	row, err := s.db.Ent.User.Get(ctx, id)
 	if ent.IsNotFound(err) {
@@ -73,7 +73,7 @@ func (s *Store) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	return toUser(row), nil
 }
 
-// byAccount returns a person and the hash of the password; nil and "" when there is none.
+// byAccount returns a user and the hash of the password; nil and "" when there is none.
 func (s *Store) byAccount(ctx context.Context, account string) (*User, string, error) {
 	row, err := s.db.Ent.User.Query().Where(user.Account(account)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -85,21 +85,23 @@ func (s *Store) byAccount(ctx context.Context, account string) (*User, string, e
 	return toUser(row), row.PasswordHash, nil
 }
 
-// setRole changes a role and returns the person as it is then; nil when there is none.
-func (s *Store) setRole(ctx context.Context, id uuid.UUID, role auth.Role) (*User, error) {
+// update changes a user and returns the user as changed; nil when there is none.
+func (s *Store) update(ctx context.Context, id uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
 	var row *ent.User
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
-		row, err = tx.User.UpdateOneID(id).SetRole(user.Role(role)).AddVersion(1).Save(ctx)
+		change := tx.User.UpdateOneID(id).AddVersion(1)
+		set(change)
+		row, err = change.Save(ctx)
 		return err
 	})
 	if ent.IsNotFound(err) {
 		return nil, nil
 	}
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return nil, fault.Wrap(fault.Unavailable, "whether the role was changed is not known; look, and try again", err)
+		return nil, fault.Wrap(fault.Unavailable, "whether the user was changed is not known; look, and try again", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("set role: %w", err)
+		return nil, fmt.Errorf("change user: %w", err)
 	}
 	return toUser(row), nil
 }
@@ -119,6 +121,6 @@ func (s *Store) setHash(ctx context.Context, id uuid.UUID, old, hash string) err
 func toUser(row *ent.User) *User {
 	return &User{
 		ID: row.ID, Account: row.Account, DisplayName: row.DisplayName,
-		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(),
+		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(), Disabled: row.DisabledAt != nil,
 	}
 }

@@ -98,6 +98,7 @@ type App struct {
 	revocations *auth.Revocations
 	tokens      *auth.Tokens
 	people      *account.Store
+	security    *account.SecurityLog
 	accounts    *account.Service
 	captchas    *captcha.Service
 	paths       *path.Service

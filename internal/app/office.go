@@ -57,7 +57,7 @@ func (a *App) wireDesk() error {
 		DB: a.svc.db, Sales: a.office.sales, Versions: a.office.versions, Forget: a.catalog.Forget,
 		Gate: a.gate, Orders: a.orders, Load: a.preloader.LoadBy,
 		SetState: a.preloader.Turn, RefreshStock: a.stock.Refresh, Payments: a.cashier.payments, Publish: a.office.feed.Act,
-		TwoPersonUnits: a.cfg.TwoPersonUnits, Clock: a.clock, Log: a.log,
+		TwoPersonUnits: a.cfg.TwoPersonUnits, Audit: a.auditStaff, Clock: a.clock, Log: a.log,
 	})
 	if a.cfg.Media.Reveal() == "" {
 		return nil

@@ -77,6 +77,7 @@ func (a *App) Run(ctx context.Context) error {
 	if a.roles.Scheduler {
 		writing.start("reconcile", a.reconciler().Run)
 		writing.start("interventions", a.office.desk.Loop().Run)
+		writing.start("purge security log", periodic.Loop{Name: "purge security log", Every: purgeEvery, Step: a.security.Purge, Log: a.log}.Run)
 		writing.start("purge sessions", periodic.Loop{Name: "purge sessions", Every: purgeEvery, Step: a.people.Purge, Log: a.log}.Run)
 	}
 	if a.roles.Scheduler {

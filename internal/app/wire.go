@@ -25,6 +25,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
+	"seckill/internal/server"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
@@ -191,10 +192,14 @@ func (a *App) wireAccounts(keys auth.Keys) error {
 	if err != nil {
 		return err
 	}
+	a.security = account.NewSecurityLog(a.svc.db, a.clock, a.log, server.ClientAddr)
+	admin := account.NewAdmin(account.AdminConfig{
+		Store: people, Directory: directory, Revocations: a.revocations, Security: a.security, Log: a.log, SignedOut: a.queue.SignedOut,
+	})
 	a.accounts, err = account.New(account.Config{
 		DB: a.svc.db, Redis: a.svc.redis.Script, Prefix: a.keys.Prefix, Keys: keys, Tokens: a.tokens,
 		Revocations: a.revocations, Directory: directory, Captchas: a.captchas, Limits: a.limits,
-		Clock: a.clock, Log: a.log, Idle: a.cfg.RefreshTokenTTL, SignedOut: a.queue.SignedOut,
+		Clock: a.clock, Log: a.log, Idle: a.cfg.RefreshTokenTTL, Admin: admin,
 	})
 	return err
 }

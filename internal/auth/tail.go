@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,13 +18,23 @@ const (
 	tailBatch   = 1000                   // entries per read, below 4 MB
 	tailBlock   = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
 	tailRetry   = 200 * time.Millisecond // after a fault
+
+	// recordEvery is how often the record is read for sessions that were ended, or users
+	// that were disabled, by SQL: they end within twice that.
+	recordEvery   = 4 * time.Second
+	recordTimeout = 2 * time.Second
+	// recordOverlap covers transactions that commit late, and clocks that differ.
+	recordOverlap = 30 * time.Second
 )
 
-// Run keeps the view in step until ctx ends, and returns nil then. It first reads
-// all that still matters, then follows, and announces what Revoke could not. A
-// fault is logged once per outage; after one the record is asked again, since who
-// ended a session meanwhile may be gone without having told.
+// Run keeps the view in step until ctx ends, and returns nil then. It first reads all
+// that still matters, then follows the stream, sends what Revoke could not, and reads
+// the record every few seconds for what was written by SQL. An error is logged once per
+// outage; after one the record is read as at the start.
 func (r *Revocations) Run(ctx context.Context) error {
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watchRecord(ctx) })
+	defer watching.Wait()
 	t := &tail{r: r, cursor: streamStart}
 	broken := false
 	for ctx.Err() == nil {
@@ -47,6 +58,43 @@ func (r *Revocations) Run(ctx context.Context) error {
 		r.sweep()
 	}
 	return nil
+}
+
+// watchRecord reads the record until ctx ends. An error is logged once per outage.
+func (r *Revocations) watchRecord(ctx context.Context) {
+	if r.cfg.Ended == nil {
+		return
+	}
+	ticker := time.NewTicker(recordEvery)
+	defer ticker.Stop()
+	failed := false
+	since := r.cfg.Clock.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := r.cfg.Clock.Now()
+		err := r.readRecord(ctx, since.Add(-recordOverlap))
+		switch {
+		case err == nil:
+			since = now
+		case !failed && ctx.Err() == nil:
+			r.cfg.Log.WarnContext(ctx, "ended sessions cannot be read", slog.Any("error", err))
+		}
+		failed = err != nil
+	}
+}
+
+func (r *Revocations) readRecord(ctx context.Context, since time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	ended, err := r.cfg.Ended(ctx, since)
+	if err == nil {
+		r.markEnded(ended)
+	}
+	return err
 }
 
 // tail is the reading position of Run.

@@ -45,6 +45,9 @@ func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.U
 	if export == nil && err == nil {
 		return nil, unknown("saleId"), nil
 	}
+	if err == nil {
+		s.cfg.Audit(ctx, by.ID, "ORDERS_EXPORTED", id.Format(id.Sale, saleID))
+	}
 	return export, nil, err
 }
 

@@ -59,6 +59,9 @@ type Config struct {
 	Payments     *payment.Service
 	// Publish is told of every act after its commit, for the live log; may be nil.
 	Publish func(ctx context.Context, line sale.LogLine)
+	// Audit is called when an operator exports orders ("ORDERS_EXPORTED") or searches for
+	// buyers ("BUYERS_SEARCHED"); may be nil.
+	Audit func(ctx context.Context, by uuid.UUID, kind, detail string)
 	// TwoPersonUnits is how many units of an item are put on sale within 24 h without a
 	// second person; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
@@ -80,6 +83,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.RefreshStock == nil {
 		cfg.RefreshStock = func(context.Context) error { return nil }
+	}
+	if cfg.Audit == nil {
+		cfg.Audit = func(context.Context, uuid.UUID, string, string) {}
 	}
 	if cfg.Publish == nil {
 		cfg.Publish = func(context.Context, sale.LogLine) {}

@@ -49,6 +49,7 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 	if err != nil {
 		return nil, nil, err
 	}
+	s.cfg.Audit(ctx, by.ID, "BUYERS_SEARCHED", fmt.Sprintf("%d found", len(rows)))
 	people := make([]Person, len(rows))
 	for i, r := range rows {
 		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role), CreatedAt: r.CreatedAt.UTC()}

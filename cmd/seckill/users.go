@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/account"
+	"seckill/internal/app"
+	"seckill/internal/auth"
+	"seckill/internal/config"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+)
+
+// named is the user that a command is about.
+type named struct {
+	Account string `required:"" placeholder:"ACCOUNT" help:"The user's e-mail address, or phone number with its country code."`
+}
+
+// change runs fn on the user.
+func (n named) change(c *call, fn func(app.Users, *account.User) error) error {
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
+		return err
+	}
+	return app.ChangeUsers(c.ctx, c.cfg, c.logger(), func(users app.Users) error {
+		u, err := users.Admin.ByAccount(c.ctx, n.Account)
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			return fmt.Errorf("--account %s: there is no such user", n.Account)
+		}
+		return fn(users, u)
+	})
+}
+
+type userListCmd struct {
+	Prefix string `placeholder:"TEXT" help:"Only users whose account begins with this."`
+}
+
+// Run prints users, newest first.
+func (l userListCmd) Run(c *call) error {
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
+		return err
+	}
+	return app.ChangeUsers(c.ctx, c.cfg, c.logger(), func(users app.Users) error {
+		list, err := users.Admin.Users(c.ctx, l.Prefix)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
+		for _, u := range list {
+			state := "active"
+			if u.Disabled {
+				state = "disabled"
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", id.Format(id.User, u.ID), u.Role, state, u.CreatedAt.Format(time.RFC3339), u.Account)
+		}
+		return w.Flush()
+	})
+}
+
+type userRoleCmd struct {
+	named
+	Role string `required:"" placeholder:"ROLE" help:"customer, operator or admin."`
+}
+
+// Run changes the role.
+func (r userRoleCmd) Run(c *call) error {
+	if !slices.Contains(accountRoles, strings.ToLower(r.Role)) {
+		return fmt.Errorf("--role %q is no role: choose from %s", r.Role, strings.Join(accountRoles, ", "))
+	}
+	return r.change(c, func(users app.Users, u *account.User) error {
+		_, err := users.Admin.SetRole(c.ctx, uuid.Nil, u.ID, auth.Role(strings.ToUpper(r.Role)))
+		return err
+	})
+}
+
+type userDisableCmd struct {
+	named
+	Reason string `required:"" placeholder:"TEXT" help:"Why, for the security log."`
+}
+
+// Run keeps the user from signing in.
+func (d userDisableCmd) Run(c *call) error {
+	return d.change(c, func(users app.Users, u *account.User) error {
+		_, err := users.Admin.Disable(c.ctx, uuid.Nil, u.ID, d.Reason)
+		return err
+	})
+}
+
+type userEnableCmd struct{ named }
+
+// Run lets the user sign in again.
+func (e userEnableCmd) Run(c *call) error {
+	return e.change(c, func(users app.Users, u *account.User) error {
+		_, err := users.Admin.Enable(c.ctx, uuid.Nil, u.ID)
+		return err
+	})
+}
+
+type userSessionsCmd struct{ named }
+
+// Run ends the sessions of the user.
+func (e userSessionsCmd) Run(c *call) error {
+	return e.change(c, func(users app.Users, u *account.User) error { return users.Admin.EndSessions(c.ctx, uuid.Nil, u.ID) })
+}
+
+type userPasswordCmd struct{ named }
+
+// Help says where the password is read.
+func (userPasswordCmd) Help() string {
+	return "Asks for the password on a terminal; otherwise reads the first line of standard input. Ends the user's sessions."
+}
+
+// Run gives the user another password.
+func (p userPasswordCmd) Run(c *call) error {
+	password, err := userCreateCmd{}.password(c.env)
+	if err != nil {
+		return err
+	}
+	return p.change(c, func(users app.Users, u *account.User) error {
+		refusal, err := users.Admin.SetPassword(c.ctx, uuid.Nil, u, password)
+		if bad, ok := refusal.(fault.BadField); ok {
+			return fmt.Errorf("the password was not changed: %s", bad.Rule)
+		}
+		return err
+	})
+}
+
+type userLogCmd struct {
+	Since time.Duration `default:"24h" help:"How far back."`
+}
+
+// Run prints the security log, newest first.
+func (l userLogCmd) Run(c *call) error {
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis); err != nil {
+		return err
+	}
+	return app.ChangeUsers(c.ctx, c.cfg, c.logger(), func(users app.Users) error {
+		events, err := users.Security.Since(c.ctx, time.Now().Add(-l.Since), uuid.Nil)
+		if err != nil {
+			return err
+		}
+		name := func(u uuid.UUID) string {
+			if u == uuid.Nil {
+				return "-"
+			}
+			return id.Format(id.User, u)
+		}
+		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
+		for _, e := range events {
+			address := "-"
+			if e.Addr.IsValid() {
+				address = e.Addr.String()
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%q\n", e.At.Format(time.RFC3339), e.Kind, name(e.Actor), name(e.Subject), address, e.Detail)
+		}
+		return w.Flush()
+	})
+}

@@ -1,0 +1,161 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/user"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+)
+
+// maxUsers bounds a list of users.
+const maxUsers = 200
+
+// AdminConfig is what an Admin needs. Every field is required but those that say so.
+type AdminConfig struct {
+	Store       *Store
+	Directory   *Directory
+	Revocations *auth.Revocations
+	Security    *SecurityLog
+	Log         *slog.Logger
+	// SignedOut is called with sessions after they ended; may be nil.
+	SignedOut func(ctx context.Context, sessions ...uuid.UUID) error
+}
+
+// Admin changes users on behalf of staff. Every change ends the sessions of the user,
+// with tokens and sockets, in every process within a second, and is in the security
+// log. It is safe for concurrent use.
+type Admin struct{ cfg AdminConfig }
+
+// NewAdmin returns an Admin.
+func NewAdmin(cfg AdminConfig) *Admin { return &Admin{cfg: cfg} }
+
+// Users returns users whose account begins with a text, newest first, at most 200.
+func (a *Admin) Users(ctx context.Context, prefix string) ([]*User, error) {
+	query := a.cfg.Store.db.Ent.User.Query().Order(ent.Desc(user.FieldCreatedAt, user.FieldID)).Limit(maxUsers)
+	if prefix != "" {
+		query.Where(user.AccountHasPrefix(strings.ToLower(prefix)))
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	out := make([]*User, len(rows))
+	for i, row := range rows {
+		out[i] = toUser(row)
+	}
+	return out, nil
+}
+
+// ByAccount returns a user by the account as it was typed; nil when there is none.
+func (a *Admin) ByAccount(ctx context.Context, account string) (*User, error) {
+	found, _, err := a.cfg.Store.byAccount(ctx, lookupName(account))
+	return found, err
+}
+
+// SetRole gives a user another role. It returns nil when there is no such user. by is
+// Nil for the command line.
+func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Role) (*User, error) {
+	if !role.Valid() {
+		return nil, fault.New(fault.BadInput, "no such role")
+	}
+	if by == userID {
+		return nil, fault.New(fault.Forbidden, "Another administrator has to change your role.")
+	}
+	changed, err := a.change(ctx, userID, func(u *ent.UserUpdateOne) { u.SetRole(user.Role(role)) })
+	if err != nil || changed == nil {
+		return nil, err
+	}
+	a.cfg.Security.Write(ctx, Event{Kind: EventRoleChanged, Actor: by, Subject: userID, Detail: string(role)})
+	return changed, a.endAll(ctx, userID, uuid.Nil, endedByRole)
+}
+
+// Disable keeps a user from signing in, for a reason. It returns nil when there is no
+// such user.
+func (a *Admin) Disable(ctx context.Context, by, userID uuid.UUID, reason string) (*User, error) {
+	if by == userID {
+		return nil, fault.New(fault.Forbidden, "Another administrator has to disable your account.")
+	}
+	changed, err := a.change(ctx, userID, func(u *ent.UserUpdateOne) {
+		u.SetDisabledAt(a.cfg.Store.clock.Now()).SetDisabledReason(reason)
+	})
+	if err != nil || changed == nil {
+		return nil, err
+	}
+	a.cfg.Security.Write(ctx, Event{Kind: EventDisabled, Actor: by, Subject: userID, Detail: reason})
+	return changed, a.endAll(ctx, userID, uuid.Nil, endedByDisabling)
+}
+
+// Enable lets a disabled user sign in again. It returns nil when there is no such user.
+func (a *Admin) Enable(ctx context.Context, by, userID uuid.UUID) (*User, error) {
+	changed, err := a.change(ctx, userID, func(u *ent.UserUpdateOne) { u.ClearDisabledAt().SetDisabledReason("") })
+	if err != nil || changed == nil {
+		return nil, err
+	}
+	a.cfg.Security.Write(ctx, Event{Kind: EventEnabled, Actor: by, Subject: userID})
+	return changed, nil
+}
+
+// EndSessions ends the sessions of a user.
+func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) error {
+	a.cfg.Security.Write(ctx, Event{Kind: EventSessionsEnded, Actor: by, Subject: userID})
+	return a.endAll(ctx, userID, uuid.Nil, endedByStaff)
+}
+
+// SetPassword gives a user another password, without the present one. The refusal is
+// BadField.
+func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password string) (fault.Refusal, error) {
+	password = normalisePassword(password)
+	if refusal := checkPassword(password, u.Account, "password"); refusal != nil {
+		return refusal, nil
+	}
+	hash, err := HashPassword(password)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetPasswordHash(hash) }); err != nil {
+		return nil, err
+	}
+	a.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: by, Subject: u.ID, Detail: "by staff"})
+	return nil, a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
+}
+
+// change writes a change of a user, and makes every process forget the user it knew.
+// It returns nil when there is no such user.
+func (a *Admin) change(ctx context.Context, userID uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
+	changed, err := a.cfg.Store.update(ctx, userID, set)
+	if err != nil || changed == nil {
+		return nil, err
+	}
+	a.cfg.Directory.cache(ctx, changed)
+	if err := a.cfg.Revocations.UserChanged(ctx, userID); err != nil {
+		return nil, fmt.Errorf("the user was changed: %w", err)
+	}
+	return changed, nil
+}
+
+// endAll ends the sessions of a user but one.
+func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) error {
+	live, err := a.cfg.Store.endAll(ctx, userID, keep, why)
+	if err != nil {
+		return err
+	}
+	return a.signedOut(ctx, live...)
+}
+
+// signedOut publishes that sessions have ended.
+func (a *Admin) signedOut(ctx context.Context, sessions ...uuid.UUID) error {
+	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.SignedOut == nil {
+		return err
+	}
+	if err := a.cfg.SignedOut(ctx, sessions...); err != nil {
+		a.cfg.Log.WarnContext(ctx, "what ended sessions held is released later", slog.Any("error", err))
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package account
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/testenv"
+)
+
+const nextPassword = "violin tower 46 mist"
+
+// over reports whether an access token stops working in a process.
+func (f *fixture) over(access, what string) {
+	f.t.Helper()
+	testenv.Eventually(f.t, testenv.Wait, func() bool { return f.principal(access) == nil }, what)
+}
+
+func TestChangesByStaffEndSessionsInEveryProcess(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		other := f.another(testKeys)
+		staff := id.New()
+		for what, change := range map[string]func(u *User) error{
+			"role": func(u *User) error { _, err := f.admin.SetRole(t.Context(), staff, u.ID, auth.Operator); return err },
+			"disabled": func(u *User) error {
+				_, err := f.admin.Disable(t.Context(), staff, u.ID, "sells orders on")
+				return err
+			},
+			"sessions ended": func(u *User) error { return f.admin.EndSessions(t.Context(), staff, u.ID) },
+			"password set": func(u *User) error {
+				refusal, err := f.admin.SetPassword(t.Context(), staff, u, nextPassword)
+				if refusal != nil {
+					t.Errorf("%#v", refusal)
+				}
+				return err
+			},
+		} {
+			who := someone()
+			in := f.register(who)
+			if other.principal(in.Tokens.Access) == nil {
+				t.Fatal("the token does not work elsewhere")
+			}
+			if err := change(in.User); err != nil {
+				t.Fatal(what, err)
+			}
+			if f.principal(in.Tokens.Access) != nil {
+				t.Errorf("%s: the token works on here", what)
+			}
+			other.over(in.Tokens.Access, what+": the token ends elsewhere")
+			f.refreshRefused(what, in.Tokens.Refresh)
+			events, err := f.security.Since(t.Context(), f.clock.Now().Add(-time.Hour), in.User.ID)
+			if err != nil || len(events) != 1 || events[0].Actor != staff {
+				t.Errorf("%s: the security log has %+v, %v", what, events, err)
+			}
+		}
+	})
+}
+
+func TestADisabledUserCannotSignInUntilEnabled(t *testing.T) {
+	t.Parallel()
+	f := embedded(t)
+	who := someone()
+	in := f.register(who)
+	if _, err := f.admin.Disable(t.Context(), uuid.Nil, in.User.ID, "fraud"); err != nil {
+		t.Fatal(err)
+	}
+	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: who.Password}); reason(refusal) != fault.InvalidCredentials || err != nil {
+		t.Errorf("%#v, %v", refusal, err)
+	}
+	if _, err := f.admin.Enable(t.Context(), uuid.Nil, in.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	f.login(who.Account, who.Password)
+	if _, err := f.admin.Disable(t.Context(), in.User.ID, in.User.ID, ""); fault.CodeOf(err) != fault.Forbidden {
+		t.Errorf("disabled by the same user: %v", err)
+	}
+}
+
+// An operator of the installation has nothing but SQL at hand.
+func TestSessionsAndUsersChangedInSQLEndWithinSeconds(t *testing.T) {
+	t.Parallel()
+	f := real(t)
+	ended, disabled := f.register(someone()), f.register(someone())
+	if _, err := f.db.SQL.ExecContext(t.Context(), `UPDATE sessions SET revoked_at = now(), revoked_reason = 'by hand' WHERE id = $1`, ended.Session); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.db.SQL.ExecContext(t.Context(), `UPDATE users SET disabled_at = now(), version = version + 1 WHERE id = $1`, disabled.User.ID); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	f.over(ended.Tokens.Access, "the token of the ended session stops working")
+	f.over(disabled.Tokens.Access, "the token of the disabled user stops working")
+	f.refreshRefused("disabled", disabled.Tokens.Refresh)
+	t.Logf("ended after %s", time.Since(began))
+}
+
+func TestAPasswordIsChangedByItsOwner(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		who := someone()
+		here := f.register(who)
+		elsewhere := f.login(who.Account, who.Password)
+		p := f.principal(here.Tokens.Access)
+		change := func(current, next string) (int, fault.Refusal) {
+			t.Helper()
+			n, refusal, err := f.ChangePassword(t.Context(), p, ChangePasswordInput{Current: current, Next: next})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n, refusal
+		}
+		for next, rule := range map[string]string{"short": "minLength: 10", who.Password: "not the present password", "password1234": "not a common password"} {
+			if _, refusal := change(who.Password, next); refusal == nil || refusal.(fault.BadField).Rule != rule {
+				t.Errorf("%q: %#v", next, refusal)
+			}
+		}
+		if _, refusal := change("wrong password", nextPassword); reason(refusal) != fault.InvalidCredentials {
+			t.Errorf("wrong password: %#v", refusal)
+		}
+		if n, refusal := change(who.Password, nextPassword); refusal != nil || n != 1 {
+			t.Fatalf("%d sessions ended, %#v", n, refusal)
+		}
+		if f.principal(here.Tokens.Access) == nil || f.principal(elsewhere.Tokens.Access) != nil {
+			t.Error("this session goes on, the others end")
+		}
+		f.login(who.Account, nextPassword)
+		guesses := map[fault.Reason]int{}
+		for range 8 { // a stolen token does not find out the password
+			_, refusal := change("wrong password", goodPassword)
+			guesses[reason(refusal)]++
+		}
+		if guesses[fault.InvalidCredentials] != captchaFrom {
+			t.Errorf("guesses with an access token: %v", guesses)
+		}
+	})
+}

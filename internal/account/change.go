@@ -1,0 +1,82 @@
+package account
+
+import (
+	"context"
+	"net/netip"
+
+	"seckill/ent"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+	"seckill/internal/ratelimit"
+)
+
+// ChangePasswordInput is the present and the next password of the signed-in user.
+type ChangePasswordInput struct {
+	Current string
+	Next    string
+	Addr    netip.Addr // of the client
+}
+
+// ChangePassword changes the password of the signed-in user and ends the user's other
+// sessions; it returns how many. Guesses of the present password are bounded per
+// session. Refusals: BadField, INVALID_CREDENTIALS, fault.Throttled, captcha.Required.
+func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in ChangePasswordInput) (int, fault.Refusal, error) {
+	user, err := s.store.User(ctx, p.UserID)
+	if err != nil {
+		return 0, nil, err
+	}
+	if user == nil {
+		return 0, nil, fault.New(fault.Unauthenticated, "the account is gone; sign in")
+	}
+	next := normalisePassword(in.Next)
+	if refusal := checkPassword(next, user.Account, "newPassword"); refusal != nil {
+		return 0, refusal, nil
+	}
+	if next == normalisePassword(in.Current) {
+		return 0, badField("newPassword", "not the present password"), nil
+	}
+	leave, refusal := s.passwords.enqueue(trusted, ratelimit.Network(in.Addr))
+	if refusal != nil {
+		return 0, refusal, nil
+	}
+	defer leave()
+	try := guarded{account: user.Account, device: "s:" + p.SessionID.String(), from: in.Addr, answer: captcha.Answer{}}
+	if refusal, err := s.guard.admit(ctx, try); refusal != nil || err != nil {
+		return 0, refusal, err
+	}
+	ok, err := s.samePassword(ctx, user, in.Current)
+	if err != nil {
+		return 0, nil, err
+	}
+	if !ok {
+		s.signInFailed(ctx, user, in.Addr, false)
+		return 0, fault.Refused{Why: fault.InvalidCredentials, At: []string{"input", "currentPassword"}}, nil
+	}
+	if err := s.guard.succeeded(ctx, try); err != nil {
+		return 0, nil, err
+	}
+	hash, err := s.passwords.hash(ctx, next)
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := s.cfg.Admin.change(ctx, user.ID, func(u *ent.UserUpdateOne) { u.SetPasswordHash(hash) }); err != nil {
+		return 0, nil, err
+	}
+	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
+	others, err := s.store.endAll(ctx, user.ID, p.SessionID, endedByPassword)
+	if err != nil {
+		return 0, nil, err
+	}
+	return len(others), nil, s.cfg.Admin.signedOut(ctx, others...)
+}
+
+// samePassword compares with the stored hash.
+func (s *Service) samePassword(ctx context.Context, user *User, password string) (bool, error) {
+	_, hash, err := s.store.byAccount(ctx, user.Account)
+	if err != nil {
+		return false, err
+	}
+	ok, _, err := s.passwords.matches(ctx, normalisePassword(password), hash)
+	return ok, err
+}

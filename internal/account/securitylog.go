@@ -1,0 +1,146 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/securityevent"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/postgres"
+)
+
+// EventKind is what a line of the security log is about.
+type EventKind string
+
+// Kinds of security events.
+const (
+	EventSignIn          EventKind = "SIGN_IN"
+	EventSignInFailed    EventKind = "SIGN_IN_FAILED"
+	EventTokenReused     EventKind = "REFRESH_TOKEN_REUSED" // #nosec G101 -- the name of an event
+	EventPasswordChanged EventKind = "PASSWORD_CHANGED"     // #nosec G101 -- the name of an event
+	EventRoleChanged     EventKind = "ROLE_CHANGED"
+	EventDisabled        EventKind = "USER_DISABLED"
+	EventEnabled         EventKind = "USER_ENABLED"
+	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
+	EventExport          EventKind = "ORDERS_EXPORTED"
+	EventBuyerSearch     EventKind = "BUYERS_SEARCHED"
+)
+
+const (
+	// eventTimeout bounds one write of the log.
+	eventTimeout = 2 * time.Second
+	// eventLife is how long lines are kept.
+	eventLife = 180 * 24 * time.Hour
+	// maxEvents bounds a list.
+	maxEvents = 1000
+	// maxDetail bounds a detail, in bytes.
+	maxDetail = 800
+)
+
+// Event is a line of the security log. It holds no secrets.
+type Event struct {
+	Kind    EventKind
+	Actor   uuid.UUID  // who acted; Nil = the command line, or not known
+	Subject uuid.UUID  // whose account it is about; Nil = none
+	Addr    netip.Addr // of the client; invalid = that of the request in the context
+	Detail  string
+	At      time.Time // set by the log
+}
+
+// SecurityLog writes and reads the security log. It is safe for concurrent use.
+type SecurityLog struct {
+	db    *postgres.DB
+	clock clock.Clock
+	log   *slog.Logger
+	// addr returns the client's address of a request; nil = not known.
+	addr func(context.Context) netip.Addr
+}
+
+// NewSecurityLog returns a log. addr returns the address of the client of a request,
+// and may be nil.
+func NewSecurityLog(db *postgres.DB, c clock.Clock, log *slog.Logger, addr func(context.Context) netip.Addr) *SecurityLog {
+	return &SecurityLog{db: db, clock: c, log: log, addr: addr}
+}
+
+// Write appends a line. An error is logged, with the line: what it is about has
+// happened.
+func (l *SecurityLog) Write(ctx context.Context, e Event) {
+	if !e.Addr.IsValid() && l.addr != nil {
+		e.Addr = l.addr(ctx)
+	}
+	address := ""
+	if e.Addr.IsValid() {
+		address = e.Addr.Unmap().String()
+	}
+	if len(e.Detail) > maxDetail {
+		e.Detail = e.Detail[:maxDetail]
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
+	defer cancel()
+	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		create := tx.SecurityEvent.Create().SetID(id.New()).SetKind(string(e.Kind)).SetAddress(address).
+			SetDetail(e.Detail).SetCreatedAt(l.clock.Now())
+		if e.Actor != uuid.Nil {
+			create.SetActorID(e.Actor)
+		}
+		if e.Subject != uuid.Nil {
+			create.SetSubjectID(e.Subject)
+		}
+		return create.Exec(ctx)
+	})
+	if err != nil {
+		l.log.ErrorContext(ctx, "security event not written", slog.String("kind", string(e.Kind)), slog.String("actor", e.Actor.String()),
+			slog.String("subject", e.Subject.String()), slog.String("address", address), slog.Any("error", err))
+	}
+}
+
+// Since returns the lines from an instant on, newest first, at most 1,000; only those
+// about one user when subject is not Nil.
+func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject uuid.UUID) ([]Event, error) {
+	query := l.db.Ent.SecurityEvent.Query().Where(securityevent.CreatedAtGTE(since)).
+		Order(ent.Desc(securityevent.FieldCreatedAt, securityevent.FieldID)).Limit(maxEvents)
+	if subject != uuid.Nil {
+		query.Where(securityevent.SubjectID(subject))
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read security log: %w", err)
+	}
+	out := make([]Event, len(rows))
+	for i, r := range rows {
+		out[i] = Event{Kind: EventKind(r.Kind), Detail: r.Detail, At: r.CreatedAt.UTC()}
+		if r.ActorID != nil {
+			out[i].Actor = *r.ActorID
+		}
+		if r.SubjectID != nil {
+			out[i].Subject = *r.SubjectID
+		}
+		out[i].Addr, _ = netip.ParseAddr(r.Address) // "" = not known
+	}
+	return out, nil
+}
+
+// Purge deletes lines older than 180 days, at most a batch: a periodic.Step.
+func (l *SecurityLog) Purge(ctx context.Context) (map[string]int, error) {
+	deleted := 0
+	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		ids, err := tx.SecurityEvent.Query().Where(securityevent.CreatedAtLT(l.clock.Now().Add(-eventLife))).
+			Order(ent.Asc(securityevent.FieldCreatedAt)).Limit(purgeBatch).IDs(ctx)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		deleted, err = tx.SecurityEvent.Delete().Where(securityevent.IDIn(ids...)).Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("purge security log: %w", err)
+	}
+	return map[string]int{"security_events_deleted": deleted}, nil
+}

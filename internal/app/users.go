@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/account"
+	"seckill/internal/auth"
+	"seckill/internal/clock"
+	"seckill/internal/config"
+)
+
+// Users is what the command line changes users with.
+type Users struct {
+	Admin    *account.Admin
+	Security *account.SecurityLog
+}
+
+// ChangeUsers calls fn with what changes users of an installation. The processes that
+// serve it follow within a second.
+func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(Users) error) (err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	c := clock.System{}
+	store := account.NewStore(svc.db, c)
+	security := account.NewSecurityLog(svc.db, c, log, nil)
+	admin := account.NewAdmin(account.AdminConfig{
+		Store: store, Security: security, Log: log,
+		Directory: account.NewDirectory(account.DirectoryConfig{Store: store, Client: svc.redis.Script, Prefix: cfg.RedisPrefix, Clock: c, Log: log}),
+		Revocations: auth.NewRevocations(auth.RevocationsConfig{
+			Client: svc.redis.Cmd, Prefix: cfg.RedisPrefix, Keep: cfg.AccessTokenTTL + leeway, Clock: c, Log: log,
+		}),
+	})
+	return fn(Users{Admin: admin, Security: security})
+}
+
+// auditStaff writes what an operator looked at into the security log.
+func (a *App) auditStaff(ctx context.Context, by uuid.UUID, kind, detail string) {
+	a.security.Write(ctx, account.Event{Kind: account.EventKind(kind), Actor: by, Detail: detail})
+}
