@@ -77,6 +77,10 @@ lighthouse: services ## let Lighthouse judge the shop's pages (wants an idle mac
 conformance: ## run the protocol suites of others (part of make test; needs Node 20)
 	@test/conformance/run
 
+.PHONY: attack
+attack: services ## run known attacks against a server of the production profile
+	 -a; . .services/env; go test -tags attack -count=1 -timeout 10m -v ./test/attack
+
 .PHONY: ship
 ship: ## check what deploy/ ships: image, proxies, chart, dashboard, alerts, backup
 	@scripts/ship
