@@ -27,6 +27,7 @@ type plan struct {
 	constant bool     // whether no list depends on a variable
 	total    int64    // the cost, if constant
 	notNull  []string // variables that may be left out, but not be null
+	schema   bool     // whether it queries the schema
 }
 
 // term is one field.
@@ -46,12 +47,33 @@ type size struct {
 
 func newPlan(schema *ast.Schema, doc *ast.QueryDocument, op *ast.OperationDefinition) *plan {
 	r := &reckoner{schema: schema, doc: doc}
-	p := &plan{terms: r.terms(op.SelectionSet, nil), notNull: notNull(doc, op)}
+	p := &plan{terms: r.terms(op.SelectionSet, nil), notNull: notNull(doc, op), schema: introspects(op.SelectionSet)}
 	p.constant = allConstant(p.terms)
 	if p.constant {
 		p.total = sum(p.terms, nil)
 	}
 	return p
+}
+
+// introspects reports whether root fields of a validated operation query the schema.
+func introspects(set ast.SelectionSet) bool {
+	for _, s := range set {
+		switch s := s.(type) {
+		case *ast.Field:
+			if s.Name == "__schema" || s.Name == "__type" {
+				return true
+			}
+		case *ast.InlineFragment:
+			if introspects(s.SelectionSet) {
+				return true
+			}
+		case *ast.FragmentSpread:
+			if s.Definition != nil && introspects(s.Definition.SelectionSet) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (p *plan) cost(variables map[string]any) int64 {

@@ -78,17 +78,18 @@ func TestBudgetIsSpentAndShown(t *testing.T) {
 	t.Parallel()
 	var spent int64
 	h := newHarness(t, guard.Options{Spend: func(_ context.Context, cost int64) (guard.Budget, error) {
-		if spent+cost > 60 {
+		if spent+cost > 170 {
 			return guard.Budget{}, fault.New(fault.RateLimited, "Slow down.")
 		}
 		spent += cost
-		return guard.Budget{Burst: 60, Remaining: 60 - spent, RestoreRate: 1}, nil
+		return guard.Budget{Burst: 170, Remaining: 170 - spent, RestoreRate: 1}, nil
 	}})
 	got, err := h.send(graphql.RawParams{Query: "{node{big{id}}}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"requestedQueryCost":51,"maximumAvailable":5000,"throttleStatus":{"burst":60,"remaining":9,"restoreRate":1}}`
+	// 100 points for a document that is not cached, and 51 for the operation
+	want := `{"requestedQueryCost":51,"maximumAvailable":5000,"throttleStatus":{"burst":170,"remaining":19,"restoreRate":1}}`
 	if got != want {
 		t.Errorf("got %s", got)
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -11,13 +12,16 @@ import (
 
 const (
 	maxDocuments = 1000    // documents kept parsed; the shop has about 40
-	maxCachedDoc = 8 << 10 // bytes; a larger one is parsed each time, so that strangers cannot fill the memory
+	maxCachedDoc = 8 << 10 // bytes; a larger one is parsed each time, which bounds the memory
 )
 
-// Documents keeps parsed and validated documents with what was reckoned about
-// them. It is gqlgen's query cache.
+// Documents keeps parsed and validated documents with their plans. It is gqlgen's
+// query cache. Trusted documents stand apart: other clients' documents cannot evict
+// them.
 type Documents struct {
-	cache *lru.Cache[string, *entry]
+	trusted atomic.Pointer[trusted]
+	only    bool                       // no other documents are kept
+	cache   *lru.Cache[string, *entry] // of the others
 }
 
 type entry struct {
@@ -29,17 +33,34 @@ type entry struct {
 
 var _ graphql.Cache[*ast.QueryDocument] = (*Documents)(nil)
 
-func newDocuments() *Documents {
+func newDocuments(trustedOnly bool) *Documents {
 	cache, err := lru.New[string, *entry](maxDocuments)
 	if err != nil {
 		panic(err) // only a size below one is refused
 	}
-	return &Documents{cache: cache}
+	d := &Documents{cache: cache, only: trustedOnly}
+	d.trusted.Store(&trusted{})
+	return d
+}
+
+func newEntry(doc *ast.QueryDocument) *entry {
+	return &entry{doc: doc, plans: map[*ast.OperationDefinition]*plan{}}
+}
+
+// peek returns the entry of a text without marking it as used.
+func (d *Documents) peek(text string) (*entry, bool) {
+	if e, ok := d.trusted.Load().parsed[text]; ok {
+		return e, true
+	}
+	return d.cache.Peek(text)
 }
 
 // Get returns the document of a text that passed before.
 func (d *Documents) Get(_ context.Context, text string) (*ast.QueryDocument, bool) {
-	e, ok := d.cache.Get(text)
+	e, ok := d.trusted.Load().parsed[text]
+	if !ok {
+		e, ok = d.cache.Get(text)
+	}
 	if !ok {
 		return nil, false
 	}
@@ -48,16 +69,19 @@ func (d *Documents) Get(_ context.Context, text string) (*ast.QueryDocument, boo
 
 // Add keeps a validated document.
 func (d *Documents) Add(_ context.Context, text string, doc *ast.QueryDocument) {
-	if len(text) <= maxCachedDoc {
-		d.cache.Add(text, &entry{doc: doc, plans: map[*ast.OperationDefinition]*plan{}})
+	if !d.only && len(text) <= maxCachedDoc {
+		d.cache.Add(text, newEntry(doc))
 	}
 }
 
-func (d *Documents) has(text string) bool { return d.cache.Contains(text) }
+func (d *Documents) has(text string) bool {
+	_, ok := d.peek(text)
+	return ok
+}
 
-// plan returns what is known about the operation, reckoning it the first time.
+// plan returns the plan of an operation; it is made once for a cached document.
 func (d *Documents) plan(schema *ast.Schema, op *graphql.OperationContext) *plan {
-	e, ok := d.cache.Peek(op.RawQuery)
+	e, ok := d.peek(op.RawQuery)
 	if !ok || e.doc != op.Doc {
 		return newPlan(schema, op.Doc, op.Operation)
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/internal/fault"
 )
 
 // Recall fills in an operation whose document has passed before and whose
@@ -17,7 +19,7 @@ import (
 // prepare an operation they agree, but gqlparser's way over reflection costs a
 // third of a small operation.
 func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool {
-	if hashOf(p.Extensions) != "" && (p.Query != "" || g.resolve(p) != nil) {
+	if idOf(p.Extensions) != "" && (p.Query != "" || g.resolve(p) != nil) {
 		return false
 	}
 	doc, known := g.docs.Get(context.Background(), p.Query)
@@ -40,8 +42,11 @@ func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool 
 // Charge checks the variables of a prepared operation for nulls out of place, and
 // its cost against the limit and the caller's budget.
 func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
-	op.DisableIntrospection = !g.opts.Introspection
 	p := g.docs.plan(g.opts.Schema, op)
+	if p.schema && !g.opts.Introspection && (g.opts.MayIntrospect == nil || !g.opts.MayIntrospect(ctx)) {
+		return refuse(string(fault.Forbidden), "This server does not show you its schema.")
+	}
+	op.DisableIntrospection = false // it was checked here; the executor's own error has no code
 	if refusal := p.nullRefused(op.Variables); refusal != nil {
 		return refusal
 	}
@@ -68,10 +73,14 @@ const refusedCost = 1000
 // was refused from its caller's budget. It returns the budget's own refusal, which
 // takes the place of the first one, or nil.
 func (g *Guard) ChargeRefused(ctx context.Context) *gqlerror.Error {
+	return g.chargeOnly(ctx, refusedCost)
+}
+
+func (g *Guard) chargeOnly(ctx context.Context, cost int64) *gqlerror.Error {
 	if g.opts.Spend == nil {
 		return nil
 	}
-	if _, err := g.opts.Spend(ctx, refusedCost); err != nil {
+	if _, err := g.opts.Spend(ctx, cost); err != nil {
 		return refused(err)
 	}
 	return nil

@@ -282,68 +282,6 @@ func (h *Handler) charged(ctx context.Context, errs gqlerror.List) gqlerror.List
 // plainRoot runs a root field: no extension stands around those.
 func plainRoot(ctx context.Context, next graphql.RootResolver) graphql.Marshaler { return next(ctx) }
 
-// public makes errors about documents and variables fit to be sent. Values are
-// never quoted; in production, names and documents are not either.
-func (h *Handler) public(errs gqlerror.List) gqlerror.List {
-	out := make(gqlerror.List, len(errs))
-	for i, err := range errs {
-		code := codeOf(err)
-		aboutVariable := len(err.Path) > 0 && err.Path[0] == ast.PathName("variable")
-		if aboutVariable {
-			code = string(fault.BadInput)
-		}
-		message := unquoted(err.Message)
-		if !h.opts.Development {
-			message = terse(code, message)
-		}
-		out[i] = &gqlerror.Error{Message: message, Locations: err.Locations, Extensions: err.Extensions}
-		if h.opts.Development || !aboutVariable {
-			out[i].Path = err.Path
-		}
-		if aboutVariable {
-			out[i].Extensions = map[string]any{"code": code}
-		}
-	}
-	return out
-}
-
-// unquoted drops values out of the messages that quote one: of a variable, of a
-// literal, or the text that a document is not.
-func unquoted(message string) string {
-	if _, rest, found := strings.Cut(message, " is not a valid "); found {
-		return "The value is not a valid " + rest
-	}
-	if message == "operation  not found" { // no name was asked for
-		return "The document has several operations: say which by operationName."
-	}
-	if strings.HasPrefix(message, "operation ") && strings.HasSuffix(message, " not found") {
-		return "The document has no operation of that name."
-	}
-	for _, before := range []string{" value:", " escape sequence:", `String "`} {
-		if i := strings.Index(message, before); i >= 0 {
-			return message[:i] + strings.TrimRight(before, `: "`) + "."
-		}
-	}
-	if head, _, found := strings.Cut(message, ", found "); found && strings.HasPrefix(message, "Expected value of type") {
-		return head + "."
-	}
-	return message
-}
-
-// terse is what production says of a bad document.
-func terse(code, message string) string {
-	switch code {
-	case "GRAPHQL_PARSE_FAILED":
-		return "The document cannot be parsed."
-	case "GRAPHQL_VALIDATION_FAILED":
-		return "The document does not fit the schema."
-	case string(fault.BadInput):
-		return "A variable has a value that does not fit its type."
-	default:
-		return message
-	}
-}
-
 // faultResponse is the answer to a request that failed as a whole.
 func (h *Handler) faultResponse(ctx context.Context, err error) *graphql.Response {
 	return &graphql.Response{Errors: gqlerror.List{h.opts.ErrorPresenter(ctx, err)}}

@@ -24,6 +24,7 @@ import (
 	"seckill/internal/notifier"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
+	"seckill/internal/periodic"
 	"seckill/internal/preload"
 	"seckill/internal/ratelimit"
 	"seckill/internal/reservation"
@@ -107,8 +108,9 @@ type App struct {
 	outlooks    *waitlist.Outlooks
 	cashier     *cashier
 	office      *office
-	listener    net.Listener // the public one; nil without the API role
-	worker      *worker      // nil without the role
-	edge        *edge        // nil when the process only runs a command
-	tabs        []server.Tab // of the playground
+	listener    net.Listener   // the public one; nil without the API role
+	worker      *worker        // nil without the role
+	edge        *edge          // nil when the process only runs a command
+	tabs        []server.Tab   // of the playground
+	documents   *periodic.Loop // reads trusted documents again; nil without the setting
 }

@@ -16,6 +16,7 @@ import (
 	"seckill/graph/scalar"
 	"seckill/graph/transport"
 	"seckill/internal/auth"
+	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/media"
 	"seckill/internal/ratelimit"
@@ -72,7 +73,7 @@ func (a *App) public(e *edge) (http.Handler, error) {
 	a.tabs = playgroundTabs("SALE_ID", "ITEM_ID")
 	return server.NewPublic(server.PublicOptions{
 		GraphQL: auth.WithCookies(handler, a.secure), Site: server.WithFirstQuery(site, handler, web.FirstQuery),
-		Playground: !a.cfg.Production(), Tabs: func() []server.Tab { return a.tabs },
+		Playground: a.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return a.tabs },
 		Origins: a.cfg.AllowedOrigins, Address: a.cfg.PublicURL, TrustedProxies: a.cfg.TrustedProxies, HTTPS: a.https(),
 		Webhooks: a.cashier.payments.Webhooks(), Sandbox: a.cashier.pages,
 		Media: a.office.pictures, MediaBody: media.MaxBytes + 1, Exports: a.office.desk.Downloads(a.operatorOf),
@@ -124,10 +125,14 @@ func (a *App) graphql(e *edge) (http.Handler, error) {
 	}
 	g, err := guard.New(guard.Options{
 		Schema: schema.Schema(), Scalars: scalar.Good(), Trusted: guard.Manifest(documents),
-		TrustedOnly: a.cfg.Production(), Introspection: !a.cfg.Production(), Spend: a.spend(),
+		TrustedOnly:   a.cfg.Documents == config.DocumentsTrusted,
+		Introspection: a.cfg.WhoIntrospects() == config.IntrospectionOn, MayIntrospect: a.mayIntrospect, Spend: a.spend(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("document guard: %w", err)
+	}
+	if a.documents, err = a.trustDocuments(g); err != nil {
+		return nil, err
 	}
 	resolver.Cost = g.Cost
 	errs := graph.Errors{Log: a.log}

@@ -88,6 +88,9 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	taking.start("stock cache", a.stock.Run)
 	if a.roles.API {
+		if a.documents != nil {
+			taking.start("trusted documents", a.documents.Run)
+		}
 		taking.start("outlooks", a.outlooks.Loop().Run)
 		taking.start("captcha pictures", a.captchas.Run)
 		taking.start("sale watch", a.store.Run)

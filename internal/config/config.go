@@ -23,7 +23,7 @@ const DefaultFile = "seckill.toml"
 // (http_addr) derive. Use Default, or parse one with Options.
 type Config struct {
 	File    string  `name:"config" placeholder:"FILE" group:"general" help:"File of settings in TOML. Without it, ./seckill.toml is read when it is there."`
-	Profile Profile `default:"production" group:"general" help:"production, or development: introspection, playground, queries by GET, suggestions for misspelt fields."`
+	Profile Profile `default:"production" group:"general" help:"production, or development: introspection, playground, queries by GET, suggestions for misspelled fields."`
 
 	LogLevel  slog.Level `default:"info" group:"general" help:"Least severe lines to log: debug, info, warn or error."`
 	LogFormat LogFormat  `default:"auto" group:"general" help:"json, text, or auto: text on a terminal and in the development profile, else json."`
@@ -33,17 +33,21 @@ type Config struct {
 	RedisURL     Secret `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0. Several, comma separated, are the nodes of a Cluster."`
 	RedisPrefix  string `default:"sk:" group:"services" help:"First part of every Redis key; keeps installations on one Redis apart."`
 
-	HTTPAddr       string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
-	AdminAddr      string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
-	PublicURL      string         `name:"public-url" group:"server" placeholder:"URL" help:"Where browsers and payment providers reach the shop: https://shop.example.com. Without it, the public listener on localhost."`
-	AllowedOrigins []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
-	TrustedProxies []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks or addresses of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
-	RequestTimeout time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
-	MaxSockets     int            `default:"20000" group:"server" help:"Most open subscription connections of one process; a tenth of them, or 100, from one network without signing in."`
-	Media          Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
-	UserSockets    int            `default:"3" group:"server" help:"Most sockets that one signed-in user may have open to one process."`
-	DrainDelay     time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
-	DrainTimeout   time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
+	HTTPAddr         string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
+	AdminAddr        string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`
+	PublicURL        string         `name:"public-url" group:"server" placeholder:"URL" help:"Where browsers and payment providers reach the shop: https://shop.example.com. Without it, the public listener on localhost."`
+	AllowedOrigins   []string       `group:"server" placeholder:"ORIGIN" help:"Browser origins, besides the server's own, that may use the API: https://shop.example.com."`
+	Documents        Documents      `default:"any" group:"server" help:"GraphQL documents that are answered: any within the limits of cost, or trusted: those of the shop and of SECKILL_TRUSTED_DOCUMENTS only."`
+	TrustedDocuments string         `group:"server" placeholder:"PATH" help:"Manifest of trusted documents, or a folder of *.json manifests: Apollo's, or a map from id to text as Relay, gql.tada and graphql-codegen write. Read again within 5 s of a change."`
+	Introspection    Introspection  `default:"auto" group:"server" help:"Who may query the schema: off, staff, on, or auto: on in the development profile, else off."`
+	Playground       AutoSwitch     `default:"auto" group:"server" help:"GraphiQL at /playground: on, off, or auto: on in the development profile, else off."`
+	TrustedProxies   []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks or addresses of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
+	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
+	MaxSockets       int            `default:"20000" group:"server" help:"Most open subscription connections of one process; a tenth of them, or 100, from one network without signing in."`
+	Media            Secret         `group:"server" placeholder:"PLACE" help:"Where pictures of goods are kept: a folder, or s3://key:secret@host/bucket?region=REGION. Without it, none can be uploaded."`
+	UserSockets      int            `default:"3" group:"server" help:"Most sockets that one signed-in user may have open to one process."`
+	DrainDelay       time.Duration  `default:"2s" group:"server" help:"How long /readyz says no before the listeners close, so that a balancer notices."`
+	DrainTimeout     time.Duration  `default:"20s" group:"server" help:"Longest wait for running requests and messages at shutdown."`
 
 	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
 	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY" help:"Former keys whose tokens are still good, by key id (see config print)."`
@@ -86,6 +90,22 @@ type Group struct {
 
 // Production says whether the strict profile is on.
 func (c *Config) Production() bool { return c.Profile == ProfileProduction }
+
+// PlaygroundOn reports whether GraphiQL is served.
+func (c *Config) PlaygroundOn() bool {
+	return c.Playground == AutoSwitchOn || c.Playground == AutoSwitchAuto && !c.Production()
+}
+
+// WhoIntrospects returns Introspection with auto replaced by what the profile has.
+func (c *Config) WhoIntrospects() Introspection {
+	switch {
+	case c.Introspection != IntrospectionAuto:
+		return c.Introspection
+	case c.Production():
+		return IntrospectionOff
+	}
+	return IntrospectionOn
+}
 
 // LimitsOn says whether rate limits are enforced. Validate sees to it that they
 // are in production.

@@ -13,6 +13,7 @@ import (
 // throughMethod are the settings that the program reads by a method of Config.
 var throughMethod = map[string]string{
 	"Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
+	"Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
 }
 
 func TestEverySettingIsObeyedSomewhere(t *testing.T) {

@@ -52,6 +52,51 @@ const (
 // UnmarshalText reads a switch.
 func (s *Switch) UnmarshalText(text []byte) error { return oneOf(s, text, SwitchOn, SwitchOff) }
 
+// Documents says which GraphQL documents are answered.
+type Documents string
+
+// Kinds of documents.
+const (
+	DocumentsAny     Documents = "any"     // every document within the limits of cost
+	DocumentsTrusted Documents = "trusted" // those of the shop and of SECKILL_TRUSTED_DOCUMENTS
+)
+
+// UnmarshalText reads which documents are answered.
+func (d *Documents) UnmarshalText(text []byte) error {
+	return oneOf(d, text, DocumentsAny, DocumentsTrusted)
+}
+
+// Introspection says which callers may query the schema.
+type Introspection string
+
+// Callers that may query the schema.
+const (
+	IntrospectionAuto  Introspection = "auto"  // on in the development profile, else off
+	IntrospectionOff   Introspection = "off"   // none
+	IntrospectionStaff Introspection = "staff" // operators and administrators
+	IntrospectionOn    Introspection = "on"    // all
+)
+
+// UnmarshalText reads who may query the schema.
+func (i *Introspection) UnmarshalText(text []byte) error {
+	return oneOf(i, text, IntrospectionAuto, IntrospectionOff, IntrospectionStaff, IntrospectionOn)
+}
+
+// AutoSwitch is on, off, or as the profile has it.
+type AutoSwitch string
+
+// Positions of an AutoSwitch.
+const (
+	AutoSwitchAuto AutoSwitch = "auto" // on in the development profile, else off
+	AutoSwitchOn   AutoSwitch = "on"
+	AutoSwitchOff  AutoSwitch = "off"
+)
+
+// UnmarshalText reads a position.
+func (s *AutoSwitch) UnmarshalText(text []byte) error {
+	return oneOf(s, text, AutoSwitchAuto, AutoSwitchOn, AutoSwitchOff)
+}
+
 func oneOf[T ~string](target *T, text []byte, allowed ...T) error {
 	words := make([]string, 0, len(allowed))
 	for _, a := range allowed {

@@ -115,8 +115,9 @@ func method(m string) string {
 	return "other"
 }
 
-// cors answers preflights and marks answers for the listed origins. Credentials
-// are bearer tokens: cookies never travel across origins.
+// cors answers preflights and marks answers for the allowed origins. Credentials are
+// allowed, so that a page of the same site on another host can use the session cookie;
+// the cookie is SameSite=Strict, so pages of other sites use bearer tokens.
 func cors(origins []string, next http.Handler) http.Handler {
 	if len(origins) == 0 {
 		return next
@@ -130,6 +131,7 @@ func cors(origins []string, next http.Handler) http.Handler {
 			return
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Allow-Credentials", "true")
 		h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			h.Set("Access-Control-Allow-Methods", "GET, POST")

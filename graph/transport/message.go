@@ -1,0 +1,72 @@
+package transport
+
+import (
+	"strings"
+
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"seckill/internal/fault"
+)
+
+// public returns errors about documents and variables as clients may see them: no
+// values are quoted, and in production no names either.
+func (h *Handler) public(errs gqlerror.List) gqlerror.List {
+	out := make(gqlerror.List, len(errs))
+	for i, err := range errs {
+		code := codeOf(err)
+		aboutVariable := len(err.Path) > 0 && err.Path[0] == ast.PathName("variable")
+		if aboutVariable {
+			code = string(fault.BadInput)
+		}
+		message := unquoted(err.Message)
+		if !h.opts.Development {
+			message = terse(code, message)
+		}
+		out[i] = &gqlerror.Error{Message: message, Locations: err.Locations, Extensions: err.Extensions}
+		if h.opts.Development || !aboutVariable {
+			out[i].Path = err.Path
+		}
+		if aboutVariable {
+			out[i].Extensions = map[string]any{"code": code}
+		}
+	}
+	return out
+}
+
+// unquoted removes the values that gqlparser's messages quote: of a variable, of a
+// literal, or of a document that cannot be parsed.
+func unquoted(message string) string {
+	if _, rest, found := strings.Cut(message, " is not a valid "); found {
+		return "The value is not a valid " + rest
+	}
+	if message == "operation  not found" { // no name was asked for
+		return "The document has several operations: say which by operationName."
+	}
+	if strings.HasPrefix(message, "operation ") && strings.HasSuffix(message, " not found") {
+		return "The document has no operation of that name."
+	}
+	for _, before := range []string{" value:", " escape sequence:", `String "`} {
+		if i := strings.Index(message, before); i >= 0 {
+			return message[:i] + strings.TrimRight(before, `: "`) + "."
+		}
+	}
+	if head, _, found := strings.Cut(message, ", found "); found && strings.HasPrefix(message, "Expected value of type") {
+		return head + "."
+	}
+	return message
+}
+
+// terse is the message of production for a bad document.
+func terse(code, message string) string {
+	switch code {
+	case "GRAPHQL_PARSE_FAILED":
+		return "The document cannot be parsed."
+	case "GRAPHQL_VALIDATION_FAILED":
+		return "The document does not fit the schema."
+	case string(fault.BadInput):
+		return "A variable has a value that does not fit its type."
+	default:
+		return message
+	}
+}
