@@ -29,7 +29,7 @@ func WithFirstQuery(site, graphql http.Handler, query func(path string) []byte) 
 			site.ServeHTTP(w, r)
 			return
 		}
-		page := replay(site, firstRequest(r, r.Context(), http.MethodGet, r.URL.Path, nil))
+		page := replay(site, firstRequest(r.Context(), r, http.MethodGet, r.URL.Path, nil))
 		at := bytes.Index(page.body.Bytes(), headEnd)
 		data := runFirst(graphql, r, body)
 		if page.status != http.StatusOK || at < 0 || data == nil {
@@ -52,7 +52,7 @@ func firstBody(r *http.Request, query func(path string) []byte) []byte {
 
 // firstRequest returns a request in the name of the client of r, without its
 // credentials and conditions.
-func firstRequest(r *http.Request, ctx context.Context, method, path string, body []byte) *http.Request {
+func firstRequest(ctx context.Context, r *http.Request, method, path string, body []byte) *http.Request {
 	out := r.Clone(ctx)
 	out.Method, out.URL.Path, out.RequestURI = method, path, path
 	out.Header = http.Header{"Accept-Language": r.Header.Values("Accept-Language")}
@@ -69,7 +69,7 @@ func firstRequest(r *http.Request, ctx context.Context, method, path string, bod
 func runFirst(graphql http.Handler, r *http.Request, body []byte) json.RawMessage {
 	ctx, cancel := context.WithTimeout(r.Context(), firstQueryTimeout)
 	defer cancel()
-	got := replay(graphql, firstRequest(r, ctx, http.MethodPost, "/graphql", body))
+	got := replay(graphql, firstRequest(ctx, r, http.MethodPost, "/graphql", body))
 	var response struct {
 		Data   json.RawMessage `json:"data"`
 		Errors json.RawMessage `json:"errors"`
