@@ -19,7 +19,7 @@ import (
 	"seckill/internal/postgres"
 )
 
-// maxAttempts bounds how often a batch is decided anew because another writer
+// maxAttempts bounds how often a batch is decided again because another writer
 // came between, or an order number was taken.
 const maxAttempts = 4
 
@@ -27,7 +27,7 @@ const maxAttempts = 4
 // fit. Nothing of it was committed.
 var errNeedsCareful = errors.New("batch needs the careful way")
 
-// batch is the work of one transaction. It is made anew for each try, since a
+// batch is the work of one transaction. It is made again for each try, since a
 // transaction may be run several times.
 type batch struct {
 	rows  inserter

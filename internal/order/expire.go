@@ -38,8 +38,8 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 }
 
 // Expire moves many unpaid orders to EXPIRED in one transaction, with one update
-// per item, as Apply does one by one. Orders that somebody else moved, or is
-// moving, since they were read are left out. It returns the lapsed ones.
+// per item, as Apply does one by one. Orders that another process moved, or is
+// moving, since they were read are left out. It returns the expired ones.
 func Expire(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
 	at = instant(at)
 	var lapsed []*Order
@@ -95,7 +95,7 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 }
 
 // lockOverdue returns those of the orders that are as they were read, and keeps
-// them so. Rows that somebody else has locked are passed by: whoever holds them
+// them so. Rows that another process has locked are passed by: whoever holds them
 // is moving them. SQLite has one writer, who has everything.
 func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order) ([]*Order, error) {
 	read := make(map[uuid.UUID]*Order, len(overdue))

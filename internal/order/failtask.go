@@ -26,10 +26,10 @@ const noCurrency = "XXX"
 // task ended. The reason is for operators.
 func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outcome, error) {
 	if reason == "" {
-		return Outcome{}, errors.New("abandon a task: no reason")
+		return Outcome{}, errors.New("fail a task: no reason")
 	}
 	if err := r.validate(); err != nil {
-		return Outcome{}, fmt.Errorf("abandon a task: %w", err)
+		return Outcome{}, fmt.Errorf("fail a task: %w", err)
 	}
 	if r.SubmittedAtMs <= 0 {
 		r.SubmittedAtMs = w.clock.Now().UnixMilli()
@@ -39,7 +39,7 @@ func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outc
 		return b.careful(ctx, tx, []Requested{r})
 	})
 	if err != nil {
-		return Outcome{}, fmt.Errorf("abandon task %s: %w", r.Task, err)
+		return Outcome{}, fmt.Errorf("fail task %s: %w", r.Task, err)
 	}
 	w.publish(ctx, ends)
 	return ends[r.Task], nil

@@ -18,7 +18,7 @@ import (
 // written.
 type inserter interface {
 	insert(ctx context.Context, tx *ent.Tx, orders []*Order) error
-	// anyFailed tells whether a task was ended as failed.
+	// anyFailed reports whether a task was ended as failed.
 	anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (bool, error)
 }
 

@@ -242,7 +242,7 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 	}
 }
 
-// Pay, lapse, cancel and void meet on one row: one wins.
+// Pay, expire, cancel and void meet on one row: one wins.
 func TestFourWayRacesHaveOneWinner(t *testing.T) {
 	onBoth(t, stock{units: 400, limit: 1}, func(t *testing.T, e *env) {
 		w := e.writer(nil)
@@ -294,7 +294,7 @@ func TestFourWayRacesHaveOneWinner(t *testing.T) {
 	})
 }
 
-func TestSweepersOfManyProcessesLapseEachOrderOnce(t *testing.T) {
+func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 500, limit: 1})
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(500))

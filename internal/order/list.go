@@ -106,7 +106,7 @@ func (s *Store) List(ctx context.Context, in ListInput) (Page, error) {
 	return page, nil
 }
 
-// ListByUser returns a page of one person's orders.
+// ListByUser returns a page of one user's orders.
 func (s *Store) ListByUser(ctx context.Context, user uuid.UUID, in ListInput) (Page, error) {
 	in.User = user
 	return s.List(ctx, in)

@@ -48,7 +48,7 @@ func (r *Requested) unmarshal(text []byte) error {
 	return nil
 }
 
-// plain tells whether a text stands in JSON as it is.
+// plain reports whether a text stands in JSON as it is.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -73,7 +73,7 @@ func (c *cursor) skip(next string) {
 	c.rest = c.rest[len(next):]
 }
 
-// end tells whether all was read and this is the end.
+// end reports whether all was read and this is the end.
 func (c *cursor) end(last string) bool {
 	c.skip(last)
 	return !c.other && len(c.rest) == 0

@@ -20,7 +20,7 @@ import (
 // What can come between a move and its commit. Each leaves the transaction to be
 // rolled back.
 var (
-	// ErrMoved says that somebody else moved the order first: read it again.
+	// ErrMoved says that another process moved the order first: read it again.
 	ErrMoved = errors.New("order was moved by somebody else")
 	// ErrNoUnit says that the stock has not enough units for the move.
 	ErrNoUnit = errors.New("no unit left")
@@ -85,7 +85,7 @@ func (o *Order) moved(to Status, at time.Time) *Order {
 	return &next
 }
 
-// returns tells whether Redis is to be told of units that come back.
+// returns reports whether units come back that Redis must be given.
 func (m Movement) returns() bool { return m == Release || m == Restock }
 
 func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Movement) error {

@@ -1,13 +1,13 @@
 // Package order owns orders and order tasks: their states and moves, the message
-// that asks for an order, the writer that makes rows of messages, the look-ups,
-// and the giving back of units whose order ended or whose task failed.
+// that asks for an order, the writer that turns requests into rows, reads, and the
+// return of units whose order ended or whose task failed.
 //
 // It does not own the stock gate in Redis (internal/reservation), the plumbing of
 // streams (internal/stream), or payments (internal/payment). Postgres is the
 // truth here; the records in Redis are copies that may be lost.
 //
-// A task is the attempt, an order what came of it. Both have one id, chosen
-// before stock was taken:
+// A task is the attempt to buy, an order its success. Both have one id, chosen before
+// stock is taken:
 //
 //	                  SUBMITTED ──► FAILED           (row in order_failures)
 //	                      │
@@ -17,7 +17,7 @@
 //	               PENDING_PAYMENT ──► CANCELLED
 //	                  │        │
 //	                  ▼        ▼
-//	REFUNDING ◄──► PAID ◄── EXPIRED                  (paid late, unit taken again)
+//	REFUNDING ◄──► PAID ◄── EXPIRED                  (paid late, unit reacquired)
 //	    │
 //	    ▼
 //	REFUNDED
@@ -27,13 +27,13 @@
 //
 //	HOLD     available → held     a task becomes an order
 //	SELL     held → sold          an order is paid
-//	RELEASE  held → available     an order is cancelled or lapses
-//	RETAKE   available → sold     a lapsed order is paid after all
+//	RELEASE  held → available     an order is cancelled or expires
+//	RETAKE   available → sold     an expired order is paid after all
 //	RESTOCK  sold → available     a paid order's unit comes back
 //
 // The stock ledger's key (order, kind) makes each of them happen at most once. Orders
-// that are written together share their HOLD line, which names the first of them:
-// that a task becomes an order once is the key of its row.
+// that are written together share one HOLD line, which names the first of them; the
+// primary key of the row lets a task become an order once.
 package order
 
 import (
@@ -67,12 +67,12 @@ type Order struct {
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"` // nil once it cannot lapse
 	PaidAt          *time.Time `json:"paidAt,omitempty"`
 
-	// ClaimID is under which name Redis holds the units when it is not the
-	// order's id: the order lapsed, and took them again. See Claim.
+	// ClaimID is the name of the units' reservation in Redis when it is not the
+	// order's id: the order expired and reacquired them. See Reservation.
 	ClaimID *uuid.UUID `json:"claim,omitempty"`
 }
 
-// Kind tells how an order came about.
+// Kind returns how an order came about.
 type Kind string
 
 // Kinds of orders.
@@ -84,7 +84,7 @@ const (
 // TotalMinor is what the order costs in all, in minor units.
 func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity) }
 
-// Claim is what Redis holds for an order.
+// Reservation returns what Redis holds for an order.
 func (o *Order) Reservation() Reservation {
 	c := Reservation{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
 	if o.ClaimID != nil {
@@ -93,12 +93,12 @@ func (o *Order) Reservation() Reservation {
 	return c
 }
 
-// Claim names units in Redis and their holder.
+// Reservation names units in Redis and their user.
 type Reservation struct {
 	Name                    uuid.UUID // the task that the holder's record names
 	Order, Sale, Item, User uuid.UUID
 	Quantity                int
-	Expired                 bool // nobody paid in time
+	Expired                 bool // not paid in time
 }
 
 // Task is how the attempt behind the order ended.

@@ -6,7 +6,7 @@ import "slices"
 type Status string
 
 // States of an order. An order is live while it holds or has sold its units;
-// one person has at most one live order of an item.
+// a user has at most one live order of an item.
 const (
 	PendingPayment Status = "PENDING_PAYMENT" // waits for payment until its deadline
 	Paid           Status = "PAID"
@@ -24,10 +24,10 @@ func Statuses() []Status {
 // Live lists the states in which an order has its units.
 func Live() []Status { return []Status{PendingPayment, Paid, Refunding} }
 
-// IsLive tells whether an order in this state has its units.
+// IsLive reports whether an order in this state has its units.
 func (s Status) IsLive() bool { return slices.Contains(Live(), s) }
 
-// Valid tells whether s is a state at all.
+// Valid reports whether s is a state at all.
 func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
 
 // Movement is a move of stock, a line of the ledger.
@@ -61,7 +61,7 @@ var edges = []edge{
 	{Refunding, Refunded, Restock, true}, // money back; the unit comes back by choice
 }
 
-// Allowed tells whether an order may move between two states, and which move of
+// Allowed reports whether an order may move between two states, and which move of
 // stock belongs to it.
 func Allowed(from, to Status) (Movement, bool) {
 	e, ok := edgeOf(from, to)
@@ -77,7 +77,7 @@ func edgeOf(from, to Status) (edge, bool) {
 	return edge{}, false
 }
 
-// Ended tells whether no move leads out of a state.
+// Ended reports whether no move leads out of a state.
 func (s Status) Ended() bool {
 	return !slices.ContainsFunc(edges, func(e edge) bool { return e.from == s })
 }

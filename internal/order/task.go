@@ -44,7 +44,7 @@ type Task struct {
 	UpdatedAt time.Time
 }
 
-// Ended tells whether the task will not change any more.
+// Ended reports whether the task will not change any more.
 func (t *Task) Ended() bool { return t.Status == Succeeded || t.Status == Failed }
 
 // taskRecord is the JSON of a task, in Redis and in status messages. The reserve
@@ -107,7 +107,7 @@ type Failure struct {
 	Item       uuid.UUID
 	User       uuid.UUID
 	Quantity   int
-	Code       fault.Reason // told to the buyer
+	Code       fault.Reason // shown to the buyer
 	Reason     string       // for operators
 	ReservedAt time.Time
 	CreatedAt  time.Time

@@ -26,7 +26,7 @@ type terms struct {
 	sale       uuid.UUID
 	priceMinor int64
 	currency   string
-	limit      int           // most units per person
+	limit      int           // most units per user
 	window     time.Duration // time to pay
 	readAt     time.Time
 }

@@ -104,7 +104,7 @@ func NewWriter(cfg WriterConfig) *Writer {
 
 // Write makes an order of a request, or ends its task as failed, and returns
 // once that is committed. Writing a request again, at once or later, returns the
-// first end. An error means that nobody knows: the same request again will tell.
+// first end. An error means that the outcome is unknown: the same request again will tell.
 func (w *Writer) Write(ctx context.Context, r Requested) (Outcome, error) {
 	c := &call{request: r, done: make(chan result, 1)}
 	if err := w.enqueue(c); err != nil {

@@ -72,7 +72,7 @@ func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, fault.R
 	switch done {
 	case stream.NotReplayable:
 		return l, conflict(), nil
-	case stream.Replayed, stream.NoLetter: // or somebody else did at the same moment
+	case stream.Replayed, stream.NoLetter: // or another process did at the same moment
 	}
 	return l, nil, nil
 }

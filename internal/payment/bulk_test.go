@@ -85,7 +85,7 @@ const (
 	turns = `SELECT e.code, count(*) FROM order_events e JOIN orders o ON o.id = e.order_id WHERE {o} GROUP BY e.code`
 )
 
-// Pay, lapse, cancel and void meet on one order, with four sweepers. Half of the
+// Pay, expire, cancel and void meet on one order, with four sweepers. Half of the
 // money is with the bank when the race begins and only its call-back races; the
 // other half comes in during the race, however the order ends.
 func TestFourWayRacesEndOnce(t *testing.T) {
@@ -134,7 +134,7 @@ func (s *shop) rush(orders int) []*order.Order {
 }
 
 // race lets all sides go: the sweepers first, and every other at a moment of its
-// own while they close payments, or when they have closed them and begin to lapse
+// own while they close payments, or when they have closed them and begin to expire
 // the orders. So no side wins them all.
 func (s *shop) race(placed []*order.Order) {
 	s.t.Helper()
@@ -230,7 +230,7 @@ func (g *starter) wait(many int) {
 }
 
 // Payments with bad call-backs: one in ten comes several times, one in ten long
-// after the lapse, one in twenty after those that followed it, one in twenty times
+// after the expiry, one in twenty after those that followed it, one in twenty times
 // out; some of our calls to the bank fail. The bank's ledger and ours are equal to
 // the cent.
 func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {

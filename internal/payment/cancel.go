@@ -260,7 +260,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 			if moved, refusal, err := s.callOff(ctx, o, entry); err != nil || moved.Status == order.Cancelled {
 				return moved, refusal, err
 			}
-			continue // paid or lapsed meanwhile
+			continue // paid or expired meanwhile
 		}
 		p, err := s.paidBy(ctx, o.ID)
 		if err != nil {

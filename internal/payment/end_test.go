@@ -19,7 +19,7 @@ import (
 )
 
 // Row P3, also for the very last unit.
-func TestAnUnpaidOrderLapsesAndItsUnitComesBackOnce(t *testing.T) {
+func TestAnUnpaidOrderExpiresAndItsUnitComesBackOnce(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
@@ -46,12 +46,12 @@ func TestAnUnpaidOrderLapsesAndItsUnitComesBackOnce(t *testing.T) {
 	})
 }
 
-func TestAPaymentThatWasFirstBeatsTheLapse(t *testing.T) {
+func TestAPaymentThatWasFirstBeatsTheExpire(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Delayed) // paid in time, and nobody told us yet
-		s.lapse()
+		s.expirePayments()
 		s.wantOrder(o, order.Paid)
 		s.settleDown()
 		s.wantFigures(figures{sold: 1, reserved: 1, holders: 1})
@@ -59,7 +59,7 @@ func TestAPaymentThatWasFirstBeatsTheLapse(t *testing.T) {
 }
 
 // While the provider does not say, the order waits, and holds up nobody.
-func TestAnOrderDoesNotLapseWhileItsPaymentIsUnknown(t *testing.T) {
+func TestAnOrderDoesNotExpireWhileItsPaymentIsUnknown(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		unknown, other := s.buy(), s.buy()
 		s.begin(unknown, "key-1")
@@ -69,7 +69,7 @@ func TestAnOrderDoesNotLapseWhileItsPaymentIsUnknown(t *testing.T) {
 		s.wantOrder(unknown, order.PendingPayment)
 		s.wantOrder(other, order.Expired)
 		s.flaky.lose(nil)
-		s.lapse()
+		s.expirePayments()
 		s.wantOrder(unknown, order.Expired)
 	})
 }
@@ -105,7 +105,7 @@ func TestLateMoneyGoesBackWhenTheUnitIsGone(t *testing.T) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Late)
-		s.lapse()
+		s.expirePayments()
 		winner := s.buy()
 		s.payNow(winner)
 		s.settleDown()
@@ -128,7 +128,7 @@ func TestLateMoneyGoesBackWhenTheBuyerHasAnotherOrder(t *testing.T) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Late)
-		s.lapse()
+		s.expirePayments()
 		again := s.place(o.User, 1)
 		s.settleDown()
 		s.wantOrder(o, order.Expired)
@@ -145,7 +145,7 @@ func TestLateMoneyGoesBackWhenTheRecordHasNoUnit(t *testing.T) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Late)
-		s.lapse()
+		s.expirePayments()
 		s.payNow(s.buy())
 		key := s.keys.Item(id.ShardOf(s.sale), s.item)
 		s.must(s.conn.Cmd.HIncrBy(t.Context(), key, "stock", 1).Err())
@@ -165,7 +165,7 @@ func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T
 			o := s.buy()
 			p := s.begin(o, "key-1")
 			s.approve(p, sandbox.Late)
-			s.lapse()
+			s.expirePayments()
 			late, payments = append(late, o), append(payments, p)
 		}
 		s.must(s.db.Ent.Sale.UpdateOneID(s.sale).SetStatus(sale.StatusENDED).Exec(t.Context()))
@@ -271,7 +271,7 @@ func TestWhoMayCancelWhat(t *testing.T) {
 	_, refusal, err = s.pay.Cancel(t.Context(), paid.ID, paid.User, "")
 	s.must(err)
 	s.wantRefused(refusal, fault.Conflict)
-	s.lapse()
+	s.expirePayments()
 	_, refusal, err = s.pay.Cancel(t.Context(), lapsed.ID, lapsed.User, "")
 	s.must(err)
 	s.wantRefused(refusal, fault.OrderExpired)

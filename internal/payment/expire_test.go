@@ -11,9 +11,9 @@ import (
 	"seckill/internal/id"
 )
 
-// At most two holds of a person may lapse in a sale; then the gate lets that person
-// wait, and nobody else. An order that was called off is no lapse.
-func TestWhoLetsTwoOrdersLapseHasToWait(t *testing.T) {
+// At most two holds of a person may expire in a sale; then the gate lets that person
+// wait, and nobody else. A cancelled order does not count.
+func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 5)
 	captchas, err := captcha.New(captcha.Config{
@@ -43,7 +43,7 @@ func TestWhoLetsTwoOrdersLapseHasToWait(t *testing.T) {
 				}
 			}
 		}
-		s.lapse()
+		s.expirePayments()
 	}
 	wait, ok := gate(bot).(fault.Throttled)
 	if !ok || wait.RetryAfter <= 0 {

@@ -57,7 +57,7 @@ func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (Reacqui
 	return "", 0, fmt.Errorf("reacquire answered %d", r.Code)
 }
 
-// Return returns units. It returns false while the gate is being built.
+// Return returns units. It returns false while the gate is being rebuilt.
 func (g *RedisGate) Return(ctx context.Context, c order.Reservation) (bool, error) {
 	r, err := g.gate.Release(ctx, gateReservation(c))
 	if err != nil {

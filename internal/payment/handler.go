@@ -58,7 +58,7 @@ func (s *Service) Handle(msg *stream.Message) error {
 	return err
 }
 
-// passing tells whether an error says nothing about the event.
+// isTransient reports whether an error says nothing about the event.
 func isTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.Passing(err)
 }

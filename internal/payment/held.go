@@ -14,7 +14,7 @@ import (
 	"seckill/internal/order"
 )
 
-// Held is an event that waits for a person: money that does not match its
+// Held is an event that waits for an operator: money that does not match its
 // payment, or that nothing was found for.
 type Held struct {
 	ID          uuid.UUID
@@ -27,7 +27,7 @@ type Held struct {
 	At          time.Time
 }
 
-// HeldEvents returns events that wait for a person, oldest first, after a given
+// HeldEvents returns events that wait for an operator, oldest first, after a given
 // one.
 func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([]Held, error) {
 	rows, err := s.db.Ent.PaymentEvent.Query().

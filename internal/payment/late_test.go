@@ -70,7 +70,7 @@ func TestLateMoneyWaitsForARebuildThatBeganMeanwhile(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
-		s.lapse()
+		s.expirePayments()
 		s.wantOrder(o, order.Expired)
 		s.flaky.gate = &rebuilding{Gate: s.flaky.gate, begin: func() {
 			s.must(s.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
@@ -96,7 +96,7 @@ func TestLateMoneyWaitsForAGateThatWasLost(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
-		s.lapse()
+		s.expirePayments()
 		keys := []string{s.keys.Item(id.ShardOf(s.sale), s.item), s.keys.Reservations(id.ShardOf(s.sale), s.item)}
 		s.must(s.conn.Cmd.Del(t.Context(), keys...).Err())
 		event := s.say(p, payment.EventSucceeded)

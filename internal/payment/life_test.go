@@ -30,7 +30,7 @@ type life struct {
 	pays   []*payment.Payment
 }
 
-// I1 to I5 hold after each step. Place, pay, duplicate, late and reordered call-backs, decline, lapse, cancel,
+// I1 to I5 hold after each step. Place, pay, duplicate, late and reordered call-backs, decline, expire, cancel,
 // refund, void, a crash at every outside call, restart: whatever the sequence, the
 // books add up after each step, and in the end all money and units are where they
 // belong.

@@ -161,7 +161,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	return s
 }
 
-// restart makes the processes of the shop anew: what they knew is gone.
+// restart makes the processes of the shop again: what they knew is gone.
 func (s *shop) restart() {
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
@@ -348,8 +348,8 @@ func (s *shop) settleDown() {
 	}
 }
 
-// lapse lets the payment window pass.
-func (s *shop) lapse() {
+// expirePayments lets the payment window pass.
+func (s *shop) expirePayments() {
 	s.t.Helper()
 	s.clock.Advance(window + 2*time.Second)
 	s.step(s.pay.ExpireOverdue)

@@ -94,7 +94,7 @@ func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (P
 }
 
 // over asks whether an open payment has ended at its provider and the report is
-// still on its way: who was declined begins anew at once. Whoever gets no answer
+// still on its way: who was declined starts again at once. Whoever gets no answer
 // goes on with the payment that is open as far as we know.
 func (s *Service) over(ctx context.Context, p *Payment) bool {
 	if p.Status != Pending {

@@ -37,7 +37,7 @@ func TestAnApprovedPaymentPaysTheOrder(t *testing.T) {
 		if paid.PaidAt == nil || paid.PaymentDeadline != nil {
 			t.Errorf("order %+v", paid)
 		}
-		s.lapse()
+		s.expirePayments()
 		s.wantOrder(o, order.Paid)
 	})
 }
@@ -97,7 +97,7 @@ func TestWhoMayPayWhat(t *testing.T) {
 	s.wantRefused(try(paid.ID, paid.User), fault.Conflict)
 	s.clock.Advance(window - 3*time.Second)
 	s.wantRefused(try(mine.ID, mine.User), fault.OrderExpired) // the last moment is too late
-	s.lapse()
+	s.expirePayments()
 	s.wantRefused(try(lapsed.ID, lapsed.User), fault.OrderExpired)
 }
 
@@ -309,7 +309,7 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 			if err != nil || len(held) != 1 || held[0].AmountMinor != c.amount || held[0].Payment != p.ID {
 				t.Fatalf("held %+v, %v", held, err)
 			}
-			s.lapse()
+			s.expirePayments()
 			s.wantOrder(o, order.Expired) // the unit is not stuck with it
 			if _, _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
 				t.Fatal(err)

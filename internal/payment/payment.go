@@ -21,10 +21,10 @@
 // or goes back in full:
 //
 //	order unpaid            paid
-//	order lapsed            its units are taken again if they can be, else refund
+//	order expired            its units are reacquired if they can be, else refund
 //	order cancelled         refund
 //	order paid already      refund
-//	another sum, currency   held: a person looks at it
+//	another sum, currency   held: an operator decides
 //
 // A provider that does not answer leaves the state as it is: it is asked later,
 // never guessed. All calls to providers carry an id of ours as idempotency key.
@@ -50,7 +50,7 @@ const (
 	Refunded  Status = "REFUNDED"
 )
 
-// IsOpen tells whether money is still expected.
+// IsOpen reports whether money is still expected.
 func (s Status) IsOpen() bool { return s == Creating || s == Pending }
 
 // Payment is one try to pay an order.
@@ -104,7 +104,7 @@ const (
 	Double Cause = "DOUBLE" // paid twice
 )
 
-// moves tells whether the refund ends the order: one of late or double money
+// moves reports whether the refund ends the order: one of late or double money
 // leaves it as it is.
 func (c Cause) moves() bool { return c == Asked || c == Voided }
 

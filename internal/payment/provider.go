@@ -13,7 +13,7 @@ import (
 // implement; nothing in the domain names one.
 //
 // Every method that changes something is idempotent by the id of ours that it is
-// given. An error means that nobody knows what happened: the same call is made
+// given. An error means that the outcome is unknown: the same call is made
 // again later, or Query asked. Only what is returned without an error is believed.
 type Provider interface {
 	// Name is the provider's name: in the database, and in the path of its
@@ -21,9 +21,9 @@ type Provider interface {
 	Name() string
 	// Create opens a payment that can be paid until it expires.
 	Create(ctx context.Context, in CreateInput) (Created, error)
-	// Query tells how a payment stands.
+	// Query returns how a payment stands.
 	Query(ctx context.Context, payment uuid.UUID) (State, error)
-	// Close makes sure that a payment cannot be paid any more, and tells how it
+	// Close makes sure that a payment cannot be paid any more, and returns how it
 	// stands then: a payment that was paid first stays paid.
 	Close(ctx context.Context, payment uuid.UUID) (State, error)
 	// Refund gives the money of a payment back. It returns once the provider has

@@ -19,7 +19,7 @@ import (
 const (
 	// providerTimeout bounds one call to a provider.
 	providerTimeout = 5 * time.Second
-	// maxRaces bounds how often a use case starts again because somebody else
+	// maxRaces bounds how often a use case starts again because another process
 	// moved the order in between.
 	maxRaces = 5
 )

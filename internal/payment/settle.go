@@ -26,7 +26,7 @@ const (
 	holdAfter = 24 * time.Hour
 )
 
-// reacquireNamespace is the name space of the names under which lapsed orders take
+// reacquireNamespace is the name space of the names under which expired orders take
 // their units again: the same for every try, so that it happens once.
 var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 
@@ -70,7 +70,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 		case errors.As(err, &wait):
 			return s.putOff(ctx, row, wait.why)
 		case errors.Is(err, order.ErrMoved):
-			continue // somebody was faster: decide anew
+			continue // somebody was faster: decide again
 		case err != nil:
 			return fmt.Errorf("settle payment event %s: %w", event, err)
 		}
@@ -150,7 +150,7 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 }
 
 // settleMismatch keeps money that is not what was asked for away from the order,
-// for a person to look at. The payment is closed, so that the order lapses as if
+// for an operator to look at. The payment is closed, so that the order expires as if
 // nothing had come; see ReturnHeld.
 func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
 	return s.finish(ctx, e, outcomeMismatch, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
@@ -310,7 +310,7 @@ func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpaymen
 	return nil
 }
 
-// putOff sets an event aside for a while, longer each time, and for a person in
+// putOff sets an event aside for a while, longer each time, and for an operator in
 // the end.
 func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) error {
 	now := s.now()

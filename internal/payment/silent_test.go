@@ -80,9 +80,9 @@ func (s *shop) payAt(provider string, o *order.Order) uuid.UUID {
 	return p.Payment.ID
 }
 
-// lapses runs so many steps of the lapser, each in the time that it has, and
-// tells whether an order lapsed.
-func (s *shop) lapses(o *order.Order, steps int) bool {
+// expires runs so many steps of the expiry loop, each in the time that it has, and
+// reports whether an order expired.
+func (s *shop) expires(o *order.Order, steps int) bool {
 	s.t.Helper()
 	for range steps {
 		ctx, cancel := context.WithTimeout(s.t.Context(), payment.ExpireTimeout)
@@ -109,10 +109,10 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElsesOrders(t *testing.T) {
 	elsewhere, unpaid := s.buy(), s.buy()
 	s.payAt(sandbox.Name, elsewhere)
 	s.clock.Advance(window + 2*time.Second)
-	if !s.lapses(unpaid, 1) {
+	if !s.expires(unpaid, 1) {
 		t.Error("an order that nobody began to pay does not lapse")
 	}
-	if !s.lapses(elsewhere, 3) {
+	if !s.expires(elsewhere, 3) {
 		t.Error("an order with a payment at another provider does not lapse")
 	}
 	for _, o := range stuck {
@@ -132,7 +132,7 @@ func TestPaymentsThatAreNeverClosedHoldUpNoneBehindThem(t *testing.T) {
 	behind := s.buy()
 	provider.answers[s.payAt("SILENT", behind)] = true
 	s.clock.Advance(window + 2*time.Second)
-	if !s.lapses(behind, 100) {
+	if !s.expires(behind, 100) {
 		t.Error("the last order does not lapse although its provider answers")
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// tellEvery is the least time between two lines about a step that fails again and
+// logEvery is the least time between two lines about a step that fails again and
 // again: in an outage every loop of every process fails several times a second.
-const tellEvery = 10 * time.Second
+const logEvery = 10 * time.Second
 
 // Step does one bounded batch of work and returns what it changed, by name. It
 // is quiet when nothing happened: an empty or all-zero map is not logged.
@@ -52,10 +52,10 @@ func (l Loop) Run(ctx context.Context) error {
 	}
 }
 
-// trouble is what the log was told of a step that fails.
+// trouble is what was logged of a step that fails.
 type trouble struct {
-	told   time.Time // when it was last told of; zero = the step works
-	untold int       // failures since then
+	logged   time.Time // of the last line; zero = the step works
+	unlogged int       // failures since then
 }
 
 func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble) {
@@ -63,7 +63,7 @@ func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble)
 	defer cancel()
 	counts, err := l.step(stepCtx)
 	if ctx.Err() == nil {
-		l.judge(ctx, err, failing)
+		l.logOutcome(ctx, err, failing)
 	}
 	attrs := []slog.Attr{slog.String("loop", l.Name)}
 	for name, n := range counts {
@@ -76,23 +76,23 @@ func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble)
 	}
 }
 
-// judge tells the log how a step went, unless it was told just now. A panic is
-// always told: it is a bug of its own, whatever else goes wrong.
-func (l Loop) judge(ctx context.Context, err error, failing *trouble) {
+// logOutcome logs how a step went, at most every logEvery while it fails. A panic is
+// always logged: it is a bug of its own.
+func (l Loop) logOutcome(ctx context.Context, err error, failing *trouble) {
 	attrs := []slog.Attr{slog.String("loop", l.Name)}
-	if failing.untold > 0 {
-		attrs = append(attrs, slog.Int("failed_meanwhile", failing.untold))
+	if failing.unlogged > 0 {
+		attrs = append(attrs, slog.Int("failed_meanwhile", failing.unlogged))
 	}
 	switch {
 	case errors.Is(err, errPanic):
 		l.Log.LogAttrs(ctx, slog.LevelError, "periodic step", slog.String("loop", l.Name), slog.Any("error", err))
-	case err != nil && time.Since(failing.told) < tellEvery:
-		failing.untold++
+	case err != nil && time.Since(failing.logged) < logEvery:
+		failing.unlogged++
 	case err != nil:
 		l.Log.LogAttrs(ctx, slog.LevelError, "periodic step", append(attrs, slog.Any("error", err))...)
-		*failing = trouble{told: time.Now()}
+		*failing = trouble{logged: time.Now()}
 	default:
-		if failing.untold > 0 {
+		if failing.unlogged > 0 {
 			l.Log.LogAttrs(ctx, slog.LevelInfo, "periodic step works again", attrs...)
 		}
 		*failing = trouble{}

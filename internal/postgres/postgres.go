@@ -1,4 +1,4 @@
-// Package postgres opens the record: Postgres in earnest, SQLite for the
+// Package postgres opens the record: Postgres in production, SQLite for the
 // embedded demo, both behind ent's client.
 //
 // It owns how connections behave (deadlines on every read, server-side

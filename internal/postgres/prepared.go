@@ -63,7 +63,7 @@ func (c *conn) forget(query string, err error) {
 	}
 }
 
-// isStale reports that a statement has to be prepared anew: a migration changed
+// isStale reports that a statement has to be prepared again: a migration changed
 // the type of its result ("cached plan must not change result type"), or somebody
 // between us and the server discarded it.
 func isStale(err error) bool {

@@ -22,7 +22,7 @@ func IsUnique(err error) bool {
 
 // Retryable reports whether the database gave a transaction up for the sake of
 // another one, so that running it again is right: serialization failure,
-// deadlock, or a SQLite file that somebody else was writing to. So it is when a
+// deadlock, or a SQLite file that another process was writing to. So it is when a
 // kept statement had to be forgotten.
 func Retryable(err error) bool {
 	if pq.As(err, pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected) != nil || isStale(err) {

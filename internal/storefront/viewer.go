@@ -39,7 +39,7 @@ type Viewer struct {
 	RemainingLimit int             // units that the buyer may still buy of one item
 }
 
-// Viewer tells how a buyer stands to a sale. It reads Redis once, and the
+// Viewer returns how a buyer stands to a sale. It reads Redis once, and the
 // database only when the buyer's order is in no cache, or people wait in line.
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
 	phase := s.Phase(v, s.Now())

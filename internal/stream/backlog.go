@@ -11,7 +11,7 @@ import (
 const backlogPage = 1000
 
 // Backlog calls visit with every message that stands in a stream, oldest first:
-// those nobody has read, those that are pending, and those that were handled but
+// those that no consumer has read, those that are pending, and those that were handled but
 // not trimmed yet. Entries that cannot be decoded are passed over; they are set
 // aside by whoever handles the stream.
 func Backlog(ctx context.Context, client redis.UniversalClient, key string, visit func(msg *Message)) error {

@@ -20,7 +20,7 @@ const (
 )
 
 // NewPublisher returns watermill's publisher of Redis Streams: one entry per
-// message, no MAXLEN, which would drop what nobody read. Close closes the
+// message, no MAXLEN, which would drop what no consumer read. Close closes the
 // client, so it must be the publisher's own. The messages' contexts bound it.
 func NewPublisher(client redis.UniversalClient, log *slog.Logger) (message.Publisher, error) {
 	return redisstream.NewPublisher(redisstream.PublisherConfig{Client: client}, newLogger(log))

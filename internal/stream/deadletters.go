@@ -83,7 +83,7 @@ func (d *DeadLetters) Publish(_ string, messages ...*Message) error {
 	return nil
 }
 
-// Close does nothing: the client belongs to somebody else.
+// Close does nothing: the client belongs to the caller of NewDeadLetters.
 func (d *DeadLetters) Close() error { return nil }
 
 func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {

@@ -113,7 +113,7 @@ func (s *subscription) hand(msg *Message) bool {
 	}
 }
 
-// withdraw takes back the messages that nobody has received. They are still ours
+// withdraw takes back the messages that no handler has received. They are still ours
 // and are handed back.
 func (s *subscription) withdraw() {
 	for {

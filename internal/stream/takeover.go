@@ -27,7 +27,7 @@ func (r *reader) takeOwn(room int) error {
 // maxClaimPages bounds one search for idle entries when our own fill page after page.
 const maxClaimPages = 8
 
-// takeIdle takes over entries that nobody has kept fresh for ClaimIdle. XPENDING
+// takeIdle takes over entries that no consumer has kept fresh for ClaimIdle. XPENDING
 // and XCLAIM stand where XAUTOCLAIM would be shorter: they tell how often an
 // entry was delivered, and leave alone what is in flight here. XCLAIM checks the
 // idle time again, so that of two workers only one gets an entry.
@@ -99,7 +99,7 @@ func (r *reader) take(page []redis.XPendingExt, idle time.Duration) (int, error)
 }
 
 // keep tells Redis which entries are being worked on, so that their idle time
-// starts anew. JUSTID leaves the count of deliveries as it is.
+// starts again. JUSTID leaves the count of deliveries as it is.
 func (r *reader) keep(now time.Time) error {
 	ids := r.window.stale(now.Add(-r.cfg.ClaimIdle/6), now.Add(-r.cfg.ClaimIdle), now)
 	for len(ids) > 0 {

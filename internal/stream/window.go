@@ -88,7 +88,7 @@ func (w *window) began(d *delivery, at time.Time) {
 
 // stale returns the entries that Redis has not heard of since before, notes that
 // it is about to, and leaves out those whose try began before stuck: a handler
-// that does not come back must lose its entry to somebody else.
+// that does not come back must lose its entry to another process.
 func (w *window) stale(before, stuck, now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

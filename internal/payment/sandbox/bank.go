@@ -28,7 +28,7 @@ import (
 const (
 	// delay is how long a call-back is held back that the payer wants delayed.
 	delay = 20 * time.Second
-	// lateness is how long after a charge lapsed money comes that the payer wants
+	// lateness is how long after a charge expired money comes that the payer wants
 	// late.
 	lateness = 5 * time.Second
 	// copies is how often a call-back is delivered that the payer wants several
@@ -188,7 +188,7 @@ func (b *Bank) Close(ctx context.Context, payment uuid.UUID) (*Charge, error) {
 	return b.ByMerchant(ctx, payment)
 }
 
-// SettleLate lets late money come that is due, and lapses no charge: whoever asks
+// SettleLate lets late money come that is due, and expires no charge: whoever asks
 // after its time sees it closed.
 func (b *Bank) SettleLate(ctx context.Context) (int, error) {
 	ids, err := b.db.Ent.SandboxCharge.Query().
@@ -235,7 +235,7 @@ func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int
 			SetAmountMinor(amount).SetCreatedAt(b.now()).Exec(ctx)
 	})
 	if postgres.IsUnique(err) {
-		return b.Refund(ctx, payment, refund, amount) // somebody else did it at the same moment
+		return b.Refund(ctx, payment, refund, amount) // another process did it at the same moment
 	}
 	return err
 }

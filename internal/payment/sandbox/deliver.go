@@ -107,7 +107,7 @@ func (c *Courier) deliver(ctx context.Context, call *ent.SandboxCall) (string, e
 	return "delivered", err
 }
 
-// update changes a call-back unless somebody else did since it was read.
+// update changes a call-back unless another process did since it was read.
 func (c *Courier) update(ctx context.Context, call *ent.SandboxCall, set func(*ent.SandboxCallUpdate)) (bool, error) {
 	changed := 0
 	err := c.bank.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -48,7 +48,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	return payment.Created{Ref: c.ID.String(), QRCode: page, RedirectURL: page}, nil
 }
 
-// Query tells how a charge stands.
+// Query returns how a charge stands.
 func (p *Provider) Query(ctx context.Context, id uuid.UUID) (payment.State, error) {
 	return p.state(p.bank.ByMerchant(ctx, id))
 }

@@ -6,7 +6,7 @@
 // It needs the Postgres of `make services`, where it works in a database that it
 // makes and drops again. migrations/atlas.sum guards the files against changes by
 // accident; after a correction by hand, `go run ./internal/postgres/migratediff
-// -rehash` writes it anew.
+// -rehash` writes it again.
 package main
 
 import (
