@@ -103,7 +103,7 @@ func authorise(ctx context.Context, _ any, next graphql.Resolver, role model.Rol
 	case p == nil:
 		return nil, fault.New(fault.Unauthenticated, "Please sign in first.")
 	case !p.Role.AtLeast(auth.Role(role)):
-		return nil, fault.New(fault.Forbidden, "This is not for your role.")
+		return nil, fault.New(fault.Forbidden, "Your role may not do this.")
 	}
 	return next(ctx)
 }

@@ -88,7 +88,7 @@ func heldAfter(after *string) (uuid.UUID, error) {
 	}
 	u, err := id.Parse(id.Held, *after)
 	if err != nil {
-		return u, fault.Wrap(fault.BadInput, "The id is none that this list gave.", err)
+		return u, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
 	}
 	return u, nil
 }

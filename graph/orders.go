@@ -68,7 +68,7 @@ func orderPage(first *int, after *string, last *int, before *string) (order.List
 		}
 		cursor, err := order.ParseCursor(*c.text)
 		if err != nil {
-			return in, fault.Wrap(fault.BadInput, "The cursor is none that this list gave.", err)
+			return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
 		}
 		*c.into = &cursor
 	}

@@ -91,7 +91,7 @@ func (a *App) operatorOf(r *http.Request) (sale.Actor, error) {
 		return sale.Actor{}, err
 	}
 	if !p.Role.AtLeast(auth.Operator) {
-		return sale.Actor{}, fault.New(fault.Forbidden, "This is not for your role.")
+		return sale.Actor{}, fault.New(fault.Forbidden, "Your role may not do this.")
 	}
 	return sale.Actor{ID: p.UserID, Role: p.Role}, nil
 }

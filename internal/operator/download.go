@@ -73,7 +73,7 @@ func (s *Service) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	case fault.Unauthenticated:
 		http.Error(w, "Please sign in first.", http.StatusUnauthorized)
 	case fault.Forbidden:
-		http.Error(w, "This is not for your role.", http.StatusForbidden)
+		http.Error(w, "Your role may not do this.", http.StatusForbidden)
 	default:
 		s.cfg.Log.ErrorContext(r.Context(), "export", slog.Any("error", err))
 		http.Error(w, "The orders cannot be read now.", http.StatusServiceUnavailable)

@@ -170,7 +170,7 @@ func writeCursor(key string) string { return base64.RawURLEncoding.EncodeToStrin
 func readCursor(cursor string) (string, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(raw) != len("20060102150405.000000000")+36 {
-		return "", fault.New(fault.BadInput, "the cursor is none that this list gave")
+		return "", fault.New(fault.BadInput, "Invalid cursor.")
 	}
 	return string(raw), nil
 }
