@@ -98,10 +98,11 @@ func (c *Cookie) name(name string) string {
 
 // write replaces an earlier cookie of the same name in the answer.
 func (c *Cookie) write(v *http.Cookie) { //nolint:gosec // Secure follows the request: the demo has no TLS
-	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), "/graphql", true, c.secure, http.SameSiteStrictMode
+	path := "/graphql"
 	if c.secure {
-		v.Path = "/" // the prefix asks for it
+		path = "/" // hostPrefix needs it
 	}
+	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), path, true, c.secure, http.SameSiteStrictMode
 	c.answer["Set-Cookie"] = append(slices.DeleteFunc(c.answer["Set-Cookie"], func(line string) bool {
 		return strings.HasPrefix(line, v.Name+"=")
 	}), v.String())

@@ -18,11 +18,6 @@ import (
 	"seckill/internal/sale"
 )
 
-type quiet struct{}
-
-func (quiet) Batch(int, time.Duration, error) {}
-func (quiet) Outcome(reservation.Code)        {}
-
 // running is a sale with the real gate, the real writer and the real releaser.
 type running struct {
 	*env
