@@ -12526,31 +12526,33 @@ func (m *SaleFiguresMutation) ResetEdge(name string) error {
 // SaleItemMutation represents an operation that mutates the SaleItem nodes in the graph.
 type SaleItemMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *uuid.UUID
-	sale_id        *uuid.UUID
-	goods_id       *uuid.UUID
-	position       *int
-	addposition    *int
-	price_minor    *int64
-	addprice_minor *int64
-	currency       *string
-	total          *int
-	addtotal       *int
-	available      *int
-	addavailable   *int
-	held           *int
-	addheld        *int
-	sold           *int
-	addsold        *int
-	revision       *int64
-	addrevision    *int64
-	sold_out_at    *time.Time
-	clearedFields  map[string]struct{}
-	done           bool
-	oldValue       func(context.Context) (*SaleItem, error)
-	predicates     []predicate.SaleItem
+	op               Op
+	typ              string
+	id               *uuid.UUID
+	sale_id          *uuid.UUID
+	goods_id         *uuid.UUID
+	position         *int
+	addposition      *int
+	price_minor      *int64
+	addprice_minor   *int64
+	currency         *string
+	total            *int
+	addtotal         *int
+	available        *int
+	addavailable     *int
+	held             *int
+	addheld          *int
+	sold             *int
+	addsold          *int
+	revision         *int64
+	addrevision      *int64
+	gate_revision    *int64
+	addgate_revision *int64
+	sold_out_at      *time.Time
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*SaleItem, error)
+	predicates       []predicate.SaleItem
 }
 
 var _ ent.Mutation = (*SaleItemMutation)(nil)
@@ -13157,6 +13159,62 @@ func (m *SaleItemMutation) ResetRevision() {
 	m.addrevision = nil
 }
 
+// SetGateRevision sets the "gate_revision" field.
+func (m *SaleItemMutation) SetGateRevision(i int64) {
+	m.gate_revision = &i
+	m.addgate_revision = nil
+}
+
+// GateRevision returns the value of the "gate_revision" field in the mutation.
+func (m *SaleItemMutation) GateRevision() (r int64, exists bool) {
+	v := m.gate_revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGateRevision returns the old "gate_revision" field's value of the SaleItem entity.
+// If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleItemMutation) OldGateRevision(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGateRevision is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGateRevision requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGateRevision: %w", err)
+	}
+	return oldValue.GateRevision, nil
+}
+
+// AddGateRevision adds i to the "gate_revision" field.
+func (m *SaleItemMutation) AddGateRevision(i int64) {
+	if m.addgate_revision != nil {
+		*m.addgate_revision += i
+	} else {
+		m.addgate_revision = &i
+	}
+}
+
+// AddedGateRevision returns the value that was added to the "gate_revision" field in this mutation.
+func (m *SaleItemMutation) AddedGateRevision() (r int64, exists bool) {
+	v := m.addgate_revision
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGateRevision resets all changes to the "gate_revision" field.
+func (m *SaleItemMutation) ResetGateRevision() {
+	m.gate_revision = nil
+	m.addgate_revision = nil
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (m *SaleItemMutation) SetSoldOutAt(t time.Time) {
 	m.sold_out_at = &t
@@ -13240,7 +13298,7 @@ func (m *SaleItemMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleItemMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 12)
 	if m.sale_id != nil {
 		fields = append(fields, saleitem.FieldSaleID)
 	}
@@ -13270,6 +13328,9 @@ func (m *SaleItemMutation) Fields() []string {
 	}
 	if m.revision != nil {
 		fields = append(fields, saleitem.FieldRevision)
+	}
+	if m.gate_revision != nil {
+		fields = append(fields, saleitem.FieldGateRevision)
 	}
 	if m.sold_out_at != nil {
 		fields = append(fields, saleitem.FieldSoldOutAt)
@@ -13302,6 +13363,8 @@ func (m *SaleItemMutation) Field(name string) (ent.Value, bool) {
 		return m.Sold()
 	case saleitem.FieldRevision:
 		return m.Revision()
+	case saleitem.FieldGateRevision:
+		return m.GateRevision()
 	case saleitem.FieldSoldOutAt:
 		return m.SoldOutAt()
 	}
@@ -13333,6 +13396,8 @@ func (m *SaleItemMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldSold(ctx)
 	case saleitem.FieldRevision:
 		return m.OldRevision(ctx)
+	case saleitem.FieldGateRevision:
+		return m.OldGateRevision(ctx)
 	case saleitem.FieldSoldOutAt:
 		return m.OldSoldOutAt(ctx)
 	}
@@ -13414,6 +13479,13 @@ func (m *SaleItemMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetRevision(v)
 		return nil
+	case saleitem.FieldGateRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGateRevision(v)
+		return nil
 	case saleitem.FieldSoldOutAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -13450,6 +13522,9 @@ func (m *SaleItemMutation) AddedFields() []string {
 	if m.addrevision != nil {
 		fields = append(fields, saleitem.FieldRevision)
 	}
+	if m.addgate_revision != nil {
+		fields = append(fields, saleitem.FieldGateRevision)
+	}
 	return fields
 }
 
@@ -13472,6 +13547,8 @@ func (m *SaleItemMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedSold()
 	case saleitem.FieldRevision:
 		return m.AddedRevision()
+	case saleitem.FieldGateRevision:
+		return m.AddedGateRevision()
 	}
 	return nil, false
 }
@@ -13529,6 +13606,13 @@ func (m *SaleItemMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddRevision(v)
+		return nil
+	case saleitem.FieldGateRevision:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGateRevision(v)
 		return nil
 	}
 	return fmt.Errorf("unknown SaleItem numeric field %s", name)
@@ -13595,6 +13679,9 @@ func (m *SaleItemMutation) ResetField(name string) error {
 		return nil
 	case saleitem.FieldRevision:
 		m.ResetRevision()
+		return nil
+	case saleitem.FieldGateRevision:
+		m.ResetGateRevision()
 		return nil
 	case saleitem.FieldSoldOutAt:
 		m.ResetSoldOutAt()

@@ -462,6 +462,10 @@ func init() {
 	saleitemDescRevision := saleitemFields[10].Descriptor()
 	// saleitem.DefaultRevision holds the default value on creation for the revision field.
 	saleitem.DefaultRevision = saleitemDescRevision.Default.(int64)
+	// saleitemDescGateRevision is the schema descriptor for gate_revision field.
+	saleitemDescGateRevision := saleitemFields[11].Descriptor()
+	// saleitem.DefaultGateRevision holds the default value on creation for the gate_revision field.
+	saleitem.DefaultGateRevision = saleitemDescGateRevision.Default.(int64)
 	salelogFields := schema.SaleLog{}.Fields()
 	_ = salelogFields
 	// salelogDescAct is the schema descriptor for act field.

@@ -38,6 +38,8 @@ type SaleItem struct {
 	Sold int `json:"sold,omitempty"`
 	// Revision holds the value of the "revision" field.
 	Revision int64 `json:"revision,omitempty"`
+	// highest stock revision of the gate that was noted; a gate below it lost data
+	GateRevision int64 `json:"gate_revision,omitempty"`
 	// when the gate was first seen empty
 	SoldOutAt    *time.Time `json:"sold_out_at,omitempty"`
 	selectValues sql.SelectValues
@@ -48,7 +50,7 @@ func (*SaleItem) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision:
+		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision, saleitem.FieldGateRevision:
 			values[i] = new(sql.NullInt64)
 		case saleitem.FieldCurrency:
 			values[i] = new(sql.NullString)
@@ -137,6 +139,12 @@ func (_m *SaleItem) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Revision = value.Int64
 			}
+		case saleitem.FieldGateRevision:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field gate_revision", values[i])
+			} else if value.Valid {
+				_m.GateRevision = value.Int64
+			}
 		case saleitem.FieldSoldOutAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field sold_out_at", values[i])
@@ -209,6 +217,9 @@ func (_m *SaleItem) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Revision))
+	builder.WriteString(", ")
+	builder.WriteString("gate_revision=")
+	builder.WriteString(fmt.Sprintf("%v", _m.GateRevision))
 	builder.WriteString(", ")
 	if v := _m.SoldOutAt; v != nil {
 		builder.WriteString("sold_out_at=")

@@ -108,6 +108,20 @@ func (_c *SaleItemCreate) SetNillableRevision(v *int64) *SaleItemCreate {
 	return _c
 }
 
+// SetGateRevision sets the "gate_revision" field.
+func (_c *SaleItemCreate) SetGateRevision(v int64) *SaleItemCreate {
+	_c.mutation.SetGateRevision(v)
+	return _c
+}
+
+// SetNillableGateRevision sets the "gate_revision" field if the given value is not nil.
+func (_c *SaleItemCreate) SetNillableGateRevision(v *int64) *SaleItemCreate {
+	if v != nil {
+		_c.SetGateRevision(*v)
+	}
+	return _c
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_c *SaleItemCreate) SetSoldOutAt(v time.Time) *SaleItemCreate {
 	_c.mutation.SetSoldOutAt(v)
@@ -175,6 +189,10 @@ func (_c *SaleItemCreate) defaults() {
 		v := saleitem.DefaultRevision
 		_c.mutation.SetRevision(v)
 	}
+	if _, ok := _c.mutation.GateRevision(); !ok {
+		v := saleitem.DefaultGateRevision
+		_c.mutation.SetGateRevision(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -223,6 +241,9 @@ func (_c *SaleItemCreate) check() error {
 	}
 	if _, ok := _c.mutation.Revision(); !ok {
 		return &ValidationError{Name: "revision", err: errors.New(`ent: missing required field "SaleItem.revision"`)}
+	}
+	if _, ok := _c.mutation.GateRevision(); !ok {
+		return &ValidationError{Name: "gate_revision", err: errors.New(`ent: missing required field "SaleItem.gate_revision"`)}
 	}
 	return nil
 }
@@ -299,6 +320,10 @@ func (_c *SaleItemCreate) createSpec() (*SaleItem, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Revision(); ok {
 		_spec.SetField(saleitem.FieldRevision, field.TypeInt64, value)
 		_node.Revision = value
+	}
+	if value, ok := _c.mutation.GateRevision(); ok {
+		_spec.SetField(saleitem.FieldGateRevision, field.TypeInt64, value)
+		_node.GateRevision = value
 	}
 	if value, ok := _c.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
@@ -479,6 +504,24 @@ func (u *SaleItemUpsert) UpdateRevision() *SaleItemUpsert {
 // AddRevision adds v to the "revision" field.
 func (u *SaleItemUpsert) AddRevision(v int64) *SaleItemUpsert {
 	u.Add(saleitem.FieldRevision, v)
+	return u
+}
+
+// SetGateRevision sets the "gate_revision" field.
+func (u *SaleItemUpsert) SetGateRevision(v int64) *SaleItemUpsert {
+	u.Set(saleitem.FieldGateRevision, v)
+	return u
+}
+
+// UpdateGateRevision sets the "gate_revision" field to the value that was provided on create.
+func (u *SaleItemUpsert) UpdateGateRevision() *SaleItemUpsert {
+	u.SetExcluded(saleitem.FieldGateRevision)
+	return u
+}
+
+// AddGateRevision adds v to the "gate_revision" field.
+func (u *SaleItemUpsert) AddGateRevision(v int64) *SaleItemUpsert {
+	u.Add(saleitem.FieldGateRevision, v)
 	return u
 }
 
@@ -701,6 +744,27 @@ func (u *SaleItemUpsertOne) AddRevision(v int64) *SaleItemUpsertOne {
 func (u *SaleItemUpsertOne) UpdateRevision() *SaleItemUpsertOne {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdateRevision()
+	})
+}
+
+// SetGateRevision sets the "gate_revision" field.
+func (u *SaleItemUpsertOne) SetGateRevision(v int64) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetGateRevision(v)
+	})
+}
+
+// AddGateRevision adds v to the "gate_revision" field.
+func (u *SaleItemUpsertOne) AddGateRevision(v int64) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.AddGateRevision(v)
+	})
+}
+
+// UpdateGateRevision sets the "gate_revision" field to the value that was provided on create.
+func (u *SaleItemUpsertOne) UpdateGateRevision() *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdateGateRevision()
 	})
 }
 
@@ -1093,6 +1157,27 @@ func (u *SaleItemUpsertBulk) AddRevision(v int64) *SaleItemUpsertBulk {
 func (u *SaleItemUpsertBulk) UpdateRevision() *SaleItemUpsertBulk {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdateRevision()
+	})
+}
+
+// SetGateRevision sets the "gate_revision" field.
+func (u *SaleItemUpsertBulk) SetGateRevision(v int64) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetGateRevision(v)
+	})
+}
+
+// AddGateRevision adds v to the "gate_revision" field.
+func (u *SaleItemUpsertBulk) AddGateRevision(v int64) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.AddGateRevision(v)
+	})
+}
+
+// UpdateGateRevision sets the "gate_revision" field to the value that was provided on create.
+func (u *SaleItemUpsertBulk) UpdateGateRevision() *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdateGateRevision()
 	})
 }
 

@@ -176,6 +176,27 @@ func (_u *SaleItemUpdate) AddRevision(v int64) *SaleItemUpdate {
 	return _u
 }
 
+// SetGateRevision sets the "gate_revision" field.
+func (_u *SaleItemUpdate) SetGateRevision(v int64) *SaleItemUpdate {
+	_u.mutation.ResetGateRevision()
+	_u.mutation.SetGateRevision(v)
+	return _u
+}
+
+// SetNillableGateRevision sets the "gate_revision" field if the given value is not nil.
+func (_u *SaleItemUpdate) SetNillableGateRevision(v *int64) *SaleItemUpdate {
+	if v != nil {
+		_u.SetGateRevision(*v)
+	}
+	return _u
+}
+
+// AddGateRevision adds value to the "gate_revision" field.
+func (_u *SaleItemUpdate) AddGateRevision(v int64) *SaleItemUpdate {
+	_u.mutation.AddGateRevision(v)
+	return _u
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_u *SaleItemUpdate) SetSoldOutAt(v time.Time) *SaleItemUpdate {
 	_u.mutation.SetSoldOutAt(v)
@@ -302,6 +323,12 @@ func (_u *SaleItemUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(saleitem.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.GateRevision(); ok {
+		_spec.SetField(saleitem.FieldGateRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGateRevision(); ok {
+		_spec.AddField(saleitem.FieldGateRevision, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
@@ -478,6 +505,27 @@ func (_u *SaleItemUpdateOne) AddRevision(v int64) *SaleItemUpdateOne {
 	return _u
 }
 
+// SetGateRevision sets the "gate_revision" field.
+func (_u *SaleItemUpdateOne) SetGateRevision(v int64) *SaleItemUpdateOne {
+	_u.mutation.ResetGateRevision()
+	_u.mutation.SetGateRevision(v)
+	return _u
+}
+
+// SetNillableGateRevision sets the "gate_revision" field if the given value is not nil.
+func (_u *SaleItemUpdateOne) SetNillableGateRevision(v *int64) *SaleItemUpdateOne {
+	if v != nil {
+		_u.SetGateRevision(*v)
+	}
+	return _u
+}
+
+// AddGateRevision adds value to the "gate_revision" field.
+func (_u *SaleItemUpdateOne) AddGateRevision(v int64) *SaleItemUpdateOne {
+	_u.mutation.AddGateRevision(v)
+	return _u
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_u *SaleItemUpdateOne) SetSoldOutAt(v time.Time) *SaleItemUpdateOne {
 	_u.mutation.SetSoldOutAt(v)
@@ -634,6 +682,12 @@ func (_u *SaleItemUpdateOne) sqlSave(ctx context.Context) (_node *SaleItem, err 
 	}
 	if value, ok := _u.mutation.AddedRevision(); ok {
 		_spec.AddField(saleitem.FieldRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.GateRevision(); ok {
+		_spec.SetField(saleitem.FieldGateRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGateRevision(); ok {
+		_spec.AddField(saleitem.FieldGateRevision, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)

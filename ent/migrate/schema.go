@@ -482,6 +482,7 @@ var (
 		{Name: "held", Type: field.TypeInt, Default: 0},
 		{Name: "sold", Type: field.TypeInt, Default: 0},
 		{Name: "revision", Type: field.TypeInt64, Default: 1},
+		{Name: "gate_revision", Type: field.TypeInt64, Default: 0},
 		{Name: "sold_out_at", Type: field.TypeTime, Nullable: true, SchemaType: map[string]string{"postgres": "timestamptz"}},
 	}
 	// SaleItemsTable holds the schema information for the "sale_items" table.

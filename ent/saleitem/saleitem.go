@@ -31,6 +31,8 @@ const (
 	FieldSold = "sold"
 	// FieldRevision holds the string denoting the revision field in the database.
 	FieldRevision = "revision"
+	// FieldGateRevision holds the string denoting the gate_revision field in the database.
+	FieldGateRevision = "gate_revision"
 	// FieldSoldOutAt holds the string denoting the sold_out_at field in the database.
 	FieldSoldOutAt = "sold_out_at"
 	// Table holds the table name of the saleitem in the database.
@@ -50,6 +52,7 @@ var Columns = []string{
 	FieldHeld,
 	FieldSold,
 	FieldRevision,
+	FieldGateRevision,
 	FieldSoldOutAt,
 }
 
@@ -76,6 +79,8 @@ var (
 	DefaultSold int
 	// DefaultRevision holds the default value on creation for the "revision" field.
 	DefaultRevision int64
+	// DefaultGateRevision holds the default value on creation for the "gate_revision" field.
+	DefaultGateRevision int64
 )
 
 // OrderOption defines the ordering options for the SaleItem queries.
@@ -134,6 +139,11 @@ func BySold(opts ...sql.OrderTermOption) OrderOption {
 // ByRevision orders the results by the revision field.
 func ByRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRevision, opts...).ToFunc()
+}
+
+// ByGateRevision orders the results by the gate_revision field.
+func ByGateRevision(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldGateRevision, opts...).ToFunc()
 }
 
 // BySoldOutAt orders the results by the sold_out_at field.

@@ -105,6 +105,11 @@ func Revision(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldRevision, v))
 }
 
+// GateRevision applies equality check predicate on the "gate_revision" field. It's identical to GateRevisionEQ.
+func GateRevision(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldGateRevision, v))
+}
+
 // SoldOutAt applies equality check predicate on the "sold_out_at" field. It's identical to SoldOutAtEQ.
 func SoldOutAt(v time.Time) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldSoldOutAt, v))
@@ -533,6 +538,46 @@ func RevisionLT(v int64) predicate.SaleItem {
 // RevisionLTE applies the LTE predicate on the "revision" field.
 func RevisionLTE(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldRevision, v))
+}
+
+// GateRevisionEQ applies the EQ predicate on the "gate_revision" field.
+func GateRevisionEQ(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldGateRevision, v))
+}
+
+// GateRevisionNEQ applies the NEQ predicate on the "gate_revision" field.
+func GateRevisionNEQ(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNEQ(FieldGateRevision, v))
+}
+
+// GateRevisionIn applies the In predicate on the "gate_revision" field.
+func GateRevisionIn(vs ...int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIn(FieldGateRevision, vs...))
+}
+
+// GateRevisionNotIn applies the NotIn predicate on the "gate_revision" field.
+func GateRevisionNotIn(vs ...int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotIn(FieldGateRevision, vs...))
+}
+
+// GateRevisionGT applies the GT predicate on the "gate_revision" field.
+func GateRevisionGT(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGT(FieldGateRevision, v))
+}
+
+// GateRevisionGTE applies the GTE predicate on the "gate_revision" field.
+func GateRevisionGTE(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGTE(FieldGateRevision, v))
+}
+
+// GateRevisionLT applies the LT predicate on the "gate_revision" field.
+func GateRevisionLT(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLT(FieldGateRevision, v))
+}
+
+// GateRevisionLTE applies the LTE predicate on the "gate_revision" field.
+func GateRevisionLTE(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLTE(FieldGateRevision, v))
 }
 
 // SoldOutAtEQ applies the EQ predicate on the "sold_out_at" field.

@@ -27,6 +27,7 @@ func (SaleItem) Fields() []ent.Field {
 		field.Int("held").Default(0).Comment("units in unpaid orders"),
 		field.Int("sold").Default(0).Comment("units in paid orders"),
 		field.Int64("revision").Default(1),
+		field.Int64("gate_revision").Default(0).Comment("highest stock revision of the gate that was noted; a gate below it lost data"),
 		field.Time("sold_out_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the gate was first seen empty"),
 	}
 }

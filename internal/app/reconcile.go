@@ -6,17 +6,12 @@ import (
 	"maps"
 	"time"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/audit"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
 	"seckill/internal/reconcile"
-	"seckill/internal/reservation"
 	"seckill/internal/sale"
-	"seckill/internal/stream"
-	"seckill/internal/waitlist"
 )
 
 // reconcileEvery is the rhythm of looking for drift.
@@ -25,33 +20,10 @@ const reconcileEvery = 5 * time.Second
 // reconciler keeps Redis and the record telling one story.
 func (a *App) reconciler() periodic.Loop {
 	auditor := audit.Auditor{DB: a.svc.db, Redis: a.svc.redis, Keys: a.keys}
-	inspector := stream.Inspector{Client: a.svc.redis.Cmd, Dead: a.deadLetters, Clock: a.clock}
 	r := reconcile.New(reconcile.Config{
 		Loaded: a.loadedSales,
-		Differ: func(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
-			gate, err := a.gate.State(ctx, saleID, itemID)
-			if err != nil || gate.Stale || gate.Gate == "" || gate.Gate == reservation.GateLoading {
-				return false, err // the preloader sees to gates that are not there
-			}
-			queue, err := inspector.Stats(ctx, a.keys.Orders(id.ShardOf(saleID)), ordersGroup)
-			if err != nil || queue.Unread+queue.Pending > 0 {
-				return false, err // what is on its way explains a difference
-			}
-			row, err := a.svc.db.Ent.SaleItem.Get(ctx, itemID)
-			if err != nil {
-				return false, fmt.Errorf("read item %s: %w", itemID, err)
-			}
-			offers, err := waitlist.Holds(ctx, a.svc.db.Ent.WaitlistEntry, itemID)
-			if err != nil {
-				return false, err
-			}
-			stock := row.Available
-			for _, e := range offers {
-				stock -= e.Quantity
-			}
-			return gate.Stock != stock, nil
-		},
-		Audit: auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load,
+		Differ: a.preloader.Differs,
+		Audit:  auditor.Sale, Resend: a.resend, Rebuild: a.preloader.Load,
 		Unfinished: a.unfinished, Registerer: a.registry, Log: a.log,
 	})
 	return periodic.Loop{Name: "reconcile", Every: reconcileEvery, Timeout: time.Minute, Step: r.Step, Log: a.log}

@@ -194,7 +194,7 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	case reservation.Paused, reservation.NotLoaded:
 		return Placed{}, notOpen(closedPhase(parent, o), o), nil
 	case reservation.SoldOut, reservation.TooFewLeft:
-		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: o.Remaining}, nil
+		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}, nil
 	case reservation.IdempotencyMismatch:
 		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}, nil
 	case reservation.TooManyTries:

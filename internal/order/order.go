@@ -99,6 +99,7 @@ type Reservation struct {
 	Order, Sale, Item, User uuid.UUID
 	Quantity                int
 	Expired                 bool // not paid in time
+	Oversold                bool // Postgres had no units for it: the gate removes them
 }
 
 // Task is how the attempt behind the order ended.

@@ -13,6 +13,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/internal/fault"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 )
@@ -147,6 +148,7 @@ func tasksDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservat
 	for i, row := range rows {
 		claims[i] = Reservation{
 			Name: row.ID, Order: row.ID, Sale: row.SaleID, Item: row.ItemID, User: row.UserID, Quantity: row.Quantity,
+			Oversold: row.Code == string(fault.SoldOut),
 		}
 	}
 	return claims, err

@@ -67,7 +67,7 @@ func TestFailedTasksAreReleasedAndThenMarked(t *testing.T) {
 		released := map[uuid.UUID]int{}
 		r := order.TaskReturns(e.db, func(_ context.Context, claims []order.Reservation) ([]uuid.UUID, error) {
 			for _, c := range claims {
-				if want := (order.Reservation{Name: c.Name, Order: c.Name, Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1}); c != want {
+				if want := (order.Reservation{Name: c.Name, Order: c.Name, Sale: e.sale, Item: e.item, User: users[c.Name], Quantity: 1, Oversold: true}); c != want {
 					t.Errorf("claim %+v, want %+v", c, want)
 				}
 				released[c.Name]++

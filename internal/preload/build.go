@@ -155,10 +155,9 @@ func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch i
 	if err != nil {
 		return false, fmt.Errorf("read item %s: %w", itemID, err)
 	}
-	if gate.Stock < 0 {
-		p.log.ErrorContext(ctx, "more units are promised than are there",
+	if gate.Stock < 0 { // stays below zero, or units that come back would be new ones
+		p.log.ErrorContext(ctx, "more units are reserved than there are",
 			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
-		gate.Stock = 0
 	}
 	return p.gate.Open(ctx, gate)
 }
@@ -191,7 +190,7 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 		Sale: row.ID, Item: itemID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
 		Opens: row.StartsAt, Closes: row.EndsAt, Limit: row.PurchaseLimit,
 		Total: item.Total, Stock: item.Available,
-		Revision: revisionsPerEpoch*row.Epoch + int64(moves+len(unwritten)),
+		Revision: max(revisionsPerEpoch*row.Epoch+int64(moves+len(unwritten)), revisionAbove(item)),
 	}
 	for _, o := range live {
 		claim := order.FromRow(o).Reservation() // an order that took its units again holds them under a new name
@@ -206,6 +205,16 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 	}
 	offered(&gate, offers)
 	return gate, nil
+}
+
+// revisionAbove returns a revision above all that clients can have seen of an item. A
+// gate that was lost had taken at most its units since its revision was last noted,
+// apart from units that came back within these seconds.
+func revisionAbove(item *ent.SaleItem) int64 {
+	if item.GateRevision == 0 {
+		return 0
+	}
+	return max(item.Revision, item.GateRevision) + int64(item.Total) + revisionsPerEpoch
 }
 
 // countMoves counts at least as many moves of an item's stock as a gate can have

@@ -36,13 +36,18 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 			return false, nil
 		case building:
 			continue
+		case state.Revision < item.GateRevision: // Redis has older data than it had
+			return false, nil
+		}
+		if err := p.noteRevision(ctx, item, state.Revision); err != nil {
+			return false, err
 		}
 		if want := gateState(row); state.Gate != want {
 			if err := p.turn(ctx, row, item.ID, want); err != nil {
 				return false, err
 			}
 		}
-		if state.Stock == 0 && item.SoldOutAt == nil && !now.Before(row.StartsAt) {
+		if state.Stock <= 0 && item.SoldOutAt == nil && !now.Before(row.StartsAt) {
 			if err := p.noteSoldOut(ctx, item.ID, now); err != nil {
 				return false, err
 			}
@@ -92,6 +97,21 @@ func (p *Preloader) Turn(ctx context.Context, saleID uuid.UUID) error {
 		errs = append(errs, p.turn(ctx, row, item.ID, gateState(row)))
 	}
 	return errors.Join(errs...)
+}
+
+// noteRevision records how far the stock revision of a gate has come: a gate that is
+// below it later lost data, and a rebuilt gate continues above it.
+func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revision int64) error {
+	if revision <= item.GateRevision {
+		return nil
+	}
+	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.SaleItem.Update().Where(saleitem.ID(item.ID), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("note revision of gate %s: %w", item.ID, err)
+	}
+	return nil
 }
 
 func (p *Preloader) noteSoldOut(ctx context.Context, item uuid.UUID, now time.Time) error {

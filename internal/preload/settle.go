@@ -12,6 +12,7 @@ import (
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
 	"seckill/ent/salefigures"
+	"seckill/ent/saleitem"
 	"seckill/ent/salelog"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
@@ -52,7 +53,7 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 		return "", err
 	}
 	for _, item := range items {
-		if _, err := p.gate.Unload(ctx, row.ID, item.ID, row.Epoch); err != nil {
+		if err := p.unload(ctx, row, item); err != nil {
 			return "", err
 		}
 	}
@@ -95,6 +96,23 @@ func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 		if waits, err := p.waits(ctx, row, items); err != nil || waits {
 			return err
 		}
+	}
+	return p.unload(ctx, row, item)
+}
+
+// unload removes the gate of an item. The revision of the row continues above that of
+// the gate, so that clients do not see it fall.
+func (p *Preloader) unload(ctx context.Context, row *ent.Sale, item *ent.SaleItem) error {
+	state, err := p.gate.State(ctx, row.ID, item.ID)
+	if err != nil {
+		return err
+	}
+	above := max(revisionAbove(item), state.Revision+1)
+	err = p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.SaleItem.Update().Where(saleitem.ID(item.ID), saleitem.RevisionLT(above)).SetRevision(above).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("raise revision of item %s: %w", item.ID, err)
 	}
 	_, err = p.gate.Unload(ctx, row.ID, item.ID, row.Epoch)
 	return err

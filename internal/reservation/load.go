@@ -56,10 +56,10 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 		return false, err
 	}
 	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item)},
-		strconv.FormatInt(c.Epoch, 10),
+		strconv.FormatInt(c.Epoch, 10), c.Revision,
 		"sale", c.Sale.String(), "gate", c.State,
 		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),
-		"limit", c.Limit, "total", c.Total, "stock", c.Stock, "reserved", reserved, "rev", c.Revision,
+		"limit", c.Limit, "total", c.Total, "stock", c.Stock, "reserved", reserved,
 		"srev", c.SaleRevision, "acts", c.acts(),
 	).Int()
 	if err != nil {

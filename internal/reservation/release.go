@@ -16,6 +16,9 @@ type Ref struct {
 	Task             uuid.UUID // or the waitlist entry that the units are reserved for
 	// Expired counts the release against the buyer, who did not pay in time.
 	Expired bool
+	// Oversold removes the units instead of returning them: Postgres refused the order
+	// because it has no such units.
+	Oversold bool
 }
 
 const (
@@ -44,7 +47,7 @@ func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	if r.Expired {
 		wait = ExpiredWait
 	}
-	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds()).Int64Slice()
+	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.Oversold).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
 	}

@@ -27,7 +27,8 @@ type State struct {
 	Since time.Time // when the present build began
 	// SaleRevision is the revision of the sale that set the state.
 	SaleRevision int64
-	Stock        int // units left; 0 while it is being built
+	Stock        int   // units left; 0 while it is being built
+	Revision     int64 // of the stock; 0 when it was never built
 	// Stale means that the gate was built before the last restart, failover or
 	// restore of Redis. Nothing can be reserved there.
 	Stale bool
@@ -36,7 +37,7 @@ type State struct {
 // State returns the state of the gate of an item.
 func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
 	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item)}).StringSlice()
-	if err == nil && len(f) != 6 {
+	if err == nil && len(f) != 7 {
 		err = fmt.Errorf("reply of %d values", len(f))
 	}
 	if err != nil {
@@ -52,7 +53,7 @@ func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
 		return n
 	}
 	st := State{
-		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Stale: f[5] == "0",
+		Gate: f[0], Epoch: number(f[1]), SaleRevision: number(f[3]), Stock: int(number(f[4])), Revision: number(f[6]), Stale: f[5] == "0",
 	}
 	if ms := number(f[2]); ms > 0 {
 		st.Since = time.UnixMilli(ms).UTC()
@@ -71,8 +72,9 @@ type StateChange struct {
 	State      string // GateOpen, GatePaused or GateEnded
 }
 
-// SetState sets the state of a gate. It returns false when there is no gate of that
-// epoch, when it is being built, or when a later revision has set it.
+// SetState sets the state of a gate. It returns false when there is no gate, when it is
+// being built, when a later revision has set it, or, for GateOpen, when the gate has
+// another epoch.
 func (g *Gate) SetState(ctx context.Context, c StateChange) (bool, error) {
 	done, err := setStateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
 		c.Epoch, c.Revision, c.State).Int()

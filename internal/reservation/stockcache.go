@@ -52,7 +52,7 @@ func (v View) ForSale(now time.Time) int {
 	if now.Before(v.WaitlistUntil) {
 		return 0
 	}
-	return v.Stock
+	return max(0, v.Stock)
 }
 
 // ItemRef names an item to watch.

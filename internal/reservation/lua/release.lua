@@ -2,11 +2,13 @@
 --
 -- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
 -- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
+--       [4] 1 = Postgres has no such units: they are removed, not returned
 -- Reply { 1 released | 0 no reservation of that task | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
 -- Invariant: stock + reserved = total; units come back once per task, and an expiry
--- counts with them. A gate that is being built may still write the reservation of that
+-- counts with them. Removed units first fill a stock below zero, which stands for units
+-- that were promised and are not there. A gate that is being built may still write the reservation of that
 -- task: Postgres was read before the task ended.
 
 local g = read_gate(KEYS[1])
@@ -23,11 +25,16 @@ if task ~= ARGV[2] then
   return { 0, g.stock, g.rev, epoch }
 end
 quantity = tonumber(quantity)
-local stock, reserved, rev = g.stock + quantity, g.reserved - quantity, g.rev + 1
+local returned, total = quantity, g.total
+if ARGV[4] == '1' then
+  returned = math.min(quantity, math.max(0, -g.stock))
+  total = g.stock + returned + g.reserved - quantity
+end
+local stock, reserved, rev = g.stock + returned, g.reserved - quantity, g.rev + 1
 redis.call('HDEL', KEYS[2], ARGV[1])
 if ARGV[3] ~= '0' then
   redis.call('INCR', KEYS[3])
   redis.call('PEXPIRE', KEYS[3], ARGV[3])
 end
-redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'rev', rev)
+redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'total', total, 'rev', rev)
 return { 1, stock, rev, epoch }

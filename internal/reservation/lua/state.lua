@@ -2,7 +2,7 @@
 --
 -- KEYS  [1] item
 -- Reply state, epoch, since, revision of the sale, stock (strings, '' = none), and
---       whether it was built in this life of the server (1 | 0)
+--       whether it was built in this life of the server (1 | 0), revision of the stock
 
 local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'since', 'srev', 'stock')
 local reply = {}
@@ -10,4 +10,5 @@ for i = 1, 5 do
   reply[i] = f[i] or ''
 end
 reply[6] = read_gate(KEYS[1]).stale and '0' or '1'
+reply[7] = redis.call('HGET', KEYS[1], 'rev') or ''
 return reply

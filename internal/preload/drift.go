@@ -1,0 +1,55 @@
+package preload
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+	"seckill/internal/waitlist"
+)
+
+// Differs reports whether the stock at the gate of an item differs from what Postgres
+// and the item's own unwritten messages leave. It may be wrong for a moment, while
+// units are on their way back. A gate that is missing, stale or being built does not
+// differ: Step rebuilds it.
+func (p *Preloader) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
+	state, err := p.gate.State(ctx, saleID, itemID)
+	if err != nil || state.Stale || state.Gate == "" || state.Gate == reservation.GateLoading {
+		return false, err
+	}
+	waiting, err := p.pending(ctx, id.ShardOf(saleID))
+	if err != nil {
+		return false, fmt.Errorf("read unwritten orders of %s: %w", saleID, err)
+	}
+	stock := 0
+	err = p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		item, err := tx.SaleItem.Get(ctx, itemID)
+		if err != nil {
+			return err
+		}
+		messages, err := unwritten(ctx, tx, itemID, waiting)
+		if err != nil {
+			return err
+		}
+		entries, err := waitlist.Holds(ctx, tx.WaitlistEntry, itemID)
+		if err != nil {
+			return err
+		}
+		stock = item.Available
+		for _, m := range messages {
+			stock -= m.Quantity
+		}
+		for _, e := range entries {
+			stock -= e.Quantity
+		}
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("read item %s: %w", itemID, err)
+	}
+	return state.Stock != stock, nil
+}
