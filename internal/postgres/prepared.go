@@ -14,7 +14,7 @@ const maxPrepared = 16
 
 type preparedKey struct{}
 
-// Keep returns a context under which Postgres keeps the statements that it is
+// WithPrepared returns a context under which Postgres keeps the statements that it is
 // given: each connection has a text parsed and planned once, not each time, and
 // half of the round trips fall away. It is for statements that are run all the
 // time and whose text does not depend on what they are about.

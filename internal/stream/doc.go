@@ -43,8 +43,8 @@
 //
 // A message goes to the dead letters when its handler says so (Permanent), when
 // the entry cannot be decoded, when the handler failed MaxFailures times with
-// errors that are neither Permanent nor Later, or when it was delivered
+// errors that are neither Permanent nor Retryable, or when it was delivered
 // MaxDeliveries times without an answer (it kills its workers). Errors that are
-// Later (a service is away, a deadline passed, a lock was not free) never count:
+// Retryable (a service is away, a deadline passed, a lock was not free) never count:
 // an outage of Postgres, however long, sets no good order aside.
 package stream

@@ -21,7 +21,7 @@ func IsPermanent(err error) bool {
 	return ok && v.permanent
 }
 
-// Later marks an error that says nothing about the message: a service is away,
+// Retryable marks an error that says nothing about the message: a service is away,
 // a lock was not free. The message is tried again for as long as it takes.
 func Retryable(err error) error { return &classifiedError{err: err} }
 
@@ -36,7 +36,7 @@ func (v *classifiedError) Error() string { return v.err.Error() }
 // Unwrap returns the cause.
 func (v *classifiedError) Unwrap() error { return v.err }
 
-// IsRetryable reports whether an error was marked Later or says by itself that a
+// IsRetryable reports whether an error was marked Retryable or says by itself that a
 // service is away or busy. Whoever knows more errors of that kind marks them.
 func IsRetryable(err error) bool {
 	if v, ok := errors.AsType[*classifiedError](err); ok {

@@ -48,7 +48,7 @@ type RouterConfig struct {
 	Handlers      []Handler
 	DeadLetters   *DeadLetters
 
-	// Later tells errors that say nothing about the message, beside those that
+	// IsTransient reports errors that say nothing about the message, beside those that
 	// IsRetryable knows. May be nil.
 	IsTransient func(error) bool
 
