@@ -7,20 +7,27 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/vektah/gqlparser/v2/formatter"
 
 	"seckill/graph/generated"
 	"seckill/internal/account"
+	"seckill/internal/admission/path"
 	"seckill/internal/audit"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/operator"
+	"seckill/internal/postgres"
+	"seckill/internal/report"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 	"seckill/internal/seed"
+	"seckill/internal/stream"
 )
 
 // PrintSchema writes the API's schema in SDL.
@@ -43,7 +50,7 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 
 // Seed fills an installation with a sale and buyers.
 func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logger) (_ *seed.Result, err error) {
-	a, err := unmanned(ctx, cfg, log)
+	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
@@ -55,27 +62,27 @@ func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logg
 	if in.PermitRatio == 0 {
 		in.PermitRatio = cfg.PermitRatio // servers may run with another
 	}
-	return a.seeder(life).Run(ctx, in)
+	return a.seeding.seeder(life).Run(ctx, in)
 }
 
 // SeedDemo fills an installation with what the demo shows.
 func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *seed.DemoResult, err error) {
-	a, err := unmanned(ctx, cfg, log)
+	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, a.svc.Close()) }()
-	return a.seeder(0).Demo(ctx, cfg.PaymentWindow)
+	return a.seeding.seeder(0).Demo(ctx, cfg.PaymentWindow)
 }
 
-// unmanned wires a process that only runs a command: its services are open, none of
-// its roles runs. The services are the caller's to close.
-func unmanned(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
+// forCommand builds a process without roles, for a command. The caller closes its
+// services.
+func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App, error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	a, err := wire(ctx, cfg, Roles{}, svc, log)
+	a, err := build(ctx, cfg, Roles{}, svc, log)
 	if err != nil {
 		return nil, errors.Join(err, svc.Close())
 	}
@@ -138,4 +145,67 @@ func inWords(rule string) string {
 		return "leave control characters out"
 	}
 	return "does not keep the rule " + rule
+}
+
+// Report returns how a sale went. The error is report.ErrUnknownSale when there is
+// no such sale. It needs no signing key.
+func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	b := newBase(cfg, Roles{}, svc, log)
+	inspector := stream.Inspector{Client: svc.redis.Cmd, Dead: newDeadLetters(b), Clock: b.clock}
+	source := report.Source{DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Stats: newFigures(b, inspector), Clock: b.clock}
+	return source.Build(ctx, saleID)
+}
+
+// Export writes the orders of a sale as CSV and returns how many there were. The
+// error is report.ErrUnknownSale when there is no such sale. It reads the record
+// alone.
+func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Writer) (orders int, err error) {
+	svc, err := openDatabase(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, svc.Close()) }()
+	service := operator.New(operator.Config{DB: svc.db, Sales: sale.NewStore(svc.db.Ent)})
+	export, err := service.OpenExport(ctx, saleID)
+	if err != nil {
+		return 0, err
+	}
+	if export == nil {
+		return 0, report.ErrUnknownSale
+	}
+	return export.CSV(ctx, out)
+}
+
+// seeding is what the seed commands and the demo need of a process.
+type seeding struct {
+	db     *postgres.DB
+	clock  clock.Clock
+	load   func(ctx context.Context, sale uuid.UUID) error
+	tokens *auth.Tokens
+	paths  *path.Service
+}
+
+// seeder returns what fills the installation. Access tokens of load accounts live for
+// tokenLife; their sessions exist in the tokens alone.
+func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
+	return &seed.Seeder{
+		DB: s.db, Clock: s.clock, NewID: id.New,
+		Hash: account.HashPassword, Load: s.load,
+		Token: func(_ context.Context, u seed.User) (string, error) {
+			token, _, err := s.tokens.Mint(auth.MintInput{User: u.ID, Session: id.New(), Role: u.Role, Life: tokenLife})
+			return token, err
+		},
+		Paths: func(ctx context.Context, in seed.PathsInput) ([]string, error) {
+			users := make([]uuid.UUID, len(in.Users))
+			for i, u := range in.Users {
+				users[i] = u.ID
+			}
+			return s.paths.Grant(ctx, path.GrantInput{Sale: in.Sale, Item: in.Item, Users: users, Life: in.TTL})
+		},
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/seed"
+	"seckill/internal/server"
 )
 
 // Demo runs everything in one process, with no service installed, until ctx
@@ -23,16 +24,16 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	if err != nil {
 		return err
 	}
-	a, err := wire(ctx, cfg, allRoles(), svc, log)
+	a, err := build(ctx, cfg, allRoles(), svc, log)
 	if err != nil {
-		return errors.Join(unheard(ctx, cfg, allRoles(), err), svc.Close())
+		return errors.Join(explainListen(ctx, cfg, allRoles(), err), svc.Close())
 	}
-	made, err := a.seeder(0).Demo(ctx, cfg.PaymentWindow)
+	made, err := a.seeding.seeder(0).Demo(ctx, cfg.PaymentWindow)
 	if err != nil {
 		return errors.Join(fmt.Errorf("fill the demo: %w", err), svc.Close())
 	}
 	saleID, itemID := id.Format(id.Sale, made.Open.Sale), id.Format(id.Item, made.Open.Items[0])
-	a.tabs = playgroundTabs(saleID, itemID)
+	*a.tabs = playgroundTabs(saleID, itemID)
 	if _, err := io.WriteString(out, a.welcome(made)+walkThrough(saleID, itemID)); err != nil {
 		return errors.Join(err, svc.Close())
 	}
@@ -76,4 +77,114 @@ func browsable(addr net.Addr) string {
 		host = "localhost"
 	}
 	return net.JoinHostPort(host, port)
+}
+
+// step is one document of the walk-through.
+type step struct {
+	title, note, document string
+}
+
+// walk buys one unit, from signing in to the stored order: the first documents of
+// docs/walkthrough.md. Values of earlier steps are in capitals.
+var walk = []step{
+	{"Sign in", "Each tab of the playground has its own Headers:\nput the accessToken in place of ACCESS_TOKEN in those of the tabs that follow.", `mutation SignIn {
+  login(input: { account: "alice@demo.example", password: "PASSWORD" }) {
+    tokens { accessToken accessTokenExpiresAt }
+    userErrors { code message }
+  }
+}`},
+	{"Look at the sale", "", `query Look {
+  sales(first: 5) {
+    edges {
+      node {
+        id
+        title
+        phase
+        startsAt
+        items {
+          id
+          goods { name }
+          price { amount currencyCode }
+          stock { level remaining total }
+        }
+      }
+    }
+  }
+}`},
+	{"Get a captcha", "Open the picture (the data: URL) in a new browser tab and read it.", `mutation Captcha {
+  createCaptcha(input: { purpose: SECKILL, saleId: "SALE_ID", kind: TEXT }) {
+    challenge { id prompt image parameters expiresAt }
+    userErrors { code message }
+  }
+}`},
+	{"Trade the answer for a path", "The path is yours alone and good for a minute.", `mutation Path {
+  issueSeckillPath(input: { itemId: "ITEM_ID", captcha: { challengeId: "CHALLENGE_ID", answer: "ANSWER" } }) {
+    path { token expiresAt }
+    userErrors { code message }
+  }
+}`},
+	{"Buy", "Stock is taken at once; the order follows.", `mutation Buy {
+  placeOrder(input: { itemId: "ITEM_ID", pathToken: "PATH_TOKEN", idempotencyKey: "walk-through-0001" }) {
+    orderTask { id status revision }
+    replayed
+    userErrors { code message }
+  }
+}`},
+	{"Watch the order come", "A subscription: the first event is a snapshot, the last one carries the order.", `subscription Watch {
+  orderTaskStatus(orderTaskId: "TASK_ID") {
+    kind
+    orderTask {
+      status
+      revision
+      order { number status total { amount currencyCode } paymentDeadline }
+      failure { code message }
+    }
+  }
+}`},
+	{"Your orders", "", `query Mine {
+  myOrders(first: 5) {
+    edges { node { id number status item { goods { name } } total { amount currencyCode } } }
+  }
+}`},
+}
+
+// publicSteps are those that need no sign-in: the first ones.
+const publicSteps = 2
+
+// walkSteps are the walk with the ids of a sale and of an item filled in.
+func walkSteps(saleID, itemID string) []step {
+	fill := strings.NewReplacer("SALE_ID", saleID, "ITEM_ID", itemID, "PASSWORD", seed.DemoPassword).Replace
+	steps := make([]step, len(walk))
+	for i, s := range walk {
+		steps[i] = step{s.title, s.note, fill(s.document)}
+	}
+	return steps
+}
+
+// walkThrough is the text that the demo prints.
+func walkThrough(saleID, itemID string) string {
+	var b strings.Builder
+	b.WriteString("\nWalk-through, as in the playground's tabs; those from the third on hold Headers for\n" + tokenHeader + ".\n")
+	for i, s := range walkSteps(saleID, itemID) {
+		fmt.Fprintf(&b, "\n%d. %s\n   %s\n", i+1, strings.ReplaceAll(strings.TrimSpace(s.title+". "+s.note), "\n", " "), strings.ReplaceAll(s.document, "\n", "\n   "))
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// tokenHeader is what a tab needs whose document is not for everybody.
+const tokenHeader = `{"Authorization": "Bearer ACCESS_TOKEN"}`
+
+// playgroundTabs are the documents that the playground opens with.
+func playgroundTabs(saleID, itemID string) []server.Tab {
+	tabs := make([]server.Tab, 0, len(walk))
+	for i, s := range walkSteps(saleID, itemID) {
+		heading := strings.TrimSpace(s.title + ".\n" + s.note)
+		tab := server.Tab{Title: s.title, Query: "# " + strings.ReplaceAll(heading, "\n", "\n# ") + "\n" + s.document + "\n"}
+		if i >= publicSteps {
+			tab.Headers = tokenHeader
+		}
+		tabs = append(tabs, tab)
+	}
+	return tabs
 }

@@ -16,12 +16,12 @@ func TestAProcessIsNotReadyBeforeItKnowsWhichSessionsWereEnded(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	blocking := conn.NewBlocking()
-	a := &App{svc: &services{db: testenv.Postgres(t), redis: conn}}
-	a.revocations = auth.NewRevocations(auth.RevocationsConfig{
+	b := base{svc: &services{db: testenv.Postgres(t), redis: conn}}
+	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: conn.Cmd, Tail: blocking, Prefix: prefix, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	})
 	ready := func() (err error) {
-		for _, c := range a.checks() {
+		for _, c := range checks(b, gates{}, revocations) {
 			if c.Name == "sessions" {
 				return c.Run(t.Context())
 			}
@@ -33,8 +33,8 @@ func TestAProcessIsNotReadyBeforeItKnowsWhichSessionsWereEnded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { _ = a.revocations.Run(ctx) })
-	<-a.revocations.Ready()
+	running.Go(func() { _ = revocations.Run(ctx) })
+	<-revocations.Ready()
 	if err := ready(); err != nil {
 		t.Errorf("not ready although the view has caught up: %v", err)
 	}

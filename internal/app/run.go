@@ -1,3 +1,8 @@
+// Package app builds a process from the packages that do the work, runs it and stops
+// it in order. It decides nothing about sales, orders or money. build.go reads from
+// top to bottom as the dependency graph: each stage takes the stages before it, so
+// the compiler checks the order. The demo and the server differ only in the services
+// they use.
 package app
 
 import (
@@ -6,11 +11,76 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
+	"seckill/internal/config"
+	"seckill/internal/order"
 	"seckill/internal/periodic"
+	"seckill/internal/server"
 )
+
+// Roles are what a process does.
+type Roles struct {
+	API       bool // answers buyers and operators
+	Worker    bool // turns messages into orders
+	Scheduler bool // loads sales and keeps their gates
+}
+
+// allRoles is a process that does everything.
+func allRoles() Roles { return Roles{API: true, Worker: true, Scheduler: true} }
+
+// rolesOf reads the names of roles: api, worker, scheduler.
+func rolesOf(names []string) (Roles, error) {
+	var r Roles
+	for _, name := range names {
+		switch name {
+		case "api":
+			r.API = true
+		case "worker":
+			r.Worker = true
+		case "scheduler":
+			r.Scheduler = true
+		default:
+			return r, fmt.Errorf("role %q: choose from api, worker, scheduler", name)
+		}
+	}
+	return r, nil
+}
+
+// App is a process: build makes it, Run runs it.
+type App struct {
+	cfg   *config.Config
+	log   *slog.Logger
+	roles Roles
+	svc   *services
+
+	accepting []part         // stopped first: they take stock or answer clients
+	storing   []part         // stopped after that: they write what was taken
+	writer    *order.Writer  // closed last
+	server    *server.Server // nil when the process only runs a command
+	tabs      *[]server.Tab  // of the playground
+	seeding   seeding
+}
+
+// PublicAddr returns the address of the public listener, nil without one.
+func (a *App) PublicAddr() net.Addr {
+	if a.server == nil {
+		return nil
+	}
+	return a.server.PublicAddr()
+}
+
+// AdminAddr returns the address of the admin listener, nil without one.
+func (a *App) AdminAddr() net.Addr {
+	if a.server == nil {
+		return nil
+	}
+	return a.server.AdminAddr()
+}
 
 // stopTimeout bounds what is left to do after the listeners have closed.
 const stopTimeout = 15 * time.Second
@@ -55,53 +125,84 @@ func (g *group) stop() {
 	g.wg.Wait()
 }
 
-// Run runs the process until ctx ends or a part of it fails, then stops it in
-// order: the edge first, so that no new work comes in, then what takes stock,
-// then what writes orders, the services last. It returns what failed.
+// part is something that runs as long as the process.
+type part struct {
+	name string
+	run  func(context.Context) error
+}
+
+// runningParts are the stages with parts that run.
+type runningParts struct {
+	admission admission
+	accounts  accounts
+	waiting   waiting
+	payments  payments
+	scheduler scheduler
+	worker    worker
+	shop      shop
+	admin     admin
+}
+
+// schedule lists the parts that the roles of this process run.
+func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
+	accept := func(name string, run func(context.Context) error) { a.accepting = append(a.accepting, part{name, run}) }
+	store := func(name string, run func(context.Context) error) { a.storing = append(a.storing, part{name, run}) }
+	loop := func(name string, every time.Duration, step periodic.Step) periodic.Loop {
+		return periodic.Loop{Name: name, Every: every, Step: step, Log: a.log}
+	}
+	store("status bus", m.bus.Run)
+	store("revocations", in.accounts.revocations.Run)
+	store("figures", s.counts.Run)
+	store("live log", s.feed.Run)
+	store("lost tasks", in.scheduler.lostTasks.Run)
+	accept("stock cache", g.stock.Run)
+	if a.roles.Worker {
+		store("order router", in.worker.router.Run)
+		store("payment router", in.payments.router.Run)
+		for _, l := range slices.Concat(in.worker.loops, in.payments.loops) {
+			store(l.Name, l.Run)
+		}
+	}
+	if a.roles.Scheduler {
+		store("preload", loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step).Run)
+		store("reconcile", in.scheduler.reconcile.Run)
+		store("interventions", in.admin.operator.Loop().Run)
+		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)
+		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
+		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
+		rooms.Timeout = admitTimeout
+		accept(rooms.Name, rooms.Run)
+		accept("waitlist", in.waiting.service.Loop().Run)
+	}
+	if a.roles.API {
+		accept("outlooks", in.waiting.outlooks.Loop().Run)
+		accept("captcha pictures", in.admission.captchas.Run)
+		accept("sale watch", in.shop.store.Run)
+	}
+}
+
+// Run runs the process until ctx ends or a part of it fails, then stops it in order:
+// the listeners first, so that no new work comes in, then what takes stock, then what
+// writes orders, the services last. It returns what failed.
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	taking, writing := newGroup(cancel), newGroup(cancel)
-
-	writing.start("status bus", a.bus.Run)
-	writing.start("revocations", a.revocations.Run)
-	writing.start("lost tasks", a.lostTasks().Run)
-	a.office.start(writing)
-	if a.roles.Worker {
-		a.worker.start(writing)
-		a.cashier.start(writing)
+	accepting, storing := newGroup(cancel), newGroup(cancel)
+	for _, p := range a.storing {
+		storing.start(p.name, p.run)
 	}
-	if a.roles.Scheduler {
-		writing.start("preload", periodic.Loop{Name: "preload", Every: a.cfg.PreloadEvery, Step: a.preloader.Step, Log: a.log}.Run)
-	}
-	if a.roles.Scheduler {
-		writing.start("reconcile", a.reconciler().Run)
-		writing.start("interventions", a.office.desk.Loop().Run)
-		writing.start("purge security log", periodic.Loop{Name: "purge security log", Every: purgeEvery, Step: a.security.Purge, Log: a.log}.Run)
-		writing.start("purge sessions", periodic.Loop{Name: "purge sessions", Every: purgeEvery, Step: a.people.Purge, Log: a.log}.Run)
-	}
-	if a.roles.Scheduler {
-		taking.start("waiting rooms", periodic.Loop{Name: "waiting rooms", Every: admitEvery, Timeout: admitTimeout, Step: a.queue.Step, Log: a.log}.Run)
-	}
-	if a.roles.Scheduler {
-		taking.start("waitlist", a.waitlist.Loop().Run)
-	}
-	taking.start("stock cache", a.stock.Run)
-	if a.roles.API {
-		if a.documents != nil {
-			taking.start("trusted documents", a.documents.Run)
-		}
-		taking.start("outlooks", a.outlooks.Loop().Run)
-		taking.start("captcha pictures", a.captchas.Run)
-		taking.start("sale watch", a.store.Run)
+	for _, p := range a.accepting {
+		accepting.start(p.name, p.run)
 	}
 	err := a.serve(ctx, cancel)
 
-	taking.stop()
-	writing.stop()
-	if a.worker != nil {
+	accepting.stop()
+	storing.stop()
+	if a.roles.Worker {
 		stopping, done := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		a.worker.close(stopping, a.log)
+		if err := a.writer.Close(stopping); err != nil {
+			a.log.WarnContext(ctx, "order writer did not finish in time", slog.Any("error", err))
+		}
 		done()
 	}
 	err = errors.Join(err, a.svc.Close())
@@ -111,41 +212,89 @@ func (a *App) Run(ctx context.Context) error {
 
 // serve answers requests until ctx ends.
 func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
-	told := make(chan struct{})
+	drained := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		a.log.InfoContext(ctx, "draining")
-		close(told)
+		close(drained)
 	})
 	var err error
-	if a.edge != nil {
+	if a.server != nil {
 		where := []slog.Attr{slog.Any("admin", a.AdminAddr())}
 		if public := a.PublicAddr(); public != nil {
 			where = append([]slog.Attr{slog.Any("public", public)}, where...)
 		}
 		a.log.LogAttrs(ctx, slog.LevelInfo, "listening", where...)
-		if err = a.edge.server.Run(ctx); err != nil {
+		if err = a.server.Run(ctx); err != nil {
 			cancel(err)
 		}
 	}
-	<-told // and ctx is done
+	<-drained // and ctx is done
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
 	return err
 }
 
-// PublicAddr is where the public listener listens; nil when there is none.
-func (a *App) PublicAddr() net.Addr {
-	if a.edge == nil {
-		return nil
+// Serve runs a process on Postgres and Redis until ctx ends. When a service is
+// missing or unfit it returns an error that says so, with nothing left running.
+func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slog.Logger) error {
+	a, err := Open(ctx, cfg, roleNames, log)
+	if err != nil {
+		return err
 	}
-	return a.edge.server.PublicAddr()
+	if a.roles.API && !cfg.SandboxOn() {
+		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and lapse; for a trial set SECKILL_SANDBOX=on")
+	}
+	return a.Run(ctx)
 }
 
-// AdminAddr is where the admin listener listens; nil when there is none.
-func (a *App) AdminAddr() net.Addr {
-	if a.edge == nil {
-		return nil
+// Open connects to the services, wires a process with the given roles (api,
+// worker, scheduler) and opens its listeners. Nothing is answered before Run,
+// which also closes everything at its end.
+func Open(ctx context.Context, cfg *config.Config, roleNames []string, log *slog.Logger) (*App, error) {
+	roles, err := rolesOf(roleNames)
+	if err != nil {
+		return nil, err
 	}
-	return a.edge.server.AdminAddr()
+	svc, err := openServices(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	a, err := build(ctx, cfg, roles, svc, log)
+	if err != nil {
+		return nil, errors.Join(explainListen(ctx, cfg, roles, err), svc.Close())
+	}
+	return a, nil
+}
+
+// explainListen words an error of a listener: which setting it came of, and what to do.
+// Where the first of two cannot be opened it tries the other, so that both are told.
+// Other errors stay as they are.
+func explainListen(ctx context.Context, cfg *config.Config, roles Roles, err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "listen" {
+		return err
+	}
+	if !roles.API || strings.HasPrefix(err.Error(), "admin listener") {
+		return cannotListen("admin-addr", err)
+	}
+	var lc net.ListenConfig
+	admin, also := lc.Listen(ctx, "tcp", cfg.AdminAddr)
+	if also != nil {
+		return errors.Join(cannotListen("http-addr", err), cannotListen("admin-addr", also))
+	}
+	_ = admin.Close()
+	return cannotListen("http-addr", err)
+}
+
+func cannotListen(flag string, err error) error {
+	what := "choose another address"
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		what = "choose another port, or end what listens there"
+	case errors.Is(err, syscall.EACCES):
+		what = "choose a port from 1024, or give the process the right to this one"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		what = "this host has no such address: choose one of its own, or none, as in :8080"
+	}
+	return fmt.Errorf("%s: %w: %s (--%s)", config.EnvName(flag), err, what, flag)
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"seckill/internal/config"
 	"seckill/internal/doctor"
 	"seckill/internal/postgres"
 	"seckill/internal/redisconn"
 )
 
-// services are the outside parts that a process stands on.
+// services are the connections of a process.
 type services struct {
 	db    *postgres.DB
 	redis *redisconn.Conn
@@ -42,7 +44,7 @@ func (s *services) openPostgres(ctx context.Context, cfg *config.Config, conns i
 	if err != nil {
 		return doctor.PostgresAway(cfg, err)
 	}
-	s.close = append(s.close, s.db.Close)
+	s.onClose(s.db.Close)
 	return upToDate(ctx, s.db)
 }
 
@@ -51,7 +53,7 @@ func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error
 	if err != nil {
 		return doctor.RedisAway(cfg, err)
 	}
-	s.close = append(s.close, s.redis.Close)
+	s.onClose(s.redis.Close)
 	err = s.redis.Check(ctx)
 	switch {
 	case err == nil:
@@ -87,4 +89,33 @@ func (s *services) Close() error {
 		errs = append(errs, s.close[i]())
 	}
 	return errors.Join(errs...)
+}
+
+// onClose adds what is closed with the process, before everything added earlier.
+func (s *services) onClose(f func() error) { s.close = append(s.close, f) }
+
+// openEmbedded starts what a process needs within itself: a Redis in memory and
+// a SQLite file in a temporary folder. Both are gone with the process.
+func openEmbedded(ctx context.Context) (_ *services, err error) {
+	s := &services{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	server := miniredis.NewMiniRedis()
+	server.ClockTTL(true)
+	if err := server.Start(); err != nil {
+		return s, fmt.Errorf("embedded redis: %w", err)
+	}
+	s.onClose(func() error { server.Close(); return nil })
+	if s.redis, err = redisconn.Open(ctx, "redis://"+server.Addr()+"/0"); err != nil {
+		return s, fmt.Errorf("embedded redis: %w", err)
+	}
+	s.onClose(s.redis.Close)
+	if s.db, err = postgres.OpenSQLite(ctx, ""); err != nil {
+		return s, fmt.Errorf("embedded database: %w", err)
+	}
+	s.onClose(s.db.Close)
+	return s, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/account"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
@@ -38,9 +36,4 @@ func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn f
 		}),
 	})
 	return fn(Users{Admin: admin, Security: security})
-}
-
-// auditStaff writes what an operator looked at into the security log.
-func (a *App) auditStaff(ctx context.Context, by uuid.UUID, kind, detail string) {
-	a.security.Write(ctx, account.Event{Kind: account.EventKind(kind), Actor: by, Detail: detail})
 }

@@ -17,7 +17,7 @@ type owner struct {
 var owners = []owner{
 	{
 		"github.com/ThreeDotsLabs",
-		[]string{"internal/stream", "internal/app", "internal/notifier", "internal/order", "internal/bench"},
+		[]string{"internal/stream", "internal/notifier", "internal/order", "internal/bench"},
 		"messages go through internal/stream; order and notifier know the message type only",
 	},
 	{

@@ -22,53 +22,67 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"seckill/internal/audit"
 	"seckill/internal/id"
+	"seckill/internal/periodic"
 	"seckill/internal/sale"
 )
 
-// Config says what a reconciler needs.
-type Config struct {
+// Every is the interval of the reconciler; roundTimeout bounds one round.
+const (
+	Every        = 5 * time.Second
+	roundTimeout = time.Minute
+)
+
+// Source is what the reconciler compares and repairs. New uses the services; tests
+// give a state of their own.
+type Source interface {
 	// Loaded lists the sales whose gates should be in Redis.
-	Loaded func(ctx context.Context) ([]*sale.Sale, error)
-	// Differ tells quickly whether an item's figures differ between Redis and the
-	// record. It may be wrong while something is on its way.
-	Differ func(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
-	// Audit compares a sale whole, and reports only what stays.
-	Audit func(ctx context.Context, saleID uuid.UUID) (*audit.Report, error)
-	// Resend puts the message of a lost hold into the stream again.
-	Resend func(ctx context.Context, v *sale.Sale, lost audit.Lost) error
-	// Rebuild builds the gates of a sale anew.
-	Rebuild func(ctx context.Context, saleID uuid.UUID) error
+	Loaded(ctx context.Context) ([]*sale.Sale, error)
+	// Differs reports quickly whether the stock of an item differs between Redis and
+	// Postgres. It may report false while messages are on their way.
+	Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
+	// Audit compares a whole sale and reports only differences that stay.
+	Audit(ctx context.Context, saleID uuid.UUID) (*audit.Report, error)
+	// Resend publishes the message of a lost reservation again.
+	Resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error
+	// Rebuild loads the gates of a sale again.
+	Rebuild(ctx context.Context, saleID uuid.UUID) error
 	// Unfinished counts, by name, what other loops should have ended long ago.
-	Unfinished func(ctx context.Context) (map[string]int, error)
-	Registerer prometheus.Registerer // gets the metrics; nil = they are shown nowhere
-	Log        *slog.Logger
+	Unfinished(ctx context.Context) (map[string]int, error)
 }
 
 // Reconciler looks for drift. It is safe on every process at once: both repairs
 // may be done twice.
 type Reconciler struct {
-	cfg     Config
+	source  Source
 	metrics *metrics
+	log     *slog.Logger
 
-	mu      sync.Mutex
-	suspect map[uuid.UUID]bool // guarded by mu; sales whose figures differed in the last round
-	told    map[string]int     // guarded by mu; what was unfinished in the last round
+	mu       sync.Mutex
+	suspect  map[uuid.UUID]bool // guarded by mu; sales whose figures differed in the last round
+	reported map[string]int     // guarded by mu; what was unfinished in the last round
 }
 
-// New returns a reconciler.
-func New(cfg Config) *Reconciler {
-	return &Reconciler{cfg: cfg, metrics: newMetrics(cfg.Registerer), suspect: map[uuid.UUID]bool{}, told: map[string]int{}}
+// NewOf returns a reconciler of a source. It registers its metrics with reg, nil =
+// nowhere.
+func NewOf(source Source, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
+	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[uuid.UUID]bool{}, reported: map[string]int{}}
+}
+
+// Loop returns the loop of the reconciler.
+func (r *Reconciler) Loop() periodic.Loop {
+	return periodic.Loop{Name: "reconcile", Every: Every, Timeout: roundTimeout, Step: r.Step, Log: r.log}
 }
 
 // Step looks at every loaded sale once. It is a periodic.Step.
 func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
-	sales, err := r.cfg.Loaded(ctx)
+	sales, err := r.source.Loaded(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list sales: %w", err)
 	}
@@ -85,7 +99,7 @@ func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 
 // unfinished tells what other loops left undone, in the log when it grows.
 func (r *Reconciler) unfinished(ctx context.Context) error {
-	counts, err := r.cfg.Unfinished(ctx)
+	counts, err := r.source.Unfinished(ctx)
 	if err != nil {
 		return fmt.Errorf("count what is unfinished: %w", err)
 	}
@@ -93,10 +107,10 @@ func (r *Reconciler) unfinished(ctx context.Context) error {
 	defer r.mu.Unlock()
 	for what, n := range counts {
 		r.metrics.unfinished.WithLabelValues(what).Set(float64(n))
-		if n > r.told[what] {
-			r.cfg.Log.ErrorContext(ctx, "unfinished for too long", slog.String("what", what), slog.Int("count", n))
+		if n > r.reported[what] {
+			r.log.ErrorContext(ctx, "unfinished for too long", slog.String("what", what), slog.Int("count", n))
 		}
-		r.told[what] = n
+		r.reported[what] = n
 	}
 	return nil
 }
@@ -104,7 +118,7 @@ func (r *Reconciler) unfinished(ctx context.Context) error {
 func (r *Reconciler) look(ctx context.Context, v *sale.Sale, counts map[string]int) error {
 	differs := false
 	for _, item := range v.Items {
-		d, err := r.cfg.Differ(ctx, v.ID, item.ID)
+		d, err := r.source.Differs(ctx, v.ID, item.ID)
 		if err != nil {
 			return err
 		}
@@ -113,7 +127,7 @@ func (r *Reconciler) look(ctx context.Context, v *sale.Sale, counts map[string]i
 	if !r.again(v.ID, differs) {
 		return nil
 	}
-	report, err := r.cfg.Audit(ctx, v.ID)
+	report, err := r.source.Audit(ctx, v.ID)
 	if err != nil {
 		return err
 	}
@@ -139,10 +153,10 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 	}
 	for _, finding := range report.Findings {
 		r.metrics.drift.Inc()
-		r.cfg.Log.ErrorContext(ctx, "drift", slog.String("sale", id.Format(id.Sale, v.ID)), slog.String("finding", finding))
+		r.log.ErrorContext(ctx, "drift", slog.String("sale", id.Format(id.Sale, v.ID)), slog.String("finding", finding))
 	}
 	for _, lost := range report.Lost {
-		if err := r.cfg.Resend(ctx, v, lost); err != nil {
+		if err := r.source.Resend(ctx, v, lost); err != nil {
 			return fmt.Errorf("send task %s again: %w", lost.Task, err)
 		}
 		counts["resent"]++
@@ -151,7 +165,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 	if len(report.Lost) > 0 {
 		return nil // what is left is seen once these have arrived
 	}
-	if err := r.cfg.Rebuild(ctx, v.ID); err != nil {
+	if err := r.source.Rebuild(ctx, v.ID); err != nil {
 		return fmt.Errorf("build the gates anew: %w", err)
 	}
 	counts["rebuilt"]++

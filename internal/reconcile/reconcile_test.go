@@ -50,6 +50,7 @@ type rig struct {
 	differs    bool
 	report     audit.Report
 	unfinished map[string]int
+	uncounted  error // of Unfinished
 	shown      *prometheus.Registry
 	before     figures // the counters after the last rounds
 	sale       uuid.UUID
@@ -57,19 +58,24 @@ type rig struct {
 	*reconcile.Reconciler
 }
 
+// state is the source that the rig says.
+type state struct {
+	*rig
+	v *sale.Sale
+}
+
+func (s state) Loaded(context.Context) ([]*sale.Sale, error)                { return []*sale.Sale{s.v}, nil }
+func (s state) Differs(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return s.differs, nil }
+func (s state) Audit(context.Context, uuid.UUID) (*audit.Report, error)     { return &s.report, nil }
+func (state) Resend(context.Context, *sale.Sale, audit.Lost) error          { return nil }
+func (state) Rebuild(context.Context, uuid.UUID) error                      { return nil }
+func (s state) Unfinished(context.Context) (map[string]int, error)          { return s.unfinished, s.uncounted }
+
 func setup() *rig {
 	r := &rig{shown: prometheus.NewRegistry(), before: figures{}}
 	r.sale = uuid.New()
 	v := &sale.Sale{ID: r.sale, Items: []*sale.Item{{ID: uuid.New()}}}
-	r.Reconciler = reconcile.New(reconcile.Config{
-		Loaded:     func(context.Context) ([]*sale.Sale, error) { return []*sale.Sale{v}, nil },
-		Differ:     func(context.Context, uuid.UUID, uuid.UUID) (bool, error) { return r.differs, nil },
-		Audit:      func(context.Context, uuid.UUID) (*audit.Report, error) { return &r.report, nil },
-		Resend:     func(context.Context, *sale.Sale, audit.Lost) error { return nil },
-		Rebuild:    func(context.Context, uuid.UUID) error { return nil },
-		Unfinished: func(context.Context) (map[string]int, error) { return r.unfinished, nil },
-		Registerer: r.shown, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
-	})
+	r.Reconciler = reconcile.NewOf(state{rig: r, v: v}, r.shown, slog.New(slog.NewTextHandler(&r.log, nil)))
 	return r
 }
 
@@ -126,11 +132,8 @@ func TestWhatOthersLeaveUndoneIsCountedInEachRound(t *testing.T) {
 func TestARoundThatCannotLookSaysSo(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
-	r := reconcile.New(reconcile.Config{
-		Loaded:     func(context.Context) ([]*sale.Sale, error) { return nil, nil },
-		Unfinished: func(context.Context) (map[string]int, error) { return nil, away },
-		Log:        slog.New(slog.DiscardHandler),
-	})
+	r := setup()
+	r.uncounted = away
 	if _, err := r.Step(t.Context()); !errors.Is(err, away) {
 		t.Errorf("%v", err)
 	}

@@ -95,6 +95,21 @@ func (c *Catalog) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return fresh.(*Snapshot), nil
 }
 
+// Loaded returns the sales whose gates should be in Redis.
+func (c *Catalog) Loaded(ctx context.Context) ([]*Sale, error) {
+	snap, err := c.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var loaded []*Sale
+	for _, v := range snap.Sales {
+		if v.Status.Loaded() {
+			loaded = append(loaded, v)
+		}
+	}
+	return loaded, nil
+}
+
 // Forget makes the next read see what was just written by this process.
 func (c *Catalog) Forget() {
 	for {

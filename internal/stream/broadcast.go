@@ -19,10 +19,13 @@ const (
 	tailBatch        = 256 // messages per read
 )
 
+// Publisher publishes messages to the streams that are their topics.
+type Publisher = message.Publisher
+
 // NewPublisher returns watermill's publisher of Redis Streams: one entry per
 // message, no MAXLEN, which would drop what no consumer read. Close closes the
 // client, so it must be the publisher's own. The messages' contexts bound it.
-func NewPublisher(client redis.UniversalClient, log *slog.Logger) (message.Publisher, error) {
+func NewPublisher(client redis.UniversalClient, log *slog.Logger) (Publisher, error) {
 	return redisstream.NewPublisher(redisstream.PublisherConfig{Client: client}, newLogger(log))
 }
 

@@ -1,0 +1,298 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/clock"
+	"seckill/internal/config"
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/orderintake"
+	"seckill/internal/periodic"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/salestats"
+	"seckill/internal/storefront"
+	"seckill/internal/stream"
+	"seckill/internal/telemetry"
+	"seckill/internal/waitlist"
+)
+
+// ordersGroup is the consumer group of the order streams.
+const ordersGroup = "orders"
+
+// build makes a process on its services. Its listeners are open, nothing runs yet.
+// The services are closed with the process.
+func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
+	b := newBase(cfg, roles, svc, log)
+	gates, err := newGates(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := newMessages(b)
+	if err != nil {
+		return nil, err
+	}
+	stats := newStats(b, gates, messages)
+	orders := newOrders(b, gates, messages, stats)
+	keys, err := signingKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	admission, err := newAdmission(b, gates, stats, keys)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := newAccounts(b, admission, keys)
+	if err != nil {
+		return nil, err
+	}
+	waiting := newWaitlist(b, gates, orders)
+	listener, err := listenPublic(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys: keys, listener: listener})
+	if err != nil {
+		return nil, err
+	}
+	scheduler := newScheduler(b, gates, stats, schedulerParts{messages, orders, payments})
+	if err := reservation.LoadScripts(ctx, svc.redis.Script); err != nil {
+		return nil, err
+	}
+	worker, err := newWorker(b, gates, messages, orders)
+	if err != nil {
+		return nil, err
+	}
+	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting})
+	admin, err := newAdmin(b, gates, stats, adminParts{orders, payments, scheduler, accounts})
+	if err != nil {
+		return nil, err
+	}
+	tabs := playgroundTabs("SALE_ID", "ITEM_ID")
+	a := &App{
+		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer,
+		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
+	}
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin})
+	if roles != (Roles{}) {
+		var trusted *periodic.Loop
+		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin})
+		if trusted != nil {
+			a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
+		}
+	}
+	return a, err
+}
+
+// base is what every stage needs.
+type base struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	roles    Roles
+	svc      *services
+	keys     reservation.Keys
+	clock    clock.Clock // of this host; times that other processes compare come from gates.clock
+	registry *prometheus.Registry
+	orders   *order.Metrics
+	streams  *stream.Metrics
+}
+
+func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
+	registry := telemetry.NewRegistry()
+	return base{
+		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
+		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
+	}
+}
+
+// gates are the catalogue and the gates in Redis.
+type gates struct {
+	sales    *sale.Store
+	versions *sale.Versions
+	catalog  *sale.Catalog
+	reserve  redis.UniversalClient // of Gate.Reserve alone, so that no other command delays its batches
+	gate     *reservation.Gate
+	stock    *reservation.StockCache
+	clock    clock.Clock // of Redis: it opens and ends gates, and decides when orders and offers expire
+}
+
+// redisClock is the clock of Redis, as this process last read it.
+type redisClock struct{ stock *reservation.StockCache }
+
+// Now returns the time by the clock of Redis.
+func (c redisClock) Now() time.Time { return c.stock.ServerTime() }
+
+func newGates(ctx context.Context, b base) (gates, error) {
+	sales := sale.NewStore(b.svc.db.Ent)
+	versions := sale.NewVersions(b.svc.redis.Cmd, b.keys.Prefix, b.log)
+	catalog := sale.NewCatalog(sales, b.clock, b.log).Following(versions)
+	reserve := b.svc.redis.NewClient()
+	b.svc.onClose(reserve.Close)
+	gate := reservation.NewGate(reservation.GateConfig{
+		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
+		Keys: b.keys, Registerer: b.registry, Log: b.log,
+	})
+	stock := reservation.NewStockCache(reservation.StockCacheConfig{
+		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Log: b.log,
+		Loaded: func(ctx context.Context) (refs []reservation.ItemRef, err error) {
+			loaded, err := catalog.Loaded(ctx)
+			for _, v := range loaded {
+				for _, item := range v.Items {
+					refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
+				}
+			}
+			return refs, err
+		},
+	})
+	err := stock.Sync(ctx) // the clock and the gates are used from here on
+	return gates{
+		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, clock: redisClock{stock},
+	}, err
+}
+
+// messages are the streams and the hub that joins this process with the others.
+type messages struct {
+	hub         *notifier.Hub
+	bus         *notifier.Bus
+	publisher   stream.Publisher
+	deadLetters *stream.DeadLetters
+	inspector   stream.Inspector
+}
+
+func newMessages(b base) (messages, error) {
+	hub := notifier.NewHub(notifier.Options{Registerer: b.registry, LoadFailed: func(key string, err error) {
+		b.log.Warn("a followed state cannot be read", slog.String("key", key), slog.Any("error", err))
+	}})
+	broadcast, err := stream.NewBroadcast(stream.BroadcastConfig{
+		Publish: b.svc.redis.NewClient(), Read: b.svc.redis.NewBlocking(), Key: b.keys.Status(), Log: b.log, Metrics: b.streams,
+	})
+	if err != nil {
+		return messages{}, err
+	}
+	b.svc.onClose(broadcast.Close)
+	publisher, err := stream.NewPublisher(b.svc.redis.NewClient(), b.log)
+	if err != nil {
+		return messages{}, fmt.Errorf("publisher: %w", err)
+	}
+	b.svc.onClose(publisher.Close)
+	dead := newDeadLetters(b)
+	return messages{
+		hub: hub, bus: notifier.NewBus(hub, broadcast, b.log), publisher: publisher, deadLetters: dead,
+		inspector: stream.Inspector{Client: b.svc.redis.Cmd, Dead: dead, Clock: b.clock},
+	}, nil
+}
+
+func newDeadLetters(b base) *stream.DeadLetters {
+	return stream.NewDeadLetters(stream.DeadLettersConfig{
+		Client: b.svc.redis.Cmd, Key: b.keys.DeadLetters(), Log: b.log, Metrics: b.streams,
+	})
+}
+
+// stats count what happens in a sale and show it.
+type stats struct {
+	feed    *salestats.Feed
+	counts  *salestats.Recorder
+	figures *salestats.Reader
+}
+
+func newStats(b base, g gates, m messages) stats {
+	return stats{
+		feed: salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Log: b.log}),
+		counts: salestats.NewRecorder(salestats.Config{
+			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.UnitsLeft(g.catalog, g.stock), Clock: b.clock, Log: b.log,
+		}),
+		figures: newFigures(b, m.inspector),
+	}
+}
+
+func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
+	return salestats.NewReader(salestats.ReaderConfig{
+		DB: b.svc.db, Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock,
+		Queue: func(ctx context.Context, shard int) (depth int, age time.Duration, err error) {
+			s, err := inspector.Stats(ctx, b.keys.Orders(shard), ordersGroup)
+			return int(s.Unread + s.Pending), s.OldestAge, err
+		},
+	})
+}
+
+// orders are the record of orders, its copies in Redis, and the intake.
+type orders struct {
+	status    *storefront.Publisher
+	publisher *order.Publisher
+	store     *order.Store
+	writer    *order.Writer // of the worker
+	failing   *order.Writer // ends tasks that no worker will write
+	letters   *orderintake.DeadLetters
+	backlog   *orderintake.Backlog
+}
+
+func newOrders(b base, g gates, m messages, s stats) orders {
+	cache := order.NewCache(b.svc.redis, b.keys.Tasks, g.clock)
+	store := order.NewStore(order.StoreConfig{DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log})
+	status := storefront.NewPublisher(m.bus, s.feed)
+	publisher := order.NewPublisher(order.PublisherConfig{
+		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,
+	})
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Clock: g.clock, Metrics: b.orders}
+	failing := order.NewWriter(writing)
+	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
+		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,
+	})
+	return orders{
+		status: status, publisher: publisher, store: store, writer: order.NewWriter(writing), failing: failing, letters: letters,
+		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
+	}
+}
+
+// waiting are the waitlist and what it tells about units that may come back.
+type waiting struct {
+	service  *waitlist.Service
+	outlooks *waitlist.Outlooks
+}
+
+func newWaitlist(b base, g gates, o orders) waiting {
+	service := waitlist.New(waitlist.Config{
+		DB: b.svc.db, Gate: g.gate, Announce: o.status.WaitlistEntries, Registerer: b.registry,
+		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, Log: b.log,
+	})
+	// An item whose gate is lost and not loaded yet is not known to be sold out; its
+	// waitlist exists all the same.
+	items := func(ctx context.Context) (items []waitlist.Item, err error) {
+		loaded, err := g.catalog.Loaded(ctx)
+		now := g.stock.ServerTime()
+		for _, v := range loaded {
+			for _, item := range v.Items {
+				view, ok := g.stock.View(item.ID)
+				items = append(items, waitlist.Item{ID: item.ID, SoldOut: ok && view.ForSale(now) == 0})
+			}
+		}
+		return items, err
+	}
+	return waiting{service, waitlist.NewOutlooks(service, items, b.log)}
+}
+
+// listenPublic opens the public listener, nil without the API role. It comes before
+// the payments, which name its address.
+func listenPublic(ctx context.Context, b base) (net.Listener, error) {
+	if !b.roles.API {
+		return nil, nil //nolint:nilnil // no role, no listener
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", b.cfg.HTTPAddr)
+	if err != nil {
+		return nil, fmt.Errorf("public listener: %w", err)
+	}
+	b.svc.onClose(func() error {
+		_ = l.Close() // closed by the server already, unless the start failed
+		return nil
+	})
+	return l, nil
+}

@@ -1,0 +1,390 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/account"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/admission/path"
+	"seckill/internal/admission/queue"
+	"seckill/internal/audit"
+	"seckill/internal/auth"
+	"seckill/internal/checkout"
+	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/media"
+	"seckill/internal/operator"
+	"seckill/internal/order"
+	"seckill/internal/orderintake"
+	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
+	"seckill/internal/periodic"
+	"seckill/internal/postgres"
+	"seckill/internal/preload"
+	"seckill/internal/ratelimit"
+	"seckill/internal/reconcile"
+	"seckill/internal/report"
+	"seckill/internal/salestats"
+	"seckill/internal/server"
+	"seckill/internal/storefront"
+	"seckill/internal/stream"
+)
+
+const (
+	// leeway is added to the life of access tokens when ended sessions are remembered.
+	leeway = time.Minute
+	// paymentsGroup is the consumer group of the stream of payment events.
+	paymentsGroup = "payments"
+	// trimEvery is how often acknowledged entries are removed from streams.
+	trimEvery = 2 * time.Second
+	// measureEvery is how often the depth of the streams is read.
+	measureEvery = 5 * time.Second
+)
+
+func signingKeys(cfg *config.Config) (auth.Keys, error) {
+	current, previous, err := cfg.SigningKeys()
+	if err != nil {
+		return auth.Keys{}, fmt.Errorf("jwt key: %w", err)
+	}
+	older := make([]auth.Key, len(previous))
+	for i, k := range previous {
+		older[i] = auth.Key(k)
+	}
+	return auth.NewKeys(auth.Key(current), older...)
+}
+
+// admission is what a buyer passes before the gate.
+type admission struct {
+	limits   *ratelimit.Limiter
+	captchas *captcha.Service
+	paths    *path.Service
+	queue    *queue.Service
+}
+
+func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
+	limits := ratelimit.New(ratelimit.Config{
+		Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Off: !b.cfg.LimitsOn(), Registerer: b.registry,
+	})
+	captchas, err := captcha.New(captcha.Config{
+		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0],
+		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Clock: b.clock,
+		Rules: checkout.CaptchaRules(g.catalog), SameForAll: !b.cfg.LimitsOn(),
+		Posed: func(sale uuid.UUID) { s.counts.Stepped(sale, salestats.StepCaptcha, 1) },
+	})
+	if err != nil {
+		return admission{}, fmt.Errorf("captchas: %w", err)
+	}
+	return admission{
+		limits: limits, captchas: captchas,
+		paths: path.New(path.Config{
+			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Life: b.cfg.PathTTL, Ratio: b.cfg.PermitRatio,
+		}),
+		queue: queue.New(queue.Config{
+			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Life: b.cfg.PathTTL,
+			Rules: checkout.QueueRules(g.catalog, int(b.cfg.PermitRatio*1000+0.5)), Gone: g.sales.Gone,
+			Admitted: func(sale uuid.UUID, n int) { s.counts.Stepped(sale, salestats.StepPath, n) },
+		}),
+	}, nil
+}
+
+// accounts are users, sessions and tokens.
+type accounts struct {
+	store       *account.Store
+	service     *account.Service
+	tokens      *auth.Tokens
+	revocations *auth.Revocations
+	security    *account.SecurityLog
+}
+
+func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
+	store := account.NewStore(b.svc.db, b.clock)
+	directory := account.NewDirectory(account.DirectoryConfig{
+		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Log: b.log,
+	})
+	tail := b.svc.redis.NewBlocking()
+	b.svc.onClose(tail.Close)
+	revocations := auth.NewRevocations(auth.RevocationsConfig{
+		Client: b.svc.redis.Cmd, Tail: tail, Prefix: b.keys.Prefix, Keep: b.cfg.AccessTokenTTL + leeway,
+		Clock: b.clock, Log: b.log, Ended: store.Ended,
+	})
+	revocations.OnUserChanged(directory.Forget)
+	tokens, err := auth.NewTokens(auth.TokensConfig{
+		Keys: keys, AccessLife: b.cfg.AccessTokenTTL, Clock: b.clock, Revoked: revocations.Revoked, Role: directory.Role,
+	})
+	if err != nil {
+		return accounts{}, err
+	}
+	security := account.NewSecurityLog(b.svc.db, b.clock, b.log, server.ClientAddr)
+	admin := account.NewAdmin(account.AdminConfig{
+		Store: store, Directory: directory, Revocations: revocations, Security: security, Log: b.log, SignedOut: adm.queue.SignedOut,
+	})
+	service, err := account.New(account.Config{
+		DB: b.svc.db, Redis: b.svc.redis.Script, Prefix: b.keys.Prefix, Keys: keys, Tokens: tokens,
+		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
+		Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin,
+	})
+	return accounts{store, service, tokens, revocations, security}, err
+}
+
+// payments pay, expire and refund orders, and return their units.
+type payments struct {
+	service *payment.Service
+	router  *stream.Router
+	pages   http.Handler // of the sandbox bank; nil when it is off
+	loops   []periodic.Loop
+}
+
+// paymentSetup is what only payments need.
+type paymentSetup struct {
+	keys     auth.Keys
+	listener net.Listener // nil without the API role
+}
+
+func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (payments, error) {
+	gate := payment.NewRedisGate(g.gate, func(r order.Reservation, epoch, revision int64, remaining int) {
+		g.stock.Update(r.Item, epoch, revision, remaining)
+	})
+	topic := payment.Topic(b.keys.Prefix)
+	cfg := payment.Config{
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, Registerer: b.registry, Log: b.log,
+		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
+			msg, err := payment.Message(event)
+			if err != nil {
+				return err
+			}
+			msg.SetContext(ctx)
+			return m.publisher.Publish(topic, msg)
+		},
+	}
+	p := payments{}
+	if b.cfg.SandboxOn() {
+		live := in.keys.Derive("sandbox call-backs") // of the signing key and the one before
+		signer, err := sandbox.NewSigner(live[:min(len(live), 2)]...)
+		if err != nil {
+			return p, fmt.Errorf("sandbox bank: %w", err)
+		}
+		base := baseURL(b.cfg, in.listener)
+		bank := sandbox.NewBank(b.svc.db, g.clock)
+		courier := sandbox.NewCourier(bank, base+"/webhooks/payments/"+sandbox.Name, signer, b.log)
+		b.svc.onClose(func() error { courier.Close(); return nil })
+		cfg.Providers = append(cfg.Providers, sandbox.NewProvider(bank, base+"/sandbox", signer, g.clock))
+		p.pages = sandbox.NewPages(bank, base+"/sandbox", b.log).Handler()
+		p.loops = append(p.loops, courier.Loop())
+	}
+	p.service = payment.New(cfg)
+	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, b.log))
+	p.loops = append(p.loops, p.service.Loops()...)
+	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streams)
+	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Step: trimmer.Step, Log: b.log})
+	var err error
+	p.router, err = newRouter(b, m, stream.Handler{Name: "payments", Topics: []string{topic}, Handle: p.service.Handle},
+		consumer{group: paymentsGroup})
+	return p, err
+}
+
+// consumer is how a router reads. Zero numbers take the stream package's defaults.
+type consumer struct {
+	group   string
+	batch   int
+	timeout time.Duration // of one call of the handler
+}
+
+func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router, error) {
+	router, err := stream.NewRouter(stream.RouterConfig{
+		NewSubscriber: func() (*stream.Subscriber, error) {
+			return stream.NewSubscriber(stream.SubscriberConfig{
+				Client: b.svc.redis.NewBlocking(), Group: c.group, Consumer: consumerName(b.cfg.AdminAddr),
+				Batch: c.batch, ClaimIdle: b.cfg.ClaimIdle, Log: b.log, Metrics: b.streams,
+			})
+		},
+		Handlers: []stream.Handler{h}, DeadLetters: m.deadLetters, IsTransient: postgres.Retryable,
+		HandlerTimeout: c.timeout, Log: b.log, Metrics: b.streams,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("router of %s: %w", h.Name, err)
+	}
+	return router, nil
+}
+
+// consumerName is the same each time this process starts, so that it finds its own
+// unfinished messages, and differs between processes of one host.
+func consumerName(adminAddr string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "host"
+	}
+	if _, port, err := net.SplitHostPort(adminAddr); err == nil {
+		host += "-" + port
+	}
+	return strings.ReplaceAll(host, " ", "")
+}
+
+// baseURL is where browsers and providers reach this installation, without a slash
+// at the end.
+func baseURL(cfg *config.Config, l net.Listener) string {
+	if cfg.PublicURL != "" {
+		return strings.TrimSuffix(cfg.PublicURL, "/")
+	}
+	if l != nil {
+		return "http://" + browsable(l.Addr())
+	}
+	host, port, err := net.SplitHostPort(cfg.HTTPAddr)
+	if err != nil || host == "" {
+		host = "localhost"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// scheduler loads sales and repairs drift.
+type scheduler struct {
+	preloader *preload.Preloader
+	reconcile periodic.Loop
+	lostTasks periodic.Loop
+}
+
+// schedulerParts are the stages that only the scheduler needs.
+type schedulerParts struct {
+	messages messages
+	orders   orders
+	payments payments
+}
+
+func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
+	m, o, p := in.messages, in.orders, in.payments
+	preloader := preload.New(preload.Config{
+		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Finish: s.figures.Keep, Note: s.feed.Act,
+		Forget: g.catalog.Forget, Clock: g.clock, Log: b.log,
+	})
+	reconciler := reconcile.New(reconcile.Config{
+		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
+		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys}, Publisher: m.publisher,
+		Orders: o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
+	})
+	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
+		Orders: o.store, Writer: o.failing, Backlog: o.backlog, Clock: g.clock, Log: b.log,
+		Reserved: func(ctx context.Context, t order.Task) (bool, error) {
+			held, err := g.gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
+			return held[t.Item].Task == t.ID, err
+		},
+	})
+	return scheduler{preloader, reconciler.Loop(), lost.Loop()}
+}
+
+// worker turns messages into orders.
+type worker struct {
+	router *stream.Router // nil without the role
+	loops  []periodic.Loop
+}
+
+func newWorker(b base, g gates, m messages, o orders) (worker, error) {
+	if !b.roles.Worker {
+		return worker{}, nil
+	}
+	topics := make([]string, id.Shards)
+	for shard := range topics {
+		topics[shard] = b.keys.Orders(shard)
+	}
+	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: orderintake.NewHandler(o.writer).Handle},
+		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: orderintake.HandleTimeout})
+	if err != nil {
+		return worker{}, err
+	}
+	b.streams.ShowSilence(router, b.clock)
+	gate := payment.NewRedisGate(g.gate, func(r order.Reservation, epoch, revision int64, remaining int) {
+		b.orders.Released()
+		g.stock.Update(r.Item, epoch, revision, remaining)
+	})
+	measure := func(ctx context.Context) (map[string]int, error) {
+		return nil, m.inspector.Measure(ctx, b.streams, ordersGroup, topics)
+	}
+	return worker{router: router, loops: []periodic.Loop{
+		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
+		o.letters.Loop(),
+		{Name: "trim streams", Every: trimEvery, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
+		{Name: "measure streams", Every: measureEvery, Step: measure, Log: b.log},
+	}}, nil
+}
+
+// shop is what buyers see and do.
+type shop struct {
+	store    *storefront.Storefront
+	checkout *checkout.Checkout
+}
+
+// shopParts are the stages that only the shop needs.
+type shopParts struct {
+	orders    orders
+	admission admission
+	waiting   waiting
+}
+
+func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
+	tries := checkout.NewTries(b.clock)
+	if !b.cfg.LimitsOn() {
+		tries = checkout.NoLimit()
+	}
+	return shop{
+		store: storefront.New(storefront.Config{
+			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
+			Waitlist: in.waiting.service, Outlooks: in.waiting.outlooks, Hub: m.hub,
+		}),
+		checkout: checkout.New(checkout.Config{
+			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
+			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries,
+			Placed: s.counts.Placed, Stepped: s.counts.Stepped,
+		}),
+	}
+}
+
+// admin is what operators do.
+type admin struct {
+	operator *operator.Service
+	reports  report.Source
+	pictures http.Handler // nil = none can be uploaded
+	bearer   bearer
+}
+
+// adminParts are the stages that only the admin part needs.
+type adminParts struct {
+	orders    orders
+	payments  payments
+	scheduler scheduler
+	accounts  accounts
+}
+
+func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
+	out := admin{
+		operator: operator.New(operator.Config{
+			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Forget: g.catalog.Forget,
+			Gate: g.gate, Orders: in.orders.store, Load: in.scheduler.preloader.LoadBy,
+			SetState: in.scheduler.preloader.Turn, RefreshStock: g.stock.Refresh, Payments: in.payments.service, Publish: s.feed.Act,
+			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
+			Audit: func(ctx context.Context, by uuid.UUID, kind, detail string) { // what an operator looked at
+				in.accounts.security.Write(ctx, account.Event{Kind: account.EventKind(kind), Actor: by, Detail: detail})
+			},
+		}),
+		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
+		bearer:  bearer{in.accounts.tokens},
+	}
+	if b.cfg.Media.Reveal() == "" {
+		return out, nil
+	}
+	store, closeStore, err := media.Open(b.cfg.Media.Reveal())
+	if err != nil {
+		return out, fmt.Errorf("SECKILL_MEDIA: %w: choose a folder that this process may write, or s3://key:secret@host/bucket", err)
+	}
+	b.svc.onClose(closeStore)
+	out.pictures = media.New(store).Handler(func(r *http.Request) error {
+		_, err := out.bearer.operator(r)
+		return err
+	}, b.log)
+	return out, nil
+}

@@ -1,0 +1,293 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph"
+	"seckill/graph/generated"
+	"seckill/graph/guard"
+	"seckill/graph/scalar"
+	"seckill/graph/transport"
+	"seckill/internal/auth"
+	"seckill/internal/config"
+	"seckill/internal/fault"
+	"seckill/internal/media"
+	"seckill/internal/periodic"
+	"seckill/internal/ratelimit"
+	"seckill/internal/sale"
+	"seckill/internal/server"
+	"seckill/internal/telemetry"
+	"seckill/web"
+)
+
+// serverParts are the stages that the listeners serve.
+type serverParts struct {
+	tabs      *[]server.Tab
+	listener  net.Listener // nil without the API role
+	stats     stats
+	orders    orders
+	admission admission
+	accounts  accounts
+	waiting   waiting
+	payments  payments
+	shop      shop
+	admin     admin
+}
+
+// newServer joins resolvers, executor, transports and listeners, and opens the admin
+// listener. A process without the API role has that one alone.
+func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop, err error) {
+	ready := server.NewReadiness(checks(b, g, in.accounts.revocations)...)
+	opts := server.Options{
+		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry)), Ready: ready,
+		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, Log: b.log,
+	}
+	sockets := transport.NewSockets(transport.SocketOptions{
+		MaxSockets: b.cfg.MaxSockets, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
+		Watch: in.accounts.revocations.OnRevoked, Registerer: b.registry,
+		Network: func(ctx context.Context) string { return string(ratelimit.Addr(server.ClientAddr(ctx))) },
+	})
+	if b.roles.API {
+		var handler http.Handler
+		if handler, trusted, err = newGraphQL(b, in, sockets, ready); err != nil {
+			return nil, nil, err
+		}
+		public, err := newPublic(b, in, handler)
+		if err != nil {
+			return nil, nil, err
+		}
+		opts.PublicListener, opts.Public, opts.Drain = in.listener, public, sockets.Drain
+	}
+	s, err := server.Listen(ctx, opts)
+	return s, trusted, err
+}
+
+// site is packed once, however many processes a test builds.
+var site = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
+
+// newPublic returns the handler of the public listener.
+func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, error) {
+	pages, err := site()
+	if err != nil {
+		return nil, err
+	}
+	return server.NewPublic(server.PublicOptions{
+		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, web.FirstQuery),
+		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
+		Origins: b.cfg.AllowedOrigins, Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
+		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
+		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.operator),
+		Registerer: b.registry, Log: b.log,
+	})
+}
+
+// socketOrigins are the origins whose pages may open sockets, beside the one that
+// Host names: a proxy may have changed it.
+func socketOrigins(cfg *config.Config) []string {
+	if cfg.PublicURL == "" {
+		return cfg.AllowedOrigins
+	}
+	return append([]string{cfg.PublicURL}, cfg.AllowedOrigins...)
+}
+
+// https reports whether browsers reach this installation over HTTPS, also through a
+// proxy that is not among the trusted ones.
+func https(cfg *config.Config) bool {
+	scheme, _, _ := strings.Cut(cfg.PublicURL, "://")
+	return strings.EqualFold(scheme, "https")
+}
+
+// secure reports whether the connection of a client is encrypted.
+func secure(cfg *config.Config) func(*http.Request) bool {
+	return func(r *http.Request) bool { return https(cfg) || server.Secure(r, cfg.TrustedProxies) }
+}
+
+// newGraphQL joins the resolvers and the executor with its limits. The loop reads the
+// trusted documents again; it is nil without the setting.
+func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler, *periodic.Loop, error) {
+	build := telemetry.ReadBuild()
+	resolver := &graph.Resolver{
+		Accounts: in.accounts.service, Captchas: in.admission.captchas, Store: in.shop.store, Checkout: in.shop.checkout, Queue: in.admission.queue, Orders: in.orders.store, Limits: in.admission.limits,
+		Waitlist: in.waiting.service,
+		Payments: in.payments.service,
+		Addr:     server.ClientAddr,
+		Server: graph.ServerInfo{
+			Version: build.Version, Commit: build.Commit,
+			Ready: func() bool { return !ready.Draining() },
+		},
+	}
+	resolver.Letters = in.orders.letters
+	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
+	schema := generated.NewExecutableSchema(generated.Config{
+		Resolvers: resolver, Directives: resolver.Directives(),
+	})
+	documents, err := web.Documents()
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := guard.New(guard.Options{
+		Schema: schema.Schema(), Scalars: scalar.Good(), Trusted: guard.Manifest(documents),
+		TrustedOnly:   b.cfg.Documents == config.DocumentsTrusted,
+		Introspection: b.cfg.WhoIntrospects() == config.IntrospectionOn, MayIntrospect: mayIntrospect(b.cfg), Spend: spend(b),
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("document guard: %w", err)
+	}
+	trusted, err := trustDocuments(b, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	resolver.Cost = g.Cost
+	errs := graph.Errors{Log: b.log}
+	return transport.NewHandler(transport.Options{
+		Schema: schema, Guard: g, Sockets: sockets, Development: !b.cfg.Production(),
+		Timeout: b.cfg.RequestTimeout, Authenticate: in.admin.bearer.authenticate, ErrorPresenter: errs.Present, Recover: errs.Recover,
+		Shared:     []string{"sales", "sale", "goods"},
+		Extensions: []graphql.HandlerExtension{graph.NewConstraints(schema.Schema(), resolver)}, Log: b.log,
+	}), trusted, nil
+}
+
+// bearer resolves bearer tokens.
+type bearer struct{ tokens *auth.Tokens }
+
+// authenticate returns the caller of a token.
+func (b bearer) authenticate(ctx context.Context, token string) (transport.Caller, error) {
+	p, err := b.tokens.Verify(ctx, token)
+	if err != nil {
+		return transport.Caller{}, err
+	}
+	c := transport.Caller{Context: auth.WithPrincipal(ctx, p), User: p.UserID, Session: p.SessionID, ExpiresAt: p.ExpiresAt}
+	if p.Role != auth.Customer {
+		c.Still = func(ctx context.Context) error { return b.sameRole(ctx, token, p.Role) }
+	}
+	return c, nil
+}
+
+// sameRole is an error once the user of a token has another role: open streams would
+// go on under the former one.
+func (b bearer) sameRole(ctx context.Context, token string, role auth.Role) error {
+	p, err := b.tokens.Verify(ctx, token)
+	if err == nil && p.Role != role {
+		err = fault.New(fault.Forbidden, "Your role has changed.")
+	}
+	return err
+}
+
+// operator returns the operator who sends a request outside GraphQL. Without a valid
+// token the error is Unauthenticated, below the role it is Forbidden.
+func (b bearer) operator(r *http.Request) (sale.Actor, error) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		return sale.Actor{}, fault.New(fault.Unauthenticated, "Please sign in first.")
+	}
+	p, err := b.tokens.Verify(r.Context(), token)
+	if err != nil {
+		return sale.Actor{}, err
+	}
+	if !p.Role.AtLeast(auth.Operator) {
+		return sale.Actor{}, fault.New(fault.Forbidden, "Your role may not do this.")
+	}
+	return sale.Actor{ID: p.UserID, Role: p.Role}, nil
+}
+
+// checks are what /readyz asks.
+func checks(b base, g gates, revocations *auth.Revocations) []server.Check {
+	return []server.Check{
+		{Name: "postgres", Run: b.svc.db.SQL.PingContext},
+		// over the connections that orders take: a busy shared pool does not make Redis unreachable
+		{Name: "redis", Run: func(ctx context.Context) error { return g.reserve.Ping(ctx).Err() }},
+		{Name: "catalogue", Run: func(ctx context.Context) error {
+			_, err := g.catalog.Snapshot(ctx)
+			return err
+		}},
+		{Name: "sessions", Run: func(context.Context) error {
+			select {
+			case <-revocations.Ready():
+				return nil
+			default:
+				return errors.New("the ended sessions are not read yet")
+			}
+		}},
+	}
+}
+
+// Points that callers may spend on operations in one process, by @cost and
+// @listSize. An address may be a whole office, and browsing costs it nothing but
+// memory, so it has more than one signed-in person.
+var (
+	userBudget    = ratelimit.Policy{Name: "cost", Burst: 20_000, PerSecond: 2_000}
+	addressBudget = ratelimit.Policy{Name: "cost", Burst: 100_000, PerSecond: 20_000}
+)
+
+// spend takes the cost of operations from their callers' budgets, without a round
+// trip. It returns nil when limits are off.
+func spend(b base) func(ctx context.Context, cost int64) (guard.Budget, error) {
+	if !b.cfg.LimitsOn() {
+		return nil
+	}
+	spent := ratelimit.NewLocal[ratelimit.Subject](b.clock, 0)
+	return func(ctx context.Context, cost int64) (guard.Budget, error) {
+		policy := addressBudget
+		var d ratelimit.Decision
+		if p := auth.PrincipalFrom(ctx); p != nil {
+			policy = userBudget
+			d = spent.AllowN(policy, ratelimit.User(p.UserID), int(cost))
+		} else {
+			d = ratelimit.AllowAddr(spent, policy, server.ClientAddr(ctx), int(cost))
+		}
+		if !d.Allowed {
+			return guard.Budget{}, &fault.Error{
+				Code: fault.RateLimited, Message: "Your request budget is spent for now.", RetryAfter: d.RetryAfter,
+			}
+		}
+		return guard.Budget{Burst: int64(d.Limit), Remaining: int64(d.Remaining), RestoreRate: policy.PerSecond}, nil
+	}
+}
+
+// documentsEvery is the pause between two checks of the manifests of trusted documents.
+const documentsEvery = 5 * time.Second
+
+// trustDocuments reads the manifests of SECKILL_TRUSTED_DOCUMENTS and returns the loop
+// that reads them again after a change; nil without the setting. A manifest that does
+// not fit is an error at the start. Later it is logged and the former documents stay.
+func trustDocuments(b base, g *guard.Guard) (*periodic.Loop, error) {
+	if b.cfg.TrustedDocuments == "" {
+		return nil, nil
+	}
+	file := &guard.ManifestFile{Path: b.cfg.TrustedDocuments}
+	read := func() (int, error) {
+		documents, err := file.Read()
+		if err != nil {
+			return 0, err
+		}
+		return len(documents), g.Trust(documents)
+	}
+	if _, err := read(); err != nil {
+		return nil, err
+	}
+	return &periodic.Loop{Name: "trusted documents", Every: documentsEvery, Log: b.log, Step: func(context.Context) (map[string]int, error) {
+		if !file.Changed() {
+			return nil, nil
+		}
+		n, err := read()
+		return map[string]int{"documents": n}, err
+	}}, nil
+}
+
+// mayIntrospect returns whether a caller may query the schema where not every caller
+// may.
+func mayIntrospect(cfg *config.Config) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		p := auth.PrincipalFrom(ctx)
+		return cfg.WhoIntrospects() == config.IntrospectionStaff && p != nil && p.Role.AtLeast(auth.Operator)
+	}
+}

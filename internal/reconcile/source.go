@@ -1,0 +1,135 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"seckill/internal/audit"
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
+	"seckill/internal/reservation"
+	"seckill/internal/sale"
+	"seckill/internal/stream"
+)
+
+const (
+	// overdueAfter is how long other loops may take to end what ends by itself: several
+	// rounds of the slowest of them.
+	overdueAfter = 2 * time.Minute
+	// letterPage is how many dead letters are read at a time.
+	letterPage = 200
+)
+
+// Gates compares and loads gates.
+type Gates interface {
+	// Differs reports whether the stock of an item differs from the record.
+	Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
+	// Load loads the gates of a sale.
+	Load(ctx context.Context, saleID uuid.UUID) error
+}
+
+// Config holds the dependencies of New.
+type Config struct {
+	Catalog     *sale.Catalog
+	Gates       Gates
+	Keys        reservation.Keys
+	Auditor     audit.Auditor
+	Publisher   stream.Publisher
+	Orders      *order.Store
+	Payments    *payment.Service
+	DeadLetters *stream.DeadLetters
+	Clock       clock.Clock           // of Redis
+	Registerer  prometheus.Registerer // gets the metrics; nil = they are shown nowhere
+	Log         *slog.Logger
+}
+
+// New returns a reconciler of Redis and Postgres.
+func New(cfg Config) *Reconciler { return NewOf(installation{cfg}, cfg.Registerer, cfg.Log) }
+
+// installation is the Source of a running installation.
+type installation struct{ cfg Config }
+
+// Loaded lists the sales whose gates should be in Redis.
+func (s installation) Loaded(ctx context.Context) ([]*sale.Sale, error) {
+	return s.cfg.Catalog.Loaded(ctx)
+}
+
+// Differs compares the stock of a gate with the record.
+func (s installation) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
+	return s.cfg.Gates.Differs(ctx, saleID, itemID)
+}
+
+// Audit compares a whole sale.
+func (s installation) Audit(ctx context.Context, saleID uuid.UUID) (*audit.Report, error) {
+	return s.cfg.Auditor.Sale(ctx, saleID)
+}
+
+// Resend publishes the message of a lost reservation again, under its task id.
+func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error {
+	for _, item := range v.Items {
+		if item.ID != lost.Item {
+			continue
+		}
+		msg, err := order.Requested{
+			V: 1, Task: lost.Task, User: lost.User, Sale: v.ID, Item: item.ID, Quantity: lost.Quantity,
+			UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
+			PaymentWindowSeconds: int(v.PaymentWindow / time.Second),
+			Epoch:                v.Epoch, SubmittedAtMs: s.cfg.Clock.Now().UnixMilli(),
+		}.Message()
+		if err != nil {
+			return err
+		}
+		msg.SetContext(ctx)
+		return s.cfg.Publisher.Publish(s.cfg.Keys.Orders(id.ShardOf(v.ID)), msg)
+	}
+	return fmt.Errorf("item %s is not in the catalogue", lost.Item)
+}
+
+// Rebuild loads the gates of a sale again.
+func (s installation) Rebuild(ctx context.Context, saleID uuid.UUID) error {
+	return s.cfg.Gates.Load(ctx, saleID)
+}
+
+// Unfinished counts what other loops should have ended long ago.
+func (s installation) Unfinished(ctx context.Context) (map[string]int, error) {
+	before := s.cfg.Clock.Now().Add(-overdueAfter)
+	counts, err := s.cfg.Orders.Unfinished(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	money, err := s.cfg.Payments.Unfinished(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(counts, money)
+	counts["dead_letters"], err = s.lettersBefore(ctx, before)
+	return counts, err
+}
+
+// lettersBefore counts the dead letters older than an instant, so that an operator has
+// had the time to decide about them.
+func (s installation) lettersBefore(ctx context.Context, before time.Time) (n int, err error) {
+	for last := ""; ; {
+		letters, err := s.cfg.DeadLetters.List(ctx, last, letterPage)
+		if err != nil {
+			return n, err
+		}
+		for _, l := range letters { // oldest first
+			if !l.At.Before(before) {
+				return n, nil
+			}
+			n, last = n+1, l.ID
+		}
+		if len(letters) < letterPage {
+			return n, nil
+		}
+	}
+}

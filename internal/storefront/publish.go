@@ -1,0 +1,78 @@
+package storefront
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/notifier"
+	"seckill/internal/order"
+	"seckill/internal/salestats"
+	"seckill/internal/waitlist"
+)
+
+// Publisher sends changes to the subscribers of every process and to the sale's live
+// log. Call it after the commit. Messages may be lost: subscribers read the state
+// again.
+type Publisher struct {
+	bus  *notifier.Bus
+	feed *salestats.Feed
+}
+
+// NewPublisher returns a publisher.
+func NewPublisher(bus *notifier.Bus, feed *salestats.Feed) *Publisher {
+	return &Publisher{bus: bus, feed: feed}
+}
+
+// Tasks publishes tasks that ended.
+func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
+	p.feed.Ended(tasks)
+	entries := make([]notifier.StatusEntry, 0, 2*len(tasks))
+	for i := range tasks {
+		t := &tasks[i]
+		value, err := t.MarshalJSON() // json.Marshal would parse the result once more
+		if err != nil {
+			return fmt.Errorf("publish task %s: %w", t.ID, err)
+		}
+		entries = append(entries,
+			notifier.StatusEntry{Key: TaskKey(t.ID), Revision: t.Revision, Terminal: t.Ended(), Value: value},
+			buyerEntry(t.User))
+	}
+	return p.bus.Publish(ctx, entries)
+}
+
+// Orders publishes orders that changed.
+func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
+	p.feed.Moved(orders...)
+	entries := make([]notifier.StatusEntry, 0, 2*len(orders))
+	for _, o := range orders {
+		value, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("publish order %s: %w", o.ID, err)
+		}
+		entries = append(entries,
+			notifier.StatusEntry{Key: OrderKey(o.ID), Revision: o.Version, Terminal: o.Status.Ended(), Value: value},
+			buyerEntry(o.User))
+	}
+	return p.bus.Publish(ctx, entries)
+}
+
+// WaitlistEntries publishes waitlist entries that changed.
+func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Entry) error {
+	entries := make([]notifier.StatusEntry, 0, len(changed))
+	for _, e := range changed {
+		value, err := json.Marshal(MarkOf(e))
+		if err != nil {
+			return fmt.Errorf("publish waitlist entry %s: %w", e.ID, err)
+		}
+		entries = append(entries, notifier.StatusEntry{Key: PlaceKey(e.Sale, e.User), Revision: e.Moment(), Value: value})
+	}
+	return p.bus.Publish(ctx, entries)
+}
+
+// buyerEntry makes followers of all orders of a buyer read them again.
+func buyerEntry(user uuid.UUID) notifier.StatusEntry {
+	return notifier.StatusEntry{Key: BuyerKey(user), Revision: BuyerRevision}
+}
