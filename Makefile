@@ -79,7 +79,7 @@ conformance: ## run the protocol suites of others (part of make test; needs Node
 
 .PHONY: attack
 attack: services ## run known attacks against a server of the production profile
-	 -a; . .services/env; go test -tags attack -count=1 -timeout 10m -v ./test/attack
+	@set -a; . .services/env; go test -tags attack -count=1 -timeout 10m -v ./test/attack
 
 .PHONY: ship
 ship: ## check what deploy/ ships: image, proxies, chart, dashboard, alerts, backup
