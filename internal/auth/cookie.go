@@ -97,12 +97,12 @@ func (c *Cookie) name(name string) string {
 }
 
 // write replaces an earlier cookie of the same name in the answer.
-func (c *Cookie) write(v *http.Cookie) { //nolint:gosec // Secure follows the request: the demo has no TLS
+func (c *Cookie) write(v *http.Cookie) {
 	path := "/graphql"
 	if c.secure {
 		path = "/" // hostPrefix needs it
 	}
-	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), path, true, c.secure, http.SameSiteStrictMode
+	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), path, true, c.secure, http.SameSiteStrictMode //nolint:gosec // Secure follows the request: the demo has no TLS
 	c.answer["Set-Cookie"] = append(slices.DeleteFunc(c.answer["Set-Cookie"], func(line string) bool {
 		return strings.HasPrefix(line, v.Name+"=")
 	}), v.String())

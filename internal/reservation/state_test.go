@@ -12,10 +12,6 @@ import (
 	"seckill/internal/reservation"
 )
 
-func (f *fixture) keeper() *reservation.Gate {
-	return f.gate
-}
-
 func (f *fixture) adjust(act uuid.UUID, units int) reservation.Adjusted {
 	f.t.Helper()
 	a, err := f.gate.Adjust(context.Background(), reservation.Adjustment{Sale: f.sale, Item: f.item, Act: act, Units: units})
