@@ -100,7 +100,7 @@ var (
 	// code is a code block or an inline code span.
 	code = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	// ofSeckill is a call of the binary: its subcommands, then its flags.
-	ofSeckill = regexp.MustCompile(`(?m)(?:^|[\s;&(])(?:go run \./cmd/)?seckill((?: [a-z]+)+)([^\n#;|>` + "`" + `]*)`)
+	ofSeckill = regexp.MustCompile(`(?m)(?:^|[\s;&(])(?:go run \./cmd/)?seckill((?: [a-z]+(?:-[a-z]+)*)+)([^\n#;|>` + "`" + `]*)`)
 	ofMake    = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
 	ofScripts = regexp.MustCompile(`\bscripts/[a-z-]+`)
 	flagName  = regexp.MustCompile(`--[a-z-]+`)

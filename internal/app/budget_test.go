@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"seckill/internal/config"
+	"seckill/internal/testenv"
 )
 
 func TestACallerIsToldWhatItsQueriesCost(t *testing.T) {
@@ -17,8 +18,12 @@ func TestACallerIsToldWhatItsQueriesCost(t *testing.T) {
 		s.ask("", `{ rateLimit { cost remaining burst restoreRate resetAt } sales(first: 10) { edges { node { id } } } }`, nil).into(t, &data)
 		return data.RateLimit.Cost, data.RateLimit.Remaining, data.RateLimit.Burst
 	}
-	cost, remaining, burst := ask()
-	if cost < 10 || remaining != burst-cost {
+	var cost, remaining, burst int
+	testenv.Eventually(t, testenv.Wait, func() bool { // the charge for parsing a new document is restored in time
+		cost, remaining, burst = ask()
+		return remaining == burst-cost
+	}, "only the cost of the operation is charged")
+	if cost < 10 {
 		t.Errorf("cost %d, remaining %d of %d", cost, remaining, burst)
 	}
 	if _, after, _ := ask(); after >= remaining+cost || after > burst {

@@ -168,10 +168,12 @@ func (s *site) report(token, saleID string, orders int) {
 	}
 }
 
-// lastQuery is when anybody last asked the site's database anything.
+// lastQuery returns when the site's database was queried last, other than by the loop
+// that reads ended sessions every few seconds.
 func lastQuery(t *testing.T, db *sql.DB, name string) (last sql.NullTime) {
 	t.Helper()
-	err := db.QueryRowContext(t.Context(), `SELECT max(query_start) FROM pg_stat_activity WHERE datname = $1`, name).Scan(&last)
+	err := db.QueryRowContext(t.Context(), `SELECT max(query_start) FROM pg_stat_activity
+		WHERE datname = $1 AND query NOT LIKE '%"revoked_at" >= %' AND query NOT LIKE '%"disabled_at" >= %'`, name).Scan(&last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +223,7 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if after := lastQuery(t, watcher, name); after != before {
+	if after := lastQuery(t, watcher, name); after.Valid && after.Time.After(before.Time) {
 		t.Errorf("the database was asked at %v, last before at %v", after.Time, before.Time)
 	}
 	s.unchanged("Sales")
