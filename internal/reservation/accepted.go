@@ -13,39 +13,38 @@ import (
 )
 
 const (
-	// acceptedPage is how many idempotency keys are read at once: less than a
-	// millisecond of Redis.
+	// acceptedPage is the COUNT of one HSCAN: it occupies Redis for less than 1 ms.
 	acceptedPage = 1_000
-	// maxAccepted bounds the keys of a sale that are kept here, 8 MB. Where there are
-	// more, memory refuses no key that Redis might answer otherwise.
+	// maxAccepted bounds the keys of a sale in memory (8 MB). For a sale with more
+	// keys, RefuseAttempt leaves every attempt to Redis.
 	maxAccepted = 1 << 20
-	// acceptedPause bounds the share of time in which the keys of a sale are read: a
-	// read is followed by a pause so many times as long.
+	// acceptedPause limits the share of time spent on reading keys: after a read that
+	// took d, the keys of that sale are not read again for acceptedPause × d.
 	acceptedPause = 20
 )
 
-// acceptedKeys are the idempotency keys that took units of a sale, as last read. A
-// repeated call with one of them returns the first answer, sold out or not. Keys are
-// only added and expire all at once: with an equal count they are the same.
+// acceptedKeys is the last read of the idempotency keys that took units of a sale. A
+// repeated call with such a key returns the first outcome, even after the item is sold
+// out. Keys are only added and expire together, so an equal count means equal keys.
 type acceptedKeys struct {
-	count int64                   // of the keys in Redis when they were read
+	count int64                   // number of keys in Redis at the last read
 	keys  []uint64                // hashes, sorted; nil when there were too many
-	gates map[uuid.UUID]gateState // by item, as it was before the keys were last counted
-	next  time.Time               // no new read before that
+	gates map[uuid.UUID]gateState // by item; read before the keys were last counted
+	next  time.Time               // earliest time of the next read
 }
 
 // gateState is the state of a gate for which the accepted keys are known.
 type gateState struct {
 	epoch, revision int64
-	ended           bool // nothing is accepted any more, however the gate changes
+	ended           bool // an ended gate accepts nothing, whatever its revision
 }
 
 func (t gateState) matches(o Outcome) bool {
 	return t.epoch == o.Epoch && (t.revision == o.Revision || t.ended && o.Code == Ended)
 }
 
-// RefuseAttempt is Refuse, except for an idempotency key that may have been accepted
-// before: its answer is in Redis.
+// RefuseAttempt is Refuse, except for an idempotency key that may have been accepted:
+// the outcome of that key is in Redis.
 func (c *StockCache) RefuseAttempt(item, user uuid.UUID, key string) (Outcome, bool) {
 	o, refused := c.Refuse(item)
 	if refused && o.Code != NotStarted && c.mayBeAccepted(item, o, user.String()+":"+key) {
@@ -54,7 +53,8 @@ func (c *StockCache) RefuseAttempt(item, user uuid.UUID, key string) (Outcome, b
 	return o, refused
 }
 
-// mayBeAccepted is false only where it is known that a key took nothing.
+// mayBeAccepted returns false only if the idempotency key is known to have taken
+// nothing.
 func (c *StockCache) mayBeAccepted(item uuid.UUID, o Outcome, field string) bool {
 	c.mu.RLock()
 	known := c.accepted[c.views[item].Sale]
@@ -67,8 +67,8 @@ func (c *StockCache) mayBeAccepted(item uuid.UUID, o Outcome, field string) bool
 }
 
 // RefreshAccepted counts the accepted keys of each sale with an item that Refuse
-// refuses, and reads them where the count has changed. Until then RefuseAttempt leaves
-// such items to Redis.
+// refuses, and reads the keys if the count has changed. Until the first read,
+// RefuseAttempt leaves such items to Redis.
 func (c *StockCache) RefreshAccepted(ctx context.Context) error {
 	for sale, gates := range c.refused() {
 		if err := c.refreshAccepted(ctx, sale, gates); err != nil {
@@ -93,7 +93,7 @@ func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates 
 		now.keys, now.next = known.keys, known.next
 	case count > maxAccepted:
 	case known != nil && began.Before(known.next):
-		now = acceptedKeys{count: known.count, keys: known.keys, next: known.next} // of no gate
+		now = acceptedKeys{count: known.count, keys: known.keys, next: known.next} // valid for no gate
 	default:
 		if now.keys, err = c.readAccepted(ctx, sale); err != nil {
 			return err
@@ -107,8 +107,8 @@ func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates 
 	return nil
 }
 
-// refused returns the gates that Refuse refuses, by sale and item, and drops the
-// accepted keys of sales that are not loaded any more.
+// refused returns the gates that Refuse refuses, by sale and item. It drops the
+// accepted keys of sales that are no longer loaded.
 func (c *StockCache) refused() map[uuid.UUID]map[uuid.UUID]gateState {
 	c.mu.Lock()
 	defer c.mu.Unlock()

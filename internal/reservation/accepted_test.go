@@ -20,7 +20,7 @@ func learn(t *testing.T, b *reservation.StockCache) {
 	}
 }
 
-// refused tells whether memory alone refuses an attempt.
+// refused reports whether the cache alone refuses an attempt.
 func refused(b *reservation.StockCache, a reservation.Attempt) bool {
 	_, refused := b.RefuseAttempt(a.Item, a.User, a.IdempotencyKey)
 	return refused
@@ -63,7 +63,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 			}
 		}
 
-		// Units move without anybody taking one by a key, as offers of a waitlist do.
+		// Units move without an idempotency key, as with offers of the waitlist.
 		item, idems := f.keys.Item(id.ShardOf(f.sale), f.item), f.keys.IdempotencyKeys(id.ShardOf(f.sale), f.sale)
 		if err := f.client.HIncrBy(t.Context(), item, "rev", 1).Err(); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		if !refused(b, late) || refused(b, takers[1]) {
 			t.Error("what was learnt is forgotten because the gate moved")
 		}
-		// An offer is redeemed by a key, and the gate does not move.
+		// An offer is redeemed with a key; the gate's revision does not change.
 		redeemed := f.bare(id.New())
 		if err := f.client.HSet(t.Context(), idems, redeemed.User.String()+":"+redeemed.IdempotencyKey, "task|item|1").Err(); err != nil {
 			t.Fatal(err)
@@ -82,7 +82,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 			t.Error("who redeemed an offer is refused when asking again")
 		}
 
-		// A unit comes back and goes to somebody else: what was learnt holds no more.
+		// A unit is released and taken by another buyer: the known keys are outdated.
 		if _, err := f.gate.Release(t.Context(),
 			reservation.Ref{Sale: f.sale, Item: f.item, User: takers[0].User, Task: takers[0].Task}); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 		reservation.Ref{Sale: f.sale, Item: f.item, User: lapsing.User, Task: lapsing.Task}); err != nil {
 		t.Fatal(err)
 	}
-	refresh(t, b) // the gate moves once more, and nobody takes anything
+	refresh(t, b) // the gate changes once more, and no unit is taken
 	late := f.bare(id.New())
 	if refused(b, a) || !refused(b, late) {
 		t.Errorf("who took a unit is refused: %v; who comes late is refused: %v", refused(b, a), refused(b, late))

@@ -15,8 +15,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// BenchmarkReserve takes stock for 256 callers at once, each another user with a
-// path: the accepted way through the script, with and without the count of tries.
+// BenchmarkReserve takes stock with 256 concurrent calls, each of another user with a
+// path token: the accepted path through the script, with and without counted tries.
 func BenchmarkReserve(b *testing.B) {
 	for name, tries := range map[string]reservation.Tries{
 		"uncounted": {}, "counted": {Burst: 5, Every: time.Second},
@@ -53,8 +53,8 @@ func BenchmarkReserve(b *testing.B) {
 	}
 }
 
-// processorTime is what the server has used, in seconds: other than the clock's it
-// does not depend on what else runs.
+// processorTime is the CPU time of the server in seconds: unlike wall time it does not
+// depend on other load.
 func (f *fixture) processorTime() (seconds float64) {
 	f.t.Helper()
 	for line := range strings.Lines(f.client.Info(f.t.Context(), "cpu").Val()) {
@@ -71,7 +71,7 @@ func (f *fixture) processorTime() (seconds float64) {
 	return seconds
 }
 
-// attempts are n tries of n users with a path each.
+// attempts returns n attempts of n users, each with a path token.
 func (f *fixture) attempts(n int) []reservation.Attempt {
 	f.t.Helper()
 	out := make([]reservation.Attempt, n)

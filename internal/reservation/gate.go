@@ -13,22 +13,23 @@ import (
 	"seckill/internal/id"
 )
 
-// GateConfig is what a Gate needs.
+// GateConfig holds the dependencies of a Gate.
 type GateConfig struct {
-	// Client runs the scripts. It must not retry: a lost reply must not run a script
-	// a second time without the Gate knowing.
+	// Client runs the scripts. It must not retry: after a lost reply, a second run must
+	// be the decision of the Gate.
 	Client redis.UniversalClient
-	// ReserveClient runs Reserve alone, so that no other command delays its batches; nil = Client.
+	// ReserveClient runs Reserve alone, so that other commands do not delay its batches;
+	// nil = Client.
 	ReserveClient redis.UniversalClient
 	// ReadClient runs plain reads and may retry them; nil = Client.
 	ReadClient redis.UniversalClient
 	Keys       Keys
-	Registerer prometheus.Registerer // gets the metrics; nil = they are shown nowhere
+	Registerer prometheus.Registerer // nil = metrics are not exported
 	Log        *slog.Logger          // nil = discard
 }
 
-// Gate is the gates of all items in Redis. It is safe for concurrent use. Every
-// method runs one script or one pipeline.
+// Gate reads and changes the gates of all items in Redis. It is safe for concurrent
+// use. Each method runs one script or one pipeline.
 type Gate struct {
 	client        redis.UniversalClient
 	reserveClient redis.UniversalClient
@@ -77,8 +78,8 @@ func source(name string) string {
 	return string(text)
 }
 
-// GateLua defines the Lua functions with which every script reads a gate and decides whether
-// it may be used. See its header.
+// GateLua defines the Lua functions that read a gate and decide whether it may be used;
+// lua/prelude.lua documents them. Every script that uses a gate includes it.
 var GateLua = source("prelude")
 
 // The scripts of the gate. redis.Script is immutable.
@@ -99,8 +100,8 @@ var (
 
 func script(name string) *redis.Script { return redis.NewScript(GateLua + source(name)) }
 
-// LoadScripts makes the scripts known to Redis, so that the first buyer does not wait
-// for it. A cluster gets them on every master.
+// LoadScripts loads the scripts into Redis, so that the first buyer does not pay for
+// it. In a Cluster, every master loads them.
 func LoadScripts(ctx context.Context, client redis.UniversalClient) error {
 	for _, s := range []*redis.Script{
 		reserveScript, releaseScript, reacquireScript, redeemScript, waitlistStatusScript, stateScript, setStateScript,

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Keys names every Redis key of the product. All keys of a sale have the hash tag of
-// its shard, so that one script uses one cluster slot. The prefix separates several
-// installations, or tests, on one Redis.
+// Keys builds every Redis key of the product. All keys of a sale have the hash tag of
+// its shard, so that one script uses one cluster slot. The prefix separates
+// installations, or tests, that share one Redis.
 type Keys struct {
 	Prefix string // for example "sk:"
 }
@@ -20,14 +20,14 @@ func (k Keys) shard(shard int, rest string) string {
 	if shard >= 10 {
 		tens = ""
 	}
-	return k.Prefix + "{s" + tens + strconv.Itoa(shard) + "}:" + rest // six of them per order: no fmt
+	return k.Prefix + "{s" + tens + strconv.Itoa(shard) + "}:" + rest // called six times per order: fmt is too slow
 }
 
 // Item is the hash of an item's gate: sale, gate (its state), epoch, opens and closes
 // (Unix milliseconds), limit, total, stock, reserved, rev, srev (revision of the sale
-// that set the state), acts (adjustments that the stock includes), run (life of the
-// server in which it was built), line (until when released units are for the waitlist).
-// No TTL.
+// that set the state), acts (adjustments included in the stock), run and replid (Redis
+// run and replication id of the build), line (until when released units are for the
+// waitlist, Unix milliseconds). No TTL.
 func (k Keys) Item(shard int, item uuid.UUID) string {
 	return k.shard(shard, "item:"+item.String())
 }
@@ -42,7 +42,8 @@ func (k Keys) Path(shard int, item, user uuid.UUID) string {
 	return k.shard(shard, "path:"+item.String()+":"+user.String())
 }
 
-// Permits is the sorted set of an item's unused paths: user → expiry (Unix milliseconds).
+// Permits is the sorted set of an item's unused path tokens: user → expiry (Unix
+// milliseconds).
 func (k Keys) Permits(shard int, item uuid.UUID) string {
 	return k.shard(shard, "permits:"+item.String())
 }
@@ -71,21 +72,23 @@ func (k Keys) WaitingRoomStats(shard int, item uuid.UUID) string {
 // WaitingRooms is the set of a shard's waiting rooms that are not empty: "sale|item".
 func (k Keys) WaitingRooms(shard int) string { return k.shard(shard, "rooms") }
 
-// Ticket is the hash of one ticket: sale, item, user, status and the path it led to.
+// Ticket is the hash of one ticket: sale, item, user, status and the path token it
+// received.
 func (k Keys) Ticket(shard int, ticket uuid.UUID) string {
 	return k.TicketPrefix(shard) + ticket.String()
 }
 
-// TicketPrefix is what stands before the id in Ticket.
+// TicketPrefix is the part of Ticket before the id.
 func (k Keys) TicketPrefix(shard int) string { return k.shard(shard, "ticket:") }
 
-// SessionTickets is the set of a session's tickets in a shard; signing out gives them up.
+// SessionTickets is the set of a session's tickets in a shard; signing out removes
+// them.
 func (k Keys) SessionTickets(shard int, session uuid.UUID) string {
 	return k.shard(shard, "stays:"+session.String())
 }
 
-// Expiries counts the reservations of a user in a sale that expired unpaid; the count
-// expires ExpiredWait after the last.
+// Expiries counts the reservations of a user in a sale that expired unpaid. Expires
+// ExpiredWait after the last increment.
 func (k Keys) Expiries(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "lapses:"+sale.String()+":"+user.String())
 }
@@ -95,13 +98,13 @@ func (k Keys) Captcha(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "captcha:"+sale.String()+":"+user.String())
 }
 
-// Challenge is the hash of one challenge that is for no sale; expires by TTL.
+// Challenge is the hash of one challenge that belongs to no sale; expires by TTL.
 func (k Keys) Challenge(shard int, challenge uuid.UUID) string {
 	return k.shard(shard, "challenge:"+challenge.String())
 }
 
-// Penalty is when the last penalty point of a user or network is gone (Unix
-// milliseconds); expires then. The sale is Nil for captchas of accounts.
+// Penalty is the time at which the last penalty point of a user or network expires
+// (Unix milliseconds); the key expires then. The sale is Nil for captchas of accounts.
 func (k Keys) Penalty(shard int, sale uuid.UUID, subject string) string {
 	return k.shard(shard, "heat:"+sale.String()+":"+subject)
 }
@@ -112,21 +115,22 @@ func (k Keys) IdempotencyKeys(shard int, sale uuid.UUID) string {
 	return k.shard(shard, "idems:"+sale.String())
 }
 
-// Tries is the bucket of a user's attempts in a sale: the theoretical arrival time of
-// package ratelimit, in Unix milliseconds; expires when full.
+// Tries is the rate limit of a user's attempts in a sale: the theoretical arrival time
+// of GCRA (package ratelimit), in Unix milliseconds. Expires when the full burst is
+// available.
 func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "tries:"+sale.String()+":"+user.String())
 }
 
-// Tasks is the hash of the order tasks whose ids were generated in the same quarter of
-// a second: "task:<id>" → JSON of a task, "order:<id>" → JSON of its order (package
-// order). Many in one hash are written at once and take half the memory of as many
-// keys. Expires 24 h after the last write.
+// Tasks is the hash of the order tasks whose ids were generated in the same 256 ms:
+// "task:<id>" → JSON of a task, "order:<id>" → JSON of its order (package order). One
+// hash takes one write per batch and half the memory of separate keys. Expires 24 h
+// after the last write.
 func (k Keys) Tasks(shard int, task uuid.UUID) string {
 	return k.shard(shard, "tasks:"+hex.EncodeToString(task[:momentBytes]))
 }
 
-// momentBytes is how many bytes of a UUIDv7 give its time to 256 ms.
+// momentBytes is the length of the prefix of a UUIDv7 that holds its time to 256 ms.
 const momentBytes = 5
 
 // Orders is the order stream of a shard. No TTL, no MAXLEN.

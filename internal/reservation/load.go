@@ -15,28 +15,28 @@ import (
 // reservationChunk bounds the reservations that one script call writes.
 const reservationChunk = 1000
 
-// Contents is everything that the gate of an item holds, for building it.
+// Contents is the full content of an item's gate, from which it is built.
 type Contents struct {
 	Sale, Item   uuid.UUID
 	State        string // GateOpen, GatePaused or GateEnded
-	Epoch        int64  // higher than any epoch built before
+	Epoch        int64  // higher than any earlier epoch
 	Opens        time.Time
 	Closes       time.Time
-	Limit        int // most units that one buyer may have
+	Limit        int // purchase limit per buyer
 	Total        int
-	Stock        int   // units to take; Total minus sold minus reserved
-	Revision     int64 // higher than any seen before
+	Stock        int   // available units: Total minus sold minus reserved
+	Revision     int64 // higher than any earlier revision
 	Reservations []Reservation
-	// SaleRevision is the revision of the sale that State comes from.
+	// SaleRevision is the revision of the sale that set State.
 	SaleRevision int64
-	// Acts are the adjustments that Total and Stock include, so that none of them is
-	// counted again. Those that are complete may be left out.
+	// Acts are the adjustments that Total and Stock include, so that the gate does not
+	// count them a second time. Completed adjustments may be left out.
 	Acts []uuid.UUID
 }
 
 // Begin closes the gate of an item for a new epoch and removes its reservations. It
-// returns false when the gate has that epoch, or a higher one, already: another
-// process builds it, or has built it.
+// returns false if the gate has that epoch or a higher one: another process builds it
+// or has built it.
 func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item)}
@@ -48,7 +48,7 @@ func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bo
 }
 
 // Open writes the contents of a gate that Begin closed for c.Epoch and opens it. It
-// returns false when another build with a higher epoch has begun meanwhile.
+// returns false if another build with a higher epoch has begun in the meantime.
 func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 	shard := id.ShardOf(c.Sale)
 	reserved, err := g.addReservations(ctx, shard, c)
@@ -68,7 +68,7 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 	return opened == 1, nil
 }
 
-// acts is how lua/adjust.lua keeps them.
+// acts returns the adjustments in the format of lua/adjust.lua.
 func (c Contents) acts() string {
 	texts := make([]string, len(c.Acts))
 	for i, act := range c.Acts {
@@ -78,7 +78,7 @@ func (c Contents) acts() string {
 }
 
 // addReservations writes the reservations of a gate that is being built and returns
-// how many units they have. The script checks the epoch each time.
+// their units. The script checks the epoch at each call.
 func (g *Gate) addReservations(ctx context.Context, shard int, c Contents) (reserved int, err error) {
 	keys := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item)}
 	args := make([]any, 1, 1+2*reservationChunk)

@@ -47,7 +47,7 @@ func onBoth(t *testing.T, run func(t *testing.T, f *fixture)) {
 	})
 }
 
-// patient returns a client that waits long for a reply.
+// patient returns a client with a long read timeout.
 func patient(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
@@ -71,7 +71,7 @@ func newFixture(t testing.TB, client redis.UniversalClient, prefix string) *fixt
 	return f
 }
 
-// open builds the gate with a stock, open since an hour.
+// open builds an open gate with the given stock; it opened an hour ago.
 func (f *fixture) open(stock int, change ...func(*reservation.Contents)) {
 	f.t.Helper()
 	g := reservation.Contents{
@@ -92,14 +92,14 @@ func (f *fixture) open(stock int, change ...func(*reservation.Contents)) {
 	}
 }
 
-// attempt makes a try of a user with a valid path.
+// attempt returns an attempt of a user with a valid path token.
 func (f *fixture) attempt(user uuid.UUID) reservation.Attempt {
 	f.t.Helper()
 	f.path(user, 1, "token")
 	return f.bare(user)
 }
 
-// path writes a path as admission does.
+// path writes a path token as package admission/path does.
 func (f *fixture) path(user uuid.UUID, epoch int, token string) {
 	f.t.Helper()
 	key := f.keys.Path(id.ShardOf(f.sale), f.item, user)
@@ -126,7 +126,7 @@ func (f *fixture) reserve(a reservation.Attempt) reservation.Outcome {
 	return o
 }
 
-// figures are what Redis holds of the item.
+// figures are the counts of the item in Redis.
 type figures struct{ stock, reserved, holders, messages int }
 
 func (f *fixture) figures() figures {

@@ -18,8 +18,7 @@ type metrics struct {
 	ambiguous prometheus.Counter
 }
 
-// newMetrics registers the metrics of the reserver; without a registerer they are
-// counted and shown nowhere.
+// newMetrics registers the metrics with reg; nil = they are counted but not exported.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	auto := promauto.With(reg)
 	const subsystem = "reservation"

@@ -19,13 +19,13 @@ const (
 	ReacquiredBefore   ReacquireCode = 2  // under the same task
 	ReacquireTooFew    ReacquireCode = 0  // fewer units are left
 	ReacquireNotLoaded ReacquireCode = -1 // the item has no gate in Redis
-	ReacquireNotYet    ReacquireCode = -2 // the gate is being built, or the former reservation is not released yet
+	ReacquireNotYet    ReacquireCode = -2 // the gate is being built or stale, or the former reservation is not released yet
 	ReacquireOther     ReacquireCode = -3 // the user has a reservation for another order
 )
 
 // Reacquire names units to reserve again for an order that had expired.
 type Reacquire struct {
-	Ref                // its Task is the name of the new reservation
+	Ref                // Task is the task of the new reservation
 	Before   uuid.UUID // the task of the former reservation
 	Quantity int
 }
@@ -38,8 +38,8 @@ type ReacquireOutcome struct {
 	Epoch     int64
 }
 
-// Reacquire reserves units for a buyer who had them before, whatever the window and
-// the state of the gate, once per task however often it is called.
+// Reacquire reserves units for a buyer whose reservation had expired. It ignores the
+// window and the state of the gate, and takes the units once per task.
 func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
 	shard := id.ShardOf(r.Sale)
 	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item)}

@@ -9,7 +9,7 @@ import (
 	"seckill/internal/reservation"
 )
 
-// lapsed reserves one unit for a user and gives it back, as a lapse does.
+// lapsed reserves one unit for a user and releases it, as an expiry does.
 func (f *fixture) lapsed(releaser *reservation.Gate, givenBack bool) reservation.Reacquire {
 	f.t.Helper()
 	a := f.attempt(id.New())
@@ -108,7 +108,7 @@ func TestManyTriesAtOnceTakeOneUnitAgain(t *testing.T) {
 	})
 }
 
-// What the build read of the record may have the units with their holder still.
+// The build may have read Postgres while the former reservation was still there.
 func TestUnitsComeBackOnlyOnceTheirGateIsBuilt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {

@@ -10,36 +10,35 @@ import (
 	"seckill/internal/id"
 )
 
-// Ref names a reservation.
+// Ref identifies a reservation.
 type Ref struct {
 	Sale, Item, User uuid.UUID
-	Task             uuid.UUID // or the waitlist entry that the units are reserved for
-	// Expired counts the release against the buyer, who did not pay in time.
+	Task             uuid.UUID // or the waitlist entry of an offer
+	// Expired counts the release as an expiry of the buyer, who did not pay in time.
 	Expired bool
 	// Oversold removes the units instead of returning them: Postgres refused the order
-	// because it has no such units.
+	// because it has no available units.
 	Oversold bool
 }
 
 const (
-	// MaxExpired is how many reservations of one buyer may expire in a sale before a
-	// wait: a buyer who never pays keeps units from others.
+	// MaxExpired is the number of expired reservations in a sale after which a buyer
+	// has to wait: a buyer who does not pay withholds units from others.
 	MaxExpired = 2
-	// ExpiredWait is that wait, from the last expiry.
+	// ExpiredWait is that wait, counted from the last expiry.
 	ExpiredWait = 30 * time.Minute
 )
 
 // Released is the outcome of a release.
 type Released struct {
-	Done      bool // false: no reservation has that task, or there is no gate, so nothing changed
-	Building  bool // the gate is being built and may have the reservation: release again later
+	Done      bool // false: no reservation has that task, or no gate is loaded; nothing changed
+	Building  bool // the gate is being built and may contain the reservation: release again later
 	Remaining int
 	Revision  int64
 	Epoch     int64
 }
 
-// Release returns the units of one reservation to the available stock, once per task
-// however often it is called.
+// Release returns the units of one reservation to the available stock, once per task.
 func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	shard := id.ShardOf(r.Sale)
 	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User)}

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// maxLookups bounds the lookups of one pipeline.
+	// maxLookups bounds the lookups in one pipeline.
 	maxLookups = 512
-	// lookupsInFlight is how many pipelines are under way at once.
+	// lookupsInFlight bounds the concurrent pipelines.
 	lookupsInFlight = 2
-	// maxLookupsWaiting bounds the lookups that wait: several times the sockets of a process.
+	// maxLookupsWaiting bounds the queued lookups: several times the sockets of a
+	// process.
 	maxLookupsWaiting = 100_000
-	// lookupTimeout bounds one pipeline.
+	// lookupTimeout is the timeout of one pipeline.
 	lookupTimeout = 2 * time.Second
 )
 
@@ -34,7 +35,7 @@ type Reservation struct {
 	IdempotencyKey string
 }
 
-// record is how the gate stores the reservation of a user.
+// record returns the value stored in the hash Reservations.
 func (r Reservation) record() string {
 	return fmt.Sprintf("%s|%d|%d|%s", r.Task, r.Quantity, r.At.UnixMilli(), r.IdempotencyKey)
 }
@@ -54,8 +55,8 @@ func ParseReservation(user uuid.UUID, record string) (Reservation, error) {
 	return Reservation{User: user, Task: task, Quantity: quantity, At: time.UnixMilli(at).UTC(), IdempotencyKey: parts[3]}, nil
 }
 
-// lookup is a request for the reservations of a user, and for whether buyers wait for
-// one of some sold-out items.
+// lookup requests the reservations of a user, and whether buyers wait for one of the
+// sold-out items.
 type lookup struct {
 	sale           uuid.UUID
 	user           uuid.UUID
@@ -68,16 +69,16 @@ type found struct {
 	waitlist     bool
 }
 
-// Reservations returns the user's reservations of the given items of one sale, by
-// item. Items without one are left out. Lookups that arrive while others are under way
-// share one pipeline: when a sale opens, everybody who follows it looks at once.
+// Reservations returns the user's reservations of the given items of one sale, by item.
+// Items without a reservation are left out. Concurrent lookups share one pipeline: when
+// a sale opens, all its followers look up their reservations at once.
 func (g *Gate) Reservations(ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID) (map[uuid.UUID]Reservation, error) {
 	reservations, _, err := g.ReservationsAndWaitlist(ctx, sale, items, user, nil)
 	return reservations, err
 }
 
-// ReservationsAndWaitlist returns what Reservations does, and in the same pipeline
-// whether buyers wait for one of some items.
+// ReservationsAndWaitlist is Reservations, and in the same pipeline reports whether
+// buyers wait for one of the items in soldOut.
 func (g *Gate) ReservationsAndWaitlist(
 	ctx context.Context, sale uuid.UUID, items []uuid.UUID, user uuid.UUID, soldOut []uuid.UUID,
 ) (map[uuid.UUID]Reservation, bool, error) {
@@ -91,12 +92,12 @@ func (g *Gate) ReservationsAndWaitlist(
 // shared is a command that several lookups share.
 type shared struct {
 	users []string
-	reply *redis.SliceCmd // of each user a record, or nil
-	next  int             // user whose record was not read yet
+	reply *redis.SliceCmd // per user a record, or nil
+	next  int             // index of the next user to read
 }
 
-// lookupAll reads for all lookups in one pipeline: the reservations of an item with one
-// command, and whether it has a waitlist with another.
+// lookupAll runs all lookups in one pipeline: one HMGET of reservations and one command
+// for the waitlist per item.
 func (g *Gate) lookupAll(ctx context.Context, lookups []lookup) []batch.Result[found] {
 	pipe := g.readClient.Pipeline()
 	records, waitlists := map[uuid.UUID]*shared{}, map[uuid.UUID]*redis.BoolCmd{}
@@ -119,7 +120,7 @@ func (g *Gate) lookupAll(ctx context.Context, lookups []lookup) []batch.Result[f
 	for item, q := range records {
 		q.reply = pipe.HMGet(ctx, g.keys.Reservations(shards[item], item), q.users...)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error: on a Cluster some may be answered
+	_, _ = pipe.Exec(ctx) // each command has its own error: in a Cluster some may succeed
 	results := make([]batch.Result[found], len(lookups))
 	for i, l := range lookups {
 		results[i].Value, results[i].Err = l.read(records, waitlists)
@@ -127,8 +128,8 @@ func (g *Gate) lookupAll(ctx context.Context, lookups []lookup) []batch.Result[f
 	return results
 }
 
-// read takes the response to a lookup from the shared replies. It must be called in the
-// order in which the users were added.
+// read assembles the result of a lookup from the shared replies. Lookups must be read
+// in the order in which their users were added.
 func (l lookup) read(records map[uuid.UUID]*shared, waitlists map[uuid.UUID]*redis.BoolCmd) (f found, failed error) {
 	f.reservations = map[uuid.UUID]Reservation{}
 	for _, item := range l.items {
@@ -158,8 +159,8 @@ func (l lookup) read(records map[uuid.UUID]*shared, waitlists map[uuid.UUID]*red
 	return f, failed
 }
 
-// ReservationTasks returns the tasks of users' reservations of an item, in one command.
-// Users without a reservation are left out.
+// ReservationTasks returns the tasks of the users' reservations of an item, with one
+// command. Users without a reservation are left out.
 func (g *Gate) ReservationTasks(ctx context.Context, sale, item uuid.UUID, users []uuid.UUID) (map[uuid.UUID]uuid.UUID, error) {
 	tasks := map[uuid.UUID]uuid.UUID{}
 	if len(users) == 0 {

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// narrow returns a client with two connections that waits for neither.
+// narrow returns a client with two connections that does not wait for a free one.
 func narrow(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
@@ -35,7 +35,7 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 	_, prefix := testenv.Redis(t)
 	f := newFixture(t, patient(t, testenv.RedisURL(t)), prefix)
 	f.open(100)
-	lined := id.New() // an item with a line and nothing else
+	lined := id.New() // an item with a waitlist and no other field
 	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), lined), "line", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestThousandsWhoLookAtOnceAreAnsweredEachTheirOwn(t *testing.T) {
 		}
 	}
 	h := reservation.NewGate(reservation.GateConfig{Client: narrow(t, testenv.RedisURL(t)), Keys: f.keys})
-	other := id.New() // an item of another sale that nobody holds anything of
+	other := id.New() // an item of another sale without reservations
 	var wg sync.WaitGroup
 	for i, user := range users {
 		wg.Go(func() {

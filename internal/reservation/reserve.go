@@ -14,28 +14,28 @@ import (
 const (
 	// maxBatch bounds one script call: 256 attempts occupy Redis for about 2 ms.
 	maxBatch = 256
-	// batchesInFlight is how many batches of a shard are under way at once: one in
-	// Redis while the next is collected.
+	// batchesInFlight bounds the concurrent batches of a shard: one runs in Redis while
+	// the next is collected.
 	batchesInFlight = 2
-	// maxWaiting bounds the attempts that wait for a shard; above it Reserve returns
-	// OVERLOADED and nothing was taken.
+	// maxWaiting bounds the queued attempts of a shard; above it Reserve returns
+	// OVERLOADED and takes nothing.
 	maxWaiting = 4096
-	// batchTimeout bounds one batch with its second attempt.
+	// batchTimeout is the timeout of one batch, its second send included.
 	batchTimeout = 2 * time.Second
-	// overloadRetry is when a caller may come back after OVERLOADED.
+	// overloadRetry is the RetryAfter of OVERLOADED.
 	overloadRetry = 500 * time.Millisecond
 )
 
-// ErrUnknown is wrapped by errors after which the stock may or may not have been
-// taken, because the reply of Redis was lost twice. The same attempt with the same
-// idempotency key returns what happened.
+// ErrUnknown is wrapped by errors after which the stock may or may not have been taken,
+// because the reply of Redis was lost twice. Repeating the attempt with the same
+// idempotency key returns its outcome.
 var ErrUnknown = errors.New("reservation outcome unknown")
 
 // Reserve takes stock for one attempt. Attempts on a shard that arrive while a batch is
-// under way share the next one. The error is a fault: OVERLOADED (nothing was taken),
-// UNAVAILABLE (Redis cannot be reached, nothing was taken), or one that wraps
-// ErrUnknown. When ctx ends first the attempt may still be made; repeating it with the
-// same idempotency key returns what happened.
+// in flight share the next one. Errors: OVERLOADED (nothing was taken), UNAVAILABLE
+// (Redis cannot be reached, nothing was taken), or an error that wraps ErrUnknown. If
+// ctx ends first the attempt may still be made; repeating it with the same idempotency
+// key returns its outcome.
 func (g *Gate) Reserve(ctx context.Context, a Attempt) (Outcome, error) {
 	o, err := g.attempts[a.Shard()].Do(ctx, &a)
 	switch {
@@ -50,8 +50,8 @@ func (g *Gate) Reserve(ctx context.Context, a Attempt) (Outcome, error) {
 }
 
 // reserveAll sends one batch of attempts of one shard. After a lost reply it sends the
-// same batch once more: an attempt that was accepted then returns Replayed with its own
-// task, which is the lost acceptance.
+// same batch once more: an attempt accepted by the lost call then returns Replayed with
+// its own task.
 func (g *Gate) reserveAll(ctx context.Context, attempts []*Attempt) []batch.Result[Outcome] {
 	start := time.Now()
 	outcomes, err := g.sendReserve(ctx, attempts)
@@ -78,8 +78,8 @@ func lostTwice(err error) error {
 	return fault.Wrap(fault.Timeout, "no answer from the gate; ask again with the same idempotency key", fmt.Errorf("%w: %w", ErrUnknown, err))
 }
 
-// own completes the outcome of an attempt: a replay of its own task is its acceptance,
-// whose reply was lost.
+// own maps a replay of the attempt's own task to Accepted: the reply of its acceptance
+// was lost.
 func (o Outcome) own(a *Attempt) Outcome {
 	if o.Code == Replayed && o.Task == a.Task {
 		o.Code = Accepted

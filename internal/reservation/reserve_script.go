@@ -17,7 +17,7 @@ type table[K comparable] struct {
 }
 
 func (t *table[K]) index(k K) int {
-	if n := len(t.keys); n > 0 && t.keys[n-1] == k { // most often the same as before
+	if n := len(t.keys); n > 0 && t.keys[n-1] == k { // usually the same key as before
 		return n - 1
 	}
 	i, ok := t.at[k]
@@ -73,7 +73,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 // replyReader reads the flat reply of a script from front to back.
 type replyReader struct {
 	values    []any
-	malformed bool // a value was missing, or of another type
+	malformed bool // a value is missing or has another type
 }
 
 func take[T any](r *replyReader) (v T) {
@@ -87,16 +87,16 @@ func take[T any](r *replyReader) (v T) {
 	return v
 }
 
-// done reports whether the reply was read to its end and had the expected types.
+// done reports whether the whole reply was read and had the expected types.
 func (r *replyReader) done() bool { return !r.malformed && len(r.values) == 0 }
 
-// namesTask reports whether a task follows a code in the reply.
+// namesTask reports whether the reply has a task after the code.
 func (c Code) namesTask() bool {
 	return c == Replayed || c == IdempotencyMismatch || c == PathInvalid || c == AlreadyHolding
 }
 
-// parseOutcomes reads the reply of lua/reserve.lua: first of each item, then of each
-// attempt. itemOf is the item of an attempt, from 0.
+// parseOutcomes parses the reply of lua/reserve.lua: the items, then the attempts.
+// itemOf is the index of each attempt's item.
 func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 	r := replyReader{values: reply}
 	at := time.UnixMilli(take[int64](&r)).UTC()

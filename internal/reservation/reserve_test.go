@@ -60,7 +60,7 @@ func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
 		"wrong path":   {change: func(_ *fixture, a *reservation.Attempt) { a.PathToken = "guess" }, want: reservation.PathInvalid},
 		"no path":      {change: func(f *fixture, a *reservation.Attempt) { *a = f.bare(id.New()) }, want: reservation.PathInvalid},
 		"path of another user": {change: func(f *fixture, a *reservation.Attempt) {
-			*a = f.bare(id.New()) // the token is right, but it was given to somebody else
+			*a = f.bare(id.New()) // the token is valid, but of another user
 		}, want: reservation.PathInvalid},
 		"path of an older epoch": {change: func(f *fixture, a *reservation.Attempt) { f.path(a.User, 0, "token") }, want: reservation.PathInvalid},
 		"expired path": {change: func(f *fixture, a *reservation.Attempt) {
@@ -178,7 +178,7 @@ func TestOneUserWithTenThousandPressesHoldsOneUnit(t *testing.T) {
 		a := f.attempt(id.New())
 		var accepted atomic.Int64
 		var wg sync.WaitGroup
-		gate := make(chan struct{}, 1000) // stays below the bound of the queue
+		gate := make(chan struct{}, 1000) // stays below the queue's limit
 		for range 10_000 {
 			gate <- struct{}{}
 			wg.Go(func() {

@@ -37,8 +37,8 @@ func TestAGateFromBeforeARedisRestartIsClosedAtOnce(t *testing.T) {
 	}
 }
 
-// A server that followed another one and was promoted again has the data of the other,
-// under its own run id.
+// A server that replicated from another one and was promoted again has the data of the
+// other, but its own run id.
 func TestAGateIsStaleAfterAResynchronisationWithoutARestart(t *testing.T) {
 	t.Parallel()
 	server, other := testenv.RedisServer(t), testenv.RedisServer(t)
@@ -78,7 +78,7 @@ func copyOf(t *testing.T, from, to redis.UniversalClient, key string) {
 	}
 }
 
-// Without INFO a script cannot tell whether Redis lost data since the gate was built.
+// Without INFO a script cannot detect that Redis lost data since the gate was built.
 func TestNoGateIsServedWhereINFOIsRefused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)

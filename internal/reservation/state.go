@@ -12,7 +12,7 @@ import (
 	"seckill/internal/id"
 )
 
-// Gate states, as the item hash has them.
+// Gate states, as stored in the item hash.
 const (
 	GateOpen    = "open"
 	GatePaused  = "paused"
@@ -20,17 +20,17 @@ const (
 	GateLoading = "loading"
 )
 
-// State is the state of an item's gate in Redis, for those that keep it.
+// State is the state of an item's gate in Redis, for the code that maintains it.
 type State struct {
 	Gate  string    // "" when there is no gate
 	Epoch int64     // 0 when there is no gate
-	Since time.Time // when the present build began
+	Since time.Time // start of the present build
 	// SaleRevision is the revision of the sale that set the state.
 	SaleRevision int64
-	Stock        int   // units left; 0 while it is being built
-	Revision     int64 // of the stock; 0 when it was never built
-	// Stale means that the gate was built before the last restart, failover or
-	// restore of Redis. Nothing can be reserved there.
+	Stock        int   // available units; 0 while the gate is being built
+	Revision     int64 // of the stock; 0 if the gate was never built
+	// Stale means that the gate was built before the last restart, failover or restore
+	// of Redis. Its units cannot be reserved.
 	Stale bool
 }
 
@@ -68,12 +68,12 @@ func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
 type StateChange struct {
 	Sale, Item uuid.UUID
 	Epoch      int64
-	Revision   int64  // of the sale that decides it
+	Revision   int64  // of the sale, in which State was set
 	State      string // GateOpen, GatePaused or GateEnded
 }
 
-// SetState sets the state of a gate. It returns false when there is no gate, when it is
-// being built, when a later revision has set it, or, for GateOpen, when the gate has
+// SetState sets the state of a gate. It returns false if there is no gate, if it is
+// being built, if a later revision has set its state, or, for GateOpen, if it has
 // another epoch.
 func (g *Gate) SetState(ctx context.Context, c StateChange) (bool, error) {
 	done, err := setStateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
@@ -91,9 +91,9 @@ type AdjustCode int
 // Outcomes of an adjustment.
 const (
 	AdjustDone       AdjustCode = 1
-	AdjustDoneBefore AdjustCode = 2 // the gate has counted this adjustment already
+	AdjustDoneBefore AdjustCode = 2 // the gate has counted this adjustment before
 	AdjustNothing    AdjustCode = 3 // the adjustment to undo was not counted by this gate
-	AdjustTooFew     AdjustCode = 0 // fewer units are left than are to be removed
+	AdjustTooFew     AdjustCode = 0 // fewer units are available than are to be removed
 	AdjustNotLoaded  AdjustCode = -1
 	AdjustBuilding   AdjustCode = -2 // the gate is being built; try again
 )
@@ -101,9 +101,9 @@ const (
 // Adjustment adds units to the available stock, or removes available units.
 type Adjustment struct {
 	Sale, Item uuid.UUID
-	Act        uuid.UUID // counts once
+	Act        uuid.UUID // idempotency key of the adjustment
 	Units      int       // signed
-	TakesBack  uuid.UUID // the adjustment that this one undoes, if the gate counted it; Nil = none
+	TakesBack  uuid.UUID // the adjustment to undo, if the gate counted it; Nil = none
 }
 
 // Adjusted is the result of an adjustment.
@@ -138,7 +138,7 @@ func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 }
 
 // Unload removes the gate of an item whose sale is over, unless it has a higher epoch.
-// It returns whether there was one.
+// It reports whether a gate was removed.
 func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item)}

@@ -203,8 +203,8 @@ func TestAnOvertakenBuildLeavesNothing(t *testing.T) {
 	})
 }
 
-// Stock is moved up and down while buyers take it and give it back; every look
-// at the gate finds stock + reserved = total, and nothing below zero.
+// Stock is adjusted up and down while buyers take and release units; every read of the
+// gate finds stock + reserved = total, and no negative number.
 func TestAdjustingARunningGateKeepsItsSumAtEveryLook(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
@@ -245,7 +245,7 @@ func TestAdjustingARunningGateKeepsItsSumAtEveryLook(t *testing.T) {
 						}
 					}
 					act := id.New()
-					for range 2 { // each twice, as after a lost answer
+					for range 2 { // each twice, as after a lost reply
 						switch {
 						case i%4 == 0:
 							if f.adjust(act, 2).Code == reservation.AdjustDone {

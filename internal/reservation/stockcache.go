@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// refreshEvery is how often a process reads the gates of the loaded items, in one
-	// pipeline. It bounds how long an outdated sold-out view can live.
+	// refreshEvery is the interval at which a process reads all loaded gates, in one
+	// pipeline. It bounds the age of an outdated sold-out view.
 	refreshEvery = 200 * time.Millisecond
-	// viewTTL is how long a view may refuse attempts.
+	// viewTTL is how long after a read a view may refuse attempts.
 	viewTTL = time.Second
-	// windowSlack is how far from the opening or the end the local clock may decide;
-	// nearer than that, Redis TIME does.
+	// windowSlack is the distance from opening and closing time within which the local
+	// clock does not decide; Redis TIME decides.
 	windowSlack = 250 * time.Millisecond
-	// maxSkew is the difference of clocks above which an error is logged, as the doctor has it.
+	// maxSkew is the clock difference above which an error is logged, as in package
+	// doctor.
 	maxSkew = 500 * time.Millisecond
 )
 
@@ -38,16 +39,16 @@ type View struct {
 	Closes        time.Time
 	Limit         int
 	Total         int
-	Stock         int // units left to take
+	Stock         int // available units
 	Reserved      int // units reserved or sold
 	Revision      int64
-	WaitlistUntil time.Time // until then released units are for the waitlist
+	WaitlistUntil time.Time // until then, released units are for the waitlist
 	ReadAt        time.Time
-	Since         time.Time // when this process first read the gate as it is
+	Since         time.Time // when this process first read the gate in this state
 }
 
-// ForSale returns the units that every buyer may take at a moment of the server's
-// clock: none while released units are for the waitlist.
+// ForSale returns the units that any buyer may take at now, in Redis time: none while
+// released units are for the waitlist.
 func (v View) ForSale(now time.Time) int {
 	if now.Before(v.WaitlistUntil) {
 		return 0
@@ -55,30 +56,30 @@ func (v View) ForSale(now time.Time) int {
 	return max(0, v.Stock)
 }
 
-// ItemRef names an item to watch.
+// ItemRef identifies an item to watch.
 type ItemRef struct{ Sale, Item uuid.UUID }
 
-// StockCache is the copy of all loaded gates that one process keeps in memory. It
-// refuses attempts that Redis would certainly refuse. A view expires after viewTTL and
-// the next one replaces it, so that released units are on sale again within a second.
-// Idempotency keys that may have been accepted are left to Redis.
+// StockCache is the in-memory copy of all loaded gates of one process. It refuses
+// attempts that Redis would certainly refuse. A view expires after viewTTL, so that
+// released units are for sale again within a second. Idempotency keys that may have
+// been accepted are left to Redis.
 type StockCache struct {
 	client redis.UniversalClient
 	keys   Keys
 	clock  clock.Clock
 	log    *slog.Logger
-	loaded func(ctx context.Context) ([]ItemRef, error) // what to watch
-	seed   maphash.Seed                                 // of the hashes in accepted
+	loaded func(ctx context.Context) ([]ItemRef, error) // lists the items to watch
+	seed   maphash.Seed                                 // for the hashes in accepted
 
 	mu       sync.RWMutex
 	views    map[uuid.UUID]View          // guarded by mu; by item
 	offset   time.Duration               // guarded by mu; Redis time minus local time
 	synced   bool                        // guarded by mu; whether offset was measured
 	skewed   bool                        // guarded by mu; whether it was more than maxSkew
-	accepted map[uuid.UUID]*acceptedKeys // guarded by mu; by sale; what it points to never changes
+	accepted map[uuid.UUID]*acceptedKeys // guarded by mu; by sale; the values are immutable
 }
 
-// StockCacheConfig is what a StockCache needs.
+// StockCacheConfig holds the dependencies of a StockCache.
 type StockCacheConfig struct {
 	Client redis.UniversalClient
 	Keys   Keys
@@ -87,7 +88,7 @@ type StockCacheConfig struct {
 	Loaded func(ctx context.Context) ([]ItemRef, error)
 }
 
-// NewStockCache returns an empty cache: before its first Refresh it refuses nothing.
+// NewStockCache returns an empty cache, which refuses nothing before its first Refresh.
 func NewStockCache(cfg StockCacheConfig) *StockCache {
 	return &StockCache{
 		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
@@ -105,7 +106,8 @@ func (c *StockCache) Run(ctx context.Context) error {
 	return nil
 }
 
-// every runs a step until ctx ends, and logs the first of consecutive failures.
+// every runs step every refreshEvery until ctx ends, and logs the first of consecutive
+// failures.
 func (c *StockCache) every(ctx context.Context, step func(context.Context) error) {
 	ticker := time.NewTicker(refreshEvery)
 	defer ticker.Stop()
@@ -124,10 +126,10 @@ func (c *StockCache) every(ctx context.Context, step func(context.Context) error
 	}
 }
 
-// viewFields are what Refresh reads of each item hash.
+// viewFields are the fields of the item hash that Refresh reads.
 var viewFields = []string{"gate", "epoch", "opens", "closes", "limit", "total", "stock", "reserved", "rev", "line"}
 
-// waitlistField is the field that a gate may lack.
+// waitlistField is the index of the only optional field.
 const waitlistField = 9
 
 // Refresh reads all loaded gates once.
@@ -160,8 +162,8 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Sync reads the clock of Redis alone, so that ServerTime is right before the first
-// Refresh.
+// Sync measures the offset to the clock of Redis, so that ServerTime is right before
+// the first Refresh.
 func (c *StockCache) Sync(ctx context.Context) error {
 	sent := c.clock.Now()
 	server, err := c.client.Time(ctx).Result()
@@ -172,8 +174,8 @@ func (c *StockCache) Sync(ctx context.Context) error {
 	return nil
 }
 
-// compareClock measures the difference of the clock of Redis, read between two moments,
-// from the local one, and logs when it exceeds maxSkew and when it is right again.
+// compareClock computes the offset of the Redis clock, read between sent and now, from
+// the local clock. It logs when the offset exceeds maxSkew and when it is normal again.
 // A read that took longer than viewTTL is ignored.
 func (c *StockCache) compareClock(ctx context.Context, server, sent, now time.Time) {
 	took := now.Sub(sent)
@@ -194,8 +196,8 @@ func (c *StockCache) compareClock(ctx context.Context, server, sent, now time.Ti
 	}
 }
 
-// replace stores fresh views, and keeps newer ones that replies of the scripts brought
-// meanwhile.
+// replace stores fresh views, and keeps a newer view that Update stored in the
+// meantime.
 func (c *StockCache) replace(fresh []View) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,8 +211,8 @@ func (c *StockCache) replace(fresh []View) {
 	c.views = views
 }
 
-// newer returns the newer of an old view and one that was read, with the time since
-// when it has been so.
+// newer returns the newer of an old view and a view that was read. Since is kept while
+// nothing else has changed.
 func newer(old, read View) View {
 	at := read.ReadAt
 	if old.Epoch == read.Epoch && old.Revision > read.Revision {
@@ -240,8 +242,8 @@ func (c *StockCache) Update(item uuid.UUID, epoch, revision int64, remaining int
 	c.views[item] = v
 }
 
-// View returns the gate of an item as last read; false when it is not loaded, or was
-// not read yet.
+// View returns the gate of an item as last read; false if it is not loaded or was not
+// read yet.
 func (c *StockCache) View(item uuid.UUID) (View, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -249,23 +251,24 @@ func (c *StockCache) View(item uuid.UUID) (View, bool) {
 	return v, ok
 }
 
-// ServerTime returns the time by the clock of Redis, estimated from the last read, or
-// the local time before the first.
+// ServerTime returns the Redis time, estimated from the last read, or the local time
+// before the first read.
 func (c *StockCache) ServerTime() time.Time {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.clock.Now().Add(c.offset)
 }
 
-// Refuse returns the refusal that Redis would certainly give: NotStarted, Ended or
-// SoldOut. It returns false for everything else, and near the opening or the end.
+// Refuse returns the refusal that Redis would certainly return: NotStarted, Ended or
+// SoldOut. It returns false for every other state, and near the opening and closing
+// time.
 func (c *StockCache) Refuse(item uuid.UUID) (Outcome, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.refuse(item)
 }
 
-// refuse is Refuse; callers hold mu.
+// refuse is Refuse; the caller holds mu.
 func (c *StockCache) refuse(item uuid.UUID) (Outcome, bool) {
 	v, ok := c.views[item]
 	local := c.clock.Now()

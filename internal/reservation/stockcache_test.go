@@ -12,7 +12,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// board returns a board that watches the fixture's item.
+// board returns a StockCache that watches the fixture's item.
 func (f *fixture) board(c clock.Clock) *reservation.StockCache {
 	return reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),
@@ -97,8 +97,9 @@ func TestTheWindowIsRefusedInMemoryAwayFromItsBordersOnly(t *testing.T) {
 			fake := clock.NewFake(now)
 			b := f.board(fake)
 			refresh(t, b)
-			// The offset to Redis TIME was measured against a clock that stands, so it
-			// holds what passed since; the test moves its clock instead of waiting.
+			// The offset to Redis TIME was measured against a stopped clock, so it
+			// includes the time since then; the test advances its clock instead of
+			// waiting.
 			fake.Advance(now.Sub(b.ServerTime()))
 			o, refused := b.Refuse(f.item)
 			if refused != (c.want != 0) || o.Code != c.want {
@@ -116,7 +117,7 @@ func TestAnOlderReadingDoesNotUndoANewerReply(t *testing.T) {
 	b := f.board(clock.System{})
 	refresh(t, b)
 	v, _ := b.View(f.item)
-	b.Update(f.item, v.Epoch, v.Revision+10, 0) // a reply that overtook the next reading
+	b.Update(f.item, v.Epoch, v.Revision+10, 0) // a script reply that is newer than the next read
 	refresh(t, b)
 	if got, _ := b.View(f.item); got.Stock != 0 {
 		t.Errorf("stock %d: an older reading undid a newer reply", got.Stock)

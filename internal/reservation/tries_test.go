@@ -17,7 +17,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
-		second := newFixture(t, f.client, f.keys.Prefix) // another process on the same gate
+		second := newFixture(t, f.client, f.keys.Prefix) // another process that uses the same gate
 		user, tries := id.New(), reservation.Tries{Burst: 5, Every: time.Hour}
 		passed, refused := make(chan struct{}, 40), make(chan time.Duration, 40)
 		var wg sync.WaitGroup

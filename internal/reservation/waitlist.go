@@ -13,22 +13,23 @@ import (
 	"seckill/internal/stream"
 )
 
-// GateStatus is the gate of an item as a waitlist needs it.
+// GateStatus is the status of an item's gate, for the waitlist.
 type GateStatus struct {
-	Loaded bool // false: no gate, or one that is being built
+	Loaded bool // false: no gate, or it is being built
 	Open   bool
 	Stock  int
 	Users  []UserStatus // in the order of the request
 }
 
-// UserStatus is what the gate knows of one user and item.
+// UserStatus is the status of one user at the gate of an item.
 type UserStatus struct {
 	Task uuid.UUID     // of the user's reservation; Nil = none
-	Wait time.Duration // of a user with too many expired reservations
+	Wait time.Duration // remaining wait of a user with too many expired reservations
 }
 
 // Status records whether buyers wait for an item, which keeps released units for them
-// for three seconds, and returns the status of its gate and of some hundred users at most.
+// for three seconds. It returns the status of the gate and of the given users, at most
+// a few hundred.
 func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, users ...uuid.UUID) (GateStatus, error) {
 	shard := id.ShardOf(sale)
 	flag := "0"
@@ -65,7 +66,7 @@ func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, u
 }
 
 // Redeem turns the units that are reserved for an offer into an order task and appends
-// its message, in one step. The outcome is that of Reserve; PathInvalid means that no
+// its message, in one step. The outcome is as of Reserve; PathInvalid means that no
 // unit is reserved for the offer. After a lost reply it runs once more.
 func (g *Gate) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome, error) {
 	o, err := g.redeem(ctx, a, offer)

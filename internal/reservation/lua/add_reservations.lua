@@ -2,9 +2,9 @@
 --
 -- KEYS  [1] item   [2] reservations
 -- ARGV  [1] epoch   then user, record, user, record, …
--- Reply 1 written | 0 another build with a higher epoch has begun meanwhile
+-- Reply 1 written | 0 another build with a higher epoch has begun
 --
--- Invariant: an overtaken build leaves nothing in the next one.
+-- Invariant: a build with a lower epoch writes nothing into a newer one.
 
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
   return 0

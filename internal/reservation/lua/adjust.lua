@@ -2,12 +2,12 @@
 --
 -- KEYS  [1] item
 -- ARGV  [1] act   [2] units, signed   [3] act that this one undoes, or ""
--- Reply { 1 done | 2 done before | 3 the act to undo was not counted here
+-- Reply { 1 done | 2 done before | 3 the act to undo was not counted in this epoch
 --         | 0 fewer available than are to be removed | -1 no gate | -2 the gate is
 --         being built, stock, revision, epoch }
 --
--- Invariant: stock + reserved = total, at every instant; an act counts once in an
--- epoch, and the build of an epoch writes the acts that it counted.
+-- Invariant: stock + reserved = total at every moment; an act counts once in an epoch,
+-- and the build of an epoch writes the acts that it counted.
 
 local g = read_gate(KEYS[1])
 if not g.there then

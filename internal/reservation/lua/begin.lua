@@ -2,11 +2,11 @@
 --
 -- KEYS  [1] item   [2] reservations   [3] permits
 -- ARGV  [1] epoch
--- Reply 1 begun | 0 the gate has that epoch, or a higher one, already; an error where
---       the user may not run INFO
+-- Reply 1 begun | 0 the gate has that epoch or a higher one; an error if the Redis user
+--       must not run INFO
 --
 -- Invariant: an epoch is built once; while it is built nothing can be reserved. The
--- gate stores the life of the server in which it was built.
+-- gate stores the run id and the replication id of the server that it was built on.
 
 local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or '0')
 if epoch >= tonumber(ARGV[1]) then

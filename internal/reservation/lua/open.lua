@@ -1,8 +1,8 @@
--- open: finishes what begin started: rules, stock and the state of the gate in one step.
+-- open: completes what begin started: writes rules, stock and state in one step.
 --
 -- KEYS  [1] item
 -- ARGV  [1] epoch   [2] revision   then field, value, field, value, … of the item hash
--- Reply 1 open | 0 another build with a higher epoch has begun meanwhile
+-- Reply 1 open | 0 another build with a higher epoch has begun
 --
 -- Invariant: stock, reserved and reservations of one epoch belong together; the revision
 -- of the stock never falls.

@@ -1,17 +1,17 @@
--- prelude: reads a gate and decides whether it may be used. Every script that uses a
--- gate is loaded behind this file, so that all of them agree.
+-- prelude: reads a gate and decides whether it may be used. It is prepended to every
+-- script that uses a gate, so that all scripts decide alike.
 --
 -- life()            run id of the server and id of its replication history. A restart,
 --                   a failover and a resynchronisation change one of them. '' on the
---                   embedded server, which has none; nil where the ACL of the user
+--                   embedded server, which has none; nil if the ACL of the user
 --                   refuses INFO: every gate is then stale.
 -- redis_time()      Redis TIME, Unix ms
 -- read_gate(key)    the gate of an item: state, epoch (a string), opens, closes (ms),
 --                   limit, total, stock, reserved, rev, waitlist_until (ms, 0 = never),
 --                   srev; there (it has a state and an epoch), complete (all other
---                   fields are written), stale (built in another life of the server),
---                   loaded (complete and not stale)
--- refusal(gate, now) nil where units may be taken, else not_loaded, ended, paused or
+--                   fields are written), stale (built before the last Redis restart
+--                   or failover), loaded (complete and not stale)
+-- refusal(gate, now) nil if units may be taken, else not_loaded, ended, paused or
 --                   not_started
 
 local known_life

@@ -1,4 +1,4 @@
--- reacquire: reserves units for an order that had expired and is paid after all.
+-- reacquire: reserves units for an order that was paid after it had expired.
 --
 -- KEYS  [1] item   [2] reservations
 -- ARGV  [1] user   [2] task of the new reservation   [3] quantity   [4] task of the
@@ -9,7 +9,7 @@
 --         order, stock, revision, epoch }
 --
 -- Invariant: stock + reserved = total; units are taken once per task. The window and
--- the state of the gate do not matter: the buyer was admitted before.
+-- the state of the gate are not checked: the buyer was admitted before.
 
 local g = read_gate(KEYS[1])
 if not g.there then

@@ -5,9 +5,9 @@
 -- ARGV  [1] user   [2] task      [3] offer   [4] sale   [5] item id   [6] quantity
 --       [7] idempotency key      [8] TTL of idempotency and task records, ms
 --       then field, value, field, value, … of the stream entry
--- Reply as of reserve.lua, for one attempt; code 8: nothing is reserved for the offer.
+-- Reply as in reserve.lua, for one attempt; code 8: nothing is reserved for the offer.
 --
--- Invariant: as of reserve.lua. The units were taken when the offer was made and stay
+-- Invariant: as in reserve.lua. The units were taken when the offer was made and stay
 -- taken: stock and reserved do not change.
 
 local now = redis_time()

@@ -1,4 +1,4 @@
--- release: returns the units of one reservation. Doing it again does nothing.
+-- release: returns the units of one reservation. A second call for it does nothing.
 --
 -- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
 -- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
@@ -6,10 +6,10 @@
 -- Reply { 1 released | 0 no reservation of that task | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
--- Invariant: stock + reserved = total; units come back once per task, and an expiry
--- counts with them. Removed units first fill a stock below zero, which stands for units
--- that were promised and are not there. A gate that is being built may still write the reservation of that
--- task: Postgres was read before the task ended.
+-- Invariant: stock + reserved = total; units return once per task, and the expiry is
+-- counted in the same step. Removed units raise a negative stock first: it stands for
+-- units that were accepted and do not exist. A gate that is being built may still write
+-- the reservation of that task, because Postgres was read before the task ended.
 
 local g = read_gate(KEYS[1])
 if g.state == 'loading' then

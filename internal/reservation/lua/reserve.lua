@@ -1,36 +1,36 @@
--- reserve: attempts to take stock, many in one call, all on items of one shard.
+-- reserve: takes stock for a batch of attempts, all on items of one shard.
 --
 -- KEYS  [1] order stream of the shard
 --       then four for each item: item, reservations, permits, idempotency keys of its sale
 --       then the buckets of task records
---       then for each attempt its path, and its tries where they are counted
+--       then for each attempt its path token, and its tries if they are counted
 -- ARGV  [1] number of attempts   [2] TTL of idempotency and task records, ms
 --       [3] number of items      [4] number of buckets   [5] 1 = tries are counted
 --       [6] [7] names of the stream's fields for task and message
 --       then for each item: sale, id
 --       then for each attempt: its item and its bucket (1, 2, …), user, task, token,
---       quantity, idempotency key, message, and where tries are counted their
---       burst (0 = any number) and the time in which one more is allowed (ms)
+--       quantity, idempotency key, message, and if tries are counted their
+--       burst (0 = no limit) and the time after which one more is allowed (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, and after the codes 2, 3,
 --       8 and 9 a task
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
---       8 path invalid (task: of the user's reservation, or "")
+--       8 path token invalid (task: of the user's reservation, or "")
 --       9 the user has a reservation (task: its task)
 --       10 over the limit 11 sold out   12 fewer left than requested
 --       13 too many tries (remaining: wait, ms)
 --
--- Invariant: stock + reserved = total, at every instant; a unit is taken if and only
--- if its reservation is recorded and its message is in the stream. Redis does not roll
--- back: the script reads first, then decides all attempts in their order, and writes
--- last, the stock before everything else. A batch uses one command where Redis has one.
--- Only tries are counted while deciding: by GCRA, as in package ratelimit, in whole
--- milliseconds. An attempt that is sent again after a lost reply does not count twice.
+-- Invariant: stock + reserved = total at every moment; a unit is taken if and only if
+-- its reservation is recorded and its message is in the stream. Redis does not roll
+-- back: the script reads first, then decides all attempts in order, and writes last,
+-- the stock before everything else. Batches use multi-key commands. Only tries are
+-- counted while deciding: by GCRA, as in package ratelimit, in whole milliseconds. An
+-- attempt that is sent again after a lost reply is not counted twice.
 
 local now = redis_time()
-local at = string.format('%.0f', now) -- once: Redis renders numbers slowly
+local at = string.format('%.0f', now) -- once: number formatting is slow in Redis
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, nBuckets, counted = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local perKeys, width = counted and 2 or 1, counted and 10 or 8
@@ -38,7 +38,7 @@ local firstKey = 2 + 4 * nItems + nBuckets  -- of the attempts
 local first = 8 + 2 * nItems                -- argument of the attempts
 local reply = { now }
 
--- The items. Those of one sale share the idempotency keys that were accepted.
+-- Items of one sale share the accepted idempotency keys.
 local items, sales = {}, {}
 for i = 1, nItems do
   local k = 2 + (i - 1) * 4
@@ -90,7 +90,7 @@ local function try(key, burst, every)
   local tat = tonumber(redis.call('GET', key) or 0)
   if tat < now then
     tat = now
-  elseif tat > now + depth then -- of a stricter limit before
+  elseif tat > now + depth then -- limited by an earlier, stricter setting
     tat = now + depth
     redis.call('SET', key, tat, 'PX', depth)
   end
@@ -100,7 +100,7 @@ local function try(key, burst, every)
   return 0
 end
 
-local used = {} -- paths used in this call
+local used = {} -- path tokens used in this call
 local orders = {}
 
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }

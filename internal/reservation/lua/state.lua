@@ -1,8 +1,8 @@
--- state: the state of the gate of an item, for those that keep it.
+-- state: the state of the gate of an item, for the code that maintains it.
 --
 -- KEYS  [1] item
--- Reply state, epoch, since, revision of the sale, stock (strings, '' = none), and
---       whether it was built in this life of the server (1 | 0), revision of the stock
+-- Reply state, epoch, since, revision of the sale, stock (strings, '' = none),
+--       1 = built since the last Redis restart or failover | 0, revision of the stock
 
 local f = redis.call('HMGET', KEYS[1], 'gate', 'epoch', 'since', 'srev', 'stock')
 local reply = {}

@@ -1,14 +1,14 @@
 -- waitlist_status: records whether buyers wait for an item and returns the status of
--- its gate. While they wait, released units are theirs: reserve answers "sold out" to
--- everybody else. The record expires after three seconds and is renewed several times a
--- second; when it is not renewed, the units are for sale again.
+-- its gate. While buyers wait, released units are for them: reserve answers "sold out"
+-- to all others. The record expires after three seconds and is renewed several times a
+-- second; if it is not renewed, the units are for sale again.
 --
 -- KEYS  [1] item   [2] reservations   then for each user the expiries in the sale
 -- ARGV  [1] '1' buyers wait | '0' no buyer waits   [2] expiries that call for a wait
 --       then each user
--- Reply { 1 the gate is open | 0 it is there, and closed | -1 no gate, or one
---         that is being built, stock, then for each user: task of the user's
---         reservation, or '', wait of the user after expiries, ms }
+-- Reply { 1 the gate is open | 0 the gate is closed | -1 no gate, or it is being
+--         built, stock, then for each user: task of the user's reservation, or '',
+--         wait of the user after expiries, ms }
 --
 -- Invariant: a missing gate is not created.
 
