@@ -1,9 +1,9 @@
-// Package checkout holds the use cases that cross domains on a buyer's way. Read
-// Place from top to bottom to see how a press of the button becomes an order
-// task; what follows is the worker's (package order).
+// Package checkout implements the buyer's use cases that cross domains: issuing a path
+// token, entering the waiting room, placing an order, joining the waitlist. Place turns
+// an attempt into an order task; the worker (package order) writes the order.
 //
-// The package owns no state. It asks the catalogue, the gate in memory, the gate
-// in Redis, and says in one value what came of it.
+// The package has no state. It combines the catalogue, the StockCache, the gate in
+// Redis and the admission services, and returns the outcome.
 package checkout
 
 import (
@@ -24,7 +24,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Checkout places orders.
+// Checkout implements the use cases. It is safe for concurrent use.
 type Checkout struct {
 	catalog  *sale.Catalog
 	stock    *reservation.StockCache
@@ -38,7 +38,7 @@ type Checkout struct {
 	stepped  func(sale uuid.UUID, step salestats.Step, n int)
 }
 
-// Config says what a checkout needs.
+// Config holds the dependencies of a Checkout.
 type Config struct {
 	Catalog  *sale.Catalog
 	Stock    *reservation.StockCache
@@ -48,13 +48,13 @@ type Config struct {
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
 	Tries    *Tries // nil = NoLimit
-	// Placed counts a call of Place on an item that is there; nil = nobody counts.
+	// Placed counts a call of Place on a public item; nil = not counted.
 	Placed func(salestats.Placement)
-	// Stepped counts a path that was issued; nil = nobody counts.
+	// Stepped counts issued path tokens; nil = not counted.
 	Stepped func(sale uuid.UUID, step salestats.Step, n int)
 }
 
-// New returns a checkout.
+// New returns a Checkout.
 func New(cfg Config) *Checkout {
 	if cfg.Placed == nil {
 		cfg.Placed = func(salestats.Placement) {}
@@ -71,7 +71,7 @@ func New(cfg Config) *Checkout {
 	}
 }
 
-// PlaceInput is a press of the button.
+// PlaceInput is one attempt to buy.
 type PlaceInput struct {
 	User           uuid.UUID
 	Item           uuid.UUID
@@ -80,15 +80,15 @@ type PlaceInput struct {
 	IdempotencyKey string
 }
 
-// Placed is what came of it. Beside a refusal, Task is what the buyer holds of
-// the item already, or nil.
+// Placed is the result of Place. With a refusal, Task is the task of the buyer's
+// existing reservation of the item, or nil.
 type Placed struct {
 	Task     *order.Task
-	Replayed bool // this answers an earlier call with the same idempotency key
+	Replayed bool // an earlier call with the same idempotency key was accepted
 }
 
-// Place takes stock and queues the order. It answers once Redis has taken the
-// stock and the message together; the order row follows.
+// Place takes stock and queues the order. It returns once Redis has taken the stock and
+// stored the message, in one step; a worker writes the order row later.
 func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refusal, error) {
 	item, parent, refusal, err := c.find(ctx, in.Item)
 	if refusal != nil || err != nil {
@@ -102,8 +102,8 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refu
 	return placed, refusal, err
 }
 
-// take asks the gate in memory, then the gate in Redis. Who has an offer of the
-// waitlist is past both.
+// take checks the StockCache, then the gate in Redis. An offer of the waitlist skips
+// both the cache and the path token.
 func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
 	tries, refusal := c.tries.take(parent, in.User)
 	if refusal != nil {
@@ -127,7 +127,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	return c.answer(ctx, parent, in, attempt, o)
 }
 
-// answer words what the gate in Redis decided.
+// answer maps an outcome of the gate in Redis to a result.
 func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, fault.Refusal, error) {
 	if o.Epoch > 0 {
 		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
@@ -142,7 +142,7 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	}
 }
 
-// find looks an item up that buyers may see, with its sale.
+// find returns a public item and its sale.
 func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, fault.Refusal, error) {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sal
 	return item, parent, nil, nil
 }
 
-// newAttempt makes everything that the reserve script needs, the task id first.
+// newAttempt builds the input of the reserve script; it generates the task id.
 func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
 	task := id.NewTask(id.ShardOf(parent.ID))
 	message, err := order.Requested{
@@ -184,7 +184,7 @@ func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
 	}
 }
 
-// refuse says why no stock was taken.
+// refuse maps an outcome without stock to a refusal.
 func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, fault.Refusal, error) {
 	switch o.Code {
 	case reservation.NotStarted:
@@ -210,8 +210,8 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	return Placed{}, nil, fmt.Errorf("reserve answered %d", o.Code)
 }
 
-// closedPhase tells a sale that nobody may enter yet from one that is held: a
-// gate that is not there before the opening is simply not open.
+// closedPhase returns the phase of a sale whose gate is closed: a missing gate before
+// the opening means "not open yet", not "paused".
 func closedPhase(parent *sale.Sale, o reservation.Outcome) sale.Phase {
 	phase := parent.Phase(o.At, false)
 	if phase == sale.PhaseLive {
@@ -228,9 +228,9 @@ func notOpen(phase sale.Phase, o reservation.Outcome) sale.NotOpen {
 	return n
 }
 
-// task reads a task that the gate named; nil for none. The gate's word is enough
-// to answer with: when the record cannot be read now, the task is told as
-// submitted, and its status tells the rest. Units that an offer holds have no task.
+// task reads the task that the gate returned; nil for none. If the record cannot be
+// read, the task is returned as SUBMITTED; its status follows later. A reservation of
+// an offer has no task.
 func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcome) *order.Task {
 	if o.Task == uuid.Nil {
 		return nil

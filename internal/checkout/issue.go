@@ -15,25 +15,25 @@ import (
 	"seckill/internal/salestats"
 )
 
-// IssueInput asks for the right to try for an item.
+// IssueInput is a request for a path token or a place in the waiting room.
 type IssueInput struct {
 	User    uuid.UUID
-	Session uuid.UUID // its end gives a place in the waiting room up
+	Session uuid.UUID // its sign-out removes the waiting-room ticket
 	Item    uuid.UUID
-	From    netip.Addr // where the request came from
+	From    netip.Addr // address of the request
 	Captcha captcha.Answer
 }
 
-// Issued is a path, or a place in the waiting room while there is none.
+// Issued is a path token, or a ticket of the waiting room if no permit is free.
 type Issued struct {
 	Path   path.Path
 	Ticket *queue.Ticket
 }
 
-// IssuePath trades an answered captcha for a path, or for a place in the waiting
-// room when all permits are out, others wait, or the sale limits its inflow. What
-// is hopeless by this process's own view of the gate is refused before Redis and
-// costs no captcha.
+// IssuePath exchanges an answered captcha for a path token, or for a ticket of the
+// waiting room if no permit is free, other buyers wait, or the sale limits its inflow.
+// Requests that the StockCache refuses do not reach Redis and do not use up the
+// captcha.
 func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, fault.Refusal, error) {
 	item, parent, refusal, err := c.find(ctx, in.Item)
 	if refusal != nil || err != nil {
@@ -57,7 +57,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, fault.
 	return Issued{Path: issued}, limited(refusal, parent), err
 }
 
-// EnterQueue gives a place in the waiting room, also before the opening.
+// EnterQueue returns a ticket of the waiting room, also before the opening.
 func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket, fault.Refusal, error) {
 	_, parent, refusal, err := c.find(ctx, in.Item)
 	if refusal != nil || err != nil {
@@ -74,7 +74,7 @@ func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) 
 	return ticket, limited(refusal, parent), err
 }
 
-// limited tells the limit of the sale, which the gate's scripts do not know.
+// limited sets the purchase limit of the sale, which the gate's scripts do not return.
 func limited(refusal fault.Refusal, parent *sale.Sale) fault.Refusal {
 	if limit, ok := refusal.(reservation.LimitReached); ok {
 		limit.Limit = parent.PurchaseLimit
@@ -83,8 +83,8 @@ func limited(refusal fault.Refusal, parent *sale.Sale) fault.Refusal {
 	return refusal
 }
 
-// permits is the sale's own ratio of permits; nil when nobody switched it, which
-// leaves the ratio to the settings of the server.
+// permits returns the sale's own permit ratio; nil if it is the default, which leaves
+// the ratio to the server's settings.
 func permits(parent *sale.Sale) *int {
 	if parent.Switches.PermitPerMille == sale.DefaultSwitches().PermitPerMille {
 		return nil
@@ -92,8 +92,8 @@ func permits(parent *sale.Sale) *int {
 	return &parent.Switches.PermitPerMille
 }
 
-// QueueRules returns what the waiting room of an item follows: a queue.Config's
-// Rules. perMille is the server's own ratio of permits.
+// QueueRules returns queue.Config.Rules: the rules of an item's waiting room. perMille
+// is the server's permit ratio.
 func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, saleID, itemID uuid.UUID) (queue.Rules, error) {
 	return func(ctx context.Context, saleID, _ uuid.UUID) (queue.Rules, error) {
 		snap, err := catalog.Snapshot(ctx)
@@ -102,7 +102,7 @@ func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, s
 		}
 		parent := snap.Sale(saleID)
 		if parent == nil {
-			return queue.Rules{PerMille: perMille}, nil // the catalogue may be a second behind
+			return queue.Rules{PerMille: perMille}, nil // the catalogue may be one second old
 		}
 		rules := queue.Rules{
 			PerMille: perMille, Inflow: parent.Switches.InflowPerSecond,
@@ -115,7 +115,7 @@ func QueueRules(catalog *sale.Catalog, perMille int) func(ctx context.Context, s
 	}
 }
 
-// CaptchaRules returns what a sale wants of captchas now: a captcha.Config's Rules.
+// CaptchaRules returns captcha.Config.Rules: the present captcha rules of a sale.
 func CaptchaRules(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
 	return func(ctx context.Context, saleID uuid.UUID) (captcha.Rules, error) {
 		snap, err := catalog.Snapshot(ctx)

@@ -12,16 +12,16 @@ import (
 	"seckill/internal/sale"
 )
 
-// How often one person may press the button in a sale that has no limit of its
-// own: the @rateLimit of placeOrder in the schema.
+// Rate limit of attempts per user in a sale without its own limit: the @rateLimit of
+// placeOrder in the schema.
 const (
 	TriesAtOnce    = 5
 	TriesPerSecond = 1.0
 )
 
-// Tries counts presses of the button, per person and sale, in this process. It is
-// the coarse limit: what it lets through is counted once more across all
-// processes, by the script that takes the stock.
+// Tries counts attempts per user and sale in this process. It is the coarse limit: the
+// script that takes the stock counts the attempts that pass once more, over all
+// processes.
 type Tries struct {
 	local *ratelimit.Local[try]
 	off   bool
@@ -29,13 +29,13 @@ type Tries struct {
 
 type try struct{ sale, user uuid.UUID }
 
-// NewTries returns a counter.
+// NewTries returns an empty counter.
 func NewTries(c clock.Clock) *Tries { return &Tries{local: ratelimit.NewLocal[try](c, 0)} }
 
-// NoLimit lets everything through, in this process and in Redis: for drills and tests.
+// NoLimit allows every attempt, in this process and in Redis: for drills and tests.
 func NoLimit() *Tries { return &Tries{local: ratelimit.NewLocalOff[try](), off: true} }
 
-// take counts a press. The tries are what the script has to count by.
+// take counts an attempt. It returns the limit for the reserve script.
 func (t *Tries) take(parent *sale.Sale, user uuid.UUID) (reservation.Tries, fault.Refusal) {
 	if t.off {
 		return reservation.Tries{}, nil

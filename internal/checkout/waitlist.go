@@ -12,8 +12,8 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// JoinWaitlist gives a person a place in line for a unit that comes back. Joining
-// again gives the same place. What is refused, and why: waitlist.Service.Join.
+// JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
+// entry. For the refusals see waitlist.Service.Join.
 func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*waitlist.Entry, fault.Refusal, error) {
 	item, parent, refusal, err := c.find(ctx, itemID)
 	if refusal != nil || err != nil {
@@ -30,15 +30,15 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 	return entry, limited(refusal, parent), err
 }
 
-// offerOf reads the token of an offer: the public id of the place in line. It
-// stands in for a path.
+// offerOf parses the token of an offer: the public id of the waitlist entry. It is used
+// in place of a path token.
 func offerOf(token string) (uuid.UUID, bool) {
 	place, err := id.Parse(id.Waitlist, token)
 	return place, err == nil
 }
 
-// redeem turns an offer into an order task, past captcha, permits and the view of
-// the gate in memory: the unit is held already.
+// redeem turns an offer into an order task, without captcha, permit or StockCache: the
+// unit is already reserved.
 func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
 	place, _ := offerOf(in.PathToken)
 	attempt, err := newAttempt(in, parent, item)

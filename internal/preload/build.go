@@ -21,9 +21,9 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Load builds the gates of a sale under a new epoch, in the name of the clock, and
-// returns once they stand. While they are built the sale is closed. Two processes
-// that load at once do no harm: the higher epoch wins, and both wait for it.
+// Load builds the gates of a sale under a new epoch, with the clock as actor, and
+// returns once they are built. During the build the sale is closed. Concurrent loads
+// are safe: the higher epoch wins, and every call waits for it.
 func (p *Preloader) Load(ctx context.Context, saleID uuid.UUID) error {
 	for {
 		if _, err := p.LoadBy(ctx, saleID, sale.TheClock, ""); err != nil {
@@ -36,12 +36,11 @@ func (p *Preloader) Load(ctx context.Context, saleID uuid.UUID) error {
 	}
 }
 
-// look is the pause between two looks at gates that somebody else builds.
+// look is the interval at which await reads the gates.
 const look = 20 * time.Millisecond
 
-// await waits until the gates of a sale stand under its newest epoch. It returns
-// false when they do not in the time that a build may take: whoever built them is
-// gone.
+// await waits until the gates of a sale are built under its newest epoch. It returns
+// false after buildTimeout: the process that built them has crashed.
 func (p *Preloader) await(ctx context.Context, saleID uuid.UUID) (bool, error) {
 	late := time.NewTimer(buildTimeout)
 	defer late.Stop()
@@ -61,7 +60,7 @@ func (p *Preloader) await(ctx context.Context, saleID uuid.UUID) (bool, error) {
 	}
 }
 
-// stand tells whether all gates of a sale are built under its newest epoch.
+// stand reports whether all gates of a sale are built under its newest epoch.
 func (p *Preloader) stand(ctx context.Context, saleID uuid.UUID) (bool, error) {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
@@ -83,10 +82,10 @@ func (p *Preloader) stand(ctx context.Context, saleID uuid.UUID) (bool, error) {
 	return true, nil
 }
 
-// LoadBy builds the gates of a sale in the name of somebody. It returns false when
-// another process was faster, or began anew meanwhile: the gates are its matter
-// then, and may not stand yet. The error wraps sale.ErrForbidden when the sale's status, or the
-// role, does not allow it.
+// LoadBy builds the gates of a sale for an actor. It returns false if another process
+// took the epoch first or started a newer build: that process builds the gates, which
+// may not be complete yet. The error wraps sale.ErrForbidden if the sale's status or
+// the role does not allow it.
 func (p *Preloader) LoadBy(ctx context.Context, saleID uuid.UUID, by sale.Actor, note string) (bool, error) {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
@@ -115,8 +114,8 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 			return false, err
 		}
 	}
-	// The stream is read before the tables: a message that is written in between
-	// is then seen in both, and counted once.
+	// The stream is read before the tables: a message that is written in between is in
+	// both reads, and is counted once.
 	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", row.ID, err)
@@ -126,7 +125,7 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 			return false, err
 		}
 	}
-	if err := p.Turn(ctx, row.ID); err != nil { // who held the sale meanwhile found no gate to turn
+	if err := p.Turn(ctx, row.ID); err != nil { // a pause during the build found no gate to change
 		return false, err
 	}
 	p.forget()
@@ -135,12 +134,12 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 	return true, nil
 }
 
-// build reads an item, and its sale, at one moment and opens its gate. It returns
-// false when another process has begun to build it anew.
+// build reads an item and its sale in one snapshot and opens its gate. It returns false
+// if another process has begun a newer build.
 func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) (bool, error) {
 	var gate reservation.Contents
 	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := tx.Sale.Get(ctx, saleID) // it may have been held or ended since the epoch was taken
+		row, err := tx.Sale.Get(ctx, saleID) // it may have been paused or ended since the epoch was taken
 		if err != nil {
 			return err
 		}
@@ -155,14 +154,14 @@ func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch i
 	if err != nil {
 		return false, fmt.Errorf("read item %s: %w", itemID, err)
 	}
-	if gate.Stock < 0 { // stays below zero, or units that come back would be new ones
+	if gate.Stock < 0 { // stays below zero: otherwise released units would be added to the stock
 		p.log.ErrorContext(ctx, "more units are reserved than there are",
 			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
 	}
 	return p.gate.Open(ctx, gate)
 }
 
-// gateOf is the gate as the tables and the unwritten messages want it.
+// gateOf returns the gate that follows from the tables and the unwritten messages.
 func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, unwritten []order.Requested) (reservation.Contents, error) {
 	item, err := tx.SaleItem.Get(ctx, itemID)
 	if err != nil {
@@ -193,7 +192,7 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 		Revision: max(revisionsPerEpoch*row.Epoch+int64(moves+len(unwritten)), revisionAbove(item)),
 	}
 	for _, o := range live {
-		claim := order.FromRow(o).Reservation() // an order that took its units again holds them under a new name
+		claim := order.FromRow(o).Reservation() // a reacquired order has a reservation under a new task
 		gate.Reservations = append(gate.Reservations, reservation.Reservation{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: o.ReservedAt})
 	}
 	for _, m := range unwritten {
@@ -207,9 +206,9 @@ func gateOf(ctx context.Context, tx *ent.Tx, row *ent.Sale, itemID uuid.UUID, un
 	return gate, nil
 }
 
-// revisionAbove returns a revision above all that clients can have seen of an item. A
-// gate that was lost had taken at most its units since its revision was last noted,
-// apart from units that came back within these seconds.
+// revisionAbove returns a revision above every revision of the item that clients may
+// have seen. Since its revision was last recorded, a lost gate has taken at most its
+// total, plus the units released within these seconds.
 func revisionAbove(item *ent.SaleItem) int64 {
 	if item.GateRevision == 0 {
 		return 0
@@ -217,8 +216,8 @@ func revisionAbove(item *ent.SaleItem) int64 {
 	return max(item.Revision, item.GateRevision) + int64(item.Total) + revisionsPerEpoch
 }
 
-// countMoves counts at least as many moves of an item's stock as a gate can have
-// counted for what Postgres knows. Orders that were written together share a line.
+// countMoves returns an upper bound of the stock changes that a gate has counted for
+// the rows in Postgres. Orders written in one batch share a row.
 func countMoves(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) (moves int, err error) {
 	var lines []struct {
 		Kind  stockmovement.Kind `json:"kind"`
@@ -240,8 +239,8 @@ func countMoves(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) (moves int, e
 	return moves, nil
 }
 
-// offered adds the offers of the waitlist to the holders of a gate. Who holds units
-// another way has just redeemed the offer.
+// offered adds the offers of the waitlist to the reservations of a gate. A user who has
+// another reservation has just redeemed the offer.
 func offered(gate *reservation.Contents, offers []*waitlist.Entry) {
 	holding := make(map[uuid.UUID]bool, len(gate.Reservations))
 	for _, h := range gate.Reservations {
@@ -256,11 +255,11 @@ func offered(gate *reservation.Contents, offers []*waitlist.Entry) {
 	}
 }
 
-// maxActs bounds the adjustments that a gate remembers: those that are not done
-// with are among the newest.
+// maxActs bounds the adjustments stored in a gate: incomplete adjustments are among the
+// newest.
 const maxActs = 500
 
-// recentActs returns the newest adjustments of an item that its stock has in it.
+// recentActs returns the newest adjustments that the item's stock includes.
 func recentActs(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) ([]uuid.UUID, error) {
 	rows, err := tx.StockMovement.Query().
 		Where(stockmovement.ItemID(itemID), stockmovement.KindEQ(stockmovement.KindADJUST)).

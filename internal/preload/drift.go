@@ -12,9 +12,9 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Differs reports whether the stock at the gate of an item differs from what Postgres
-// and the item's own unwritten messages leave. It may be wrong for a moment, while
-// units are on their way back. A gate that is missing, stale or being built does not
+// Differs reports whether the stock in an item's gate differs from the stock that
+// follows from Postgres and the unwritten messages. It may be wrong for a moment, while
+// units are being released. A gate that is missing, stale or being built does not
 // differ: Step rebuilds it.
 func (p *Preloader) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
 	state, err := p.gate.State(ctx, saleID, itemID)

@@ -16,12 +16,12 @@ import (
 	"seckill/internal/sale"
 )
 
-// keep looks at the gate of every item of a sale, turns those that do not stand
-// as the sale's status says, and notes when one is empty for the first time. It
-// returns false when a gate is not in Redis under the sale's epoch, or was built
-// in another life of the server: it was lost, or is older than it says. A gate that
-// another process is building, or is about to, counts as standing for as long as
-// that may take.
+// keep checks the gate of every item of a sale, sets the state of gates that do not
+// match the sale's status, and records when a gate is empty for the first time. It
+// returns false if a gate is lost: not in Redis under the sale's epoch, built before
+// the last Redis restart or failover, or with older data than before. A gate that
+// another process builds, or has just taken the epoch for, counts as present until the
+// timeout of that step.
 func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
 	for _, item := range items {
 		state, err := p.gate.State(ctx, row.ID, item.ID)
@@ -36,7 +36,7 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 			return false, nil
 		case building:
 			continue
-		case state.Revision < item.GateRevision: // Redis has older data than it had
+		case state.Revision < item.GateRevision: // Redis lost data since the revision was recorded
 			return false, nil
 		}
 		if err := p.noteRevision(ctx, item, state.Revision); err != nil {
@@ -56,8 +56,8 @@ func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 	return true, nil
 }
 
-// taken tells whether the epoch of a sale was taken just now: whoever took it is
-// about to begin with the gates.
+// taken reports whether the epoch of a sale was taken within beginTimeout: that process
+// is about to begin the build.
 func (p *Preloader) taken(ctx context.Context, row *ent.Sale, now time.Time) (bool, error) {
 	line, err := p.db.Ent.SaleLog.Query().Where(
 		salelog.SaleID(row.ID), salelog.ActIn(string(sale.ActPreheat), string(sale.ActRebuild)),
@@ -78,8 +78,8 @@ func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID, sta
 	return err
 }
 
-// Turn makes the gates of a sale stand as its status says, at once. Operators
-// call it after their act; when they cannot, Step does.
+// Turn sets the state of a sale's gates according to its status, at once. Operators
+// call it after a change; if they cannot, Step does it.
 func (p *Preloader) Turn(ctx context.Context, saleID uuid.UUID) error {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *Preloader) Turn(ctx context.Context, saleID uuid.UUID) error {
 	return errors.Join(errs...)
 }
 
-// noteRevision records how far the stock revision of a gate has come: a gate that is
-// below it later lost data, and a rebuilt gate continues above it.
+// noteRevision records the stock revision of a gate: a gate with a lower revision later
+// has lost data, and a rebuilt gate continues above it.
 func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revision int64) error {
 	if revision <= item.GateRevision {
 		return nil

@@ -49,7 +49,7 @@ func (f *fixture) status(t *testing.T, saleID uuid.UUID) sale.Status {
 	return sale.Status(row.Status)
 }
 
-// set changes the sale as an operator who then dies before he tells Redis.
+// set changes the sale like an operator whose process crashes before it updates Redis.
 func (f *fixture) set(t *testing.T, status entsale.Status) {
 	t.Helper()
 	if err := f.db.Ent.Sale.UpdateOneID(f.sale).SetStatus(status).AddRevision(1).Exec(t.Context()); err != nil {
@@ -67,12 +67,12 @@ func (f *fixture) wantState(t *testing.T, want string) {
 func TestSalesAreLoadedAcrossSlotBorders(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	// The slots are those of two hours that hold now and the four after it.
+	// The slots are the present slot of two hours and the next four.
 	border := f.clock.Now().Truncate(2 * time.Hour).Add(10 * time.Hour)
 	long := f.clock.Now().Add(-24 * time.Hour)
 	inside, _ := f.addSale(t, border.Add(-time.Second), long, 5)
 	outside, _ := f.addSale(t, border, long, 5)
-	later, _ := f.addSale(t, border.Add(-time.Minute), border.Add(-10*time.Minute), 5) // wants to be loaded late
+	later, _ := f.addSale(t, border.Add(-time.Minute), border.Add(-10*time.Minute), 5) // must be loaded late
 	empty, _ := f.addSale(t, border.Add(-time.Second), long, 0)
 	want := func(when string, statuses map[uuid.UUID]sale.Status) {
 		t.Helper()
@@ -89,7 +89,7 @@ func TestSalesAreLoadedAcrossSlotBorders(t *testing.T) {
 	f.clock.Advance(f.clock.Now().Truncate(2 * time.Hour).Add(2*time.Hour - time.Second).Sub(f.clock.Now()))
 	want("a second before the border", map[uuid.UUID]sale.Status{outside: sale.Scheduled})
 	f.clock.Advance(time.Second)
-	added, _ := f.addSale(t, border.Add(time.Minute), long, 5) // mid-way
+	added, _ := f.addSale(t, border.Add(time.Minute), long, 5) // added later
 	want("in the next slot", map[uuid.UUID]sale.Status{
 		outside: sale.Preheated, added: sale.Preheated, later: sale.Scheduled, empty: sale.Scheduled,
 	})
@@ -228,7 +228,8 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 	}
 }
 
-// What waits for a gate, late money and stock on its way back, finds none and goes on.
+// Late payments and stock to be released, which wait for a gate, find none and
+// continue.
 func TestALostGateOfASaleThatIsOverLeavesRedisWhateverElseIsUnsettled(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, f *fixture){

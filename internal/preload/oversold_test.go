@@ -26,8 +26,8 @@ func loaded(t *testing.T) *fixture {
 	return f
 }
 
-// reserve writes the reservations of n users and the stock that they leave, as the
-// reserve script does, and returns the messages.
+// reserve writes the reservations of n users and the remaining stock, as the reserve
+// script does, and returns the messages.
 func (f *fixture) reserve(t *testing.T, n, stock int) []order.Requested {
 	t.Helper()
 	shard := id.ShardOf(f.sale)
@@ -47,7 +47,7 @@ func (f *fixture) setGate(t *testing.T, fields ...any) {
 	f.must(t, f.redis.Cmd.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), fields...).Err())
 }
 
-// fail ends tasks as the writer does, and returns their units at the gate.
+// fail ends tasks as the writer does, and releases their units in the gate.
 func (f *fixture) fail(t *testing.T, code fault.Reason, messages ...order.Requested) {
 	t.Helper()
 	for _, m := range messages {
@@ -68,7 +68,7 @@ func TestAUnitThatPostgresDoesNotHaveIsNotSoldAgain(t *testing.T) {
 	if g := f.gate(t); g["stock"] != "0" || g["reserved"] != "10" || g["total"] != "10" {
 		t.Errorf("gate %v, want no unit back", g)
 	}
-	f.fail(t, fault.Conflict, messages[1]) // any other failure returns its unit
+	f.fail(t, fault.Conflict, messages[1]) // any other failure releases its unit
 	if g := f.gate(t); g["stock"] != "1" || g["reserved"] != "9" || g["total"] != "10" {
 		t.Errorf("gate %v, want one unit back", g)
 	}
@@ -91,7 +91,7 @@ func TestUnitsThatComeBackFillAStockBelowZeroFirst(t *testing.T) {
 	}
 }
 
-// A message of another sale of the shard waits; it explains nothing here.
+// A waiting message of another sale on the shard does not explain a difference.
 func TestTheGateIsComparedWhileMessagesWait(t *testing.T) {
 	t.Parallel()
 	f := loaded(t)

@@ -1,14 +1,13 @@
-// Package preload brings sales into Redis and keeps them there. It builds the
-// gate of each item from Postgres and the messages that no worker has written
-// yet, under an epoch of its own, moves a sale's status with the clock, keeps each
-// gate as its sale's status says, and takes the gates of settled sales away. The gate
-// of a sale that is over is not rebuilt when it is lost: it leaves, and the record decides alone.
+// Package preload loads sales into Redis and maintains them there. It builds the gate
+// of each item from Postgres and the messages that no worker has written yet, under a
+// new epoch; moves a sale's status with the clock; sets the state of each gate to its
+// sale's status; and removes the gates of settled sales. The lost gate of a sale that
+// is over is not rebuilt: it is removed, and Postgres alone decides.
 //
-// The same build serves the first loading and the rebuilding of a gate that was
-// lost: a missing gate, or one with an older epoch, is closed by itself, because
-// the reserve script refuses without it. Every step is safe on every process at
-// once: an epoch is taken by compare-and-set and built once, a gate follows the
-// highest revision of its sale.
+// The same build serves the first load and the rebuild of a lost gate. A missing gate,
+// or one with an older epoch, is closed, because the reserve script refuses it. Every
+// step may run on all processes at once: an epoch is taken by compare-and-set and built
+// once, and a gate follows the highest revision of its sale.
 package preload
 
 import (
@@ -32,23 +31,26 @@ import (
 )
 
 const (
-	// Every is the rhythm of Step.
+	// Every is the interval of Step.
 	Every = 5 * time.Second
-	// DefaultSlot and DefaultSlots say how far ahead sales are loaded: until the
-	// end of the fifth slot of two hours from now.
+	// DefaultSlot is the length of a load slot. Sales are loaded that start before the
+	// end of the DefaultSlots-th slot, the present one included.
 	DefaultSlot = 2 * time.Hour
-	// DefaultSlots is how many slots that are.
+	// DefaultSlots is the number of slots.
 	DefaultSlots = 5
-	// revisionsPerEpoch keeps the stock revisions of a new epoch above all that the
-	// last one can have shown beyond what Postgres and the stream tell.
+	// revisionsPerEpoch keeps the stock revisions of a new epoch above every revision
+	// that the previous epoch may have shown and Postgres and the stream do not
+	// include.
 	revisionsPerEpoch = 1000
-	// buildTimeout is how long one build may take before another process begins anew.
+	// buildTimeout is the timeout of one build, after which another process may start a
+	// new one.
 	buildTimeout = 10 * time.Second
-	// beginTimeout is how long whoever took an epoch may take to begin.
+	// beginTimeout is how long a process that took an epoch may take to begin the
+	// build.
 	beginTimeout = 3 * time.Second
 )
 
-// Preloader builds gates and keeps them.
+// Preloader builds and maintains gates.
 type Preloader struct {
 	db       *postgres.DB
 	gate     *reservation.Gate
@@ -63,26 +65,26 @@ type Preloader struct {
 	log      *slog.Logger
 }
 
-// Config says what a preloader needs.
+// Config holds the dependencies of a Preloader.
 type Config struct {
 	DB   *postgres.DB
 	Gate *reservation.Gate
 	// Pending reads the order messages of a shard that are still in its stream,
 	// oldest first.
 	Pending  func(ctx context.Context, shard int) ([]order.Requested, error)
-	Versions *sale.Versions // nil = other processes find changes by themselves
-	// Finish keeps the figures of a sale before its gates leave Redis; may be nil.
+	Versions *sale.Versions // nil = other processes detect changes by polling
+	// Finish stores the figures of a sale before its gates leave Redis; may be nil.
 	Finish func(ctx context.Context, sale uuid.UUID) error
-	// Note is told of every act after its commit, for the live log; may be nil.
+	// Note receives every act after its commit, for the live log; may be nil.
 	Note   func(ctx context.Context, line sale.LogLine)
-	Forget func()        // tells the catalogue of this process to read anew
+	Forget func()        // invalidates the catalogue of this process
 	Slot   time.Duration // 0 = DefaultSlot
 	Slots  int           // 0 = DefaultSlots
 	Clock  clock.Clock
 	Log    *slog.Logger
 }
 
-// New returns a preloader.
+// New returns a Preloader.
 func New(cfg Config) *Preloader {
 	if cfg.Slot == 0 {
 		cfg.Slot = DefaultSlot
@@ -103,10 +105,10 @@ func New(cfg Config) *Preloader {
 	}
 }
 
-// Step looks after all sales once: loads those that are due, rebuilds gates that
-// are gone, moves each status with the clock, turns gates that do not follow their
-// sale, and takes settled sales out of Redis. It is a periodic.Step. What goes
-// wrong with one sale does not keep it from the others.
+// Step handles all sales once: it loads due sales, rebuilds lost gates, moves statuses
+// with the clock, sets the state of gates that differ from their sale, and removes
+// settled sales from Redis. It is a periodic.Step. A failure in one sale does not stop
+// the others.
 func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	rows, err := p.db.Ent.Sale.Query().Where(entsale.Or(
@@ -132,7 +134,7 @@ func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(errs...)
 }
 
-// advance does the one thing that is due for a sale and names it.
+// advance makes the one change that is due for a sale and returns its name.
 func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
 	status := sale.Status(row.Status)
 	switch {
@@ -163,7 +165,7 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 	return "", nil
 }
 
-// named names what was done, if it was.
+// named returns the name of a change if it was made.
 func named(what string) func(done bool, err error) (string, error) {
 	return func(done bool, err error) (string, error) {
 		if !done {
@@ -173,8 +175,8 @@ func named(what string) func(done bool, err error) (string, error) {
 	}
 }
 
-// due reports whether a scheduled sale is to be loaded: its time to preheat has
-// come, it opens within the coming slots, and there is something to sell.
+// due reports whether a scheduled sale is to be loaded: its preheat time has passed, it
+// starts within the coming slots, and it has stock.
 func (p *Preloader) due(ctx context.Context, row *ent.Sale, now time.Time) (bool, error) {
 	horizon := now.Truncate(p.slot).Add(time.Duration(p.slots) * p.slot)
 	if now.Before(row.PreheatAt) || !row.StartsAt.Before(horizon) {
@@ -195,7 +197,8 @@ func (p *Preloader) items(ctx context.Context, row *ent.Sale) ([]*ent.SaleItem, 
 	return items, nil
 }
 
-// end moves a sale whose time is over. One that was never loaded is settled too.
+// end ends a sale whose closing time has passed. A sale that was never loaded is also
+// settled.
 func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
 	ended, err := p.change(ctx, row, sale.Change{Act: sale.ActEnd, To: sale.Ended, At: now}, func(u *ent.SaleUpdate) {
 		if row.Epoch == 0 {
@@ -208,9 +211,9 @@ func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (stri
 	return "ended", p.Turn(ctx, row.ID)
 }
 
-// change makes a change of a sale as it was read, in the name of the clock unless
-// the change names somebody, and says whether it was made: losing to somebody
-// else is no error.
+// change applies a change to a sale as it was read, with the clock as actor unless the
+// change names one. It reports whether the change was made: losing the race to another
+// change is not an error.
 func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, set func(*ent.SaleUpdate)) (bool, error) {
 	c.ID, c.Sale, c.From, c.Revision = id.New(), row.ID, sale.Status(row.Status), row.Revision
 	err := p.versions.Write(ctx, func(ctx context.Context) error {

@@ -166,7 +166,7 @@ func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
 	message := func(task uuid.UUID) order.Requested {
 		return order.Requested{V: 1, Task: task, User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1, SubmittedAtMs: f.clock.Now().UnixMilli()}
 	}
-	// One message was written already, one is waiting and stands twice in the stream.
+	// One message is already written; the other waits and is in the stream twice.
 	waiting := message(id.NewTask(id.ShardOf(f.sale)))
 	f.pending = []order.Requested{message(written), waiting, waiting}
 	f.clock.Advance(5 * time.Second)
@@ -180,16 +180,16 @@ func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
 	}
 }
 
-// A client drops what has a lower revision than it has seen.
+// A client drops a revision lower than one it has seen.
 func TestRevisionsRiseOverARebuildHoweverFewLinesTheLedgerHas(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	const units = 1500 // more than a new epoch adds by itself
+	const units = 1500 // more than a new epoch adds
 	f.must(t, f.db.Ent.SaleItem.UpdateOneID(f.item).SetTotal(units).SetAvailable(units).Exec(t.Context()))
 	f.clock.Advance(6 * time.Second)
 	f.step(t)
 	item := f.keys.Item(id.ShardOf(f.sale), f.item)
-	shown := f.redis.Cmd.HIncrBy(t.Context(), item, "rev", units).Val() // one for each that was taken
+	shown := f.redis.Cmd.HIncrBy(t.Context(), item, "rev", units).Val() // one for each unit taken
 	f.must(t, f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		return errors.Join(
 			tx.StockMovement.Create().SetID(id.New()).SetOrderID(id.New()).SetItemID(f.item).SetKind(stockmovement.KindHOLD).
@@ -225,7 +225,7 @@ func TestTwoProcessesThatLoadAtOnceLeaveOneGate(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	f.step(t) // a process that lost in the middle is made good by the next step
+	f.step(t) // the next step completes the work of a process that lost a race
 	g := f.gate(t)
 	if g["stock"] != "10" || g["reserved"] != "0" || g["gate"] != reservation.GateOpen {
 		t.Errorf("gate %v", g)

@@ -17,8 +17,8 @@ import (
 	"seckill/internal/reservation"
 )
 
-// meanwhile does something once, between what a build reads of the record and the
-// step that opens its gate.
+// meanwhile runs do once, between a build's read of Postgres and the step that opens
+// its gate.
 type meanwhile struct {
 	redis.Hook
 	once sync.Once

@@ -56,7 +56,7 @@ func TestTheStockRevisionDoesNotFallWhenASaleIsSettled(t *testing.T) {
 	}
 }
 
-// A copy from before, under the same run id and replication id.
+// A copy of older data under the same run id and replication id.
 func TestAGateWithOlderDataThanBeforeIsRebuilt(t *testing.T) {
 	t.Parallel()
 	f := loaded(t)
@@ -72,7 +72,7 @@ func TestAGateWithOlderDataThanBeforeIsRebuilt(t *testing.T) {
 	f.wantGate(t, "2", "10", "0")
 }
 
-// The process that took the next epoch died before it began to build.
+// The process that took the next epoch crashed before it began to build.
 func TestPausingAndEndingActOnAGateOfAnOlderEpoch(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[entsale.Status]string{

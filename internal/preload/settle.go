@@ -19,14 +19,14 @@ import (
 	"seckill/internal/sale"
 )
 
-// settleAfter is how long a sale that is over stays in Redis at least, for those
-// who still look at it.
+// settleAfter is the minimum time for which a sale that is over stays in Redis, for
+// users who still view it.
 const settleAfter = 10 * time.Minute
 
-// settle takes a sale that is over out of Redis once nothing of it is on its way:
-// no unpaid order, no refund, no message without its order, no unit that has to
-// go back. Its figures are kept before, and its end is written after, so that a
-// crash in between does the rest again.
+// settle removes a sale that is over from Redis once nothing of it is in transit: no
+// unpaid order, no refund, no unwritten message, no unit to be released. Its figures
+// are stored before and its settlement is written after, so that a step after a crash
+// repeats the rest.
 func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
 	items, err := p.items(ctx, row)
 	if err != nil {
@@ -61,8 +61,9 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 		func(u *ent.SaleUpdate) { u.SetSettledAt(now) }))
 }
 
-// keepFigures keeps the figures of a sale that is over: once before it is settled, since
-// a refund may stay undecided for longer than Redis counts, and once when it is.
+// keepFigures stores the figures of a sale that is over: once before it is settled,
+// since a refund may stay undecided for longer than Redis keeps its counters, and once
+// when it is settled.
 func (p *Preloader) keepFigures(ctx context.Context, saleID uuid.UUID, settled bool) error {
 	if !settled {
 		kept, err := p.db.Ent.SaleFigures.Query().Where(salefigures.ID(saleID)).Exist(ctx)
@@ -76,11 +77,10 @@ func (p *Preloader) keepFigures(ctx context.Context, saleID uuid.UUID, settled b
 	return nil
 }
 
-// shut sees to it that nobody enters an item of a sale that is over, also when the
-// process that ended it died. A gate that was lost, or never got built, is not built
-// any more: late money and stock on its way back would wait for it for ever. It leaves
-// once the orders that it let in are written, or have had their time; from then on the
-// record decides alone.
+// shut ensures that no item of a sale that is over can be bought, also if the process
+// that ended it crashed. A lost or never completed gate is not rebuilt: late payments
+// and releases would otherwise wait for it without end. It is removed once the orders
+// that it accepted are written, or their time has passed; then Postgres alone decides.
 func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, item *ent.SaleItem, rested bool) error {
 	state, err := p.gate.State(ctx, row.ID, item.ID)
 	if err != nil || state.Gate == "" {
@@ -100,8 +100,8 @@ func (p *Preloader) shut(ctx context.Context, row *ent.Sale, items []*ent.SaleIt
 	return p.unload(ctx, row, item)
 }
 
-// unload removes the gate of an item. The revision of the row continues above that of
-// the gate, so that clients do not see it fall.
+// unload removes the gate of an item. The revision in the row continues above the
+// gate's, so that clients never see a lower one.
 func (p *Preloader) unload(ctx context.Context, row *ent.Sale, item *ent.SaleItem) error {
 	state, err := p.gate.State(ctx, row.ID, item.ID)
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *Preloader) settled(ctx context.Context, row *ent.Sale, items []*ent.Sal
 	return !waits, err
 }
 
-// waits tells whether a message of a sale waits for its order.
+// waits reports whether a message of a sale is not written yet.
 func (p *Preloader) waits(ctx context.Context, row *ent.Sale, items []*ent.SaleItem) (bool, error) {
 	waiting, err := p.pending(ctx, id.ShardOf(row.ID))
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *Preloader) waits(ctx context.Context, row *ent.Sale, items []*ent.SaleI
 	return false, nil
 }
 
-// overSince returns when the sale was ended or called off.
+// overSince returns when the sale was ended or cancelled.
 func (p *Preloader) overSince(ctx context.Context, row *ent.Sale) (time.Time, error) {
 	line, err := p.db.Ent.SaleLog.Query().Where(
 		salelog.SaleID(row.ID), salelog.ActIn(string(sale.ActEnd), string(sale.ActCancel)),

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/reservation"
 )
 
-// nextSale puts another sale into the fixture, which is due at once.
+// nextSale replaces the fixture's sale with a new one that is due at once.
 func (f *fixture) nextSale(t *testing.T) {
 	t.Helper()
 	f.sale, f.item = id.New(), id.New()
@@ -32,9 +32,9 @@ func (f *fixture) nextSale(t *testing.T) {
 	}
 }
 
-// Whoever seeds a sale loads it while the loops of other processes do the same, or
-// find that it is not there yet and begin anew: when loading returns, the gate
-// stands under the newest epoch, and it stands when all are done.
+// A sale is loaded while the loops of other processes load it too, or find no gate yet
+// and start a new build: when Load returns, the gate is built under the newest epoch,
+// and it is still built when all are done.
 func TestAGateStandsOnceItsLoadingReturns(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -72,8 +72,8 @@ func TestAGateStandsOnceItsLoadingReturns(t *testing.T) {
 	t.Logf("30 sales loaded by four at once, %d of them more than once", again)
 }
 
-// A sale that is held at the moment at which its gate is built anew stays held,
-// whoever is the faster: the gate is not open until the next look of a loop.
+// A sale that is paused while its gate is rebuilt stays paused, whichever finishes
+// first: the gate is not open until the next step of a loop.
 func TestASaleThatIsHeldWhileItIsLoadedIsHeld(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -99,8 +99,8 @@ func TestASaleThatIsHeldWhileItIsLoadedIsHeld(t *testing.T) {
 	}
 }
 
-// A gate that is not there yet is left to who took its epoch a moment ago, and
-// built by the next who looks when that one is gone.
+// A missing gate is left to the process that took its epoch a moment ago, and built by
+// the next step if that process has crashed.
 func TestAnEpochThatWasTakenIsNotTakenAgainAtOnce(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -116,7 +116,7 @@ func TestAnEpochThatWasTakenIsNotTakenAgainAtOnce(t *testing.T) {
 	}
 }
 
-// wantWhole fails the test unless the gate is open, with all units.
+// wantWhole fails the test unless the gate is open with all units.
 func (f *fixture) wantWhole(t *testing.T) {
 	t.Helper()
 	row, g := f.row(t), f.gate(t)
@@ -126,7 +126,7 @@ func (f *fixture) wantWhole(t *testing.T) {
 	}
 }
 
-// end ends the sale, so that the loops look after the next one alone.
+// end ends the sale, so that the loops handle the next one alone.
 func (f *fixture) end(t *testing.T) {
 	t.Helper()
 	err := f.db.Ent.Sale.UpdateOneID(f.sale).SetStatus(entsale.StatusENDED).SetSettledAt(f.clock.Now()).Exec(t.Context())

@@ -7,11 +7,11 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// metrics counts drift and repairs, and shows what is overdue.
+// metrics counts drift and repairs, and exports the number of overdue items of work.
 type metrics struct {
 	drift      prometheus.Counter
-	repairs    *prometheus.CounterVec // by how
-	unfinished *prometheus.GaugeVec   // by what
+	repairs    *prometheus.CounterVec // by kind of repair
+	unfinished *prometheus.GaugeVec   // by kind of work
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"what"}),
 	}
 	for _, how := range []string{"resent", "rebuilt"} {
-		m.repairs.WithLabelValues(how) // shown as 0 from the start
+		m.repairs.WithLabelValues(how) // exported as 0 from the start
 	}
 	return m
 }

@@ -1,19 +1,19 @@
-// Package reconcile keeps Redis and the record telling one story while sales run.
-// It looks for drift every few seconds, repairs towards Postgres, and counts and
-// reports every repair: a healthy installation shows none.
+// Package reconcile keeps Redis consistent with Postgres while sales run. It looks for
+// drift every five seconds, repairs Redis from Postgres, and counts and logs every
+// repair: a healthy installation shows none.
 //
-// Drift is what remains when everything on its way has arrived: the figures of an
-// item differ in two rounds in a row, and a full audit (package audit) finds the
-// same. Two repairs cure all of it:
+// Drift is a difference that remains after everything in transit has arrived: the
+// figures of an item differ in two consecutive rounds, and a full audit (package audit)
+// confirms it. There are two repairs:
 //
-//   - a hold whose message is gone gets its message again, under the same task id,
-//     so that the buyer still gets the order;
-//   - any other difference closes the gate and builds it anew from the record and
-//     the stream, under the next epoch (package preload).
+//   - a reservation whose message was lost gets its message again, under the same task
+//     id, so that the buyer still gets the order;
+//   - any other difference closes the gate and rebuilds it from Postgres and the stream,
+//     under the next epoch (package preload).
 //
-// It owns no table and no key. What ends by itself is not repaired here: units on
-// their way back, payments without an end, failed tasks have loops of their own. It
-// counts what those loops have left undone for longer than they should, and tells.
+// The package owns no table and no key. Work with its own retry loop is not repaired
+// here: units to be released, unfinished payments, failed tasks. It counts and logs
+// such work when it is overdue.
 package reconcile
 
 import (
@@ -33,44 +33,44 @@ import (
 	"seckill/internal/sale"
 )
 
-// Every is the interval of the reconciler; roundTimeout bounds one round.
+// Every is the interval of the reconciler; roundTimeout is the timeout of one round.
 const (
 	Every        = 5 * time.Second
 	roundTimeout = time.Minute
 )
 
-// Source is what the reconciler compares and repairs. New uses the services; tests
-// give a state of their own.
+// Source provides the states to compare and the repairs. New uses the services; tests
+// use their own state.
 type Source interface {
 	// Loaded lists the sales whose gates should be in Redis.
 	Loaded(ctx context.Context) ([]*sale.Sale, error)
-	// Differs reports quickly whether the stock of an item differs between Redis and
-	// Postgres. It may report false while messages are on their way.
+	// Differs is a fast check of whether the stock of an item differs between Redis and
+	// Postgres. It may return false while messages are in transit.
 	Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
-	// Audit compares a whole sale and reports only differences that stay.
+	// Audit compares a whole sale and reports only lasting differences.
 	Audit(ctx context.Context, saleID uuid.UUID) (*audit.Report, error)
 	// Resend publishes the message of a lost reservation again.
 	Resend(ctx context.Context, v *sale.Sale, lost audit.Lost) error
 	// Rebuild loads the gates of a sale again.
 	Rebuild(ctx context.Context, saleID uuid.UUID) error
-	// Unfinished counts, by name, what other loops should have ended long ago.
+	// Unfinished counts, by name, the overdue work of other loops.
 	Unfinished(ctx context.Context) (map[string]int, error)
 }
 
-// Reconciler looks for drift. It is safe on every process at once: both repairs
-// may be done twice.
+// Reconciler looks for drift. It may run on all processes at once: both repairs are
+// idempotent.
 type Reconciler struct {
 	source  Source
 	metrics *metrics
 	log     *slog.Logger
 
 	mu       sync.Mutex
-	suspect  map[uuid.UUID]bool // guarded by mu; sales whose figures differed in the last round
-	reported map[string]int     // guarded by mu; what was unfinished in the last round
+	suspect  map[uuid.UUID]bool // guarded by mu; sales that differed in the last round
+	reported map[string]int     // guarded by mu; unfinished work in the last round
 }
 
-// NewOf returns a reconciler of a source. It registers its metrics with reg, nil =
-// nowhere.
+// NewOf returns a reconciler of a source. It registers its metrics with reg; nil =
+// metrics are not exported.
 func NewOf(source Source, reg prometheus.Registerer, log *slog.Logger) *Reconciler {
 	return &Reconciler{source: source, metrics: newMetrics(reg), log: log, suspect: map[uuid.UUID]bool{}, reported: map[string]int{}}
 }
@@ -80,7 +80,7 @@ func (r *Reconciler) Loop() periodic.Loop {
 	return periodic.Loop{Name: "reconcile", Every: Every, Timeout: roundTimeout, Step: r.Step, Log: r.log}
 }
 
-// Step looks at every loaded sale once. It is a periodic.Step.
+// Step checks every loaded sale once. It is a periodic.Step.
 func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 	sales, err := r.source.Loaded(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (r *Reconciler) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(errs...)
 }
 
-// unfinished tells what other loops left undone, in the log when it grows.
+// unfinished exports the overdue work of other loops, and logs it when it grows.
 func (r *Reconciler) unfinished(ctx context.Context) error {
 	counts, err := r.source.Unfinished(ctx)
 	if err != nil {
@@ -134,7 +134,8 @@ func (r *Reconciler) look(ctx context.Context, v *sale.Sale, counts map[string]i
 	return r.repair(ctx, v, report, counts)
 }
 
-// again notes whether a sale differs, and tells whether it did the last time too.
+// again records whether a sale differs, and reports whether it also did in the last
+// round.
 func (r *Reconciler) again(saleID uuid.UUID, differs bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,7 +164,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 		r.metrics.repairs.WithLabelValues("resent").Inc()
 	}
 	if len(report.Lost) > 0 {
-		return nil // what is left is seen once these have arrived
+		return nil // other differences are handled once these messages have arrived
 	}
 	if err := r.source.Rebuild(ctx, v.ID); err != nil {
 		return fmt.Errorf("build the gates anew: %w", err)

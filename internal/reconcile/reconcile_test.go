@@ -18,8 +18,8 @@ import (
 	"seckill/internal/sale"
 )
 
-// figures is what was counted since the last look: "drift", repairs by how, and
-// "unfinished " by what.
+// figures are the counts since the last read: "drift", repairs by kind, and "unfinished
+// " by kind.
 type figures map[string]int
 
 // gathered returns the metrics of a registry.
@@ -45,20 +45,20 @@ func gathered(t *testing.T, shown *prometheus.Registry) figures {
 	return f
 }
 
-// rig is a reconciler over one sale whose state the test says.
+// rig is a reconciler over one sale with a state set by the test.
 type rig struct {
 	differs    bool
 	report     audit.Report
 	unfinished map[string]int
 	uncounted  error // of Unfinished
 	shown      *prometheus.Registry
-	before     figures // the counters after the last rounds
+	before     figures // the counters after the previous rounds
 	sale       uuid.UUID
 	log        bytes.Buffer
 	*reconcile.Reconciler
 }
 
-// state is the source that the rig says.
+// state is the Source with the state of the rig.
 type state struct {
 	*rig
 	v *sale.Sale
@@ -107,7 +107,7 @@ func TestDriftThatStaysIsRepairedCountedAndTold(t *testing.T) {
 	r := setup()
 	r.rounds(t, 3, figures{})
 	r.differs = true
-	r.rounds(t, 1, figures{}) // it may be on its way
+	r.rounds(t, 1, figures{}) // it may be in transit
 	r.rounds(t, 1, figures{}) // the audit finds nothing
 	r.report = audit.Report{Drift: 2, Findings: []string{"a", "b"}}
 	r.rounds(t, 1, figures{"drift": 2, "rebuilt": 1})

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// overdueAfter is how long other loops may take to end what ends by itself: several
-	// rounds of the slowest of them.
+	// overdueAfter is the time after which unfinished work of other loops is overdue:
+	// several rounds of the slowest loop.
 	overdueAfter = 2 * time.Minute
-	// letterPage is how many dead letters are read at a time.
+	// letterPage is the page size of reads of dead letters.
 	letterPage = 200
 )
 
 // Gates compares and loads gates.
 type Gates interface {
-	// Differs reports whether the stock of an item differs from the record.
+	// Differs reports whether the stock of an item differs from Postgres.
 	Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error)
 	// Load loads the gates of a sale.
 	Load(ctx context.Context, saleID uuid.UUID) error
@@ -47,7 +47,7 @@ type Config struct {
 	Payments    *payment.Service
 	DeadLetters *stream.DeadLetters
 	Clock       clock.Clock           // of Redis
-	Registerer  prometheus.Registerer // gets the metrics; nil = they are shown nowhere
+	Registerer  prometheus.Registerer // nil = metrics are not exported
 	Log         *slog.Logger
 }
 
@@ -62,7 +62,7 @@ func (s installation) Loaded(ctx context.Context) ([]*sale.Sale, error) {
 	return s.cfg.Catalog.Loaded(ctx)
 }
 
-// Differs compares the stock of a gate with the record.
+// Differs compares the stock of a gate with Postgres.
 func (s installation) Differs(ctx context.Context, saleID, itemID uuid.UUID) (bool, error) {
 	return s.cfg.Gates.Differs(ctx, saleID, itemID)
 }
@@ -98,7 +98,7 @@ func (s installation) Rebuild(ctx context.Context, saleID uuid.UUID) error {
 	return s.cfg.Gates.Load(ctx, saleID)
 }
 
-// Unfinished counts what other loops should have ended long ago.
+// Unfinished counts the overdue work of other loops.
 func (s installation) Unfinished(ctx context.Context) (map[string]int, error) {
 	before := s.cfg.Clock.Now().Add(-overdueAfter)
 	counts, err := s.cfg.Orders.Unfinished(ctx, before)
@@ -114,8 +114,8 @@ func (s installation) Unfinished(ctx context.Context) (map[string]int, error) {
 	return counts, err
 }
 
-// lettersBefore counts the dead letters older than an instant, so that an operator has
-// had the time to decide about them.
+// lettersBefore counts the dead letters older than before, on which operators have had
+// time to decide.
 func (s installation) lettersBefore(ctx context.Context, before time.Time) (n int, err error) {
 	for last := ""; ; {
 		letters, err := s.cfg.DeadLetters.List(ctx, last, letterPage)
