@@ -1,8 +1,8 @@
-// Package batch is group commit: requests that arrive while a batch is under way are
-// processed together in the next one. There is no timer; a single request is sent at
-// once, without waiting for a batch.
+// Package batch implements group commit: requests that arrive while a batch is in
+// flight are processed together in the next one. There is no timer; a single request is
+// sent at once, without waiting for a batch.
 //
-// The package owns the queue. What a batch does is up to its user: one query, one
+// The package owns the queue. Config.Process decides what a batch does: one query, one
 // transaction or one pipeline for all its requests.
 package batch
 
@@ -23,14 +23,14 @@ type Result[A any] struct {
 	Err   error
 }
 
-// Config is how a Batcher works. All fields are required.
+// Config configures a Batcher. All fields are required.
 type Config[Q, A any] struct {
-	// Process handles a batch and returns as many results as requests, in their
-	// order. Its context ends after Timeout, not with the context of any caller.
+	// Process handles a batch and returns one result per request, in order. Its context
+	// ends after Timeout, not with the context of a caller.
 	Process     func(ctx context.Context, requests []Q) []Result[A]
-	MaxBatch    int           // requests of one batch
-	MaxInFlight int           // batches under way at once
-	MaxWaiting  int           // requests that wait; above it Do returns ErrFull
+	MaxBatch    int           // most requests in one batch
+	MaxInFlight int           // most concurrent batches
+	MaxWaiting  int           // most queued requests; above it Do returns ErrFull
 	Timeout     time.Duration // of one batch
 }
 
@@ -41,20 +41,20 @@ type Batcher[Q, A any] struct {
 
 	mu      sync.Mutex
 	waiting []call[Q, A] // guarded by mu
-	running int          // guarded by mu; batches under way
+	running int          // guarded by mu; batches in flight
 }
 
 type call[Q, A any] struct {
 	ctx     context.Context //nolint:containedctx // tells whether the caller still waits
 	request Q
-	done    chan Result[A] // buffered, so that a batch never waits for a caller that left
+	done    chan Result[A] // buffered, so that a batch never blocks on a caller that has returned
 }
 
 // New returns a Batcher.
 func New[Q, A any](cfg Config[Q, A]) *Batcher[Q, A] { return &Batcher[Q, A]{cfg: cfg} }
 
 // Do processes one request in a batch. The error is that of Process, ErrFull, or that
-// of ctx: in the last case the request may have been processed or may still be.
+// of ctx: in the last case the request may have been or may still be processed.
 // Requests whose ctx ended before their batch began are not processed.
 func (b *Batcher[Q, A]) Do(ctx context.Context, request Q) (response A, err error) {
 	c := call[Q, A]{ctx, request, make(chan Result[A], 1)}
@@ -83,7 +83,7 @@ func (b *Batcher[Q, A]) enqueue(c call[Q, A]) bool {
 	return true
 }
 
-// work processes batches until no request waits.
+// work processes batches until the queue is empty.
 func (b *Batcher[Q, A]) work() {
 	for {
 		calls := b.next()
@@ -101,7 +101,7 @@ func (b *Batcher[Q, A]) work() {
 }
 
 // next removes the calls of the next batch from the queue. When it returns none, the
-// worker is no longer counted as running.
+// worker is no longer counted in running.
 func (b *Batcher[Q, A]) next() []call[Q, A] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,8 +121,8 @@ func (b *Batcher[Q, A]) next() []call[Q, A] {
 	return calls
 }
 
-// process runs one batch. A batch that panics, or returns another number of results
-// than requests, fails as a whole.
+// process runs one batch. If Process panics, or returns a different number of results
+// than requests, all requests fail.
 func (b *Batcher[Q, A]) process(requests []Q) (results []Result[A]) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.cfg.Timeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 
 var errNegative = errors.New("negative")
 
-// blocked is a Batcher whose batches, one at a time and of three requests at most,
-// wait until release is closed. It responds with ten times the request.
+// blocked is a Batcher whose batches, one at a time and of at most three requests,
+// block until release is closed. The result is ten times the request.
 type blocked struct {
 	*batch.Batcher[int, int]
 	batches [][]int
@@ -70,7 +70,7 @@ func TestAFullQueueRefusesAndCallersThatLeftAreNotProcessed(t *testing.T) {
 		b := newBlocked()
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		for q := range 5 { // one in a batch and four that wait
+		for q := range 5 { // one in a batch and four queued
 			wg.Go(func() {
 				if _, err := b.Do(ctx, q); !errors.Is(err, context.Canceled) {
 					t.Errorf("error %v after the caller left", err)

@@ -7,36 +7,35 @@ import (
 	"time"
 )
 
-// Clock tells the time.
+// Clock returns the current time.
 type Clock interface {
-	// Now returns the current instant.
+	// Now returns the current time.
 	Now() time.Time
 }
 
-// System is the machine's clock, in UTC.
+// System is the clock of the machine, in UTC.
 type System struct{}
 
-// Now returns the current instant in UTC.
+// Now returns the current time in UTC.
 func (System) Now() time.Time { return time.Now().UTC() }
 
-// Fake is a clock that stands still until it is moved. It is safe for
-// concurrent use.
+// Fake is a clock that changes only by Advance. It is safe for concurrent use.
 type Fake struct {
 	mu  sync.Mutex
 	now time.Time // guarded by mu
 }
 
-// NewFake returns a clock that stands at now.
+// NewFake returns a Fake set to now.
 func NewFake(now time.Time) *Fake { return &Fake{now: now.UTC()} }
 
-// Now returns where the clock stands.
+// Now returns the time of the clock.
 func (f *Fake) Now() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-// Advance moves the clock by d and returns where it stands then.
+// Advance moves the clock by d and returns its new time.
 func (f *Fake) Advance(d time.Duration) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

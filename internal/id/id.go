@@ -1,8 +1,8 @@
-// Package id makes and names identifiers. Inside, an id is a UUIDv7; outside it
-// is a TypeID such as sal_01jd…: opaque, sortable, unique in the whole graph.
+// Package id generates and formats identifiers. Internally an id is a UUIDv7; in the
+// API it is a TypeID such as sal_01jd…: opaque, sortable, unique in the whole graph.
 //
-// The package owns the prefixes and the way an order task carries its shard. It
-// does not know what the ids stand for.
+// The package owns the prefixes and the encoding of the shard in the id of an order
+// task.
 package id
 
 import (
@@ -31,34 +31,34 @@ const (
 	Waitlist  Kind = "wtl"
 	Payment   Kind = "pay"
 	Refund    Kind = "rfd"
-	Act       Kind = "act" // of an operator, that moves units
-	Held      Kind = "hld" // money that waits for a person
+	Act       Kind = "act" // an act of an operator that moves units
+	Held      Kind = "hld" // money that needs a decision of an operator
 )
 
-// ErrMalformed says that a text is not an id of the wanted kind.
+// ErrMalformed means that a text is not an id of the expected kind.
 var ErrMalformed = errors.New("malformed id")
 
-// Generator makes a fresh id. Constructors take one so that tests can fix it.
+// Generator generates an id. Constructors take one so that tests can fix it.
 type Generator func() uuid.UUID
 
-// New returns a fresh UUIDv7. It panics when the system has no randomness left,
-// because nothing safe can be done then.
+// New returns a new UUIDv7. It panics if the system's random source fails, because no
+// safe id exists then.
 func New() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
-// Shards is how many shards the items are spread over. It is fixed: a task
-// carries its shard in its id, and the stream names derive from it.
+// Shards is the number of shards. It is fixed: a task carries its shard in its id, and
+// the names of the streams derive from it.
 const Shards = 16
 
-// NewTask returns a fresh UUIDv7 whose last byte carries the shard (0 to
-// Shards-1), so that a task is found in Redis from its id alone. The byte is one
-// of those that RFC 9562 leaves to the maker; 66 random bits remain.
+// NewTask returns a new UUIDv7 whose last byte is the shard (0 to Shards-1), so that a
+// task is found in Redis from its id alone. RFC 9562 leaves that byte to the
+// implementation; 66 random bits remain.
 func NewTask(shard int) uuid.UUID {
 	u := New()
 	u[15] = byte(shard) //nolint:gosec // below Shards
 	return u
 }
 
-// TaskShard returns the shard that a task id carries, or an error when the id
+// TaskShard returns the shard in a task id. The error wraps ErrMalformed if the id
 // cannot be a task's.
 func TaskShard(u uuid.UUID) (int, error) {
 	if shard := int(u[15]); shard < Shards {
@@ -67,8 +67,8 @@ func TaskShard(u uuid.UUID) (int, error) {
 	return 0, fmt.Errorf("%w: task %s names no shard", ErrMalformed, u)
 }
 
-// ShardOf spreads sales over the shards. All items of one sale share a shard,
-// so that one script sees the whole sale.
+// ShardOf returns the shard of a sale. All items of a sale share a shard, so that one
+// script can access the whole sale.
 func ShardOf(sale uuid.UUID) int { return int(sale[15]) % Shards }
 
 // Format returns the public form of an id, for example "sal_01jd…".
@@ -80,7 +80,7 @@ func Format(k Kind, u uuid.UUID) string {
 	return t.String()
 }
 
-// Parse reads the public form of an id of kind k. The error wraps ErrMalformed.
+// Parse parses the public form of an id of kind k. The error wraps ErrMalformed.
 func Parse(k Kind, s string) (uuid.UUID, error) {
 	got, u, err := Split(s)
 	if err != nil {
@@ -92,7 +92,7 @@ func Parse(k Kind, s string) (uuid.UUID, error) {
 	return u, nil
 }
 
-// Split reads any public id. The error wraps ErrMalformed.
+// Split parses a public id of any kind. The error wraps ErrMalformed.
 func Split(s string) (Kind, uuid.UUID, error) {
 	if len(s) > 64 || !strings.Contains(s, "_") {
 		return "", uuid.Nil, ErrMalformed

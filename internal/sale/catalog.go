@@ -15,41 +15,40 @@ import (
 )
 
 const (
-	// maxStale is how old the catalogue in memory may be before its version is
-	// asked for: one round trip to Redis per process and second.
+	// maxStale is the age after which the catalogue in memory is checked for a new
+	// version: one round trip to Redis per process and second.
 	maxStale = time.Second
-	// patience is how much longer readers take the old one while another is
-	// asking.
+	// patience is how much longer readers use the old catalogue while another call
+	// refreshes it.
 	patience = 250 * time.Millisecond
-	// confirmEvery is how often the database is asked although Redis says that
-	// nothing changed: for rows that were written by hand.
+	// confirmEvery is how often the database is read although the version in Redis has
+	// not changed: for rows that were changed by hand.
 	confirmEvery = 30 * time.Second
-	// refreshTimeout bounds one read of the catalogue.
+	// refreshTimeout is the timeout of one refresh.
 	refreshTimeout = 5 * time.Second
 )
 
-// Catalog serves sales and goods from process memory, at most maxStale old.
-// Browsing does not reach the database: whether anything changed is asked of
-// Redis (Versions). One rebuild runs at a time; an id that is not there costs no
-// query either.
+// Catalog serves sales and products from process memory, at most maxStale old. Browsing
+// does not read the database: Versions in Redis shows whether anything changed. One
+// rebuild runs at a time; an unknown id causes no query.
 type Catalog struct {
 	store    *Store
-	versions *Versions // nil = ask the database
+	versions *Versions // nil = read the version from the database
 	clock    clock.Clock
 	log      *slog.Logger
 	flight   singleflight.Group
-	busy     atomic.Bool // somebody refreshes
+	busy     atomic.Bool // a refresh is running
 	current  atomic.Pointer[Snapshot]
 }
 
-// Snapshot is the whole catalogue at one moment. Read only.
+// Snapshot is the whole catalogue at one moment. It is read-only.
 type Snapshot struct {
 	Sales     []*Sale  // by start, then id
 	Goods     []*Goods // newest first
 	version   Version
-	mark      mark      // in Redis, read before version was
-	checkedAt time.Time // when Redis, or the database, last said that it is the newest
-	readAt    time.Time // when the database last said so
+	mark      mark      // in Redis, read before version
+	checkedAt time.Time // when Redis or the database last confirmed the snapshot
+	readAt    time.Time // when the database last confirmed it
 	forgotten bool
 	sales     map[uuid.UUID]*Sale
 	slugs     map[string]*Sale
@@ -57,21 +56,20 @@ type Snapshot struct {
 	goods     map[uuid.UUID]*Goods
 }
 
-// NewCatalog returns a catalogue that reads from store when first asked.
+// NewCatalog returns a Catalog that reads from store at its first use.
 func NewCatalog(store *Store, c clock.Clock, log *slog.Logger) *Catalog {
 	return &Catalog{store: store, clock: c, log: log}
 }
 
-// Following makes the catalogue ask Redis instead of the database whether
-// anything changed. Call it before the first read.
+// Following makes the catalogue check Redis instead of the database for changes. Call
+// it before the first read.
 func (c *Catalog) Following(v *Versions) *Catalog {
 	c.versions = v
 	return c
 }
 
-// Snapshot returns the catalogue, at most maxStale old. When the database is
-// away it returns the last one it had; the error is for a process that never
-// had one.
+// Snapshot returns the catalogue, at most maxStale old. If the database is unreachable
+// it returns the last snapshot; the error is for a process that never had one.
 func (c *Catalog) Snapshot(ctx context.Context) (*Snapshot, error) {
 	have := c.current.Load()
 	if have != nil && !have.forgotten {
@@ -110,7 +108,7 @@ func (c *Catalog) Loaded(ctx context.Context) ([]*Sale, error) {
 	return loaded, nil
 }
 
-// Forget makes the next read see what was just written by this process.
+// Forget makes the next read include what this process has just written.
 func (c *Catalog) Forget() {
 	for {
 		have := c.current.Load()
@@ -132,9 +130,9 @@ func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 	have := c.current.Load()
 	known := have != nil && !have.forgotten
 	if known && now.Sub(have.checkedAt) < maxStale {
-		return have, nil // another caller refreshed it meanwhile
+		return have, nil // another call has refreshed it in the meantime
 	}
-	current := c.versions.read(ctx) // before the database: what is written in between is seen next time
+	current := c.versions.read(ctx) // before the database: a write in between is seen by the next refresh
 	if known && now.Sub(have.readAt) < confirmEvery && have.mark.settled(current) {
 		return c.keep(have, func(s *Snapshot) { s.checkedAt = now }), nil
 	}
@@ -162,7 +160,7 @@ func (c *Catalog) refresh(ctx context.Context) (*Snapshot, error) {
 	return fresh, nil
 }
 
-// keep confirms the catalogue at hand.
+// keep confirms the present snapshot.
 func (c *Catalog) keep(have *Snapshot, confirm func(*Snapshot)) *Snapshot {
 	same := *have
 	confirm(&same)
@@ -170,8 +168,8 @@ func (c *Catalog) keep(have *Snapshot, confirm func(*Snapshot)) *Snapshot {
 	return &same
 }
 
-// replace takes a catalogue in, unless it was forgotten while it was being read:
-// then the next reader reads again.
+// replace stores a snapshot. If the catalogue was invalidated during the read, the next
+// reader reads again.
 func (c *Catalog) replace(have, fresh *Snapshot) {
 	if !c.current.CompareAndSwap(have, fresh) {
 		old := *fresh
@@ -210,14 +208,14 @@ func lessByTime(a, b time.Time, x, y uuid.UUID) bool {
 	return strings.Compare(string(x[:]), string(y[:])) < 0
 }
 
-// Sale returns the sale with that id; nil when there is none.
+// Sale returns the sale with that id, or nil.
 func (s *Snapshot) Sale(id uuid.UUID) *Sale { return s.sales[id] }
 
-// BySlug returns the sale with that name; nil when there is none.
+// BySlug returns the sale with that slug, or nil.
 func (s *Snapshot) BySlug(slug string) *Sale { return s.slugs[slug] }
 
-// Item returns the item with that id; nil when there is none.
+// Item returns the item with that id, or nil.
 func (s *Snapshot) Item(id uuid.UUID) *Item { return s.items[id] }
 
-// GoodsByID returns the goods with that id; nil when there is none.
+// GoodsByID returns the product with that id, or nil.
 func (s *Snapshot) GoodsByID(id uuid.UUID) *Goods { return s.goods[id] }

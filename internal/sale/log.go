@@ -19,7 +19,7 @@ type LogLine struct {
 	Actor    *uuid.UUID // nil = the clock
 	Act      Act
 	From, To Status
-	Revision int64 // of the sale afterwards
+	Revision int64 // of the sale after the act
 	Note     string
 	Details  string // JSON, or empty
 	At       time.Time
@@ -43,8 +43,8 @@ func (s *Store) Log(ctx context.Context, saleID uuid.UUID, limit int) ([]LogLine
 	return lines, nil
 }
 
-// WroteIt reports whether a person made a sale, or has edited it: such a person
-// may not approve it.
+// WroteIt reports whether a user created or edited a sale: such a user must not approve
+// it.
 func (s *Store) WroteIt(ctx context.Context, saleID, person uuid.UUID) (bool, error) {
 	wrote, err := s.db.SaleLog.Query().Where(
 		salelog.SaleID(saleID), salelog.ActorID(person), salelog.ActIn(string(ActCreate), string(ActUpdate)),
@@ -55,20 +55,19 @@ func (s *Store) WroteIt(ctx context.Context, saleID, person uuid.UUID) (bool, er
 	return wrote, nil
 }
 
-// GoodsLine is one change of a catalogue entry.
+// GoodsLine is one change of a product.
 type GoodsLine struct {
 	ID       uuid.UUID
 	Goods    uuid.UUID
 	Actor    uuid.UUID
 	Act      Act   // ActCreate or ActUpdate
-	Revision int64 // of the goods afterwards
+	Revision int64 // of the product after the change
 	Note     string
 	Details  string // JSON of what changed, or empty
 	At       time.Time
 }
 
-// GoodsLog returns the newest lines of a catalogue entry's log, newest first, at
-// most limit.
+// GoodsLog returns the newest lines of a product's log, newest first, at most limit.
 func (s *Store) GoodsLog(ctx context.Context, goodsID uuid.UUID, limit int) ([]GoodsLine, error) {
 	rows, err := s.db.GoodsLog.Query().Where(goodslog.GoodsID(goodsID)).
 		Order(ent.Desc(goodslog.FieldRevision), ent.Desc(goodslog.FieldID)).Limit(limit).All(ctx)

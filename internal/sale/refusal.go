@@ -6,14 +6,14 @@ import (
 	"seckill/internal/fault"
 )
 
-// NotOpen refuses an act on a sale that is not open: not begun, held or over.
+// NotOpen refuses an act on a sale that is not open: not started, paused or over.
 type NotOpen struct {
 	Phase      Phase
-	StartsAt   *time.Time // when it opens, if it will
-	ServerTime time.Time  // the clock that decided
+	StartsAt   *time.Time // opening time, if it will open
+	ServerTime time.Time  // time of the decision
 }
 
-// Reason tells "not begun" from "closed".
+// Reason returns SaleNotStarted before the opening, and SaleClosed otherwise.
 func (n NotOpen) Reason() fault.Reason {
 	if n.Phase == PhaseUpcoming {
 		return fault.SaleNotStarted
@@ -21,5 +21,5 @@ func (n NotOpen) Reason() fault.Reason {
 	return fault.SaleClosed
 }
 
-// Path is nil: no input is at fault.
+// Path returns nil: no input is refused.
 func (NotOpen) Path() []string { return nil }

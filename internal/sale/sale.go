@@ -1,11 +1,12 @@
-// Package sale owns what is on sale: goods, flash sales and their items, the
-// rules of a sale's phases, and the catalogue that serves them from memory.
+// Package sale owns the catalogue: products, flash sales and their items, the rules of
+// a sale's phases, and the snapshot that serves them from memory.
 //
-// It does not own live stock: units are taken in package reservation, and the
-// record of them is moved by package order.
+// It does not own live stock: units are taken in package reservation, and their rows in
+// Postgres are moved by package order.
 //
-// The life of a sale, and who may move it. The table is in status.go; every move
-// is a compare-and-set on status and revision, logged in the same transaction:
+// The states of a sale, and the role that may change them. The table is in status.go;
+// every move is a compare-and-set on status and revision, logged in the same
+// transaction:
 //
 //	   create            submit                      approve (admin, never its author)
 //	──────────► DRAFT ──────────► PENDING_APPROVAL ──────────► APPROVED
@@ -36,10 +37,10 @@ import (
 	"seckill/internal/money"
 )
 
-// Status is where a sale stands in its making. Buyers see Phase.
+// Status is the internal state of a sale. Buyers see Phase.
 type Status string
 
-// Statuses, in the order of a sale's life.
+// Statuses, in their usual order.
 const (
 	Draft           Status = "DRAFT"
 	PendingApproval Status = "PENDING_APPROVAL"
@@ -75,7 +76,7 @@ func (s Status) Loaded() bool {
 	return false
 }
 
-// Phase is what a buyer sees of a sale.
+// Phase is the state of a sale as buyers see it.
 type Phase string
 
 // Phases.
@@ -88,7 +89,7 @@ const (
 	PhaseCancelled Phase = "CANCELLED"
 )
 
-// Goods is a catalogue entry.
+// Goods is a product of the catalogue.
 type Goods struct {
 	ID          uuid.UUID
 	Name        string
@@ -99,23 +100,23 @@ type Goods struct {
 	CreatedAt   time.Time
 }
 
-// Item is one goods in a sale.
+// Item is a product in a sale.
 type Item struct {
 	ID        uuid.UUID
 	SaleID    uuid.UUID
 	Goods     *Goods
 	Position  int
 	Price     money.Amount
-	Total     int        // units put on sale, when the catalogue was read
-	Available int        // units nobody had then; the live figure is the gate's
-	Held      int        // units in unpaid orders then
-	Sold      int        // units in paid orders then
+	Total     int        // stock, when the catalogue was read
+	Available int        // available units at that time; the gate has the live number
+	Held      int        // units of unpaid orders at that time
+	Sold      int        // units of paid orders at that time
 	Revision  int64      // of the stock row, when the catalogue was read
-	SoldOutAt *time.Time // when the gate was first seen empty; nil = not yet
-	ReadAt    time.Time  // when the catalogue read these figures; zero where they come from elsewhere
+	SoldOutAt *time.Time // when the gate was first empty; nil = not yet
+	ReadAt    time.Time  // when the catalogue read these numbers; zero if they have another source
 }
 
-// Sale is a flash sale. It is shared between requests: read only.
+// Sale is a flash sale. It is shared between requests: read-only.
 type Sale struct {
 	ID             uuid.UUID
 	Slug           string
@@ -133,13 +134,12 @@ type Sale struct {
 	Items          []*Item // by position
 	CreatedBy      *uuid.UUID
 	CreatedAt      time.Time
-	Notice         string     // why the sale is held or over, for buyers
-	SettledAt      *time.Time // when the last order had ended and the gate left Redis
+	Notice         string     // why the sale is paused or over, for buyers
+	SettledAt      *time.Time // when the last order had ended and the gate was removed from Redis
 	Switches       Switches
 }
 
-// Phase returns what a buyer sees at now. soldOut says that no item has a unit
-// left at present.
+// Phase returns the phase at now. soldOut means that no item has an available unit.
 func (s *Sale) Phase(now time.Time, soldOut bool) Phase {
 	switch {
 	case s.Status == Cancelled:
@@ -156,8 +156,8 @@ func (s *Sale) Phase(now time.Time, soldOut bool) Phase {
 	return PhaseLive
 }
 
-// NextTransition returns when the phase changes next by the clock alone; nil
-// when it will not.
+// NextTransition returns when the clock alone will next change the phase; nil if it
+// will not.
 func (s *Sale) NextTransition(now time.Time) *time.Time {
 	switch {
 	case s.Status == Cancelled, s.Status == Ended, !now.Before(s.EndsAt):

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/sale"
 )
 
-// update writes the state table into the documentation anew:
-// go test ./internal/sale -run Document -update.
+// update writes the state table into the documentation: go test ./internal/sale -run
+// Document -update.
 var update = flag.Bool("update", false, "write the state table into the documentation")
 
 const (
@@ -20,10 +20,10 @@ const (
 	statesEnd   = "<!-- end of states -->\n"
 )
 
-// actors who may make a move, in words.
+// movers names the actors of a move.
 var movers = map[string]string{"o": "operator", "a": "admin", "c": "the clock", "oc": "operator, the clock", "ac": "admin, the clock"}
 
-// drawn is the state table as a picture and as a table.
+// drawn returns the state table as a diagram and as a table.
 func drawn() string {
 	var picture, table strings.Builder
 	picture.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> DRAFT: CREATE (operator)\n")

@@ -6,7 +6,7 @@ import (
 	"seckill/internal/auth"
 )
 
-// Act is what is done to a sale. Each is logged with who, when and why.
+// Act is a kind of change of a sale. Each one is logged with actor, time and reason.
 type Act string
 
 // Acts.
@@ -23,18 +23,18 @@ const (
 	ActResume   Act = "RESUME"
 	ActEnd      Act = "END"
 	ActCancel   Act = "CANCEL"
-	ActSettle   Act = "SETTLE" // the last order has ended; the gate leaves Redis
-	// These leave the status as it is.
-	ActRebuild Act = "REBUILD" // a gate that Redis lost is built anew
+	ActSettle   Act = "SETTLE" // the last order has ended; the gate is removed from Redis
+	// The following acts do not change the status.
+	ActRebuild Act = "REBUILD" // a gate that Redis lost is rebuilt
 	ActAdjust  Act = "ADJUST_STOCK"
 	ActVoid    Act = "VOID_ORDER"
 	ActSwitch  Act = "SET_SWITCHES"
 )
 
-// who may take an act.
+// who is the set of actors that may perform an act.
 type who struct {
-	role  auth.Role // lowest role of a person; "" = no person
-	clock bool      // whether the scheduler may
+	role  auth.Role // lowest role of a user; "" = no user
+	clock bool      // whether the scheduler may perform it
 }
 
 var (
@@ -52,10 +52,9 @@ type move struct {
 	who      who
 }
 
-// moves is the one table of what may be done to a sale, where it leads and who
-// may do it. The picture of it is in the package's documentation. Beyond it, a
-// sale is never approved by who wrote it, and stock and voids follow the rule of
-// two persons (package operator).
+// moves is the state table: every allowed act, its target and its actors. The diagram
+// is in the package documentation. In addition, the author of a sale must not approve
+// it, and stock changes and voids follow the two-person rule (package operator).
 var moves = []move{
 	{ActUpdate, Draft, Draft, operators},
 	{ActUpdate, Rejected, Draft, operators},
@@ -71,7 +70,7 @@ var moves = []move{
 	{ActResume, Paused, Preheated, operators}, // before the opening
 	{ActResume, Paused, Live, operators},
 
-	{ActEnd, Scheduled, Ended, theClock}, // its end passed before it was loaded
+	{ActEnd, Scheduled, Ended, theClock}, // its closing time passed before it was loaded
 	{ActEnd, Preheated, Ended, adminsClock},
 	{ActEnd, Live, Ended, adminsClock},
 	{ActEnd, Paused, Ended, adminsClock},
@@ -93,7 +92,7 @@ var moves = []move{
 	{ActAdjust, Preheated, Preheated, operators},
 	{ActAdjust, Live, Live, operators},
 	{ActAdjust, Paused, Paused, operators},
-	{ActVoid, Preheated, Preheated, operators}, // the clock may be seconds late to call it live
+	{ActVoid, Preheated, Preheated, operators}, // the clock may set LIVE seconds late
 	{ActVoid, Live, Live, operators},
 	{ActVoid, Paused, Paused, operators},
 	{ActVoid, Ended, Ended, operators},
@@ -107,13 +106,13 @@ var moves = []move{
 	{ActSwitch, Paused, Paused, operators},
 }
 
-// Allowed reports whether an act may lead from one status to another.
+// Allowed reports whether an act may move a sale from one status to another.
 func Allowed(act Act, from, to Status) bool {
 	return slices.ContainsFunc(moves, func(m move) bool { return m.act == act && m.from == from && m.to == to })
 }
 
-// Targets returns where an act can lead from a status; none when the status
-// forbids it.
+// Targets returns the possible target statuses of an act; none if the status forbids
+// it.
 func Targets(act Act, from Status) []Status {
 	var to []Status
 	for _, m := range moves {
@@ -124,8 +123,8 @@ func Targets(act Act, from Status) []Status {
 	return to
 }
 
-// LeastRole returns the lowest role of a person who may take an act, and false
-// when only the clock may.
+// LeastRole returns the lowest role that may perform an act, and false if only the
+// clock may.
 func LeastRole(act Act) (auth.Role, bool) {
 	if act == ActCreate {
 		return auth.Operator, true
@@ -138,7 +137,7 @@ func LeastRole(act Act) (auth.Role, bool) {
 	return "", false
 }
 
-// mayMove reports whether a person of that role, or the clock, may make a move.
+// mayBeMadeBy reports whether an actor may make the move.
 func (m move) mayBeMadeBy(a Actor) bool {
 	if a.Clock() {
 		return m.who.clock
@@ -146,7 +145,7 @@ func (m move) mayBeMadeBy(a Actor) bool {
 	return m.who.role != "" && a.Role.AtLeast(m.who.role)
 }
 
-// Statuses lists every status in the order of a sale's life.
+// Statuses lists every status in its usual order.
 func Statuses() []Status {
 	return []Status{Draft, PendingApproval, Rejected, Approved, Scheduled, Preheated, Live, Paused, Ended, Cancelled}
 }

@@ -26,8 +26,8 @@ func openRedis(t *testing.T, url string) *redisconn.Conn {
 	return conn
 }
 
-// wanted is the state table once more, from the product's side: act, from, to,
-// and who: o an operator (and so an admin), a an admin only, c the clock.
+// wanted is an independent copy of the state table: act, from, to and actors: o an
+// operator (and so an admin), a an admin only, c the clock.
 var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 	sale.ActUpdate:   {sale.Draft: {sale.Draft: "o"}, sale.Rejected: {sale.Draft: "o"}},
 	sale.ActSubmit:   {sale.Draft: {sale.PendingApproval: "o"}},
@@ -80,7 +80,7 @@ func mayMove(who, actor string) bool {
 	return false
 }
 
-// Every act, from every status to every status, by everybody: 8,500 moves.
+// Every act, from every status to every status, by every actor: 8,500 moves.
 func TestTheStateTableAllowsThisAndNothingElse(t *testing.T) {
 	t.Parallel()
 	db := testenv.Postgres(t)

@@ -15,14 +15,14 @@ import (
 	"seckill/internal/money"
 )
 
-// Store reads sales and goods from the database.
+// Store reads sales and products from the database.
 type Store struct{ db *ent.Client }
 
-// NewStore returns a store on db.
+// NewStore returns a Store on db.
 func NewStore(db *ent.Client) *Store { return &Store{db: db} }
 
-// Version tells whether anything in the catalogue changed: it differs when a
-// sale or a goods was added or a revision grew.
+// Version identifies a version of the catalogue: it changes when a sale or product is
+// added or a revision grows.
 type Version struct {
 	Sales, SaleRevisions, Goods, GoodsRevisions int64
 }
@@ -33,7 +33,7 @@ type figures []struct {
 	Sum   sql.NullInt64 `json:"sum"`
 }
 
-// Version reads the version of the catalogue: two small aggregates.
+// Version reads the version of the catalogue with two small aggregate queries.
 func (s *Store) Version(ctx context.Context) (Version, error) {
 	var sales, goods figures
 	err := s.db.Sale.Query().Aggregate(ent.Count(), ent.As(ent.Sum(entsale.FieldRevision), "sum")).Scan(ctx, &sales)
@@ -50,7 +50,7 @@ func (s *Store) Version(ctx context.Context) (Version, error) {
 	return Version{sales[0].Count, sales[0].Sum.Int64, goods[0].Count, goods[0].Sum.Int64}, nil
 }
 
-// Gone tells whether no unit of an item is free or unpaid: all are sold.
+// Gone reports whether all units of an item are sold: none is available or held.
 func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
 	gone, err := s.db.SaleItem.Query().Where(saleitem.ID(itemID), saleitem.Available(0), saleitem.Held(0)).Exist(ctx)
 	if err != nil {
@@ -59,8 +59,7 @@ func (s *Store) Gone(ctx context.Context, itemID uuid.UUID) (bool, error) {
 	return gone, nil
 }
 
-// ByID reads one sale with its items as the database has it now; nil when there
-// is none.
+// ByID reads one sale with its items from the database; nil if there is none.
 func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {
 	row, err := s.db.Sale.Get(ctx, saleID)
 	if ent.IsNotFound(err) {
@@ -84,7 +83,7 @@ func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {
 	return v, nil
 }
 
-// GoodsByID reads one goods as the database has it now; nil when there is none.
+// GoodsByID reads one product from the database; nil if there is none.
 func (s *Store) GoodsByID(ctx context.Context, goodsID uuid.UUID) (*Goods, error) {
 	row, err := s.db.Goods.Get(ctx, goodsID)
 	if ent.IsNotFound(err) {
@@ -96,7 +95,7 @@ func (s *Store) GoodsByID(ctx context.Context, goodsID uuid.UUID) (*Goods, error
 	return goodsFromRow(row), nil
 }
 
-// All reads every sale with its items and goods, and every goods.
+// All reads every sale with its items and products, and every product.
 func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
 	goodsRows, err := s.db.Goods.Query().All(ctx)
 	if err != nil {

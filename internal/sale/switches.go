@@ -2,25 +2,25 @@ package sale
 
 import "strings"
 
-// Switches are the rules of a sale that operators change while it runs. Every
-// process follows them through the catalogue, at most a second later.
+// Switches are the settings of a sale that operators change while it runs. Every
+// process applies them through the catalogue, within a second.
 type Switches struct {
 	CaptchaRequired bool     `json:"captchaRequired"`
-	CaptchaKinds    []string `json:"captchaKinds"`    // kinds of captcha that are offered; empty = every kind
+	CaptchaKinds    []string `json:"captchaKinds"`    // offered kinds of captcha; empty = every kind
 	PowMax          int      `json:"proofOfWorkMax"`  // highest number of a proof of work; 0 = the server's default
-	PermitPerMille  int      `json:"permitPerMille"`  // unused paths at a time per thousand units left; 0 = any number
-	InflowPerSecond int      `json:"inflowPerSecond"` // buyers let past the waiting room each second; 0 = no bound
-	LimitBurst      int      `json:"limitBurst"`      // tries of one person at once; 0 = the product's default
-	LimitPerSecond  float64  `json:"limitPerSecond"`  // tries given back each second; 0 = the product's default
+	PermitPerMille  int      `json:"permitPerMille"`  // unused path tokens at a time per thousand units left; 0 = no limit
+	InflowPerSecond int      `json:"inflowPerSecond"` // buyers admitted from the waiting room per second; 0 = no limit
+	LimitBurst      int      `json:"limitBurst"`      // attempts of one user at once; 0 = the product's default
+	LimitPerSecond  float64  `json:"limitPerSecond"`  // attempts allowed again per second; 0 = the product's default
 }
 
-// DefaultSwitches are those of a sale that nobody has switched.
+// DefaultSwitches returns the switches of a sale that no operator has changed.
 func DefaultSwitches() Switches { return Switches{CaptchaRequired: true, PermitPerMille: 1500} }
 
-// Limits reports whether the sale has a limit of its own.
+// Limits reports whether the sale has its own rate limit.
 func (s Switches) Limits() bool { return s.LimitBurst > 0 || s.LimitPerSecond > 0 }
 
-// Limit returns how often one person may try in the sale, given the default.
+// Limit returns the rate limit of one user's attempts in the sale, given the default.
 func (s Switches) Limit(burst int, perSecond float64) (int, float64) {
 	if s.LimitBurst > 0 {
 		burst = s.LimitBurst
@@ -31,7 +31,7 @@ func (s Switches) Limit(burst int, perSecond float64) (int, float64) {
 	return burst, perSecond
 }
 
-// JoinKinds is how kinds of captcha are kept in their column.
+// JoinKinds encodes kinds of captcha for their column.
 func JoinKinds(kinds []string) string { return strings.Join(kinds, ",") }
 
 func splitKinds(text string) []string {

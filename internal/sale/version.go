@@ -11,12 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// writingLife is how long readers stay watchful after a writer who was not heard
-// of again: longer than any transaction of ours may take.
+// writingLife is how long readers query the database after a writer that has not
+// reported its end: longer than any of its transactions.
 const writingLife = 15 * time.Second
 
-// versionTimeout bounds what a writer does in Redis: the write itself is more
-// important than that others see it at once.
+// versionTimeout is the timeout of a writer's Redis commands: the write itself is more
+// important than its immediate visibility to other processes.
 const versionTimeout = time.Second
 
 //go:embed lua/writing.lua
@@ -30,25 +30,25 @@ var (
 	versionScript = redis.NewScript(versionLua)
 )
 
-// Versions is the version of the catalogue in Redis: browsing asks it instead of
-// the database. Who writes sales or goods does it within Write. A nil *Versions
-// tells nothing, and readers then ask the database each second.
+// Versions is the version of the catalogue in Redis: browsing reads it instead of the
+// database. Code that writes sales or products does so within Write. With a nil
+// *Versions, readers query the database every second.
 type Versions struct {
 	client  redis.UniversalClient
 	version string // counter; grows with every write
-	writing string // who is about to write
+	writing string // active writers
 	log     *slog.Logger
 }
 
-// NewVersions returns the versions under a key prefix.
+// NewVersions returns a Versions with the given key prefix.
 func NewVersions(client redis.UniversalClient, prefix string, log *slog.Logger) *Versions {
 	return &Versions{client: client, version: prefix + "{catalog}:version", writing: prefix + "{catalog}:writing", log: log}
 }
 
-// Write runs write, which changes sales or goods in the database, and makes
-// every process see it. It notes the intent first, so that readers find the
-// change within a second even when this process dies half way. A failing Redis
-// is logged and stops no write: readers who cannot ask Redis ask the database.
+// Write runs write, which changes sales or products in the database, and makes the
+// change visible to every process. It records the writer first, so that readers find
+// the change within a second even if this process crashes. A Redis failure is logged
+// and does not stop the write: readers that cannot reach Redis query the database.
 func (v *Versions) Write(ctx context.Context, write func(ctx context.Context) error) error {
 	if v == nil {
 		return write(ctx)
@@ -58,7 +58,7 @@ func (v *Versions) Write(ctx context.Context, write func(ctx context.Context) er
 		return writingScript.Run(ctx, v.client, []string{v.writing}, token, writingLife.Milliseconds()).Err()
 	})
 	err := write(ctx)
-	// Also after an error: a commit whose answer was lost may have happened.
+	// Also after an error: a commit whose reply was lost may have happened.
 	v.try(ctx, "tell the new version", func(ctx context.Context) error {
 		_, err := v.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 			pipe.Incr(ctx, v.version)
@@ -85,13 +85,13 @@ type mark struct {
 	writers int64
 }
 
-// settled reports whether a catalogue read under m is still the newest when the
-// mark reads now.
+// settled reports whether a catalogue read under m is still the newest, given the
+// present mark.
 func (m mark) settled(now mark) bool {
 	return m.known && now.known && m.version == now.version && now.writers == 0
 }
 
-// read returns the mark; the zero one when Redis cannot tell.
+// read returns the mark; the zero mark if Redis cannot be read.
 func (v *Versions) read(ctx context.Context) mark {
 	if v == nil {
 		return mark{}

@@ -17,14 +17,14 @@ import (
 	"seckill/internal/testenv"
 )
 
-// followed is two processes that browse one catalogue by its version in Redis.
+// followed is two processes that read one catalogue by its version in Redis.
 type followed struct {
 	db       *postgres.DB
 	clock    *clock.Fake
 	versions *sale.Versions
 	here     *sale.Catalog
 	there    *sale.Catalog
-	log      *bytes.Buffer // what the catalogues complained about
+	log      *bytes.Buffer // warnings of the catalogues
 	sale     uuid.UUID
 }
 
@@ -60,7 +60,7 @@ func (f *followed) rename(ctx context.Context, title string) error {
 func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	t.Parallel()
 	f := follow(t)
-	if err := f.db.SQL.Close(); err != nil { // each query would be complained about
+	if err := f.db.SQL.Close(); err != nil { // each query would fail and be logged
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -106,7 +106,7 @@ func TestAWriterWhoDiedAfterTheCommitIsNoticed(t *testing.T) {
 			if err := f.rename(ctx, "Renamed"); err != nil {
 				t.Error(err)
 			}
-			panic(died) // the new version is never told
+			panic(died) // the new version is never written
 		})
 	}()
 	f.clock.Advance(time.Second)

@@ -1,7 +1,7 @@
--- version: tells whether the catalogue changed, or may be changing now.
+-- version: returns the version of the catalogue and the number of active writers.
 --
 -- KEYS  [1] version   [2] writers
--- Reply { version, how many writers are at it }
+-- Reply { version, number of active writers }
 
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)

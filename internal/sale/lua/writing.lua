@@ -1,11 +1,12 @@
--- writing: notes that somebody is about to change the catalogue.
+-- writing: records that a process is about to change the catalogue.
 --
--- KEYS  [1] writers: token → when the note lapses, ms
--- ARGV  [1] token   [2] life of the note, ms
+-- KEYS  [1] writers: token → when the record expires, ms
+-- ARGV  [1] token   [2] TTL of the record, ms
 -- Reply 1
 --
--- Keeps true: while a note stands, readers ask the database every second, so that
--- a writer who dies between the database and the new version is noticed all the same.
+-- Invariant: while a record exists, readers query the database every second. So the
+-- change of a writer that crashes between the database and the new version is still
+-- noticed.
 
 local now = redis.call('TIME')
 now = now[1] * 1000 + math.floor(now[2] / 1000)
