@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkEncode measures what a worker tells of one order: how its task ended,
-// and that its buyer has something to look at.
+// BenchmarkEncode measures the encoding of the entries of one order: the end of its
+// task and the notice to its buyer.
 func BenchmarkEncode(b *testing.B) {
 	const batch = 100
 	var entries []StatusEntry

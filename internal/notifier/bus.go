@@ -12,22 +12,22 @@ import (
 	"seckill/internal/stream"
 )
 
-// Bounds of a message of the bus.
+// Limits of a message on the bus.
 const (
 	maxEntries = 1000      // entries
 	maxEncoded = 512 << 10 // bytes
-	maxValue   = 64 << 10  // bytes of one value; a larger one is left out, and read by those who follow
+	maxValue   = 64 << 10  // bytes of one value; a larger value is left out, and followers load it
 )
 
-// originKey is the metadata that names the process a message came from.
+// originKey is the metadata key of the publishing process.
 const originKey = "origin"
 
-// StatusEntry is one change as it travels between processes.
+// StatusEntry is one change as sent between processes.
 type StatusEntry struct {
 	Key      string          `json:"key"`
 	Revision int64           `json:"revision"`
 	Terminal bool            `json:"terminal,omitempty"`
-	Value    json.RawMessage `json:"value,omitempty"` // JSON of the state; nil = read it
+	Value    json.RawMessage `json:"value,omitempty"` // JSON of the state; nil = load it
 }
 
 func (e StatusEntry) valid() bool { return e.Key != "" && e.Revision > 0 }
@@ -40,8 +40,8 @@ func (e StatusEntry) event() Event {
 	return event
 }
 
-// Bus carries changes to the hubs of all processes. It may lose anything, and
-// knows that followers read again.
+// Bus carries changes to the hubs of all processes. It may lose messages: followers
+// load the state again.
 type Bus struct {
 	hub       *Hub
 	broadcast *stream.Broadcast
@@ -51,14 +51,14 @@ type Bus struct {
 	once      sync.Once
 }
 
-// NewBus returns a bus between a broadcast and the hub of this process.
+// NewBus returns a Bus between a broadcast and the hub of this process.
 func NewBus(hub *Hub, broadcast *stream.Broadcast, log *slog.Logger) *Bus {
 	return &Bus{hub: hub, broadcast: broadcast, log: log, origin: id.New().String(), ready: make(chan struct{})}
 }
 
-// Publish tells everybody of changes, after they were committed: the followers
-// in this process at once, those in others by one message per thousand changes.
-// Entries without key or revision are left out.
+// Publish publishes committed changes: to the followers in this process at once, to
+// other processes with one message per thousand changes. Entries without key or
+// revision are left out.
 func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
 	for _, e := range entries {
 		if e.valid() {
@@ -79,18 +79,18 @@ func (b *Bus) Publish(ctx context.Context, entries []StatusEntry) error {
 	return nil
 }
 
-// Run feeds the hub with the changes of other processes until ctx ends, and
-// returns nil then. A Redis that is away is waited for.
+// Run publishes the changes of other processes to the hub until ctx ends, and returns
+// nil then. It waits while Redis is unreachable.
 func (b *Bus) Run(ctx context.Context) error {
 	return b.broadcast.Tail(ctx, func() { b.once.Do(func() { close(b.ready) }) }, b.receive)
 }
 
-// Ready is closed when Run listens: what others publish after that arrives.
+// Ready is closed when Run has subscribed: later messages of other processes arrive.
 func (b *Bus) Ready() <-chan struct{} { return b.ready }
 
 func (b *Bus) receive(msg *stream.Message) {
 	if msg.Metadata.Get(originKey) == b.origin {
-		return // the hub heard of it before it was sent
+		return // the hub received it before it was sent
 	}
 	entries, skipped := decode(msg.Payload)
 	for _, e := range entries {
@@ -101,8 +101,8 @@ func (b *Bus) receive(msg *stream.Message) {
 	}
 }
 
-// decode returns the entries of a payload and how many could not be read. One
-// that is broken does not take the others with it.
+// decode returns the entries of a payload and the number of unreadable ones. An
+// unreadable entry does not affect the others.
 func decode(payload []byte) (entries []StatusEntry, skipped int) {
 	if json.Unmarshal(payload, &entries) != nil {
 		var raw []json.RawMessage

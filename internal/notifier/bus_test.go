@@ -23,7 +23,7 @@ import (
 
 const patience = testenv.Wait
 
-// process is one process with a hub and a bus that listens.
+// process is one process with a hub and a running bus.
 type process struct {
 	hub *Hub
 	bus *Bus
@@ -92,7 +92,7 @@ func TestAChangeReachesTheFollowersOfEveryProcess(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, key string) {
 		worker, api := startProcess(t, conn, key), startProcess(t, conn, key)
-		const n = 2500 // more than one message carries
+		const n = 2500 // more than fit in one message
 		var entries []StatusEntry
 		var here, there []*Subscription
 		for i := range n {
@@ -114,7 +114,8 @@ func TestAChangeReachesTheFollowersOfEveryProcess(t *testing.T) {
 		if n := conn.Cmd.XLen(t.Context(), key).Val(); n != 3 {
 			t.Errorf("%d messages", n)
 		}
-		// The other way; and nobody hears of a change of his own twice.
+		// The other direction; and no follower receives a change of its own process
+		// twice.
 		if err := api.bus.Publish(t.Context(), []StatusEntry{{Key: "task:0", Revision: 3}}); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +174,7 @@ func TestEncodingKeepsEveryChange(t *testing.T) {
 		StatusEntry{Key: "large", Revision: 1, Value: large},
 		StatusEntry{Key: "no json", Revision: 1, Value: json.RawMessage(`{`)},
 		StatusEntry{Key: "", Revision: 1}, StatusEntry{Key: "no revision"})
-	for i := range 20 { // more than one message carries
+	for i := range 20 { // more than fit in one message
 		entries = append(entries, StatusEntry{Key: fmt.Sprint("wide", i), Revision: 1, Value: json.RawMessage(`"` + strings.Repeat("a", maxValue-2) + `"`)})
 	}
 	seen := map[string]StatusEntry{}

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Entries are written by hand, and values that look as records of this product
-// do are taken as they are: two entries of every order of a rush pass here, and
-// encoding/json reads and writes each value anew.
+// Entries are encoded by hand, and values in the form of this product's records are
+// copied without a check by encoding/json, which parses and rewrites each value: two
+// entries of every order of a sale pass here.
 
 // encode returns the payloads of the messages that carry entries: JSON arrays.
 func encode(entries []StatusEntry) [][]byte {
@@ -40,10 +40,10 @@ func encode(entries []StatusEntry) [][]byte {
 	return payloads
 }
 
-// entrySize is about what an entry takes beside its key and value.
+// entrySize is the approximate size of an entry without its key and value.
 const entrySize = 64
 
-// sizeOf returns about how large a message of the first of some entries gets.
+// sizeOf estimates the size of the first message.
 func sizeOf(entries []StatusEntry) int {
 	size := 0
 	for _, e := range entries[:min(len(entries), maxEntries)] {
@@ -53,8 +53,8 @@ func sizeOf(entries []StatusEntry) int {
 }
 
 // appendEntry appends the JSON of an entry and reports whether it can be sent. It
-// leaves a value out that is no JSON or too large: the change itself must not be
-// lost for it.
+// leaves out a value that is invalid JSON or too large, so that the change itself is
+// not lost.
 func appendEntry(dst []byte, e StatusEntry) ([]byte, bool) {
 	if !e.valid() {
 		return dst, false
@@ -74,7 +74,7 @@ func appendEntry(dst []byte, e StatusEntry) ([]byte, bool) {
 	return dst, len(dst) <= maxEncoded/2
 }
 
-// appendText appends a text as JSON.
+// appendText appends a text as a JSON string.
 func appendText(dst []byte, text string) ([]byte, bool) {
 	if textEnd(text) == len(text) {
 		return append(append(append(dst, '"'), text...), '"'), true
@@ -83,8 +83,8 @@ func appendText(dst []byte, text string) ([]byte, bool) {
 	return append(dst, quoted...), err == nil
 }
 
-// isRecord tells whether a text is a JSON object of plain texts and whole
-// numbers, without spaces. One that is not may still be JSON.
+// isRecord reports whether a text is a JSON object of plain strings and integers,
+// without spaces. Other texts may still be valid JSON.
 func isRecord(text []byte) bool {
 	for next := byte('{'); len(text) > 0 && text[0] == next; next = ',' {
 		if text = afterText(text[1:]); len(text) < 2 || text[0] != ':' {
@@ -102,7 +102,7 @@ func isRecord(text []byte) bool {
 	return false
 }
 
-// afterText returns what follows a plain text, nil when there is none.
+// afterText returns the rest after a plain JSON string; nil if there is none.
 func afterText(text []byte) []byte {
 	if len(text) == 0 || text[0] != '"' {
 		return nil
@@ -114,7 +114,7 @@ func afterText(text []byte) []byte {
 	return text[end+1:]
 }
 
-// textEnd returns where a text stops to stand in JSON as it is.
+// textEnd returns the index of the first byte that needs escaping in JSON.
 func textEnd[T string | []byte](text T) int {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -124,7 +124,7 @@ func textEnd[T string | []byte](text T) int {
 	return len(text)
 }
 
-// afterNumber returns what follows a whole number, nil when there is none.
+// afterNumber returns the rest after an integer; nil if there is none.
 func afterNumber(text []byte) []byte {
 	digits := 0
 	for digits < len(text) && text[digits] >= '0' && text[digits] <= '9' {

@@ -8,26 +8,25 @@ import (
 	"time"
 )
 
-// loadTimeout bounds one read of a follower; the next try comes with the next
-// round.
+// loadTimeout is the timeout of one load; a failed load is retried in the next round.
 const loadTimeout = 3 * time.Second
 
-// State is what a key stands for at one revision.
+// State is the state of a key at one revision.
 type State[T any] struct {
 	Value    T
 	Revision int64 // grows with every change, from 1
-	Terminal bool  // no state follows
-	Snapshot bool  // the first state that a follower gets; set by Follow
+	Terminal bool  // no later state follows
+	Snapshot bool  // first state of a follower; set by Follow
 }
 
-// Follow returns the states of a key: first a snapshot, then only higher
-// revisions. States between may be left out, the last one always comes: what the
-// hub loses is found by reading again, at least every five seconds. The channel
-// is closed after a terminal state and when ctx ends.
+// Follow returns the states of a key: first a snapshot, then only higher revisions.
+// Intermediate states may be left out; the last one is always sent: a change that the
+// hub loses is found by loading again, at least every five seconds. The channel is
+// closed after a terminal state and when ctx ends.
 //
-// It joins the hub before it loads for the first time, so that no change falls
-// between the two. The error is that load's, or ErrFull; there is no channel
-// then. Later loads that fail are tried again. Whoever stops receiving ends ctx.
+// Follow subscribes to the hub before it loads for the first time, so that no change is
+// missed in between. The error is that of load, or ErrFull; no channel is returned
+// then. Later loads that fail are retried. A receiver that stops must end ctx.
 func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx context.Context) (State[T], error)) (<-chan State[T], error) {
 	sub, err := hub.Subscribe(key)
 	if err != nil {
@@ -49,7 +48,7 @@ func Follow[T any](ctx context.Context, hub *Hub, key string, load func(ctx cont
 	return f.out, nil
 }
 
-// follower is the goroutine behind Follow.
+// follower is the goroutine of Follow.
 type follower[T any] struct {
 	hub  *Hub
 	sub  *Subscription
@@ -57,11 +56,11 @@ type follower[T any] struct {
 	out  chan State[T]
 
 	next   State[T] // the latest state
-	unsent bool     // nobody has received it yet
+	unsent bool     // next was not received yet
 
-	loaded  chan loaded[T] // the result of the load under way
-	loading bool           // at most one load is under way
-	again   bool           // something changed after it began
+	loaded  chan loaded[T] // the result of the running load
+	loading bool           // at most one load runs
+	again   bool           // something changed after the load began
 }
 
 type loaded[T any] struct {
@@ -112,7 +111,7 @@ func (f *follower[T]) pause() time.Duration {
 	return whole - time.Duration(rand.Int64N(int64(whole)/5+1)) //nolint:gosec // jitter, not a secret
 }
 
-// hear takes the latest event. One without a usable value makes it read.
+// hear processes the latest event. An event without a usable value starts a load.
 func (f *follower[T]) hear(ctx context.Context) {
 	e, filled := f.sub.Take()
 	if !filled || e.Revision <= f.next.Revision {
@@ -126,8 +125,8 @@ func (f *follower[T]) hear(ctx context.Context) {
 	f.accept(State[T]{Value: value, Revision: e.Revision, Terminal: e.Terminal})
 }
 
-// accept takes a state that is newer than the latest. A snapshot that nobody has
-// received yet is replaced by a newer one.
+// accept stores a state that is newer than the latest. A snapshot that was not received
+// yet is replaced by the newer state.
 func (f *follower[T]) accept(s State[T]) {
 	if s.Revision <= f.next.Revision || f.next.Terminal {
 		return
@@ -136,8 +135,8 @@ func (f *follower[T]) accept(s State[T]) {
 	f.next, f.unsent = s, true
 }
 
-// read begins to load, unless the end is known or a load is under way. Loads run
-// beside the follower: a slow database holds back no event.
+// read starts a load, unless the end is known or a load is running. Loads run in their
+// own goroutine: a slow database does not delay events.
 func (f *follower[T]) read(ctx context.Context) {
 	if f.next.Terminal {
 		return
@@ -174,8 +173,8 @@ func (f *follower[T]) finish(ctx context.Context, result loaded[T]) {
 	}
 }
 
-// valueOf returns the value that an event carries, and whether it carries one of
-// the type that is asked for.
+// valueOf returns the value that an event carries, and whether it has the requested
+// type.
 func valueOf[T any](carried any) (value T, ok bool) {
 	switch v := carried.(type) {
 	case T:

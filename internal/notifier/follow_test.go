@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// record is a state kept by a database.
+// record is a state stored in a database.
 type record struct {
 	Text string `json:"text"`
 }
@@ -50,7 +50,7 @@ func want(t testing.TB, got State[record], revision int64, text string, snapshot
 	}
 }
 
-// quiet checks that nothing comes for a while, in the time of the bubble.
+// quiet checks that no state arrives for a while, in the time of the bubble.
 func quiet(t testing.TB, states <-chan State[record], during time.Duration) {
 	t.Helper()
 	select {
@@ -137,7 +137,7 @@ func TestALostEventIsFoundWithinFiveSeconds(t *testing.T) {
 		s.set(1, "one", false)
 		states := follow(t, t.Context(), h, s)
 		want(t, <-states, 1, "one", true)
-		quiet(t, states, 20*time.Second) // reads, and nothing changed
+		quiet(t, states, 20*time.Second) // loads, but nothing changed
 		s.set(2, "two", true)
 		began := time.Now()
 		want(t, <-states, 2, "two", false)
@@ -160,7 +160,7 @@ func TestASlowReceiverGetsTheLastState(t *testing.T) {
 			h.Publish(Event{Key: "k", Revision: i, Value: record{"middle"}})
 			synctest.Wait()
 		}
-		// Nobody received the snapshot yet: what comes first is one all the same.
+		// The snapshot was not received yet: the first state is still a snapshot.
 		want(t, <-states, 99, "middle", true)
 		for i := int64(100); i < 200; i++ {
 			h.Publish(Event{Key: "k", Revision: i, Value: record{"middle"}})
@@ -243,12 +243,12 @@ func TestASlowLoadHoldsBackNoEventAndIsRepeatedForLaterOnes(t *testing.T) {
 		}
 		want(t, <-states, 1, "one", true)
 		slowed.Store(true)
-		h.Publish(Event{Key: "k", Revision: 2}) // begins a load that will return revision 1
+		h.Publish(Event{Key: "k", Revision: 2}) // starts a load that will return revision 1
 		synctest.Wait()
 		h.Publish(Event{Key: "k", Revision: 3, Value: record{"three"}})
 		want(t, <-states, 3, "three", false)
 		s.set(4, "four", true)
-		h.Publish(Event{Key: "k", Revision: 4}) // after the load under way had read
+		h.Publish(Event{Key: "k", Revision: 4}) // after the running load has read
 		synctest.Wait()
 		slowed.Store(false)
 		close(slow)
@@ -319,7 +319,7 @@ func TestALoadThatNeverEndsIsGivenUp(t *testing.T) {
 		hang.Store(true)
 		h.Publish(Event{Key: "k", Revision: 3})
 		synctest.Wait()
-		cancel() // with a load under way
+		cancel() // while a load is running
 		synctest.Wait()
 		if _, open := <-states; open {
 			t.Error("the channel is open")

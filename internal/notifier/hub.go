@@ -1,15 +1,13 @@
-// Package notifier tells subscriptions of this process that something changed.
+// Package notifier notifies the subscriptions of this process of changes.
 //
-// What it owns: the hub, which keeps who follows what and gives each of them the
-// latest state; Follow, which turns a way to load a state and the hub into a
-// stream of states that starts with a snapshot, never goes back and always ends;
-// and the status bus, which carries changes from the process that made them to
-// the hubs of all others.
+// It owns the hub, which maps keys to followers and keeps the latest event for each of
+// them; Follow, which combines a load function and the hub into a stream of states that
+// starts with a snapshot, never goes back and always ends; and the status bus, which
+// carries changes to the hubs of all other processes. It does not know the meaning of
+// states, access rights, or the wire protocol to the client.
 //
-// What it does not own: what a state is, who may see it, the wire to the client.
-//
-// The hub and the bus may lose anything. What makes a follower see the end all
-// the same is that Follow reads again every few seconds.
+// The hub and the bus may lose events. A follower still sees the final state, because
+// Follow loads again every few seconds.
 package notifier
 
 import (
@@ -25,30 +23,30 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// Bounds of a hub.
+// Limits of a hub.
 const (
-	shards        = 64     // locks; followers of different keys seldom meet
+	shards        = 64     // number of locks; followers of different keys rarely share one
 	defaultPerKey = 50_000 // followers of one key, for example of one sale
 	defaultTotal  = 200_000
 	defaultReread = 5 * time.Second
 )
 
-// ErrFull says that a hub has as many followers as it takes.
+// ErrFull means that a hub has its maximum number of followers.
 var ErrFull = errors.New("too many followers")
 
-// Event says that what a key stands for has a new state. Revisions of a key
-// start at 1 and grow with every change.
+// Event reports a new state of a key. Revisions of a key start at 1 and grow with every
+// change.
 type Event struct {
 	Key      string
 	Revision int64
-	Terminal bool // no state follows
-	// Value is the new state, so that nobody needs to read it: a value of the
-	// type that the follower asks for, or its JSON as json.RawMessage. Nil means:
-	// read it. It is shared by all followers and must not be changed.
+	Terminal bool // no later state follows
+	// Value is the new state, so that followers need not load it: a value of the
+	// follower's type, or its JSON as json.RawMessage. Nil means: load it. It is shared
+	// by all followers and must not be changed.
 	Value any
 }
 
-// Hub knows the followers in this process.
+// Hub holds the followers in this process. It is safe for concurrent use.
 type Hub struct {
 	opts   Options
 	seed   maphash.Seed
@@ -56,16 +54,16 @@ type Hub struct {
 	total  atomic.Int64
 }
 
-// Options bounds a hub. Zero takes the default.
+// Options are the limits of a hub. Zero means the default.
 type Options struct {
 	PerKey int           // followers of one key [50,000]
 	Total  int           // followers of all keys [200,000]
-	Reread time.Duration // a follower reads again at least that often [5 s]
+	Reread time.Duration // maximum interval between loads of a follower [5 s]
 
-	// LoadFailed is told of a read that failed after the first; it is tried again.
+	// LoadFailed is called when a load after the first one fails; the load is retried.
 	// May be nil.
 	LoadFailed func(key string, err error)
-	// Registerer gets the metrics; nil = they are shown nowhere.
+	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 }
 
@@ -96,11 +94,11 @@ func NewHub(opts Options) *Hub {
 	return h
 }
 
-// Followers returns how many subscriptions are open.
+// Followers returns the number of open subscriptions.
 func (h *Hub) Followers() int { return int(h.total.Load()) }
 
-// Publish gives an event to all followers of its key. It never waits for them:
-// each has one slot, which holds the highest revision.
+// Publish sends an event to all followers of its key. It never blocks: each follower
+// has one slot, which holds the highest revision.
 func (h *Hub) Publish(e Event) {
 	s := h.shard(e.Key)
 	s.mu.RLock()
@@ -110,7 +108,7 @@ func (h *Hub) Publish(e Event) {
 	}
 }
 
-// Followed reports whether anybody follows a key.
+// Followed reports whether a key has a follower.
 func (h *Hub) Followed(key string) bool {
 	s := h.shard(key)
 	s.mu.RLock()
@@ -118,7 +116,7 @@ func (h *Hub) Followed(key string) bool {
 	return len(s.keys[key]) > 0
 }
 
-// Subscribe follows a key from now on. The caller closes the subscription. The
+// Subscribe follows a key from now on. The caller must close the subscription. The
 // error is ErrFull.
 func (h *Hub) Subscribe(key string) (*Subscription, error) {
 	if h.total.Add(1) > int64(h.opts.Total) {
@@ -145,19 +143,19 @@ func (h *Hub) shard(key string) *shard {
 type Subscription struct {
 	hub   *Hub
 	key   string
-	ready chan struct{} // holds a token when the slot may be filled
+	ready chan struct{} // has a token when the slot may be filled
 	once  sync.Once
-	place int // among the followers of the key; guarded by the mu of its shard
+	place int // index among the followers of the key; guarded by the mu of its shard
 
 	mu     sync.Mutex
 	latest Event // guarded by mu
 	filled bool  // guarded by mu
 }
 
-// Ready receives when Take may have something.
+// Ready receives a token when the slot may be filled.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
-// Take empties the slot.
+// Take empties the slot and reports whether it was filled.
 func (s *Subscription) Take() (Event, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +164,7 @@ func (s *Subscription) Take() (Event, bool) {
 	return e, filled
 }
 
-// Close ends the subscription. It may be called again.
+// Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() {
 	s.once.Do(func() {
 		shard := s.hub.shard(s.key)
@@ -174,7 +172,7 @@ func (s *Subscription) Close() {
 		defer shard.mu.Unlock()
 		all := shard.keys[s.key]
 		last := len(all) - 1
-		all[s.place] = all[last] // the last takes the place, however many there are
+		all[s.place] = all[last] // the last one moves here: constant time
 		all[s.place].place = s.place
 		all[last] = nil
 		if last == 0 {
@@ -186,8 +184,8 @@ func (s *Subscription) Close() {
 	})
 }
 
-// offer puts an event into the slot unless a later one is there. Of one revision
-// the event that carries a value wins.
+// offer stores an event in the slot unless a later one is there. Of two events of the
+// same revision, the one with a value is kept.
 func (s *Subscription) offer(e Event) {
 	s.mu.Lock()
 	if s.filled && (e.Revision < s.latest.Revision || (e.Revision == s.latest.Revision && e.Value == nil)) {

@@ -50,7 +50,7 @@ func TestASlotHoldsTheHighestRevisionAndPublishNeverWaits(t *testing.T) {
 		h.Publish(Event{Key: "a", Revision: int64(i)})
 	}
 	h.Publish(Event{Key: "a", Revision: 20_000, Terminal: true, Value: "end"})
-	h.Publish(Event{Key: "a", Revision: 20_000, Terminal: true}) // says less
+	h.Publish(Event{Key: "a", Revision: 20_000, Terminal: true}) // without a value
 	h.Publish(Event{Key: "a", Revision: 5, Value: "late"})
 	<-s.Ready()
 	if e, ok := s.Take(); !ok || e.Revision != 20_000 || e.Value != "end" || !e.Terminal {

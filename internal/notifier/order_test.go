@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Events are lost, doubled, delayed and out of order; the receiver is slow now
-// and then.
+// Events are lost, duplicated, delayed and reordered; the receiver is slow at times.
 func TestAFollowerNeverGoesBackAndAlwaysSeesTheEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -11,15 +11,15 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// A process dies between any two writes of an offer's life. Whoever steps next
-// finishes what was begun, and no unit is lost or held twice.
+// A process crashes between any two writes of an offer. The next step of any process
+// completes the work, and no unit is lost or reserved twice.
 func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
 	t.Parallel()
-	// What each case leaves behind is what the process that died had done.
+	// crash leaves the state that the crashed process had written.
 	for name, c := range map[string]struct {
-		offered bool // whether the first in line had its offer before
+		offered bool // whether the first buyer had an offer before
 		crash   func(h *hall, first *waitlist.Entry)
-		first   waitlist.Status // how the two stand after the next step
+		first   waitlist.Status // statuses of the two entries after the next step
 		second  waitlist.Status
 		want    figures
 	}{
@@ -58,7 +58,7 @@ func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
 				h.want(places[0], waitlist.Offered)
 			}
 			c.crash(h, places[0])
-			for range 3 { // again and again changes nothing
+			for range 3 { // repeated steps change nothing
 				h.step()
 				for i, want := range []waitlist.Status{c.first, c.second} {
 					if now, err := h.line.Entry(t.Context(), places[i].ID); err != nil || now.Status != want {
@@ -71,8 +71,9 @@ func TestACrashBetweenAnyTwoStepsLosesNoUnit(t *testing.T) {
 	}
 }
 
-// A process dies between the gate and the row of a redeemed offer, and the buyer
-// repeats when the place has ended: it is the same order, and the row says so then.
+// A process crashes between the gate and the row of a redeemed offer, and the buyer
+// repeats after the entry has ended: the result is the same order, and the row is
+// updated then.
 func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
 	t.Parallel()
 	for ended, end := range map[waitlist.Status]func(h *hall, e *waitlist.Entry){
@@ -113,7 +114,7 @@ func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
 	}
 }
 
-// The key of an order that was cancelled names that order for a day.
+// The idempotency key of a cancelled order returns that order for a day.
 func TestTheKeyOfAnEarlierOrderLeavesThePlaceAsItIs(t *testing.T) {
 	t.Parallel()
 	for _, status := range []waitlist.Status{waitlist.Offered, waitlist.Expired} {
@@ -159,7 +160,7 @@ func hold(e *waitlist.Entry) reservation.Ref {
 	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
 }
 
-// end writes the end of an offer and does nothing else.
+// end writes the end of an offer and nothing else.
 func (h *hall) end(e *waitlist.Entry) {
 	h.t.Helper()
 	h.must(h.db.WithTx(h.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
@@ -167,7 +168,7 @@ func (h *hall) end(e *waitlist.Entry) {
 	}))
 }
 
-// What the build read of the record may have the place as the holder still.
+// The build may have read Postgres while the entry still had its reservation.
 func TestAPlaceThatEndsWhileItsGateIsBuiltGivesItsUnitBackOnceItStands(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)

@@ -13,8 +13,8 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// When an item has sold out, everybody presses the same button, some twice, on
-// whatever process they are.
+// When an item has sold out, all buyers join at once, some of them twice, through
+// different processes.
 func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	t.Parallel()
 	const people = 600
@@ -30,7 +30,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	users[people/2] = buyer
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	places := map[uuid.UUID][]uuid.UUID{} // by person
+	places := map[uuid.UUID][]uuid.UUID{} // by user
 	for press := range 3 * people {
 		user := users[press%people]
 		wg.Go(func() {

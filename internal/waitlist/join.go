@@ -19,32 +19,32 @@ import (
 	"seckill/internal/reservation"
 )
 
-// busyRetry is when somebody may come back who was one too many.
+// busyRetry is the RetryAfter of OVERLOADED.
 const busyRetry = time.Second
 
-// atItem is where the input says what is waited for.
+// atItem is the input path of the item.
 var atItem = []string{"input", "itemId"}
 
-// JoinInput asks for a place in line.
+// JoinInput is a request to join the waitlist of an item.
 type JoinInput struct {
 	Sale     uuid.UUID
 	Item     uuid.UUID
 	User     uuid.UUID
-	Quantity int // 1 to the sale's purchase limit; the caller checks
+	Quantity int // 1 to the sale's purchase limit; the caller checks it
 }
 
-// joined is what came of it.
+// joined is the result of one JoinInput.
 type joined struct {
 	entry   *Entry
 	refusal fault.Refusal
 }
 
-// Join gives a person a place in line. Joining again gives the same place. Those who
-// join at the same moment, as when an item has just sold out, go together.
-// Refusals: reservation.LimitReached (without the limit: the sale knows it) for who
-// has an order or an attempt already, fault.Throttled for who left too many holds
-// unpaid, SALE_CLOSED, CONFLICT while units are on open sale, and
-// reservation.NoneLeft when no more can come back.
+// Join adds a user to the waitlist of an item. Joining again returns the same entry.
+// Concurrent calls, as when an item has just sold out, share a batch. Refusals:
+// reservation.LimitReached (without the limit: the sale knows it) for a user with an
+// order or an attempt, fault.Throttled for a user with too many expired reservations,
+// SALE_CLOSED, CONFLICT while units are for sale, and reservation.NoneLeft if no unit
+// can be released any more.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
 	j, err := s.joins.Do(ctx, in)
 	if errors.Is(err, batch.ErrFull) {
@@ -53,11 +53,11 @@ func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal
 	return j.entry, j.refusal, err
 }
 
-// joinAll answers all who join, item by item.
+// joinAll processes a batch of joins, item by item.
 func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []batch.Result[joined] {
 	results := make([]batch.Result[joined], len(asked))
 	for item, those := range byKey(asked, func(in JoinInput) uuid.UUID { return in.Item }) {
-		var inputs []JoinInput // one of each person, in the order in which they came
+		var inputs []JoinInput // one per user, in the order of arrival
 		seen := map[uuid.UUID]bool{}
 		for _, i := range those {
 			if in := asked[i]; !seen[in.User] {
@@ -73,7 +73,7 @@ func (s *Service) joinAll(ctx context.Context, asked []JoinInput) []batch.Result
 	return results
 }
 
-// joinItem answers people who join the line of one item.
+// joinItem processes the joins of one item.
 func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInput) (map[uuid.UUID]joined, error) {
 	ends, err := s.openOf(ctx, item, inputs)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 	return ends, s.enter(ctx, item, without(inputs, ends), ends)
 }
 
-// refuse says why a person gets no place; nil when there is one for them.
+// refuse returns the refusal of a join; nil if the user may join.
 func refuse(in JoinInput, outlook Outlook, sight reservation.GateStatus, user reservation.UserStatus) fault.Refusal {
 	switch {
 	case !sight.Open:
@@ -117,15 +117,15 @@ func refuse(in JoinInput, outlook Outlook, sight reservation.GateStatus, user re
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait}
 	case sight.Stock >= in.Quantity && outlook.Waiting == 0:
-		return fault.Refused{Why: fault.Conflict, At: atItem} // buy it
+		return fault.Refused{Why: fault.Conflict, At: atItem} // units are for sale
 	case outlook.Gone():
 		return reservation.NoneLeft{Item: in.Item}
 	}
 	return nil
 }
 
-// enter writes the places of people in one transaction and adds them to ends. Who got
-// a place meanwhile, by another process, has that one.
+// enter writes the entries of users in one transaction and adds them to ends. A user
+// who got an entry in the meantime, through another process, gets that entry.
 func (s *Service) enter(ctx context.Context, item uuid.UUID, inputs []JoinInput, ends map[uuid.UUID]joined) error {
 	for range maxRaces {
 		if len(inputs) == 0 {
@@ -159,10 +159,10 @@ func (s *Service) enter(ctx context.Context, item uuid.UUID, inputs []JoinInput,
 	return fault.New(fault.Unavailable, "the line is being changed; try again")
 }
 
-// entered tells everybody of new places.
+// entered publishes new entries.
 func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []uuid.UUID, ends map[uuid.UUID]joined) error {
 	if _, err := s.gate.Status(ctx, saleID, item, true); err != nil {
-		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the loop does it soon
+		s.log.WarnContext(ctx, "keep units for the line", slog.Any("error", err)) // the next step of the loop does it
 	}
 	s.metrics.turned("joined", len(places))
 	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.IDIn(places...)).All(ctx)
@@ -178,7 +178,7 @@ func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []
 	return nil
 }
 
-// openOf returns the places of people that something may still come of.
+// openOf returns the open entries of users.
 func (s *Service) openOf(ctx context.Context, item uuid.UUID, inputs []JoinInput) (map[uuid.UUID]joined, error) {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(item), waitlistentry.UserIDIn(usersOf(inputs)...), waitlistentry.StatusIn(openStatuses...)).All(ctx)
@@ -192,7 +192,7 @@ func (s *Service) openOf(ctx context.Context, item uuid.UUID, inputs []JoinInput
 	return ends, nil
 }
 
-// refuseBuyers refuses those whose order uses up their limit of an item.
+// refuseBuyers refuses users whose order uses up the limit of an item.
 func (s *Service) refuseBuyers(ctx context.Context, item uuid.UUID, inputs []JoinInput, ends map[uuid.UUID]joined) error {
 	rows, err := s.db.Ent.Order.Query().
 		Where(entorder.ItemID(item), entorder.UserIDIn(usersOf(inputs)...), entorder.StatusIn(liveStatuses()...)).
@@ -214,7 +214,7 @@ func usersOf(inputs []JoinInput) []uuid.UUID {
 	return users
 }
 
-// without leaves out those who have an answer.
+// without returns the inputs of users that have no result yet.
 func without(inputs []JoinInput, ends map[uuid.UUID]joined) []JoinInput {
 	var left []JoinInput
 	for _, in := range inputs {
@@ -225,7 +225,7 @@ func without(inputs []JoinInput, ends map[uuid.UUID]joined) []JoinInput {
 	return left
 }
 
-// byKey groups what was asked: the positions of each key, in order.
+// byKey groups requests by key: for each key the indexes, in order.
 func byKey[Q any](asked []Q, key func(Q) uuid.UUID) map[uuid.UUID][]int {
 	groups := map[uuid.UUID][]int{}
 	for i, q := range asked {

@@ -30,7 +30,7 @@ var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// hall is a sale of one item, sold out unless a test says otherwise.
+// hall is a sale of one item, sold out by default.
 type hall struct {
 	t      testing.TB
 	db     *postgres.DB
@@ -80,7 +80,7 @@ func newHall(t testing.TB, units int) *hall {
 	return h
 }
 
-// openGate builds the gate with a stock and nobody who holds anything.
+// openGate builds an open gate with a stock and no reservations.
 func (h *hall) openGate(epoch int64, stock int) {
 	h.t.Helper()
 	_, err := h.gate.Begin(h.t.Context(), h.sale, h.item, epoch)
@@ -114,7 +114,7 @@ func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
 	}
 }
 
-// reserve tries to buy on open sale.
+// reserve attempts to buy without an offer.
 func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
 	h.t.Helper()
 	h.must(h.conn.Cmd.Set(h.t.Context(), h.keys.Path(id.ShardOf(h.sale), h.item, user), "1|token", time.Minute).Err())
@@ -123,7 +123,7 @@ func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
 	return o
 }
 
-// buy lets a fresh user have an order.
+// buy creates an order of a new user.
 func (h *hall) buy() *order.Order {
 	h.t.Helper()
 	user := id.New()
@@ -139,7 +139,7 @@ func (h *hall) buy() *order.Order {
 	return out.Order
 }
 
-// cancel ends an order and gives its unit back.
+// cancel cancels an order and releases its unit.
 func (h *hall) cancel(o *order.Order) {
 	h.t.Helper()
 	h.must(h.db.WithTx(h.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
@@ -159,7 +159,7 @@ func (h *hall) join(user uuid.UUID) (*waitlist.Entry, fault.Refusal) {
 	return e, refusal
 }
 
-// joined lets so many people join.
+// joined adds n new users to the waitlist.
 func (h *hall) joined(n int) []*waitlist.Entry {
 	h.t.Helper()
 	entries := make([]*waitlist.Entry, n)

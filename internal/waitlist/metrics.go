@@ -10,7 +10,7 @@ import (
 // metrics counts waitlist entries and their changes.
 type metrics struct {
 	entries *prometheus.GaugeVec   // by status
-	changes *prometheus.CounterVec // by what
+	changes *prometheus.CounterVec // by kind of change
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -28,12 +28,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"what"}),
 	}
 	for _, what := range []string{"joined", "offered", "redeemed", "lapsed", "left", "withdrawn", "renewed", "returned"} {
-		m.changes.WithLabelValues(what) // shown as 0 from the start
+		m.changes.WithLabelValues(what) // exported as 0 from the start
 	}
 	return m
 }
 
-// places sets how many entries wait and how many offers are open, in all sales.
+// places sets the number of waiting entries and of open offers, over all sales.
 func (m *metrics) places(waiting, offered int) {
 	m.entries.WithLabelValues("waiting").Set(float64(waiting))
 	m.entries.WithLabelValues("offered").Set(float64(offered))

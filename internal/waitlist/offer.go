@@ -15,32 +15,32 @@ import (
 )
 
 const (
-	// every is the pause between steps: a unit that comes back is offered about
-	// this long after.
+	// every is the interval between steps, and so about the time until a released unit
+	// is offered.
 	every = 250 * time.Millisecond
-	// stepTimeout bounds one step.
+	// stepTimeout is the timeout of one step.
 	stepTimeout = 10 * time.Second
-	// maxItems, maxPlaces and maxOffers bound one step: items with a line, and
-	// places that wait and offers that are out, looked at of one item.
+	// maxItems, maxPlaces and maxOffers bound one step: items with a waitlist, and per
+	// item the waiting entries and the open offers.
 	maxItems  = 1000
 	maxPlaces = 200
 	maxOffers = 1000
 )
 
-// Loop returns what makes offers, ends them, and gives units back.
+// Loop returns the loop that makes and expires offers and releases units.
 func (s *Service) Loop() periodic.Loop {
 	return periodic.Loop{Name: "waitlist", Every: every, Timeout: stepTimeout, Step: s.Step, Log: s.log}
 }
 
-// item is an item with a line.
+// item is an item with a waitlist.
 type item struct {
 	sale, id uuid.UUID
 	standing // of its sale
 }
 
-// Step does what is due for every item with a line: offers that lapsed end, units
-// of ended places go back, units that are there are offered to the next. The line
-// of a sale that is over ends.
+// Step processes every item with a waitlist: it expires offers, releases the units of
+// ended entries, and offers available units to the next buyers. The entries of a sale
+// that is over end.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	items, err := s.lines(ctx)
 	if err != nil || len(items) == 0 {
@@ -62,7 +62,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// lines returns the items with a line, and counts it.
+// lines returns the items with a waitlist, and sets the metrics of entries.
 func (s *Service) lines(ctx context.Context) ([]item, error) {
 	var rows []struct {
 		SaleID uuid.UUID            `json:"sale_id"`
@@ -99,8 +99,8 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 	return items, err
 }
 
-// expire ends offers that were not taken in time, and all places when the sale is
-// over. While it is held nobody can take an offer, and none ends.
+// expire ends offers that were not redeemed in time, and all entries if the sale is
+// over. While the sale is paused no offer can be redeemed, and none expires.
 func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
 	if it.held {
 		return nil
@@ -128,9 +128,9 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 	return nil
 }
 
-// giveBack returns the units of ended places, and then marks the rows. A place
-// that was redeemed in the last moment holds nothing under its own name. While the
-// gate is being built, places wait.
+// giveBack releases the units of ended entries, and then marks the rows. An entry that
+// was redeemed at the last moment has no reservation under its own id. While the gate
+// is being built, entries wait.
 func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) error {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(it.id), waitlistentry.ReturnDue(true)).Limit(maxPlaces).All(ctx)
@@ -159,9 +159,9 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 	})
 }
 
-// offer tells the gate whether anybody waits, and offers what is there to those
-// who do, first come first served. A place that wants more than there is lets the
-// next one pass, so that no unit lies about.
+// offer records at the gate whether buyers wait, and offers available units to them,
+// first come, first served. An entry for more units than are available is skipped, so
+// that no unit stays unoffered.
 func (s *Service) offer(ctx context.Context, it item, counts map[string]int) error {
 	if it.over {
 		return nil
@@ -193,7 +193,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	stock := sight.Stock
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
-		begun := held[e.User] == e.ID // its units were held, and whoever held them died
+		begun := held[e.User] == e.ID // a process reserved its units and crashed
 		if e.Status == Waiting && e.Quantity > stock && !begun {
 			continue
 		}
@@ -204,8 +204,8 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	return nil
 }
 
-// offerTo holds units for a place and notes the offer. For a place that has an
-// offer it makes sure that the units are held: the gate may have been built anew.
+// offerTo reserves units for an entry and records the offer. For an entry with an offer
+// it ensures that the units are reserved: the gate may have been rebuilt.
 func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[string]int) (int, error) {
 	r, err := s.gate.Reacquire(ctx, reservation.Reacquire{Ref: e.ref(), Quantity: e.Quantity})
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 		what, set = "withdrawn", func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
 		}
-	case reservation.ReacquireOther: // the person got units another way, or redeems this moment
+	case reservation.ReacquireOther: // the user has another reservation, or is redeeming now
 		if e.Status == Offered {
 			return stock, nil
 		}
@@ -248,8 +248,8 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 	return stock, nil
 }
 
-// holdsRightly looks again at a place that units were just held for: it may have
-// ended, and its units been given back, before they were held.
+// holdsRightly reads an entry again after units were reserved for it: the entry may
+// have ended, and its units been released, before they were reserved.
 func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.ReacquireCode) error {
 	if code != reservation.Reacquired {
 		return nil

@@ -17,19 +17,19 @@ import (
 	"seckill/internal/periodic"
 )
 
-// Outlook is what may still be hoped for of an item.
+// Outlook describes whether units of an item may still become available.
 type Outlook struct {
-	Available   int        // units nobody has, by the record; some may be held for offers
-	Unpaid      int        // units in unpaid orders: they may come back
-	NextRelease *time.Time // the earliest moment at which one of them lapses; nil = none can
-	Waiting     int        // places in line
-	Offered     int        // offers that are out
+	Available   int        // available units in Postgres; some may be reserved for offers
+	Unpaid      int        // units of unpaid orders: they may be released
+	NextRelease *time.Time // earliest payment deadline of these orders; nil = none
+	Waiting     int        // waiting entries
+	Offered     int        // open offers
 }
 
-// Gone tells whether the item is sold out for good, as far as anybody knows.
+// Gone reports whether no unit of the item can become available, as far as is known.
 func (o Outlook) Gone() bool { return o.Available == 0 && o.Unpaid == 0 }
 
-// Outlook returns what may still be hoped for of an item.
+// Outlook reads the Outlook of an item from Postgres.
 func (s *Service) Outlook(ctx context.Context, item uuid.UUID) (Outlook, error) {
 	row, err := s.db.Ent.SaleItem.Query().Where(saleitem.ID(item)).Only(ctx)
 	if err != nil {
@@ -66,41 +66,40 @@ func (s *Service) Outlook(ctx context.Context, item uuid.UUID) (Outlook, error) 
 	return o, nil
 }
 
-// outlooksEvery is how often a process reads what may be hoped for of the items
-// that are sold out.
+// outlooksEvery is the interval at which a process reads the outlooks of sold-out
+// items.
 const outlooksEvery = time.Second
 
-// Outlooks is what one process knows of the items of its gates, a second old at
-// most: every refusal of a sold-out item says whether something may still come,
-// and a crowd of refusals must not reach the database.
+// Outlooks caches the outlooks of loaded items in one process, at most a second old:
+// every refusal of a sold-out item contains one, and many refusals must not cause as
+// many queries.
 type Outlooks struct {
 	service *Service
 	items   func(ctx context.Context) ([]Item, error)
 	log     *slog.Logger
 
 	mu    sync.RWMutex
-	known map[uuid.UUID]Outlook // guarded by mu; of items that are sold out
-	lined map[uuid.UUID]bool    // guarded by mu; whether anybody has, or had, a place; absent = not known
+	known map[uuid.UUID]Outlook // guarded by mu; sold-out items only
+	lined map[uuid.UUID]bool    // guarded by mu; whether an item has or had an entry; absent = unknown
 }
 
-// Item is an item of a sale that is loaded.
+// Item is an item of a loaded sale.
 type Item struct {
 	ID      uuid.UUID
-	SoldOut bool // it has a gate, and nothing is on open sale now
+	SoldOut bool // its gate is loaded and no unit is for sale
 }
 
-// NewOutlooks returns what is known of items, nothing at first. The function lists
-// the items of sales that are loaded.
+// NewOutlooks returns an empty cache. items lists the items of loaded sales.
 func NewOutlooks(service *Service, items func(ctx context.Context) ([]Item, error), log *slog.Logger) *Outlooks {
 	return &Outlooks{service: service, items: items, log: log, known: map[uuid.UUID]Outlook{}, lined: map[uuid.UUID]bool{}}
 }
 
-// Loop returns what keeps outlooks fresh.
+// Loop returns the loop that refreshes the cache.
 func (o *Outlooks) Loop() periodic.Loop {
 	return periodic.Loop{Name: "outlooks", Every: outlooksEvery, Timeout: stepTimeout, Step: o.Step, Log: o.log}
 }
 
-// Of returns the outlook of an item that is sold out; false when it is not, or has
+// Of returns the outlook of a sold-out item; false if the item is not sold out, or has
 // been for less than a second.
 func (o *Outlooks) Of(item uuid.UUID) (Outlook, bool) {
 	o.mu.RLock()
@@ -109,14 +108,14 @@ func (o *Outlooks) Of(item uuid.UUID) (Outlook, bool) {
 	return known, ok
 }
 
-// Lined tells whether anybody has, or had, a place for an item.
+// Lined reports whether an item has or had a waitlist entry.
 func (o *Outlooks) Lined(item uuid.UUID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.lined[item]
 }
 
-// Step reads all outlooks once. One that cannot be read is not known any more.
+// Step reads all outlooks once. An outlook that cannot be read is removed.
 func (o *Outlooks) Step(ctx context.Context) (map[string]int, error) {
 	items, err := o.items(ctx)
 	if err != nil {
@@ -142,8 +141,8 @@ func (o *Outlooks) Step(ctx context.Context) (map[string]int, error) {
 	return nil, failed
 }
 
-// readLined returns which items have, or had, a line: what was known before, and
-// for new items what the record says.
+// readLined returns which items have or had entries: known items from the cache, new
+// items from Postgres.
 func (o *Outlooks) readLined(ctx context.Context, items []Item) (map[uuid.UUID]bool, error) {
 	lined := make(map[uuid.UUID]bool, len(items))
 	var fresh []uuid.UUID
@@ -162,7 +161,7 @@ func (o *Outlooks) readLined(ctx context.Context, items []Item) (map[uuid.UUID]b
 	with, err := o.service.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemIDIn(fresh...)).
 		GroupBy(waitlistentry.FieldItemID).Strings(ctx)
 	if err != nil {
-		return lined, fmt.Errorf("find items with a line: %w", err) // and asked again
+		return lined, fmt.Errorf("find items with a line: %w", err) // retried in the next step
 	}
 	for _, item := range fresh {
 		lined[item] = false

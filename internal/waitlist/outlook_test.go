@@ -16,7 +16,8 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Nobody waits for a sale that is over, and no unit stays with the line.
+// After the end of the sale no buyer waits, and no unit stays reserved for the
+// waitlist.
 func TestTheLineEndsWithItsSale(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -38,7 +39,7 @@ func TestTheLineEndsWithItsSale(t *testing.T) {
 	}
 }
 
-// Whoever lets units lapse again and again keeps them from others in the line too.
+// A buyer with repeated expired reservations has to wait before joining too.
 func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 2)
@@ -58,7 +59,7 @@ func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	}
 }
 
-// A crowd of refusals asks memory, which follows the record.
+// Refusals read from memory, which follows Postgres.
 func TestOutlooksFollowTheRecord(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -110,7 +111,7 @@ func TestOutlooksFollowTheRecord(t *testing.T) {
 	}
 }
 
-// What is shown of places in line never goes back, over places and their versions.
+// The revision that clients see never falls, over entries and their versions.
 func TestMomentsGrow(t *testing.T) {
 	t.Parallel()
 	older := uuid.Must(uuid.NewV7())

@@ -14,14 +14,14 @@ import (
 	"seckill/internal/sale"
 )
 
-// standing is how a sale stands, for its line.
+// standing is the state of a sale for its waitlist.
 type standing struct {
 	over    bool
-	held    bool      // nobody can buy; offers wait
-	resumed time.Time // when it last went on after it was held, if that was a short while ago
+	held    bool      // the sale is paused: offers cannot be redeemed and do not expire
+	resumed time.Time // when it was last resumed, if that was recently
 }
 
-// standings returns how the sales with a line stand.
+// standings returns the states of the sales with a waitlist.
 func (s *Service) standings(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]standing, error) {
 	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus).All(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Service) standings(ctx context.Context, sales []uuid.UUID) (map[uuid.UU
 	return all, nil
 }
 
-// renew gives offers that were out while their sale was held their whole time
-// again, from when it went on.
+// renew extends offers that were open while their sale was paused: they get their whole
+// time again, from the moment of resumption.
 func (s *Service) renew(ctx context.Context, it item, counts map[string]int) error {
 	if it.held || it.over || it.resumed.IsZero() {
 		return nil

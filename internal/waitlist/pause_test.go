@@ -15,7 +15,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// turn holds the sale or lets it go on, in the record and at the gate.
+// turn pauses or resumes the sale, in Postgres and at the gate.
 func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
 	h.t.Helper()
 	row, err := h.db.Ent.Sale.Get(h.t.Context(), h.sale)
@@ -32,8 +32,8 @@ func (h *hall) turn(what sale.Act, to sale.Status, gate string) {
 	h.must(err)
 }
 
-// Nobody can take an offer while the sale is held: none lapses meanwhile, and when
-// the sale goes on those that are out have their whole time again, once.
+// While the sale is paused no offer can be redeemed and none expires; when the sale is
+// resumed, open offers get their whole time again, once.
 func TestAPauseOfTheSaleStopsTheClockOfOffers(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -71,7 +71,7 @@ func TestAPauseOfTheSaleStopsTheClockOfOffers(t *testing.T) {
 	}
 }
 
-// gathered returns the values of a metric, but 0, by the value of its label.
+// gathered returns the non-zero values of a metric, by the value of its label.
 func gathered(t *testing.T, shown *prometheus.Registry, name string) map[string]int {
 	t.Helper()
 	families, err := shown.Gather()
@@ -101,7 +101,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h.cancel(o)
 	h.step()
 	h.clock.Advance(time.Minute + time.Second)
-	h.step() // the first lapses, the second is offered
+	h.step() // the first offer expires, the second buyer gets one
 	h.step()
 	const entries, turns = "seckill_waitlist_places_count", "seckill_waitlist_turns_total"
 	if got, want := gathered(t, shown, entries), map[string]int{"waiting": 2, "offered": 1}; !maps.Equal(got, want) {

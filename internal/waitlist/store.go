@@ -15,23 +15,22 @@ import (
 	"seckill/internal/batch"
 )
 
-// Entry returns a place, or nil when there is none.
+// Entry returns an entry, or nil.
 func (s *Service) Entry(ctx context.Context, entry uuid.UUID) (*Entry, error) {
 	return one(s.db.Ent.WaitlistEntry.Get(ctx, entry))
 }
 
-// Open returns the place of a person that something may still come of, or nil.
+// Open returns the open entry of a user for an item, or nil.
 func (s *Service) Open(ctx context.Context, user, item uuid.UUID) (*Entry, error) {
 	return one(s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.UserID(user), waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).Only(ctx))
 }
 
-// person is somebody in a sale.
+// person is a user in a sale.
 type person struct{ user, sale uuid.UUID }
 
-// In returns the place of a person in a sale that matters most: one that something
-// may still come of, else the newest; nil when there is none. Those who ask at the
-// same moment, as when the sale turns, go together.
+// In returns the most relevant entry of a user in a sale: an open one, else the newest;
+// nil if there is none. Concurrent calls, as when a sale changes, share a query.
 func (s *Service) In(ctx context.Context, user, sale uuid.UUID) (*Entry, error) {
 	return s.owns.Do(ctx, person{user, sale})
 }
@@ -63,7 +62,7 @@ func (s *Service) inAll(ctx context.Context, asked []person) []batch.Result[*Ent
 	return results
 }
 
-// weight tells which of two places matters more.
+// weight returns the relevance of an entry; higher is more relevant.
 func weight(e *Entry) int {
 	switch e.Status {
 	case Offered:
@@ -75,7 +74,7 @@ func weight(e *Entry) int {
 	return 0
 }
 
-// newest picks the newest place of each user in a sale, however often they joined.
+// newest selects the newest entry of each user in a sale.
 func newest(sale uuid.UUID, users []uuid.UUID) predicate.WaitlistEntry {
 	return func(s *sql.Selector) {
 		build := sql.Dialect(s.Dialect())
@@ -103,11 +102,11 @@ func one(row *ent.WaitlistEntry, err error) (*Entry, error) {
 	return fromRow(row), nil
 }
 
-// rank is a place in the line of an item.
+// rank is an entry in the waitlist of an item.
 type rank struct{ item, place uuid.UUID }
 
-// Ahead returns how many wait in front of a place. Those who ask at the same moment
-// go together: to count is to read the line up to the place.
+// Ahead returns the number of buyers who wait before an entry. Concurrent calls share a
+// query: counting reads the waitlist up to the entry.
 func (s *Service) Ahead(ctx context.Context, e *Entry) (int, error) {
 	return s.ranks.Do(ctx, rank{e.Item, e.ID})
 }
@@ -135,14 +134,14 @@ func (s *Service) aheadAll(ctx context.Context, asked []rank) []batch.Result[int
 	return results
 }
 
-// byLine orders places as they stand in line.
+// byLine orders entries by their position in the waitlist.
 func byLine(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
-// Holds returns the places of an item that units are held for in the gate, or may
-// be: offers, and places whose units are not back yet. Whoever compares the gate
-// with the record, or builds it anew, counts them among the holders. Beside them it
-// returns the places of the given names, however they stand: whoever found a name
-// in the gate knows then whether it is a place's.
+// Holds returns the entries of an item for which the gate has, or may have,
+// reservations: offers, and entries whose units are not released yet. Code that
+// compares or rebuilds the gate counts them as reservations. It also returns the
+// entries with the given ids, in any status, so that the caller can recognise
+// reservations of entries.
 func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID, names ...uuid.UUID) ([]*Entry, error) {
 	var entries []*Entry
 	read := func(where predicate.WaitlistEntry) error {
@@ -164,5 +163,5 @@ func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID,
 	return entries, nil
 }
 
-// namesAtOnce bounds the names in one query.
+// namesAtOnce bounds the ids in one query.
 const namesAtOnce = 1000

@@ -1,23 +1,24 @@
-// Package waitlist owns the line for an item that is sold out for now: places in
-// it, and the offers that are made of units that come back.
+// Package waitlist owns the waitlist of a sold-out item: its entries, and the offers
+// that are made of released units.
 //
-// It does not own the units. An offer holds them in the gate (internal/reservation)
-// under the place's id, as an order would under its own; redeeming turns that hold
-// into an order task in one step. What comes of the task is internal/order's.
+// It does not own the units. An offer is a reservation in the gate
+// (internal/reservation) under the entry's id, as an order has one under its own;
+// redeeming turns it into an order task in one step. The task belongs to
+// internal/order.
 //
 //	WAITING ──► OFFERED ──► REDEEMED
 //	   │           │  └───► EXPIRED       not taken in time, or the sale is over
 //	   └──► LEFT ◄─┘
 //
-// First come, first served: while somebody waits, the gate keeps units that come
-// back for the line, and offers go out in the order of the places' ids, several
-// times a second, by any process. A place that ends with units held says so in its
-// row, and a loop gives them back: to the next in line, or to the open sale when
-// nobody waits any more. A place that ended before its redeeming was written is
-// REDEEMED as soon as the buyer repeats. Every step may be done twice: units are
-// held once per place, and each change of a row is a compare-and-set. When the sale
-// is over, so are its places. While it is held no offer lapses, and when it goes on
-// those that are out have their whole time again.
+// First come, first served: while buyers wait, the gate keeps released units for the
+// waitlist, and offers are made in the order of the entries' ids, several times a
+// second, by any process. The row of an entry that ends with reserved units is marked,
+// and a loop releases them: to the next buyer, or for sale if no buyer waits. An entry
+// that ended before its redemption was written becomes REDEEMED when the buyer repeats
+// the call. Every step is idempotent: units are reserved once per entry, and each
+// change of a row is a compare-and-set. When the sale is over, its entries end. While
+// it is paused no offer expires, and when it is resumed open offers get their whole
+// time again.
 package waitlist
 
 import (
@@ -40,36 +41,36 @@ import (
 	"seckill/internal/reservation"
 )
 
-// OfferFor is how long an offer is held unless configured otherwise.
+// OfferFor is the default lifetime of an offer.
 const OfferFor = time.Minute
 
-// Status is how a place stands.
+// Status is the state of an entry.
 type Status string
 
-// States of a place.
+// Statuses of an entry.
 const (
 	Waiting  Status = "WAITING"
-	Offered  Status = "OFFERED"  // units are held until OfferExpiresAt
+	Offered  Status = "OFFERED"  // units are reserved until OfferExpiresAt
 	Redeemed Status = "REDEEMED" // became an order task
-	Expired  Status = "EXPIRED"  // the offer lapsed, or the sale is over
-	Left     Status = "LEFT"     // left by the person
+	Expired  Status = "EXPIRED"  // the offer expired, or the sale is over
+	Left     Status = "LEFT"     // the buyer left
 )
 
-// IsOpen tells whether something may still come of the place.
+// IsOpen reports whether the entry may still lead to an order.
 func (s Status) IsOpen() bool { return s == Waiting || s == Offered }
 
-// Entry is a place in line.
+// Entry is the entry of one buyer in the waitlist of an item.
 type Entry struct {
-	ID             uuid.UUID // UUIDv7: its order is the line's
+	ID             uuid.UUID // UUIDv7: its order is the order of the waitlist
 	Sale           uuid.UUID
 	Item           uuid.UUID
 	User           uuid.UUID
 	Quantity       int
 	Status         Status
 	Version        int64      // grows by one with every change
-	OfferExpiresAt *time.Time // once OFFERED
-	Task           *uuid.UUID // the order task, once REDEEMED
-	ReturnDue      bool       // units that are held for it in the gate go back
+	OfferExpiresAt *time.Time // set from OFFERED on
+	Task           *uuid.UUID // the order task; set from REDEEMED on
+	ReturnDue      bool       // units reserved for it in the gate have to be released
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 }
@@ -82,39 +83,39 @@ func fromRow(row *ent.WaitlistEntry) *Entry {
 	}
 }
 
-// Moment numbers what one person sees of places in line, so that nothing older is
-// shown after it: a later place, or a later version of the same, has a higher one.
+// Moment returns the revision of a user's entries as clients see them, so that nothing
+// older is shown later: a later entry, or a later version of the same one, has a higher
+// one.
 func (e *Entry) Moment() int64 {
 	sec, nsec := e.ID.Time().UnixTime()
 	return (sec*1000+nsec/1e6)*momentsPerMilli + min(e.Version, momentsPerMilli-1)
 }
 
-// momentsPerMilli is how many versions of a place are told apart.
+// momentsPerMilli is the number of versions that Moment distinguishes.
 const momentsPerMilli = 1000
 
-// hold names the units that are held for the place in the gate.
+// ref identifies the reservation of the entry in the gate.
 func (e *Entry) ref() reservation.Ref {
 	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
 }
 
-// Announce tells the world how places stand, after the commit. It may lose what
-// it was given.
+// Announce publishes entries after the commit. It may lose them.
 type Announce func(ctx context.Context, entries []*Entry) error
 
-// Config is what a Service is made of.
+// Config holds the dependencies of a Service.
 type Config struct {
 	DB       *postgres.DB
 	Gate     *reservation.Gate
-	Announce Announce // nil = tell nobody
-	// Registerer gets the metrics; nil = they are shown nowhere.
+	Announce Announce // nil = not published
+	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
 	Clock      clock.Clock   // nil = clock.System
 	Log        *slog.Logger
 }
 
-// Service is the use cases of the waitlist. It is safe for concurrent use, on any
-// number of processes.
+// Service implements the use cases of the waitlist. It is safe for concurrent use, and
+// for use by several processes.
 type Service struct {
 	db       *postgres.DB
 	gate     *reservation.Gate
@@ -124,7 +125,8 @@ type Service struct {
 	clock    clock.Clock
 	log      *slog.Logger
 
-	// What a whole crowd asks at once: when an item is sold out, and when a place moves.
+	// Batchers of reads and writes that many buyers cause at the same moment: when an
+	// item sells out, and when entries change.
 	joins *batch.Batcher[JoinInput, joined]
 	owns  *batch.Batcher[person, *Entry]
 	ranks *batch.Batcher[rank, int]
@@ -143,7 +145,7 @@ func New(cfg Config) *Service {
 		s.clock = clock.System{}
 	}
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
-		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout, // one at a time: the line has one end
+		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout, // one at a time: entries are appended in order
 	})
 	s.owns = batch.New(batch.Config[person, *Entry]{
 		Process: s.inAll, MaxBatch: maxTogether, MaxInFlight: 2, MaxWaiting: maxAsking, Timeout: tripTimeout,
@@ -155,14 +157,14 @@ func New(cfg Config) *Service {
 }
 
 const (
-	maxTogether = 256             // questions of one trip to Postgres
-	maxAsking   = 100_000         // questions of one kind that wait in one process
-	tripTimeout = 5 * time.Second // of one trip
+	maxTogether = 256             // requests in one batch
+	maxAsking   = 100_000         // queued requests of one kind in one process
+	tripTimeout = 5 * time.Second // timeout of one batch
 )
 
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
 
-// tell announces places.
+// tell publishes entries.
 func (s *Service) tell(ctx context.Context, entries ...*Entry) {
 	if s.announce == nil {
 		return
@@ -172,7 +174,7 @@ func (s *Service) tell(ctx context.Context, entries ...*Entry) {
 	}
 }
 
-// Leave gives a place up. Leaving again changes nothing.
+// Leave ends an entry. Leaving again changes nothing.
 func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fault.Refusal, error) {
 	at := []string{"input", "waitlistEntryId"}
 	for range maxRaces {
@@ -187,7 +189,7 @@ func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fau
 		case !e.Status.IsOpen():
 			return e, fault.Refused{Why: fault.Conflict, At: at}, nil
 		}
-		// Units may be held for a place that still says WAITING.
+		// Units may be reserved for an entry that is still WAITING.
 		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(true)
 		})
@@ -202,11 +204,11 @@ func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fau
 	return nil, nil, fault.New(fault.Unavailable, "the place is being changed; try again")
 }
 
-// maxRaces bounds how often a use case starts again.
+// maxRaces bounds the retries of a use case after a lost compare-and-set.
 const maxRaces = 5
 
-// change is the one way a place is written after it was made: guarded by its
-// version. It returns nil when somebody else was faster.
+// change is the only way to update an entry: a compare-and-set on its version. It
+// returns nil if another change came first.
 func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEntryUpdate)) (*Entry, error) {
 	changed := 0
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

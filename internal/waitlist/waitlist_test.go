@@ -22,7 +22,7 @@ func TestWhoMayJoin(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	_, refusal := h.join(id.New())
-	refused(t, refusal, fault.Conflict) // there is one to buy
+	refused(t, refusal, fault.Conflict) // a unit is for sale
 	o := h.buy()
 	_, refusal = h.join(o.User)
 	refused(t, refusal, fault.PurchaseLimitReached)
@@ -57,10 +57,10 @@ func TestWhoMayJoin(t *testing.T) {
 		return err
 	}))
 	_, refusal = h.join(id.New())
-	refused(t, refusal, fault.SoldOut) // gone for good
+	refused(t, refusal, fault.SoldOut) // no unit can be released any more
 }
 
-// A unit that comes back is the next one's in line, not the fastest clicker's.
+// A released unit goes to the next buyer of the waitlist, not to the fastest one.
 func TestAUnitThatComesBackGoesToTheNextInLine(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
@@ -82,17 +82,17 @@ func TestAUnitThatComesBackGoesToTheNextInLine(t *testing.T) {
 	}
 	h.wantFigures(figures{reserved: 1, holders: 1, messages: 1})
 	h.clock.Advance(time.Minute + time.Second)
-	h.step() // the first did not want it
+	h.step() // the first offer was not redeemed
 	h.want(places[0], waitlist.Expired)
 	h.want(places[1], waitlist.Offered)
 	if _, refusal, err := h.line.Leave(t.Context(), places[1].ID, places[1].User); refusal != nil || err != nil {
 		t.Fatal(refusal, err)
 	}
-	h.step() // nor the second
+	h.step() // the second buyer left
 	h.want(places[1], waitlist.Left)
 	h.want(places[2], waitlist.Offered)
 	h.clock.Advance(time.Minute + time.Second)
-	h.step() // nobody does
+	h.step() // the third offer was not redeemed
 	h.want(places[2], waitlist.Expired)
 	h.wantFigures(figures{stock: 1, messages: 1})
 	if got := h.reserve(id.New()); got.Code != reservation.Accepted {
@@ -113,11 +113,11 @@ func TestAnOfferBecomesOneOrderTask(t *testing.T) {
 	o := h.buy()
 	places := h.joined(2)
 	_, refusal := h.redeem(places[0], h.attempt(places[0].User))
-	refused(t, refusal, fault.PathInvalid) // nothing was offered yet
+	refused(t, refusal, fault.PathInvalid) // no offer yet
 	h.cancel(o)
 	h.step()
 	_, refusal = h.redeem(places[0], h.attempt(places[1].User))
-	refused(t, refusal, fault.PathInvalid) // it is another's
+	refused(t, refusal, fault.PathInvalid) // the offer of another user
 	two := h.attempt(places[0].User)
 	two.Quantity = 2
 	if got, _ := h.redeem(places[0], two); got.Code != reservation.PathInvalid {
@@ -142,7 +142,7 @@ func TestAnOfferBecomesOneOrderTask(t *testing.T) {
 		t.Errorf("redeemed again under another key: %+v", got)
 	}
 	h.clock.Advance(time.Hour)
-	h.step() // the lapse of a redeemed offer is none
+	h.step() // a redeemed offer does not expire
 	h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
 	record, err := h.conn.Cmd.HGet(t.Context(), h.keys.Tasks(id.ShardOf(h.sale), a.Task), "task:"+a.Task.String()).Bytes()
 	h.must(err)
@@ -152,8 +152,8 @@ func TestAnOfferBecomesOneOrderTask(t *testing.T) {
 	}
 }
 
-// The gate is built anew while offers are out: they are held again, or go back
-// into the line when their unit is gone.
+// The gate is rebuilt while offers are open: their units are reserved again, or the
+// entries wait again if their unit is gone.
 func TestOffersSurviveANewGate(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 2)
@@ -170,8 +170,8 @@ func TestOffersSurviveANewGate(t *testing.T) {
 	h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
 }
 
-// People come, go and dither, units come back, several processes work at once:
-// no unit is lost, none is held for somebody who has left.
+// Buyers join and leave, units are released, several processes work at once: no unit is
+// lost, and none stays reserved for a buyer who has left.
 func TestNoUnitIsStuckInTheLine(t *testing.T) {
 	t.Parallel()
 	const units, people = 10, 40
@@ -230,7 +230,7 @@ func TestNoUnitIsStuckInTheLine(t *testing.T) {
 	}
 }
 
-// If nobody keeps the line any more, what is there is on open sale.
+// If no process maintains the waitlist, its units are for sale.
 func TestUnitsAreKeptForTheLineOnlyWhileSomebodyKeepsIt(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
