@@ -104,8 +104,8 @@ func (f *follower[T]) run(ctx context.Context) {
 	}
 }
 
-// pause returns how long to wait for the next round: a little less than the
-// bound, by chance, so that followers that came together do not read together.
+// pause returns the time until the next round: up to 20% less than Reread, at random,
+// so that followers that started together do not load together.
 func (f *follower[T]) pause() time.Duration {
 	whole := f.hub.opts.Reread
 	return whole - time.Duration(rand.Int64N(int64(whole)/5+1)) //nolint:gosec // jitter, not a secret

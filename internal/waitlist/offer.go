@@ -248,8 +248,8 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 	return stock, nil
 }
 
-// holdsRightly reads an entry again after units were reserved for it: the entry may
-// have ended, and its units been released, before they were reserved.
+// holdsRightly marks an entry for release if it had ended before units were reserved
+// for it.
 func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.ReacquireCode) error {
 	if code != reservation.Reacquired {
 		return nil

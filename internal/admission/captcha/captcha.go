@@ -1,17 +1,18 @@
-// Package captcha makes puzzles that cost a person little and a script something,
-// and judges their answers.
+// Package captcha creates challenges that are cheap for a user and expensive for a
+// script, and verifies their answers.
 //
-// It owns the kinds of puzzle, where an open challenge lies in Redis, and the
-// rule by which an answer is judged. It does not own what an answer lets
-// through: packages account and path ask for a verdict, path inside its own
-// script (AnswerLua), so that a right answer is used up in the step that it pays for.
+// It owns the kinds of challenges, their state in Redis and the verification of
+// answers. Packages account and path decide what a right answer allows; path verifies
+// inside its own script (AnswerLua), so that a right answer is used up in the same step
+// as it pays for.
 //
-// A captcha is a cost, not a wall: programs read distorted text better than
-// people do. It bounds guesses and scripts together with the rate limits.
+// A captcha raises the cost of scripts; it does not stop them: programs read distorted
+// text better than people do. Together with the rate limits it bounds guesses and
+// scripts.
 //
-// What is kept of a challenge is a MAC of its answer, bound to purpose, sale,
-// person and challenge. Redis holds nothing that helps to answer, and an answer
-// for one purpose, sale or person serves no other.
+// Redis stores a MAC of the answer, bound to purpose, sale, user and challenge. It
+// contains nothing that helps to find the answer, and an answer for one purpose, sale
+// or user is invalid for every other.
 package captcha
 
 import (
@@ -36,62 +37,63 @@ import (
 	"seckill/internal/reservation"
 )
 
-// Purpose is what a right answer lets through.
+// Purpose is what a right answer allows.
 type Purpose string
 
 // Purposes.
 const (
 	Login    Purpose = "LOGIN"    // signing in after failures
-	Register Purpose = "REGISTER" // making an account
-	Seckill  Purpose = "SECKILL"  // a path in one sale
+	Register Purpose = "REGISTER" // registering an account
+	Seckill  Purpose = "SECKILL"  // a path token in one sale
 )
 
-// Kind is how a challenge is answered. Whoever shows it words the prompt by it.
+// Kind is the form of a challenge. Clients choose the text of the prompt by it.
 type Kind string
 
 // Kinds.
 const (
-	Text        Kind = "TEXT"          // type the characters in the picture
-	Math        Kind = "MATH"          // type the result of the sum in the picture
-	ProofOfWork Kind = "PROOF_OF_WORK" // let the machine find a number; nothing to see or read
+	Text        Kind = "TEXT"          // type the characters in the image
+	Math        Kind = "MATH"          // type the result of the sum in the image
+	ProofOfWork Kind = "PROOF_OF_WORK" // the client computes a number; nothing to see or read
 )
 
 const (
-	// MaxTries is how many wrong answers void a challenge; lua/answer.lua knows it too.
+	// MaxTries is the number of wrong answers that void a challenge; lua/answer.lua has
+	// the same constant.
 	MaxTries = 3
-	// DefaultLife is how long a challenge can be answered.
+	// DefaultLife is the default lifetime of a challenge.
 	DefaultLife = 5 * time.Minute
-	// maxAnswerBytes bounds what is hashed: our longest answer has 8 characters.
+	// maxAnswerBytes bounds the hashed text: the longest answer has 8 characters.
 	maxAnswerBytes = 256
 )
 
-// Scope is what a challenge is good for. Sale and User are set for Seckill only.
+// Scope is what a challenge is bound to. Sale and User are set for Seckill only.
 type Scope struct {
 	Purpose Purpose
 	Sale    uuid.UUID
 	User    uuid.UUID
-	From    netip.Addr // where the request came from; nothing is bound to it
+	From    netip.Addr // address of the request; challenges are not bound to it
 }
 
-// Challenge is a puzzle to show.
+// Challenge is a challenge as sent to the client.
 type Challenge struct {
 	ID         string // public id, cap_…
 	Kind       Kind
 	Image      string // PNG as a data URL; "" for ProofOfWork
-	Parameters string // JSON {algorithm, salt, challenge, maxNumber, signature}; "" for pictures
+	Parameters string // JSON {algorithm, salt, challenge, maxNumber, signature}; "" for images
 	ExpiresAt  time.Time
 }
 
-// Answer is what came back. The zero value is "none was sent".
+// Answer is an answer of a client. The zero value means "none was sent".
 type Answer struct {
 	ChallengeID string // public id
-	Text        string // what was typed, or the number that was found
+	Text        string // the typed text, or the computed number
 }
 
-// Invalid refuses a wrong answer, or one to a challenge that is not open: used,
-// lapsed, void, or somebody else's.
+// Invalid refuses a wrong answer, or an answer to a challenge that is not open: used,
+// expired, void, or of another user.
 type Invalid struct {
-	Challenge *Challenge // the next one; nil when none could be made
+	Challenge *Challenge // the next one; nil if none could be created
 	At        []string
 }
 
@@ -101,9 +103,9 @@ func (Invalid) Reason() fault.Reason { return fault.CaptchaInvalid }
 // Path returns the path of the answer.
 func (i Invalid) Path() []string { return i.At }
 
-// Required refuses because an answer is needed and none was sent.
+// Required refuses a call that needs an answer and has none.
 type Required struct {
-	Challenge *Challenge // to answer; nil when none could be made
+	Challenge *Challenge // to answer; nil if none could be created
 	At        []string
 }
 
@@ -115,8 +117,8 @@ func (r Required) Path() []string { return r.At }
 
 var answerPath = []string{"input", "captcha"}
 
-// AnswerLua defines the Lua functions that judge and use up an answer, for
-// scripts that do more in the same step. See its head.
+// AnswerLua defines the Lua functions that verify and use up an answer, for scripts
+// that do more in the same step. lua/answer.lua documents them.
 //
 //go:embed lua/answer.lua
 var AnswerLua string
@@ -132,38 +134,38 @@ var (
 	checkScript  = redis.NewScript(AnswerLua + checkSource)
 )
 
-// Config is what a Service needs.
+// Config holds the dependencies and settings of a Service.
 type Config struct {
 	Client   redis.UniversalClient // without retries
 	Keys     reservation.Keys
-	Secret   []byte        // at least 32 bytes, of this purpose alone; the same in all processes
-	Life     time.Duration // of a challenge; 0 = DefaultLife
-	PowMax   int           // highest number of a proof of work, before it grows harder; below 10^4 only for tests and drills
-	PoolSize int           // pictures of each kind drawn ahead, about 4 kB each; 0 = 1024
+	Secret   []byte        // at least 32 bytes, for this purpose only; the same in all processes
+	Life     time.Duration // lifetime of a challenge; 0 = DefaultLife
+	PowMax   int           // highest number of a proof of work at level 1; below 10^4 only for tests and drills
+	PoolSize int           // images of each kind drawn in advance, about 4 kB each; 0 = 1024
 	Clock    clock.Clock
-	// Posed is told of every challenge for a sale; nil = nobody counts.
+	// Posed is called for every challenge of a sale; nil = not counted.
 	Posed func(sale uuid.UUID)
-	// Rules returns what a sale wants of captchas now; nil = every sale wants the
-	// same. It is asked for every challenge and must not cost a round trip.
+	// Rules returns the captcha rules of a sale; nil = every sale has the same. It is
+	// called for every challenge and must not cost a round trip.
 	Rules func(ctx context.Context, sale uuid.UUID) (Rules, error)
-	// SameForAll makes challenges no harder for those who ask for many: for drills and tests.
+	// SameForAll disables the levels of difficulty: for drills and tests.
 	SameForAll bool
 }
 
-// Rules are what one sale wants of captchas.
+// Rules are the captcha rules of one sale.
 type Rules struct {
-	Kinds  []Kind // that are offered; none = every kind. ProofOfWork is granted in any case.
-	PowMax int    // highest number of a proof of work; 0 = that of the service
+	Kinds  []Kind // offered kinds; empty = every kind. ProofOfWork is always allowed.
+	PowMax int    // highest number of a proof of work; 0 = the service's
 }
 
-// Service makes and judges challenges. It is safe for concurrent use.
+// Service creates and verifies challenges. It is safe for concurrent use.
 type Service struct {
 	cfg     Config
 	images  *imagePool
 	signing string // key of the signature in a proof of work
 }
 
-// New returns a service. Run fills its pool of pictures; it works without, slower.
+// New returns a Service. Run fills its image pool; without Run it works, but slower.
 func New(cfg Config) (*Service, error) {
 	if len(cfg.Secret) < sha256.Size {
 		return nil, fmt.Errorf("captcha secret has %d bytes, at least %d are needed", len(cfg.Secret), sha256.Size)
@@ -182,12 +184,12 @@ func New(cfg Config) (*Service, error) {
 	return &Service{cfg: cfg, images: newImagePool(cfg.PoolSize), signing: string(signing.Sum(nil))}, nil
 }
 
-// Run draws pictures ahead until ctx ends, and returns nil then.
+// Run draws images in advance until ctx ends, and returns nil then.
 func (s *Service) Run(ctx context.Context) error { return s.images.run(ctx) }
 
-// Key returns the hash in which the open challenges of a scope lie. For Seckill
-// it is one hash per person and sale, in the sale's shard. challenge is the
-// challenge's id, used by the other purposes only.
+// Key returns the hash of the open challenges of a scope. For Seckill it is one hash
+// per user and sale, in the sale's shard. challenge is the id of the challenge, used by
+// the other purposes only.
 func (s *Service) Key(scope Scope, challenge uuid.UUID) string {
 	if scope.Purpose == Seckill {
 		return s.cfg.Keys.Captcha(id.ShardOf(scope.Sale), scope.Sale, scope.User)
@@ -195,8 +197,8 @@ func (s *Service) Key(scope Scope, challenge uuid.UUID) string {
 	return s.cfg.Keys.Challenge(id.ShardOf(challenge), challenge)
 }
 
-// Seal returns what AnswerLua wants to know of an answer: the challenge's id, Nil
-// when it is none, and the MAC of the answer.
+// Seal returns the arguments of AnswerLua: the id of the challenge, Nil if it is
+// malformed, and the MAC of the answer.
 func (s *Service) Seal(scope Scope, a Answer) (challenge uuid.UUID, mac string) {
 	challenge, err := id.Parse(id.Challenge, a.ChallengeID)
 	if err != nil || len(a.Text) > maxAnswerBytes {
@@ -205,16 +207,16 @@ func (s *Service) Seal(scope Scope, a Answer) (challenge uuid.UUID, mac string) 
 	return challenge, s.mac(scope, challenge, a.Text)
 }
 
-// mac binds an answer to its challenge and scope. All parts before the answer
-// have a fixed length or alphabet, so that no two differ only in where they end.
+// mac binds an answer to its challenge and scope. All parts before the answer have a
+// fixed length or alphabet, so that the encoding is unambiguous.
 func (s *Service) mac(scope Scope, challenge uuid.UUID, answer string) string {
 	h := hmac.New(sha256.New, s.cfg.Secret)
 	fmt.Fprintf(h, "%s|%s|%s|%s|%s", scope.Purpose, scope.Sale, scope.User, challenge, normalise(answer))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// normalise makes answers equal that a person would call equal: full-width
-// characters as a Chinese keyboard types them, capitals, spaces, leading zeros.
+// normalise makes equivalent answers equal: it folds full-width characters (Chinese
+// keyboards) and capitals, and removes spaces and leading zeros.
 func normalise(answer string) string {
 	answer = strings.ToLower(width.Fold.String(answer))
 	answer = strings.Join(strings.Fields(answer), "")

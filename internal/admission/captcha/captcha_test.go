@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testPowMax = 50 // quick to find
+const testPowMax = 50 // fast to solve
 
 func service(t *testing.T, conn *redisconn.Conn, prefix string) *Service {
 	t.Helper()
@@ -68,7 +68,7 @@ func embedded(t *testing.T) (*Service, *redisconn.Conn, *miniredis.Miniredis) {
 
 func seckill() Scope { return Scope{Purpose: Seckill, Sale: id.New(), User: id.New()} }
 
-// scopes are one of each purpose.
+// scopes returns one scope of each purpose.
 func scopes() []Scope { return []Scope{seckill(), {Purpose: Login}, {Purpose: Register}} }
 
 func create(t *testing.T, s *Service, scope Scope, kind Kind) Challenge {
@@ -80,7 +80,7 @@ func create(t *testing.T, s *Service, scope Scope, kind Kind) Challenge {
 	return c
 }
 
-// puzzleOf reads the parameters of a proof of work.
+// puzzleOf parses the parameters of a proof of work.
 func puzzleOf(t *testing.T, c Challenge) (p workParameters) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(c.Parameters), &p); err != nil || p.Algorithm != "SHA-256" || p.MaxNumber < testPowMax || p.Signature == "" {
@@ -89,7 +89,7 @@ func puzzleOf(t *testing.T, c Challenge) (p workParameters) {
 	return p
 }
 
-// solve finds the number as a browser does, from the parameters alone.
+// solve finds the number like a browser, from the parameters alone.
 func solve(t *testing.T, c Challenge) Answer {
 	t.Helper()
 	p := puzzleOf(t, c)
@@ -112,7 +112,7 @@ func wantRight(t *testing.T, s *Service, scope Scope, a Answer) {
 	}
 }
 
-// wantInvalid checks that an answer is refused, and returns the next challenge.
+// wantInvalid requires that an answer is refused, and returns the next challenge.
 func wantInvalid(t *testing.T, s *Service, scope Scope, a Answer) Challenge {
 	t.Helper()
 	refusal, err := s.Check(t.Context(), scope, a)
@@ -177,7 +177,7 @@ func TestThreeWrongAnswersVoidIt(t *testing.T) {
 			for range MaxTries {
 				wantInvalid(t, s, scope, wrong(c))
 			}
-			wantInvalid(t, s, scope, a) // right, but the fourth
+			wantInvalid(t, s, scope, a) // right, but the fourth try
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestAnswerServesOnlyWhatItWasMadeFor(t *testing.T) {
 			a := solve(t, create(t, s, mine, ProofOfWork))
 			t.Log(name)
 			wantInvalid(t, s, foreign, a)
-			wantRight(t, s, mine, a) // the stranger's try did not use it up
+			wantRight(t, s, mine, a) // the try from another scope did not use it up
 		}
 		for _, pair := range [][2]Scope{{{Purpose: Login}, {Purpose: Register}}, {{Purpose: Register}, {Purpose: Login}}} {
 			a := solve(t, create(t, s, pair[0], ProofOfWork))
@@ -266,7 +266,7 @@ func TestChallengeLapses(t *testing.T) {
 			t.Errorf("%s: keys %v stay", scope.Purpose, open)
 		}
 	}
-	// The one that was kept beside a newer one lapses by its own time.
+	// A challenge that is kept beside a newer one expires at its own time.
 	s, _, mini := embedded(t)
 	now, scope := time.Now(), seckill()
 	mini.SetTime(now)

@@ -9,27 +9,27 @@ import (
 	"seckill/internal/fault"
 )
 
-// Verdict is how an answer was judged, as AnswerLua says it.
+// Verdict is the result of verifying an answer, as AnswerLua returns it.
 type Verdict string
 
 // Verdicts.
 const (
 	Right   Verdict = "right"
 	Wrong   Verdict = "wrong"   // the challenge stays open until the third wrong answer
-	NotOpen Verdict = "unknown" // used, lapsed, void, or somebody else's
+	NotOpen Verdict = "unknown" // used, expired, void, or of another user
 )
 
-// Judgement is a verdict on an answer that was not right, and what the next
-// challenge should look like.
+// Judgement is the verdict on an answer that was not right, with what the next
+// challenge depends on.
 type Judgement struct {
 	Scope   Scope
 	Answer  Answer
 	Verdict Verdict
-	Kind    Kind // of the challenge that was answered; "" when it is not known
+	Kind    Kind // of the answered challenge; "" if unknown
 }
 
-// Check judges an answer and uses it up when it is right. A refusal is Invalid or
-// Required and carries the next challenge.
+// Check verifies an answer and uses it up if it is right. A refusal is Invalid or
+// Required and contains the next challenge.
 func (s *Service) Check(ctx context.Context, scope Scope, a Answer) (fault.Refusal, error) {
 	challenge, mac := s.Seal(scope, a)
 	if challenge == uuid.Nil {
@@ -48,10 +48,10 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) (fault.Refus
 	return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: Verdict(reply[0]), Kind: Kind(reply[1])})
 }
 
-// Refuse words the refusal of an answer that was not right, with the next
-// challenge in it, of the same kind. A challenge that was answered wrongly stays
-// open beside the next one until its third wrong answer. Nothing is voided here:
-// an answer sent twice must not cost the person the path that the first one won.
+// Refuse returns the refusal of an answer that was not right, with the next challenge,
+// of the same kind. A wrongly answered challenge stays open beside the next one until
+// its third wrong answer. Nothing is voided here: an answer that is sent twice must not
+// cost the user the path token that the first one received.
 func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error) {
 	challenge, _ := s.Seal(j.Scope, j.Answer)
 	if challenge == uuid.Nil {
@@ -59,7 +59,7 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error
 	}
 	kind := j.Kind
 	if kind == "" {
-		kind = ProofOfWork // whoever sent it may not be able to see pictures
+		kind = ProofOfWork // the client may not be able to show images
 	}
 	o := opening{kind: kind, keep: challenge, points: requestPoints}
 	if j.Verdict == Wrong {
@@ -75,5 +75,6 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error
 	return Invalid{Challenge: &next, At: answerPath}, nil
 }
 
-// none is a challenge id that no challenge has: nothing is kept open, and no path voided.
+// none is the id of no challenge: with it, no challenge is kept open and no path token
+// voided.
 var none = uuid.Max

@@ -12,19 +12,19 @@ import (
 	"seckill/internal/id"
 )
 
-// CreateInput says which challenge is wanted.
+// CreateInput is a request for a challenge.
 type CreateInput struct {
 	Purpose Purpose
 	Sale    uuid.UUID // required for Seckill
-	User    uuid.UUID // who asks; required for Seckill
+	User    uuid.UUID // required for Seckill
 	From    netip.Addr
-	// Kind is wished for; "" = Text. A sale may offer others instead (Config.Rules).
-	// ProofOfWork is always granted, and given when no picture is at hand.
+	// Kind is the requested kind; "" = Text. A sale may offer other kinds only
+	// (Config.Rules). ProofOfWork is always granted, and used if no image is available.
 	Kind Kind
 }
 
-// Create makes a challenge. For Seckill it voids the person's challenges and the
-// unused path in that sale.
+// Create creates a challenge. For Seckill it voids the user's challenges and unused
+// path token in that sale.
 func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.Refusal, error) {
 	scope := Scope{Purpose: in.Purpose, From: in.From}
 	switch in.Purpose {
@@ -51,14 +51,14 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.
 	return c, nil, err
 }
 
-// opening says how a challenge comes about.
+// opening describes how a challenge is created.
 type opening struct {
-	kind   Kind      // wished for
-	keep   uuid.UUID // challenge that stays open beside it; Nil = it voids all others and their path
-	points int       // of penalty that it adds
+	kind   Kind      // requested
+	keep   uuid.UUID // challenge that stays open beside it; Nil = it voids all others and their path token
+	points int       // penalty points that it adds
 }
 
-// create stores a fresh challenge.
+// create stores a new challenge.
 func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge, error) {
 	rules, err := s.rules(ctx, scope.Sale)
 	if err != nil {
@@ -85,15 +85,15 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	return c, err
 }
 
-// stored is what the script is told.
+// stored is the input of the script.
 type stored struct {
 	opening
 	posed
 	penalties []penalty
 }
 
-// store runs the script and returns the level of difficulty, from 1 up to the
-// number of answers.
+// store runs the script and returns the level of difficulty, from 1 to the number of
+// answers.
 func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, in stored) (int, error) {
 	kept := ""
 	if in.keep != uuid.Nil {
@@ -122,8 +122,8 @@ func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err e
 	return rules, err
 }
 
-// offered returns the kind to give to somebody who wishes for one: that one, or
-// the first picture that the sale offers, or a proof of work.
+// offered returns the kind for a request: the requested one, or the first image kind
+// that the sale offers, or a proof of work.
 func (r Rules) offered(wished Kind) Kind {
 	if wished == ProofOfWork || len(r.Kinds) == 0 || slices.Contains(r.Kinds, wished) {
 		return wished

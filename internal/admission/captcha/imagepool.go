@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// defaultPoolSize is a burst of a thousand people who all want the same kind.
+	// defaultPoolSize covers a burst of a thousand requests for the same kind.
 	defaultPoolSize = 1024
-	// A picture takes most of a millisecond, which orders wait for.
-	// While a pool is more than half full they are drawn one in drawPause, which is
-	// hardly felt; below, one in refillPause: 250 people a second find one.
+	// Drawing an image takes most of a millisecond of CPU, which delays orders. While a
+	// pool is more than half full, one image is drawn per drawPause, with little
+	// effect; below, one per refillPause: enough for 250 requests a second.
 	drawPause   = 10 * time.Millisecond
 	refillPause = 3 * time.Millisecond
 
@@ -25,39 +25,39 @@ const (
 	pictureHeight = 80
 
 	textLength = 5
-	// textAlphabet has no two characters that look alike in any font used:
-	// 26^5 = 11.9 million answers.
+	// textAlphabet has no two characters that look alike in a used font: 26^5 = 11.9
+	// million answers.
 	textAlphabet = "346789abcdefhjkmnpqrtuvwxy"
 
-	// A sum is answer − addend + addend, with every answer equally likely, so that
-	// no guess is better than 1 in mathAnswers.
+	// A sum is answer − addend + addend, with every answer equally likely, so that no
+	// guess is better than 1 in mathAnswers.
 	mathLowest  = 10_000
 	mathAnswers = 20_000
 	mathAddend  = 90 // addends 10 to 99
 )
 
-// pictureFonts are the readable ones among those that come with the library. The
-// last has Chinese too; none lacks a digit, + or =.
+// pictureFonts are the readable fonts of the library. The last one has Chinese
+// characters too; all have digits, + and =.
 var pictureFonts = []string{"chromohv.ttf", "RitaSmith.ttf", "ApothecaryFont.ttf", "wqy-microhei.ttc"}
 
-// picture is a drawn puzzle that nobody has seen yet. It is shown once.
+// picture is a drawn challenge that was not used yet. It is used once.
 type picture struct {
 	kind   Kind
 	answer string
 	image  string // data URL
 }
 
-// imagePool draws pictures, mostly ahead of need.
+// imagePool draws images, usually in advance.
 type imagePool struct {
 	driver  *base64Captcha.DriverString
 	printer *printer
 	text    chan picture
 	math    chan picture
-	inline  chan struct{} // one place: a picture drawn while somebody waits
+	inline  chan struct{} // capacity 1: an image drawn during a request
 }
 
 func newImagePool(size int) *imagePool {
-	const noise = 0 // of characters: nobody could tell those that are not to be typed
+	const noise = 0 // no noise characters: users could not distinguish them from the answer
 	paper := &color.RGBA{R: 245, G: 247, B: 250, A: 255}
 	return &imagePool{
 		driver: base64Captcha.NewDriverString(pictureHeight, pictureWidth, noise,
@@ -69,8 +69,8 @@ func newImagePool(size int) *imagePool {
 	}
 }
 
-// run keeps both pools full. One goroutine draws, a picture at a time and with
-// pauses between them, so that a rush for captchas takes little from the orders.
+// run keeps both pools full. One goroutine draws one image at a time, with pauses, so
+// that many captcha requests take little CPU from orders.
 func (s *imagePool) run(ctx context.Context) error {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -102,7 +102,7 @@ func (s *imagePool) run(ctx context.Context) error {
 	}
 }
 
-// pause is how long to wait before the picture after the next.
+// pause returns the wait before the image after the next one.
 func (s *imagePool) pause() time.Duration {
 	if min(len(s.text), len(s.math)) < cap(s.text)/2 {
 		return refillPause
@@ -110,9 +110,9 @@ func (s *imagePool) pause() time.Duration {
 	return drawPause
 }
 
-// take returns a picture from the pool, or draws one when nobody else is doing so
-// on the spot. When neither is possible it reports false: pictures are asked for
-// faster than they are drawn.
+// take returns an image from the pool, or draws one if no other request is drawing. It
+// returns false if neither is possible: images are requested faster than they are
+// drawn.
 func (s *imagePool) take(kind Kind) (picture, bool, error) {
 	pool := s.text
 	if kind == Math {
@@ -133,7 +133,7 @@ func (s *imagePool) take(kind Kind) (picture, bool, error) {
 	}
 }
 
-// draw makes a picture. The answer comes from crypto/rand; the library's own
+// draw creates an image. The answer comes from crypto/rand; the library's own
 // generator, which only places lines and letters, is seeded with the clock.
 func (s *imagePool) draw(kind Kind) (picture, error) {
 	question, answer, err := puzzle(kind)
@@ -148,7 +148,7 @@ func (s *imagePool) draw(kind Kind) (picture, error) {
 	return picture{kind: kind, answer: answer, image: shown}, err
 }
 
-// puzzle returns what a picture shows and what it is answered with.
+// puzzle returns the text of an image and its answer.
 func puzzle(kind Kind) (question, answer string, err error) {
 	if kind == Math {
 		result, err := randomBelow(mathAnswers)
@@ -173,7 +173,7 @@ func puzzle(kind Kind) (question, answer string, err error) {
 	return string(text), string(text), nil
 }
 
-// randomBelow returns a number from 0 to n−1, each equally likely.
+// randomBelow returns a uniform random number from 0 to n−1.
 func randomBelow(n int64) (int64, error) {
 	v, err := rand.Int(rand.Reader, big.NewInt(n))
 	if err != nil {

@@ -39,7 +39,7 @@ func TestAnswersAreManyAndEven(t *testing.T) {
 			seen[answer]++
 		}
 		for answer, n := range seen {
-			if n > 12 { // of 20,000 answers each comes once on average
+			if n > 12 { // 20,000 answers: each comes once on average
 				t.Errorf("%s: %q came %d times in %d", kind, answer, n, draws)
 			}
 		}
@@ -115,7 +115,7 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	s := service(t, conn, prefix)
-	s.images.inline <- struct{}{} // somebody else draws on the spot
+	s.images.inline <- struct{}{} // another request is drawing
 	scope := Scope{Purpose: Login}
 	c := create(t, s, scope, Text)
 	if c.Kind != ProofOfWork {
@@ -128,8 +128,8 @@ func TestWhenPicturesRunOutAProofOfWorkIsGiven(t *testing.T) {
 	}
 }
 
-// The pixels are read past the library's own PNG: this version of it still keeps
-// them where we look, and what we write is what it drew.
+// The pixels are read from the library's private field: this version still has it, and
+// the encoded image equals the drawing.
 func TestPicturesAreSmallAndWhatTheLibraryDrew(t *testing.T) {
 	t.Parallel()
 	s := newImagePool(1)
@@ -158,7 +158,7 @@ func TestPicturesAreSmallAndWhatTheLibraryDrew(t *testing.T) {
 		for x := range pictureWidth {
 			want := drawn.NRGBAAt(x, y)
 			if max(want.R, want.G, want.B)-min(want.R, want.G, want.B) > vivid/2 {
-				continue // may be shown darker
+				continue // may be darkened
 			}
 			r, g, b, _ := written.At(x, y).RGBA()
 			for _, pair := range [][2]int{{int(want.R), int(r >> 8)}, {int(want.G), int(g >> 8)}, {int(want.B), int(b >> 8)}} {
@@ -184,7 +184,7 @@ func TestNoLetterIsTooPaleToRead(t *testing.T) {
 	}
 }
 
-// Of what is as pale as the paper there is one wide line, and no letters.
+// Only one wide line is as pale as the paper, and no letters.
 func TestNothingButTheAnswerLooksLikeLetters(t *testing.T) {
 	t.Parallel()
 	const solid = 80 // pixels: more than the soft edges of letters have of one shade

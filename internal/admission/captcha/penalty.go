@@ -9,46 +9,46 @@ import (
 	"seckill/internal/id"
 )
 
-// How hard a proof of work is depends on the penalty of who asks for it. Every
-// challenge adds a point, and the next one after a wrong answer three; points go
-// by themselves, one after the other. Up to freePenalty a proof of work is as hard as
-// the sale has it; beyond it twice as hard, beyond twice freePenalty four times, up to
-// 1<<(levels-1) times, but never harder than HardestPow.
+// The difficulty of a proof of work depends on the requester's penalty. Every challenge
+// adds a point, and a challenge after a wrong answer three; points expire one after the
+// other. Up to freePenalty the highest number is that of the sale; above it twice,
+// above twice freePenalty four times, up to 1<<(levels-1) times that number, but never
+// above HardestPow.
 const (
 	levels = 4
 
 	requestPoints = 1
 	wrongPoints   = 3
 
-	// userDecay is the time in which a point of a person goes: six challenges a
-	// minute are free for ever.
+	// userDecay is the time in which one point of a user expires: six challenges a
+	// minute are free.
 	userDecay = 10 * time.Second
-	// freePenalty is ten points of a person: ten pictures that could not be read, or
-	// three wrong answers at once.
+	// freePenalty is ten points of a user: ten unreadable images, or three wrong
+	// answers at once.
 	freePenalty = 10 * userDecay
-	// networkUsers is how many people a network stands for: an office, a
-	// dormitory, customers of a carrier. Its points go as much faster.
+	// networkUsers is the assumed number of users of a network: an office, a dormitory,
+	// customers of a carrier. Its points expire that many times faster.
 	networkUsers = 30
 
 	networkBits4 = 24 // of an IPv4 address
 	networkBits6 = 64 // one household or one server
 
-	// EasiestPow is the least that the highest number of a proof of work may be
-	// set to: it has at least as many answers.
+	// EasiestPow is the minimum of the setting for the highest number of a proof of
+	// work.
 	EasiestPow = 10_000
-	// HardestPow bounds the highest number of every proof of work: about ten
-	// seconds of a telephone.
+	// HardestPow is the maximum of the highest number: about ten seconds of computation
+	// on a phone.
 	HardestPow = 10_000_000
 )
 
-// penalty is one count that a challenge adds to.
+// penalty is one counter that a challenge adds to.
 type penalty struct {
 	key   string
-	decay time.Duration // in which a point goes
+	decay time.Duration // time in which a point expires
 }
 
-// penalties returns the counts of who asks, in the slot of the challenge: the
-// person's in the sale, and the network's in the sale, or for accounts.
+// penalties returns the counters of a requester, in the slot of the challenge: the
+// user's in the sale, and the network's in the sale, or for accounts.
 func (s *Service) penalties(scope Scope, shard int) []penalty {
 	if s.cfg.SameForAll {
 		return nil
@@ -63,9 +63,9 @@ func (s *Service) penalties(scope Scope, shard int) []penalty {
 	return all
 }
 
-// network returns the /24 or /64 of an address. It is not valid for addresses that
-// are not public: they are those of a proxy, or of the machine itself, and tell
-// nothing about who is behind.
+// network returns the /24 or /64 of an address. It is invalid for addresses that are
+// not public: they belong to a proxy or to the machine itself, and do not identify a
+// client.
 func network(from netip.Addr) netip.Prefix {
 	from = from.Unmap().WithZone("")
 	if !from.IsGlobalUnicast() || from.IsPrivate() {
@@ -82,15 +82,15 @@ func network(from netip.Addr) netip.Prefix {
 	return net
 }
 
-// shard returns where a challenge of the scope lies: with the sale, or with the
-// network that asks.
+// shard returns the shard of the scope's challenges: that of the sale, or one derived
+// from the network of the request.
 func (scope Scope) shard() int {
 	if scope.Purpose == Seckill {
 		return id.ShardOf(scope.Sale)
 	}
 	net := network(scope.From)
 	if !net.IsValid() {
-		return int(id.New()[10]) % id.Shards // anywhere
+		return int(id.New()[10]) % id.Shards // any shard
 	}
 	sum := 0
 	for _, b := range net.Addr().AsSlice() {
@@ -99,5 +99,5 @@ func (scope Scope) shard() int {
 	return sum % id.Shards
 }
 
-// name returns an id for a new challenge, which tells its shard.
+// name returns the id of a new challenge, which carries its shard.
 func (scope Scope) name() uuid.UUID { return id.NewTask(scope.shard()) }

@@ -12,13 +12,13 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// hard is how many times as hard as usual the next proof of work of somebody is.
+// hard returns the factor of difficulty of the scope's next proof of work.
 func hard(t *testing.T, s *Service, scope Scope) int {
 	t.Helper()
 	return int(puzzleOf(t, create(t, s, scope, ProofOfWork)).MaxNumber) / testPowMax
 }
 
-// frozen is a service whose Redis stands still, so that no point goes.
+// frozen returns a service whose Redis clock is stopped, so that no point expires.
 func frozen(t *testing.T) *Service {
 	t.Helper()
 	s, _, mini := embedded(t)
@@ -44,7 +44,7 @@ func TestWhoAsksForManyChallengesGetsHarderOnes(t *testing.T) {
 		if got := puzzleOf(t, last).MaxNumber; got != 8*testPowMax {
 			t.Errorf("after many the highest number is %d, want 8 times %d and no more", got, testPowMax)
 		}
-		wantRight(t, s, eager, solve(t, last)) // the harder one is judged by its own number
+		wantRight(t, s, eager, solve(t, last)) // the harder one is verified with its own number
 		if got := hard(t, s, quiet); got != 1 {
 			t.Errorf("somebody else in the sale gets one %d times as hard", got)
 		}
@@ -74,7 +74,7 @@ func TestWrongAnswersCountThreefoldAndPicturesCountToo(t *testing.T) {
 	}
 }
 
-// visitor is the scope of somebody who was not here before, from an address.
+// visitor returns the scope of a new user from an address.
 func visitor(purpose Purpose, sale uuid.UUID, addr string) Scope {
 	scope := Scope{Purpose: purpose, From: netip.MustParseAddr(addr)}
 	if purpose == Seckill {
@@ -132,7 +132,7 @@ func TestHeatGoesByItself(t *testing.T) {
 	for range 100 {
 		hard(t, s, eager)
 	}
-	// From the highest level, 800 s of penalty, with each challenge that is asked for adding ten.
+	// From the highest level, 800 s of penalty; each requested challenge adds ten.
 	for _, c := range []struct {
 		later time.Duration
 		want  int
@@ -142,7 +142,7 @@ func TestHeatGoesByItself(t *testing.T) {
 			t.Errorf("after %s: %d times as hard, want %d", c.later, got, c.want)
 		}
 	}
-	for n := range 20 { // six a minute cost nothing extra
+	for n := range 20 { // six a minute have no effect
 		mini.SetTime(now.Add(time.Hour + time.Duration(n)*userDecay))
 		if got := hard(t, s, eager); got != 1 {
 			t.Fatalf("one every %s: %d times as hard", userDecay, got)

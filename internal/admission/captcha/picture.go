@@ -14,14 +14,14 @@ import (
 	"github.com/mojocn/base64Captcha"
 )
 
-// cubeSide is how many shades of red, green and blue pictures are written in. With
-// six a picture has one byte per pixel, and is still smooth to the eye.
+// cubeSide is the number of shades of red, green and blue in an image. With six, an
+// image has one byte per pixel and still looks smooth.
 const cubeSide = 6
 
-// printer writes drawings as data URLs.
+// printer encodes drawings as data URLs.
 type printer struct {
 	palette color.Palette // all shades, red changing slowest; none too pale to read
-	nearest [256]uint8    // the shade nearest to a part of a colour
+	nearest [256]uint8    // nearest shade of a colour component
 	png     png.Encoder
 }
 
@@ -39,16 +39,16 @@ func newPrinter() *printer {
 func shade(n int) uint8 { return uint8(n % cubeSide * 255 / (cubeSide - 1)) } //nolint:gosec // at most 255
 
 const (
-	// vivid is how far apart the parts of a colour are that is no shade of grey:
-	// the paper is one, the wide line and the soft edges of letters nearly are.
+	// vivid is the minimum difference between the components of a colour that is not
+	// grey: the paper is grey, the wide line and the soft edges of letters nearly are.
 	vivid = 102
-	// brightest is how much light such a colour gives off at most, as WCAG counts
-	// it: a third of the paper's.
+	// brightest is the maximum luminance (WCAG) of such a colour: a third of the
+	// paper's.
 	brightest = 0.27
 )
 
-// legible darkens a colour that can hardly be seen on the paper. The library
-// writes letters in any, pure yellow too.
+// legible darkens a colour that has too little contrast with the paper. The library
+// draws letters in any colour, pure yellow too.
 func legible(c color.RGBA) color.RGBA {
 	if max(c.R, c.G, c.B)-min(c.R, c.G, c.B) < vivid {
 		return c
@@ -60,13 +60,13 @@ func legible(c color.RGBA) color.RGBA {
 	return c
 }
 
-// luminance is the light that a colour gives off, from 0 to 1.
+// luminance returns the luminance of a colour, from 0 to 1.
 func luminance(c color.RGBA) float64 {
 	part := func(v uint8) float64 { return math.Pow(float64(v)/255, 2.2) }
 	return 0.2126*part(c.R) + 0.7152*part(c.G) + 0.0722*part(c.B)
 }
 
-// buffers keeps the encoder's, which are larger than what it writes.
+// buffers pools the encoder's buffers, which are larger than its output.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) Get() *png.EncoderBuffer {
@@ -76,9 +76,8 @@ func (b *buffers) Get() *png.EncoderBuffer {
 
 func (b *buffers) Put(kept *png.EncoderBuffer) { b.pool.Put(kept) }
 
-// print writes a drawing. The library would write 24 bits a pixel
-// and squeeze them hard: three quarters of the time that a picture takes, which
-// orders then wait for.
+// print encodes a drawing. The library would write 24 bits per pixel with high
+// compression: three quarters of the CPU time of an image, which would delay orders.
 func (p *printer) print(item base64Captcha.Item) (dataURL string, err error) {
 	drawn := raster(item)
 	if drawn == nil {
@@ -97,8 +96,8 @@ func (p *printer) print(item base64Captcha.Item) (dataURL string, err error) {
 	return "data:image/png;base64," + base64.StdEncoding.EncodeToString(out.Bytes()), nil
 }
 
-// raster returns the pixels of a drawing, which the library keeps to itself: it
-// hands out nothing but its own PNG. nil when this version of it keeps them elsewhere.
+// raster returns the pixels of a drawing, which the library does not export: it returns
+// only its own PNG. nil if this version of the library stores them elsewhere.
 func raster(item base64Captcha.Item) *image.NRGBA {
 	drawn, ok := item.(*base64Captcha.ItemChar)
 	if !ok || drawn == nil {

@@ -10,25 +10,25 @@ import (
 	"github.com/altcha-org/altcha-lib-go"
 )
 
-// saltBytes makes every proof of work a fresh one: 128 bits.
+// saltBytes is the salt length, 128 bits: it makes every proof of work unique.
 const saltBytes = 16
 
-// posed is a puzzle, not yet stored. One that can be harder has an answer for
-// each level: the script that stores it picks.
+// posed is a challenge that is not stored yet. One with levels has an answer for each
+// level: the script that stores it selects one.
 type posed struct {
 	kind    Kind
 	image   string
-	answers []string // one for all levels, or one for each from the lowest up
-	works   []work   // behind the answers of a proof of work
+	answers []string // one for all levels, or one for each, from the lowest up
+	works   []work   // numbers behind the answers of a proof of work
 }
 
-// work is a number to find.
+// work is a number to compute.
 type work struct {
-	number, most int64 // most is the highest that it could be
+	number, most int64 // most is its maximum
 }
 
-// pose makes a puzzle of the kind wished for, or a proof of work when pictures
-// are asked for faster than they can be drawn.
+// pose creates a challenge of the requested kind, or a proof of work if images are
+// requested faster than they can be drawn.
 func (s *Service) pose(kind Kind, powMax int, byLevel bool) (posed, error) {
 	if kind != ProofOfWork {
 		p, ok, err := s.images.take(kind)
@@ -52,17 +52,17 @@ func (s *Service) pose(kind Kind, powMax int, byLevel bool) (posed, error) {
 	return out, nil
 }
 
-// workParameters is what the client needs: find the number from 0 to MaxNumber for
-// which SHA-256 of salt and number, in decimal, equals Challenge (ALTCHA).
+// workParameters are the parameters for the client: find the number from 0 to MaxNumber
+// for which SHA-256 of salt and number, in decimal, equals Challenge (ALTCHA).
 type workParameters struct {
 	Algorithm string `json:"algorithm"`
 	Salt      string `json:"salt"`
 	Challenge string `json:"challenge"` // hexadecimal
 	MaxNumber int64  `json:"maxNumber"`
-	Signature string `json:"signature"` // HMAC of the challenge; for clients that carry it, we go by our own record
+	Signature string `json:"signature"` // HMAC of the challenge, for clients that check it; the server uses its own record
 }
 
-// parameters writes what the client gets.
+// parameters encodes the parameters for the client.
 func (s *Service) parameters(w work, expires time.Time) (string, error) {
 	c, err := altcha.CreateChallenge(altcha.ChallengeOptions{
 		Algorithm: altcha.SHA256, MaxNumber: w.most, Number: &w.number,
@@ -73,7 +73,7 @@ func (s *Service) parameters(w work, expires time.Time) (string, error) {
 	}
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false) // the salt ends in "&", which programs that only look at the text must see
+	enc.SetEscapeHTML(false) // the salt ends in "&", which clients must receive unescaped
 	if err := enc.Encode(workParameters{
 		Algorithm: c.Algorithm, Salt: c.Salt, Challenge: c.Challenge, MaxNumber: c.MaxNumber, Signature: c.Signature,
 	}); err != nil {

@@ -12,7 +12,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// BenchmarkIssue shows how many paths one process issues: GOMAXPROCS × 32 callers.
+// BenchmarkIssue measures the path tokens that one process issues with GOMAXPROCS × 32
+// callers.
 func BenchmarkIssue(b *testing.B) {
 	conn, prefix := testenv.Redis(b)
 	keys := reservation.Keys{Prefix: prefix}

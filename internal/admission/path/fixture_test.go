@@ -57,7 +57,7 @@ func newCaptchas(t testing.TB, conn *redisconn.Conn, keys reservation.Keys) *cap
 	return s
 }
 
-// gate builds the gate of the item once, and writes its fields, with some changed.
+// gate builds the gate of the item once and sets fields.
 func (f *fixture) gate(changes ...any) {
 	f.t.Helper()
 	now := time.Now()
@@ -71,7 +71,7 @@ func (f *fixture) gate(changes ...any) {
 	}
 }
 
-// build builds the gate under an epoch, unless it has that epoch already.
+// build builds the gate under an epoch, unless it has that epoch.
 func (f *fixture) build(epoch int64) {
 	f.t.Helper()
 	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
@@ -115,7 +115,7 @@ func embedded(t *testing.T, ratio float64) (*fixture, *miniredis.Miniredis) {
 	return newFixture(t, conn, "t:", ratio), mini
 }
 
-// challenge makes a captcha of the user for the sale and finds its answer.
+// challenge creates a captcha of the user for the sale and solves it.
 func (f *fixture) challenge(user uuid.UUID) captcha.Answer {
 	f.t.Helper()
 	c, refusal, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
@@ -150,7 +150,7 @@ func (f *fixture) input(user uuid.UUID, a captcha.Answer) path.IssueInput {
 	return path.IssueInput{Sale: f.sale, Item: f.item, User: user, Captcha: a}
 }
 
-// issue wants a path.
+// issue requires a path token.
 func (f *fixture) issue(in path.IssueInput) path.Path {
 	f.t.Helper()
 	p, refusal, err := f.paths.Issue(f.t.Context(), in)
@@ -160,7 +160,7 @@ func (f *fixture) issue(in path.IssueInput) path.Path {
 	return p
 }
 
-// refused wants a refusal of type R.
+// refused requires a refusal of type R.
 func refused[R fault.Refusal](f *fixture, in path.IssueInput) R {
 	f.t.Helper()
 	p, refusal, err := f.paths.Issue(f.t.Context(), in)
@@ -171,7 +171,7 @@ func refused[R fault.Refusal](f *fixture, in path.IssueInput) R {
 	return r
 }
 
-// stored returns what Redis has as the user's path, "" when there is none.
+// stored returns the user's path token in Redis, "" if there is none.
 func (f *fixture) stored(user uuid.UUID) string {
 	f.t.Helper()
 	v, err := f.redis.Get(f.t.Context(), f.keys.Path(f.shard, f.item, user)).Result()

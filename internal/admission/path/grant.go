@@ -11,20 +11,20 @@ import (
 	"seckill/internal/id"
 )
 
-// grantBatch is how many paths one round trip writes.
+// grantBatch is the number of path tokens written in one round trip.
 const grantBatch = 1000
 
-// GrantInput says whose paths are wanted.
+// GrantInput lists the users who get path tokens.
 type GrantInput struct {
 	Sale  uuid.UUID
 	Item  uuid.UUID
 	Users []uuid.UUID
-	Life  time.Duration // 0 = that of the service
+	Life  time.Duration // 0 = the service's lifetime
 }
 
-// Grant gives paths without any check, one token per user in their order, so that a load
-// tool starts at the order. It goes round captchas, the opening and permits: never
-// offer it in production. The gate must be loaded, because paths carry its epoch.
+// Grant issues path tokens without any check, one per user in order, so that a load
+// tool can start at the order. It bypasses captchas, the opening and permits: never
+// offer it in production. The gate must be loaded, because path tokens carry its epoch.
 func (s *Service) Grant(ctx context.Context, in GrantInput) ([]string, error) {
 	if in.Life == 0 {
 		in.Life = s.cfg.Life

@@ -1,12 +1,13 @@
-// Package path issues paths: short-lived, random rights to try for one item.
+// Package path issues path tokens: short-lived, random rights to one attempt on an
+// item.
 //
-// A path hides the entry to the stock until the opening second and makes every
-// try cost a captcha. It is bound to a person, an item and the epoch of the gate,
-// good once, and used up inside the reserve script (package reservation), never
-// here. The package also owns permits: how many unused paths an item has at a time.
+// A path token hides the entry to the stock until the opening and makes every attempt
+// cost a captcha. It is bound to a user, an item and the epoch of the gate, valid once,
+// and used up inside the reserve script (package reservation), never here. The package
+// also owns permits: the number of unused path tokens that an item may have at a time.
 //
-// It does not own captchas, whose rule its script embeds, nor the gate, whose
-// hash it only reads.
+// It does not own captchas, whose verification its script includes, nor the gate, which
+// it only reads.
 package path
 
 import (
@@ -33,32 +34,33 @@ import (
 )
 
 const (
-	// DefaultLife is how long a path can be used.
+	// DefaultLife is the default lifetime of a path token.
 	DefaultLife = time.Minute
-	// tokenBytes makes a token 128 random bits: not guessed within its life.
+	// tokenBytes gives a token 128 random bits: it cannot be guessed within its
+	// lifetime.
 	tokenBytes = 16
-	// permitRetry is when to ask again after all permits were out: unused paths
-	// are used or lapse all the time.
+	// permitRetry is the retry interval when no permit is free: unused path tokens are
+	// used or expire all the time.
 	permitRetry = time.Second
 )
 
-// Path is the right to try for one item.
+// Path is a path token.
 type Path struct {
 	Token     string
 	ExpiresAt time.Time
 }
 
-// NoPermit refuses because as many people as the stock allows are trying already,
-// or because others wait: the waiting room gives a place.
+// NoPermit refuses because as many buyers as the stock allows have unused path tokens,
+// or because others wait: the caller enters the waiting room instead.
 type NoPermit struct {
 	Item       uuid.UUID
 	RetryAfter time.Duration
 }
 
-// Reason returns TooManyTries: come back later.
+// Reason returns TooManyTries.
 func (NoPermit) Reason() fault.Reason { return fault.TooManyTries }
 
-// Path is nil: no input is at fault.
+// Path returns nil: no input is refused.
 func (NoPermit) Path() []string { return nil }
 
 //go:embed lua/issue.lua
@@ -66,21 +68,21 @@ var issueSource string
 
 var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + issueSource)
 
-// Config is what a Service needs.
+// Config holds the dependencies and settings of a Service.
 type Config struct {
 	Client   redis.UniversalClient // without retries
 	Keys     reservation.Keys
 	Captchas *captcha.Service
-	Life     time.Duration // of a path; 0 = DefaultLife
-	// Ratio is how many unused paths an item may have at a time, as a multiple of
-	// the stock left, rounded up; 0 or less = any number.
+	Life     time.Duration // lifetime of a path token; 0 = DefaultLife
+	// Ratio is the maximum of unused path tokens of an item at a time, as a multiple of
+	// the available stock, rounded up; 0 or less = no limit.
 	Ratio float64
 }
 
-// Service issues paths. It is safe for concurrent use.
+// Service issues path tokens. It is safe for concurrent use.
 type Service struct {
 	cfg      Config
-	perMille int64 // Ratio in thousandths, so that the script counts in whole numbers
+	perMille int64 // Ratio in thousandths, so that the script uses integers
 }
 
 // New returns a service.
@@ -91,31 +93,31 @@ func New(cfg Config) *Service {
 	return &Service{cfg: cfg, perMille: int64(max(0, math.Round(cfg.Ratio*1000)))}
 }
 
-// IssueInput says who wants to try for what.
+// IssueInput is a request for a path token.
 type IssueInput struct {
 	Sale    uuid.UUID
 	Item    uuid.UUID
 	User    uuid.UUID
-	From    netip.Addr     // where the request came from
-	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
-	// Waived says that the sale needs no captcha now.
+	From    netip.Addr     // address of the request
+	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
+	// Waived means that the sale requires no captcha now.
 	Waived bool
-	// PerMille is how many unused paths the item may have per thousand units left, 0
-	// = any number; nil = the ratio of the service.
+	// PerMille is the maximum of unused path tokens of the item per thousand units
+	// left, 0 = no limit; nil = the ratio of the service.
 	PerMille *int
-	// Queued says that everybody passes through the waiting room now: only who has
-	// an unused path gets another.
+	// Queued means that every buyer passes through the waiting room now: only a user
+	// with an unused path token gets another.
 	Queued bool
-	// Opens is the opening by the catalogue. It only words the refusal of a sale
-	// whose gate is not loaded yet; the gate decides by its own.
+	// Opens is the opening time in the catalogue. It is used only in the refusal while
+	// the gate is not loaded; otherwise the gate's own time decides.
 	Opens time.Time
 }
 
-// Issue gives a path for a right captcha answer, and uses the answer up. A second
-// path voids the person's first in the sale. Refusals, in the order of the checks:
-// sale.NotOpen, reservation.LimitReached (holds units already), captcha.Required
-// or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is used up only by
-// a path that is given. An error is a fault: UNAVAILABLE.
+// Issue issues a path token for a right captcha answer, and uses the answer up. A
+// second token voids the user's first in the sale. Refusals, in the order of the
+// checks: sale.NotOpen, reservation.LimitReached (the user has a reservation),
+// captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
+// used up only if a token is issued. An error is a fault: UNAVAILABLE.
 func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, fault.Refusal, error) {
 	token, err := newToken()
 	if err != nil {
@@ -123,7 +125,7 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, fault.Refusal
 	}
 	r, err := s.run(ctx, in, token)
 	if ambiguous(ctx, err) {
-		r, err = s.run(ctx, in, token) // the same token: at most one of the two did something
+		r, err = s.run(ctx, in, token) // the same token: at most one of the two runs takes effect
 	}
 	if err != nil {
 		return Path{}, nil, fault.Wrap(fault.Unavailable, "the gate does not answer; try again shortly", fmt.Errorf("issue path: %w", err))
@@ -139,7 +141,7 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, fault.Refusal
 	return Path{}, refusal, err
 }
 
-// ambiguous says whether the script may have run although it gave no answer.
+// ambiguous reports whether the script may have run although no reply arrived.
 func ambiguous(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
@@ -156,7 +158,7 @@ func newToken() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(raw), nil
 }
 
-// outcome is what the script decided; see lua/issue.lua.
+// outcome is the outcome of lua/issue.lua.
 type outcome string
 
 const (
@@ -175,7 +177,7 @@ const (
 type reply struct {
 	outcome outcome
 	now     time.Time // Redis TIME
-	opens   time.Time // zero = the gate does not say
+	opens   time.Time // zero = the gate has none
 	detail  string
 }
 
@@ -218,7 +220,7 @@ func parse(values []string) (reply, error) {
 	return r, nil
 }
 
-// refusal words an outcome other than issued.
+// refusal maps an outcome other than issued to a refusal.
 func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) (fault.Refusal, error) {
 	switch r.outcome {
 	case outcomeNotLoaded:

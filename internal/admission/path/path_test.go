@@ -46,7 +46,7 @@ func TestOneOfAHundredEqualRequestsGetsAPath(t *testing.T) {
 		a := f.challenge(user)
 		var mu sync.Mutex
 		var tokens []string
-		var unclear atomic.Int64 // on a machine that is busy with other things Redis may answer late
+		var unclear atomic.Int64 // Redis may reply late on a busy machine
 		var all sync.WaitGroup
 		places := make(chan struct{}, 20)
 		for range 100 {
@@ -68,7 +68,7 @@ func TestOneOfAHundredEqualRequestsGetsAPath(t *testing.T) {
 		}
 		all.Wait()
 		stored := f.stored(user)
-		if len(tokens) == 0 && unclear.Load() > 0 { // the path is of one whose answer came too late
+		if len(tokens) == 0 && unclear.Load() > 0 { // the token of a call whose reply came too late
 			tokens = append(tokens, strings.TrimPrefix(stored, "7|"))
 		}
 		if len(tokens) != 1 || len(tokens[0]) != 22 || stored != "7|"+tokens[0] || f.permits() != 1 {
@@ -152,7 +152,7 @@ func TestClosedGatesAreToldApart(t *testing.T) {
 			t.Errorf("no gate yet: %+v", r)
 		}
 		f.gate("gate", "open")
-		f.issue(f.input(user, a)) // none of it used the answer up
+		f.issue(f.input(user, a)) // no refusal used the answer up
 	})
 }
 
@@ -217,7 +217,7 @@ func TestSecondPathReplacesTheFirst(t *testing.T) {
 		if first.Token == second.Token || f.stored(user) != "7|"+second.Token || f.permits() != 1 {
 			t.Errorf("stored %q, %d permits", f.stored(user), f.permits())
 		}
-		// Of another item of the sale: still one unused path per person.
+		// For another item of the sale: still one unused path token per user.
 		other := *f
 		other.item = id.New()
 		other.gate("gate", "open")
@@ -245,7 +245,7 @@ func TestPathLapses(t *testing.T) {
 	if f.stored(user) != "" {
 		t.Error("the path is there after its life")
 	}
-	f.issue(in) // and its permit is free
+	f.issue(in) // its permit is free
 	mini.SetTime(now.Add(3 * path.DefaultLife))
 	if keys := mini.Keys(); len(keys) != 1 {
 		t.Errorf("only the item stays, got %v", keys)

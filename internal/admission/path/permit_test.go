@@ -91,12 +91,12 @@ func TestNothingLeftOrNoPermitKeepsTheAnswer(t *testing.T) {
 		other.Waived = true
 		f.issue(other)
 		refused[path.NoPermit](f, f.input(user, a))
-		f.gate("stock", 2) // a unit came back
+		f.gate("stock", 2) // a unit was released
 		f.issue(f.input(user, a))
 	})
 }
 
-// The reserve script of package reservation is the only place where a path is used.
+// Only the reserve script of package reservation uses up path tokens.
 func TestPathIsGoodForOneReservation(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
@@ -117,7 +117,7 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 		}
 		codes <- o.Code
 	}
-	try(id.New()) // somebody else with the token
+	try(id.New()) // another user with the token
 	if code := <-codes; code != reservation.PathInvalid {
 		t.Errorf("another person's use: %d", code)
 	}
@@ -138,7 +138,7 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	}
 }
 
-// lossy cuts the connection after Redis ran the first script and before the reply.
+// lossy cuts the connection after Redis ran the first script, before the reply.
 type lossy struct {
 	cut atomic.Bool
 }
@@ -166,7 +166,7 @@ func TestLostReplyIsAskedForAgainAndGivesTheSamePath(t *testing.T) {
 	f := newFixture(t, conn, prefix, 1)
 	f.gate("stock", 1)
 	user := id.New()
-	f.issue(f.input(user, f.challenge(user))) // the script is loaded now
+	f.issue(f.input(user, f.challenge(user))) // loads the script
 	a := f.challenge(user)
 	hook := &lossy{}
 	conn.Script.AddHook(hook)

@@ -8,7 +8,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// Until the gate is rebuilt, a path would carry an epoch that is about to end.
+// Until the gate is rebuilt, a path token would carry an epoch that is about to end.
 func TestNoCaptchaIsTradedForAPathAfterARedisRestart(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)

@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	// admitBatch is how many people one script lets in: it holds Redis for about 2 ms.
+	// admitBatch is the number of buyers that one script admits: it occupies Redis for
+	// about 2 ms.
 	admitBatch = 100
-	// clearBatch is how many places one script frees or closes.
+	// clearBatch is the number of tickets that one script frees or closes.
 	clearBatch = 100
-	// maxPasses bounds the scripts of one step on one room: 50,000 people are told
-	// in one step that all is over; the rest in the next.
+	// maxPasses bounds the scripts of one step on one room: one step closes up to
+	// 50,000 tickets, the next step continues.
 	maxPasses = 500
-	// maxSkipped bounds how many people one step passes over in one room, because
-	// they have an unused path to another item. It looks so far once a second.
+	// maxSkipped bounds how many buyers with an unused path token for another item one
+	// step skips in one room. It searches that far once a second.
 	maxSkipped = 5000
-	// tokenBytes makes a path 128 random bits, as package path does.
+	// tokenBytes gives a path token 128 random bits, as in package path.
 	tokenBytes = 16
-	// head is a score below that of everybody in line: see lua/enter.lua.
+	// head is a score below that of every ticket: see lua/enter.lua.
 	head = -(1 << drawBits) - 1
 )
 
-// Step lets the first in line of every room in, as permits and inflow allow,
-// frees the places of those who are silent, and closes the rooms of sales that
-// are over. It is a periodic.Step; any number of processes may run it at once.
+// Step admits the first buyers of every room, as permits and inflow allow, frees the
+// tickets without a heartbeat, and closes the rooms of sales that are over. It is a
+// periodic.Step; any number of processes may run it at once.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	sets := make([]*redis.StringSliceCmd, id.Shards)
 	pipe := s.cfg.Client.Pipeline()
@@ -53,7 +54,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(errs...)
 }
 
-// tend makes passes over one room until there is nothing more to do now.
+// tend makes passes over one room until no work is left.
 func (s *Service) tend(ctx context.Context, room string, counts map[string]int) error {
 	saleText, itemText, _ := strings.Cut(room, "|")
 	saleID, err1 := uuid.Parse(saleText)
@@ -93,17 +94,17 @@ func (s *Service) tend(ctx context.Context, room string, counts map[string]int) 
 	return nil
 }
 
-// passed is what one pass over a room did, and found.
+// passed is the result of one pass over a room.
 type passed struct {
 	admitted, freed, closed int
-	waiting                 int   // people in line afterwards
-	left                    int   // units that the gate has; -1 = there is no gate
-	skipped                 int   // people passed over
-	at                      int64 // score in the line where it ended
-	more                    bool  // places are free, and behind at somebody may take them
+	waiting                 int   // tickets that still wait
+	left                    int   // available units at the gate; -1 = no gate
+	skipped                 int   // skipped buyers
+	at                      int64 // score at which the pass ended
+	more                    bool  // permits are free, and buyers behind at may get them
 }
 
-// pass makes one pass. Nobody up to the score at is looked at again.
+// pass makes one pass over the tickets with a score above at.
 func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rules, at int64) (passed, error) {
 	shard, k := id.ShardOf(saleID), s.cfg.Keys
 	over := "0"

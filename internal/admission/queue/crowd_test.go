@@ -24,14 +24,14 @@ func TestACrowdIsServedInOrderUntilAllIsSold(t *testing.T) {
 	})
 }
 
-// crowd is many people who want few units: a fifth came before the opening.
+// crowd is many buyers for few units: a fifth of them came before the opening.
 type crowd struct {
 	*fixture
 	stock   int
 	early   []*queue.Ticket
 	late    []*queue.Ticket
 	tickets map[string]*queue.Ticket
-	told    map[string]int // what samples were told last
+	told    map[string]int // the last positions of the sample
 }
 
 func newCrowd(f *fixture, people, stock int) *crowd {
@@ -67,8 +67,7 @@ func newCrowd(f *fixture, people, stock int) *crowd {
 	return c
 }
 
-// run lets the crowd through: of those admitted some buy and some give up, and
-// some of those who wait leave.
+// run processes the crowd: admitted buyers buy or leave, and some waiting buyers leave.
 func (c *crowd) run() {
 	line := c.line()
 	c.checkDraw(line)
@@ -82,7 +81,7 @@ func (c *crowd) run() {
 			c.t.Fatalf("nobody is admitted though %d units are left and %d wait", c.stock-sold, len(line))
 		}
 		left := c.line()
-		for i, ticket := range left { // who was admitted stood before everybody who was not
+		for i, ticket := range left { // all admitted buyers were ahead of all others
 			if line[admitted+i] != ticket {
 				c.t.Fatalf("round %d: place %d was overtaken", rounds, i)
 			}
@@ -102,8 +101,8 @@ func (c *crowd) run() {
 	}
 }
 
-// checkDraw wants the early before the late, the early in random order and the
-// late in the order of their coming.
+// checkDraw requires early buyers before late ones, the early ones in random order and
+// the late ones in order of arrival.
 func (c *crowd) checkDraw(line []string) {
 	came := map[string]int{}
 	for i, t := range c.early {
@@ -133,7 +132,7 @@ func (c *crowd) checkDraw(line []string) {
 	}
 }
 
-// act lets somebody who was admitted buy, or give up; it returns the units sold.
+// act lets an admitted buyer buy or leave; it returns the units sold.
 func (c *crowd) act(ticket string) int {
 	t := c.ticket(c.tickets[ticket])
 	if t.Status != queue.Admitted || t.Path == nil {
@@ -153,8 +152,8 @@ func (c *crowd) leave(ticket string) {
 	}
 }
 
-// look reads what a sample of those who wait is told: the truth, and never more
-// people ahead than before.
+// look reads the positions of a sample of the waiting buyers: they are right, and the
+// number ahead never grows.
 func (c *crowd) look(line []string) {
 	for i := 0; i < len(line); i += max(1, len(line)/20) {
 		p := c.ticket(c.tickets[line[i]]).Position

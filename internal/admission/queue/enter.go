@@ -21,31 +21,31 @@ import (
 	"seckill/internal/sale"
 )
 
-// EnterInput says who wants a place, and for what.
+// EnterInput is a request for a ticket of the waiting room.
 type EnterInput struct {
 	Sale    uuid.UUID
 	Item    uuid.UUID
 	User    uuid.UUID
-	From    netip.Addr     // where the request came from
-	Session uuid.UUID      // its end gives the place up; Nil = none
-	Captcha captcha.Answer // to a challenge made for this sale; zero = none was sent
-	Waived  bool           // the sale needs no captcha now
-	Opens   time.Time      // by the catalogue; words the refusal of a gate that is not loaded
+	From    netip.Addr     // address of the request
+	Session uuid.UUID      // its sign-out removes the ticket; Nil = none
+	Captcha captcha.Answer // to a challenge for this sale; zero = none was sent
+	Waived  bool           // the sale requires no captcha now
+	Opens   time.Time      // by the catalogue; for the refusal while the gate is not loaded
 }
 
-// Enter gives a place, or the one that the person has already: that costs no
-// captcha. Refusals, in the order of the checks: sale.NotOpen (the gate is not
-// there yet, held or over), reservation.LimitReached, captcha.Required or
-// captcha.Invalid, reservation.NoneLeft. An answer is used up only by a place.
+// Enter returns a new ticket, or the user's present one without a captcha. Refusals, in
+// the order of the checks: sale.NotOpen (the gate is not loaded, paused or ended),
+// reservation.LimitReached, captcha.Required or captcha.Invalid, reservation.NoneLeft.
+// An answer is used up only by a new ticket.
 func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, fault.Refusal, error) {
 	draw, err := newDraw()
 	if err != nil {
 		return nil, nil, err
 	}
-	ticket := id.NewTask(id.ShardOf(in.Sale)) // of a task's form: found from its id alone
+	ticket := id.NewTask(id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
 	r, err := s.enter(ctx, in, ticket, draw)
 	if lost(ctx, err) {
-		r, err = s.enter(ctx, in, ticket, draw) // finds the place that the first one made
+		r, err = s.enter(ctx, in, ticket, draw) // returns the ticket of the first run
 	}
 	if err != nil {
 		return nil, nil, unavailable("enter", err)
@@ -61,7 +61,7 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, fault.Refu
 	return t, nil, err
 }
 
-// newDraw returns a number from 1 to 2^52, each equally likely, that nobody can foresee.
+// newDraw returns an unpredictable uniform number from 1 to 2^52.
 func newDraw() (uint64, error) {
 	var raw [8]byte
 	if _, err := rand.Read(raw[:]); err != nil {
@@ -70,7 +70,7 @@ func newDraw() (uint64, error) {
 	return binary.BigEndian.Uint64(raw[:])>>(64-drawBits) + 1, nil
 }
 
-// lost says whether the script may have run although its answer did not come.
+// lost reports whether the script may have run although no reply arrived.
 func lost(ctx context.Context, err error) bool {
 	if err == nil || ctx.Err() != nil {
 		return false
@@ -83,7 +83,7 @@ func lost(ctx context.Context, err error) bool {
 type entered struct {
 	outcome string
 	now     time.Time
-	opens   time.Time // zero = the gate does not say
+	opens   time.Time // zero = the gate has none
 	detail  string
 }
 
@@ -122,7 +122,7 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 	return entered{outcome: values[0], now: now, opens: opens, detail: values[3]}, errors.Join(err1, err2)
 }
 
-// refusal words an outcome other than placed.
+// refusal maps an outcome other than placed to a refusal.
 func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) (fault.Refusal, error) {
 	switch r.outcome {
 	case "not_loaded":

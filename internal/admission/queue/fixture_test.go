@@ -35,10 +35,10 @@ type fixture struct {
 	paths    *path.Service
 	queue    *queue.Service
 
-	patiently func() // keeps places for an hour from now on: a crowd takes longer than half a minute on a busy machine
+	patiently func() // keeps tickets for an hour: a crowd takes longer than half a minute on a busy machine
 
 	rules atomic.Pointer[queue.Rules]
-	gone  func(ctx context.Context, item uuid.UUID) (bool, error) // nil = there is hope
+	gone  func(ctx context.Context, item uuid.UUID) (bool, error) // nil = units may be released
 	sale  uuid.UUID
 	item  uuid.UUID
 	shard int
@@ -63,7 +63,7 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	return f
 }
 
-// service is the waiting rooms of one process.
+// service returns the waiting rooms of one process.
 func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.Service {
 	return queue.New(queue.Config{
 		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Patience: patience,
@@ -77,7 +77,7 @@ func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.S
 	})
 }
 
-// gate builds the gate of the item once, and writes its fields, with some changed.
+// gate builds the gate of the item once and sets fields.
 func (f *fixture) gate(changes ...any) {
 	f.t.Helper()
 	now := time.Now()
@@ -89,7 +89,7 @@ func (f *fixture) gate(changes ...any) {
 	f.must(f.redis.HSet(f.t.Context(), f.keys.Item(f.shard, f.item), fields...).Err())
 }
 
-// set changes fields of the gate.
+// set sets fields of the gate.
 func (f *fixture) set(fields ...any) {
 	f.t.Helper()
 	f.must(f.redis.HSet(f.t.Context(), f.keys.Item(f.shard, f.item), fields...).Err())
@@ -102,7 +102,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// build builds the gate under an epoch, unless it has that epoch already.
+// build builds the gate under an epoch, unless it has that epoch.
 func (f *fixture) build(epoch int64) {
 	f.t.Helper()
 	gate := reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
@@ -142,7 +142,7 @@ func (f *fixture) input(user uuid.UUID) queue.EnterInput {
 	return queue.EnterInput{Sale: f.sale, Item: f.item, User: user, Waived: true}
 }
 
-// enter wants a place.
+// enter requires a ticket.
 func (f *fixture) enter(user uuid.UUID) *queue.Ticket {
 	f.t.Helper()
 	t, refusal, err := f.queue.Enter(f.t.Context(), f.input(user))
@@ -152,7 +152,7 @@ func (f *fixture) enter(user uuid.UUID) *queue.Ticket {
 	return t
 }
 
-// step runs one pass of the loop and returns what it did.
+// step runs one step of the loop and returns its counts.
 func (f *fixture) step() map[string]int {
 	f.t.Helper()
 	counts, err := f.queue.Step(f.t.Context())
@@ -160,7 +160,7 @@ func (f *fixture) step() map[string]int {
 	return counts
 }
 
-// ticket reads a place that must be there.
+// ticket reads a ticket that must exist.
 func (f *fixture) ticket(t *queue.Ticket) *queue.Ticket {
 	f.t.Helper()
 	now, err := f.queue.Own(f.t.Context(), t.ID, t.User)
@@ -170,8 +170,8 @@ func (f *fixture) ticket(t *queue.Ticket) *queue.Ticket {
 	return now
 }
 
-// buy takes a unit and uses the path up, as the reserve script does; false when
-// there is no unit or the path is not good.
+// buy takes a unit and uses the path token up, as the reserve script does; false if
+// there is no unit or the token is invalid.
 func (f *fixture) buy(t *queue.Ticket) bool {
 	f.t.Helper()
 	ctx := f.t.Context()
@@ -192,7 +192,7 @@ func (f *fixture) buy(t *queue.Ticket) bool {
 	return true
 }
 
-// line returns the tickets in the order in which they will be admitted.
+// line returns the tickets in the order of admission.
 func (f *fixture) line() []string {
 	f.t.Helper()
 	line, err := f.redis.ZRange(f.t.Context(), f.keys.WaitingRoom(f.shard, f.item), 0, -1).Result()

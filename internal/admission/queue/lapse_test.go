@@ -20,7 +20,7 @@ func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
 			task := uuid.New()
 			f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())
 			hold := reservation.Ref{Sale: f.sale, Item: f.item, User: user, Task: task, Expired: lapsed}
-			for range 2 { // the second release of a hold counts nothing
+			for range 2 { // the second release of a reservation is not counted
 				_, err := releaser.Release(t.Context(), hold)
 				f.must(err)
 			}

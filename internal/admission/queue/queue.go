@@ -1,5 +1,5 @@
-// Package queue is the waiting room: past the permits of an item, or while a sale
-// limits its inflow, a person gets a place instead of a refusal.
+// Package queue is the waiting room: if no permit of an item is free, or a sale limits
+// its inflow, a buyer gets a ticket instead of a refusal.
 //
 //	            enter              head of the line, a permit is free
 //	person ─────────────► WAITING ───────────────────────────────────► ADMITTED (has a path)
@@ -8,22 +8,22 @@
 //	                         │ the sale is over, or every unit is paid for
 //	                         └────────────────────────────────────► CLOSED
 //
-// Who comes after the opening is served in order. Who came before is drawn: each
-// gets a number from crypto/rand when entering and the early stand in the order
-// of their numbers, before everybody who comes later. This is fair: the numbers are
-// independent and uniform, so every order of the early is equally likely, whoever
-// came first, had the faster line or knew more; leaving changes nobody else's
-// odds. The number is told to nobody, and no position before the opening, so that
-// nobody can leave and enter again until the draw is good.
+// Buyers who enter after the opening are served in order of arrival. Buyers who entered
+// before it are drawn: each gets a number from crypto/rand, and they are served in the
+// order of these numbers, before all later buyers. The draw is fair: the numbers are
+// independent and uniform, so every order is equally likely, whatever the time of
+// arrival or the speed of the connection; leaving does not change the chances of
+// others. The number is secret, and no position is reported before the opening, so that
+// leaving and entering again gains nothing.
 //
-// A person may wait for several items of a sale, and has one unused path in it at
-// a time. Whose turn comes while a path to another item is unused keeps the place
-// and is passed over until it is used, given up or lapses: no turn costs another.
+// A buyer may wait for several items of a sale, and has one unused path token in it at
+// a time. A buyer whose turn comes while a path token for another item is unused keeps
+// the ticket and is skipped until that token is used, voided or expired.
 //
-// All state lies in Redis, under keys of the sale's shard, and outlives every
-// process. The package owns places, their order and the loop that admits. It does
-// not own what an admitted person does: the path it gives is that of package path,
-// used up by package reservation; nor captchas, whose rule its script embeds.
+// All state is in Redis, under keys of the sale's shard, and survives every process.
+// The package owns tickets, their order and the loop that admits. The path token of an
+// admitted buyer belongs to package path and is used up by package reservation; its
+// script includes the verification of captchas.
 package queue
 
 import (
@@ -43,15 +43,16 @@ import (
 )
 
 const (
-	// Patience is how long a place is kept for somebody who is not heard of.
+	// Patience is how long a ticket is kept without a heartbeat.
 	Patience = 30 * time.Second
-	// recordLife is how long tickets and rooms are kept after the last entry.
+	// recordLife is the TTL of tickets and rooms after the last entry.
 	recordLife = 48 * time.Hour
-	// drawBits is the range of the draw: what a score, a float64, holds exactly.
+	// drawBits is the range of the draw: the integers that a score, a float64, holds
+	// exactly.
 	drawBits = 52
 )
 
-// Status is how a place stands; see the package's picture.
+// Status is the state of a ticket; see the package diagram.
 type Status string
 
 // Statuses.
@@ -62,51 +63,51 @@ const (
 	Left     Status = "LEFT"
 )
 
-// Ticket is a place in the waiting room of an item.
+// Ticket is a buyer's place in the waiting room of an item.
 type Ticket struct {
-	ID       uuid.UUID // carries the shard, as a task's does
+	ID       uuid.UUID // carries the shard, like the id of a task
 	Sale     uuid.UUID
 	Item     uuid.UUID
 	User     uuid.UUID
 	Status   Status
-	Position *Position  // nil before the draw, and when no longer waiting
-	Path     *path.Path // the right to try, while it can be used; ADMITTED only
-	At       time.Time  // Redis time of what it says
+	Position *Position  // nil before the draw, and when the ticket no longer waits
+	Path     *path.Path // the path token, while it is unused; ADMITTED only
+	At       time.Time  // Redis time of the read
 }
 
-// Position is where a place stands. Ahead never grows.
+// Position is the position of a ticket. Ahead never grows.
 type Position struct {
 	Ahead  int
-	Wait   *time.Duration // about how long; nil = nobody was admitted lately
-	Chance *int           // percent that a unit is left; nil = not known
+	Wait   *time.Duration // estimate; nil = no recent admissions
+	Chance *int           // probability in percent that a unit is left; nil = unknown
 }
 
-// Rules are the rules of a sale that the room follows, as they are now.
+// Rules are the present rules of a sale for its waiting rooms.
 type Rules struct {
-	PerMille int  // unused paths at a time per thousand units left; 0 = any number
-	Inflow   int  // people admitted each second; 0 = any number
-	Over     bool // nothing will ever be sold again: everybody is told
+	PerMille int  // unused path tokens at a time per thousand units left; 0 = no limit
+	Inflow   int  // buyers admitted per second; 0 = no limit
+	Over     bool // no unit will be sold again: all tickets are closed
 }
 
-// Config is what a Service needs.
+// Config holds the dependencies and settings of a Service.
 type Config struct {
 	Client   redis.UniversalClient // without retries
 	Keys     reservation.Keys
 	Captchas *captcha.Service
-	Life     time.Duration // of a path; 0 = path.DefaultLife
+	Life     time.Duration // lifetime of a path token; 0 = path.DefaultLife
 	Patience time.Duration // 0 = Patience
-	// Rules returns the rules of an item of a sale.
+	// Rules returns the rules of an item in a sale.
 	Rules func(ctx context.Context, sale, item uuid.UUID) (Rules, error)
-	// Admitted is told how many people of a sale were given a path; nil = nobody
-	// counts.
+	// Admitted is called with the number of admitted buyers of a sale; nil = not
+	// counted.
 	Admitted func(sale uuid.UUID, n int)
-	// Gone tells whether an item of which no unit is left will have none again: all
-	// are paid for. It is asked once a pass while people wait for such an item; nil
-	// = there is always hope.
+	// Gone reports whether a sold-out item will have no unit again: all are paid. It is
+	// called once per pass while buyers wait for such an item; nil = units may always
+	// be released.
 	Gone func(ctx context.Context, item uuid.UUID) (bool, error)
 }
 
-// Service keeps the waiting rooms. It is safe for concurrent use.
+// Service manages the waiting rooms. It is safe for concurrent use.
 type Service struct{ cfg Config }
 
 // New returns a service.
@@ -141,8 +142,8 @@ var (
 	leaveScript = script("leave", "")
 )
 
-// Own reads a person's place, and keeps it: who cannot be pushed to asks again and
-// again instead. nil = the person has no such place.
+// Own reads a user's ticket and writes its heartbeat, for clients that poll. It returns
+// nil if the user has no such ticket.
 func (s *Service) Own(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, error) {
 	t, err := s.find(ctx, ticketID)
 	if t == nil || err != nil || t.User != user {
@@ -151,7 +152,7 @@ func (s *Service) Own(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, e
 	return s.look(ctx, *t, true)
 }
 
-// Leave gives a place up. It returns nil when the person has no such place.
+// Leave ends a ticket. It returns nil if the user has no such ticket.
 func (s *Service) Leave(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, error) {
 	t, err := s.find(ctx, ticketID)
 	if t == nil || err != nil || t.User != user {
@@ -168,7 +169,7 @@ func (s *Service) Leave(ctx context.Context, ticketID, user uuid.UUID) (*Ticket,
 	return s.look(ctx, *t, false)
 }
 
-// find reads what of a ticket never changes; nil when there is none.
+// find reads the immutable fields of a ticket; nil if there is none.
 func (s *Service) find(ctx context.Context, ticketID uuid.UUID) (*Ticket, error) {
 	shard, err := id.TaskShard(ticketID)
 	if err != nil {
@@ -191,7 +192,8 @@ func (s *Service) find(ctx context.Context, ticketID uuid.UUID) (*Ticket, error)
 	return &t, nil
 }
 
-// look reads how a place stands now; beat also keeps it. nil = it is gone.
+// look reads the state of a ticket; beat also writes the heartbeat. nil = the ticket is
+// gone.
 func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error) {
 	rules, err := s.cfg.Rules(ctx, t.Sale, t.Item)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"seckill/internal/admission/path"
 )
 
-// seen returns the ticket as lua/look.lua saw it; nil = it is gone.
+// seen returns the ticket with the state of a look.lua reply; nil = the ticket is gone.
 func (t Ticket) seen(reply []any) (*Ticket, error) {
 	if len(reply) != 7 {
 		return nil, fmt.Errorf("look replied %d values", len(reply))
@@ -45,7 +45,7 @@ func (t Ticket) seen(reply []any) (*Ticket, error) {
 	return &t, nil
 }
 
-// millis reads Unix milliseconds that a script wrote as text.
+// millis parses Unix milliseconds that a script returned as text.
 func millis(v any) (time.Time, error) {
 	text, _ := v.(string)
 	ms, err := strconv.ParseInt(text, 10, 64)

@@ -11,8 +11,8 @@ import (
 	"seckill/internal/id"
 )
 
-// SignedOut gives up at once the places that sessions took, and the unused paths
-// that they led to. A place that another session of the person took over stays.
+// SignedOut ends the tickets of sessions, and voids their unused path tokens. A ticket
+// that another session of the user took over stays.
 func (s *Service) SignedOut(ctx context.Context, sessions ...uuid.UUID) error {
 	var errs []error
 	for _, session := range sessions {
@@ -39,7 +39,7 @@ func (s *Service) signedOut(ctx context.Context, session uuid.UUID) error {
 	return errors.Join(errs...)
 }
 
-// giveUp leaves one place if it is still that of the session.
+// giveUp ends one ticket if it still belongs to the session.
 func (s *Service) giveUp(ctx context.Context, shard int, text string, session uuid.UUID) error {
 	ticket, err := uuid.Parse(text)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"seckill/internal/id"
 )
 
-// enterFrom wants a place for a session of a person.
+// enterFrom requires a ticket for a session of a user.
 func (f *fixture) enterFrom(user, session uuid.UUID) *queue.Ticket {
 	f.t.Helper()
 	in := f.input(user)
@@ -48,7 +48,7 @@ func TestSigningOutGivesPlacesUpAtOnce(t *testing.T) {
 		if n := f.redis.Exists(t.Context(), f.keys.Path(f.shard, f.item, admitted.User)).Val(); n != 0 {
 			t.Error("the path of who signed out can still be used")
 		}
-		f.step() // the permit that came free is given to the next
+		f.step() // the free permit goes to the next buyer
 		if now := f.ticket(moved); now.Status != queue.Admitted {
 			t.Errorf("the next in line is %s", now.Status)
 		}

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// second is the same sale seen from another item of it, which is open too.
+// second returns a fixture of another open item of the same sale.
 func (f *fixture) second() *fixture {
 	f.t.Helper()
 	other := &fixture{
@@ -23,7 +23,7 @@ func (f *fixture) second() *fixture {
 	return other
 }
 
-// issue buys a path at the door.
+// issue requires a path token without the waiting room.
 func (f *fixture) issue(user uuid.UUID) path.Path {
 	f.t.Helper()
 	p, refusal, err := f.paths.Issue(f.t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true})
@@ -33,7 +33,7 @@ func (f *fixture) issue(user uuid.UUID) path.Path {
 	return p
 }
 
-// deep is the second in which the line was searched far back last.
+// deep is the second in which the room was last searched beyond one pass.
 func (f *fixture) deep() string {
 	return f.redis.HGet(f.t.Context(), f.keys.WaitingRoomStats(f.shard, f.item), "deep").Val()
 }
@@ -85,14 +85,14 @@ func TestATurnLeavesAPathBoughtForAnotherItem(t *testing.T) {
 func TestWhoHasAnotherPathBlocksNobodyAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, a *fixture) {
-		const holders = 230 // more than one pass looks at
+		const holders = 230 // more than one pass reads
 		a.patiently()
 		b := a.second()
 		b.set("stock", holders, "total", holders)
 		var held []*queue.Ticket
 		a.set("opens", time.Now().Add(time.Hour).UnixMilli())
 		for i := range holders {
-			if i == holders/2 { // half of them were drawn
+			if i == holders/2 { // half of them entered before the opening
 				a.set("opens", time.Now().Add(-time.Minute).UnixMilli())
 			}
 			user := id.New()
@@ -115,7 +115,7 @@ func TestWhoHasAnotherPathBlocksNobodyAndKeepsThePlace(t *testing.T) {
 			t.Error("who was passed over lost the place")
 		}
 		back := held[slices.IndexFunc(held, func(h *queue.Ticket) bool { return h.ID.String() == line[7] })]
-		a.must(a.redis.Del(t.Context(), a.keys.Path(a.shard, b.item, back.User)).Err()) // it lapsed
+		a.must(a.redis.Del(t.Context(), a.keys.Path(a.shard, b.item, back.User)).Err()) // it expired
 		if _, err := a.queue.Leave(t.Context(), behind[0].ID, behind[0].User); err != nil {
 			t.Fatal(err)
 		}

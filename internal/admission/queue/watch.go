@@ -10,14 +10,14 @@ import (
 	"seckill/internal/notifier"
 )
 
-// beatEvery is how often a follower reads its place, which is the heartbeat that
-// keeps it, and so how often it hears of a change at most.
+// beatEvery is the interval at which a follower reads its ticket: the interval of its
+// heartbeat, and the maximum delay of a change.
 const beatEvery = time.Second
 
-// Watch follows a place of the person: how it stands now, then every change, at
-// most one a second, until it is no longer waiting or ctx ends. Watching is the
-// heartbeat. A reading that fails is made up for by the next. The error is
-// NOT_FOUND when the person has no such place.
+// Watch returns the state of a user's ticket: the present one, then every change, at
+// most one per second, until the ticket no longer waits or ctx ends. Watching is the
+// heartbeat. A failed read is made up for by the next. The error is NOT_FOUND if the
+// user has no such ticket.
 func (s *Service) Watch(ctx context.Context, ticketID, user uuid.UUID) (<-chan notifier.State[*Ticket], error) {
 	t, err := s.find(ctx, ticketID)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Service) follow(ctx context.Context, t *Ticket, out chan<- notifier.Sta
 	}
 }
 
-// same says whether two readings tell the person the same.
+// same reports whether two reads are equal for the client.
 func (t *Ticket) same(u *Ticket) bool {
 	if t.Status != u.Status || (t.Position == nil) != (u.Position == nil) {
 		return false

@@ -1,18 +1,18 @@
--- Judging an answer: functions that the scripts using them are put behind.
+-- answer: functions that verify answers; prepended to the scripts that use them.
 --
 -- A hash holds the open challenges of one scope:
 --   c:<challenge>        "mac|wrong answers so far|expires (Unix ms)|kind"
---   path, permits, user  the path that a right answer was traded for: its key,
+--   path, permits, user  the path token that a right answer was exchanged for: its key,
 --                        the key of the permits, and the member there
 --
--- answer(key, challenge, mac, now)  replies a verdict and the kind ("" when not
---   known): "right" (nothing is changed), "wrong" (counted; the third voids the
---   challenge), "unknown" (no such challenge is open)
--- use_up(key)  voids all open challenges of the hash; a path stays noted
+-- answer(key, challenge, mac, now)  returns a verdict and the kind ("" if unknown):
+--   "right" (nothing is changed), "wrong" (counted; the third voids the challenge),
+--   "unknown" (no such challenge is open)
+-- use_up(key)  voids all open challenges of the hash; the path token stays recorded
 --
--- Keeps true: a challenge takes at most three wrong answers and one right one,
--- provided that the script calls use_up in the step that a right answer pays
--- for. MACs are compared, never answers, so timing tells nothing.
+-- Invariant: a challenge takes at most three wrong answers and one right one, provided
+-- that the script calls use_up in the step that a right answer pays for. MACs are
+-- compared, never answers, so that timing reveals nothing.
 local MAX_TRIES = 3
 
 local function answer(key, challenge, mac, now)

@@ -1,28 +1,27 @@
--- Opens a challenge, as hard as those suggest who ask for it.
+-- create: opens a challenge, with a difficulty that depends on the requester's penalty.
 --
--- KEYS[1]  hash of the open challenges; see answer.lua. The path that it notes,
---          and its permits, lie in the same slot: they carry the same hash tag.
--- KEYS[2…] penalty of whoever asks, in the same slot: string, when the last point has
---          gone (Unix ms); lapses then
--- ARGV[1]  challenge
--- ARGV[2]  kind
--- ARGV[3]  life, milliseconds
--- ARGV[4]  "" = void all other challenges and the path traded for one;
---          else a challenge that stays open beside this one, and so does the path
--- ARGV[5]  points that this challenge adds to each penalty
--- ARGV[6]  penalty up to which a challenge is as easy as can be, milliseconds until it
---          has gone; each doubling of it is a level
--- ARGV[7]  number of levels
--- ARGV[8…] MACs of its answer, from the lowest level up; where there are fewer than
---          levels the last is that of all above
--- then     for each penalty, milliseconds in which a point goes
+-- KEYS  [1] hash of the open challenges; see answer.lua. The path token that it records,
+--           and its permits, are in the same slot: they have the same hash tag.
+--       [2…] penalty of the user or network, in the same slot: string, when the last
+--           point expires (Unix ms); the key expires then
+-- ARGV  [1] challenge
+--       [2] kind
+--       [3] lifetime, ms
+--       [4] "" = void all other challenges and the path token received for one;
+--           else a challenge that stays open beside this one, and so does the path token
+--       [5] points that this challenge adds to each penalty
+--       [6] penalty up to which a challenge has level 1, as ms until it has expired;
+--           each doubling of it is a level
+--       [7] number of levels
+--       [8…] MACs of its answer, from the lowest level up; if there are fewer than
+--           levels, the last one is used for all levels above
+--       then for each penalty, the ms in which a point expires
+-- Reply the level, from 1
 --
--- Replies the level, from 1.
---
--- Keeps true: at most two challenges of a scope are open, the newest and the one
--- just answered wrongly; a challenge that a person asked for leaves neither
--- another challenge nor an unused path behind. Penalty is never more than the
--- highest level needs, so that everybody cools within a bounded time.
+-- Invariant: at most two challenges of a scope are open, the newest and the one just
+-- answered wrongly; a challenge that a user requested leaves neither another challenge
+-- nor an unused path token behind. A penalty is never more than the highest level needs,
+-- so that every penalty expires within a bounded time.
 local key, keep = KEYS[1], ARGV[4]
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)

@@ -1,42 +1,43 @@
--- Trades a right captcha answer for a path: the short-lived right to try for one
--- item. Loaded behind reservation/lua/prelude.lua and captcha/lua/answer.lua.
+-- issue: exchanges a right captcha answer for a path token: the short-lived right to one
+-- attempt on an item. Loaded behind reservation/lua/prelude.lua and captcha/lua/answer.lua.
 --
--- KEYS[1]  item
--- KEYS[2]  reservations: user → "task|…"
--- KEYS[3]  path of the user to the item: "epoch|token"; expires
--- KEYS[4]  permits of the item: user → when the unused path expires (Unix ms)
--- KEYS[5]  captcha: open challenges of the user in the sale, and the path that
---          the last one was traded for. That path and its permits may be of
---          another item; they are in the same slot.
--- KEYS[6]  waiting room of the item
--- KEYS[7]  how many reservations of the user in the sale expired unpaid
--- ARGV[1]  user
--- ARGV[2]  token
--- ARGV[3]  TTL of the path, milliseconds
--- ARGV[4]  unused paths at a time per thousand units left; 0 = any number
--- ARGV[5]  challenge that was answered
--- ARGV[6]  MAC of the answer
--- ARGV[7]  "1" = a right answer is needed, "0" = it is not
--- ARGV[8]  "1" = every buyer passes through the waiting room now
--- ARGV[9]  expired reservations that call for a wait
+-- KEYS  [1] item
+--       [2] reservations: user → "task|…"
+--       [3] path token of the user for the item: "epoch|token"; expires
+--       [4] permits of the item: user → when the unused path token expires (Unix ms)
+--       [5] captcha: open challenges of the user in the sale, and the path token that the
+--           last one was exchanged for. That token and its permits may be of another
+--           item; they are in the same slot.
+--       [6] waiting room of the item
+--       [7] expired unpaid reservations of the user in the sale
+-- ARGV  [1] user
+--       [2] token
+--       [3] TTL of the path token, ms
+--       [4] unused path tokens at a time per thousand units left; 0 = no limit
+--       [5] answered challenge
+--       [6] MAC of the answer
+--       [7] "1" = a right answer is required
+--       [8] "1" = every buyer passes through the waiting room now
+--       [9] number of expired reservations that causes a wait
 --
--- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
---   issued       detail = when the path expires, Unix ms
+-- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
+--   issued       detail = when the path token expires, Unix ms
 --   not_loaded   no gate, or a stale one
 --   paused       the gate is paused, or being built
 --   not_started  by Redis TIME; nothing was used up
 --   ended
 --   holding      the user has a reservation; detail = task
---   lapses       too many reservations expired; detail = wait, milliseconds
+--   lapses       too many reservations expired; detail = wait, ms
 --   captcha      detail = "verdict|kind": see answer.lua
---   sold_out     nothing left, or it is for the waitlist; the answer was not used up
---   no_permit    all permits are out, or others wait; the answer was not used up
+--   sold_out     no unit for sale, or units are for the waitlist; answer not used up
+--   no_permit    no permit is free, or others wait; answer not used up
 --
--- Invariant: a path is issued only after the opening, for a right answer that is used
--- up in the same step; a buyer has at most one unused path in a sale; the unused paths
--- of an item never exceed the ratio of its stock; buyers in the waiting room come first.
--- Running it again with the same token changes nothing, so that it may be repeated after
--- a lost reply. All checks come before all writes, but for the count of a wrong answer.
+-- Invariant: a path token is issued only after the opening, for a right answer that is
+-- used up in the same step; a buyer has at most one unused path token in a sale; the
+-- unused path tokens of an item never exceed the ratio of its stock; buyers in the waiting
+-- room come first. A repeat with the same token changes nothing, so that the script may be
+-- repeated after a lost reply. All checks precede all writes, except the count of a wrong
+-- answer.
 local item, reservations, path, permits, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local user, token, life, ratio = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = redis_time()

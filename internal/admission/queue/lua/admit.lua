@@ -1,31 +1,32 @@
--- Put behind reservation/lua/run.lua. One pass over the waiting room of an item: frees the places of those not heard
--- of, closes the room when all is over, admits the first in line.
+-- admit: one pass over the waiting room of an item: frees tickets without a heartbeat,
+-- closes the room when the sale is over, admits the first buyers. Loaded behind
+-- reservation/lua/prelude.lua.
 --
--- KEYS  [1] item   [2] holders  [3] queue  [4] places  [5] beats
---       [6] room   [7] rooms    [8] permits
---       Tickets, and the paths and captchas that they name, lie in the same slot.
--- ARGV  [1] "1" = the sale is over for good
---       [2] unused paths at a time per thousand units left; 0 = any number
---       [3] people admitted in one second; 0 = any number
---       [4] life of a path, ms   [5] how long a place is kept unheard of, ms
---       [6] what stands before a ticket's id in its key
---       [7] "sale|item"          [8] most places to free, or to close, in this pass;
---           so many more people are looked at than may be admitted
---       [9] score in the line after which to admit: where the pass before ended;
+-- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
+--       [6] stats of the room   [7] rooms of the shard    [8] permits
+--       Tickets, and the path tokens and captchas that they name, are in the same slot.
+-- ARGV  [1] "1" = the sale is over
+--       [2] unused path tokens at a time per thousand units left; 0 = no limit
+--       [3] buyers admitted per second; 0 = no limit
+--       [4] lifetime of a path token, ms   [5] time without a heartbeat that frees a
+--           ticket, ms
+--       [6] prefix of the key of a ticket
+--       [7] "sale|item"          [8] maximum of tickets to free or close in this pass;
+--           so many more are read than may be admitted
+--       [9] score after which to admit: where the previous pass ended;
 --           below -2^52 = from the head
---       then a token for each one who may be admitted in this pass
+--       then a token for each buyer who may be admitted in this pass
 --
--- Replies {admitted, freed, closed, waiting, units left (-1 = no gate), passed
--- over, score where this pass ended, 1 = look further on in another pass}.
--- Passes look further on than this once a second, whoever makes them.
+-- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
+--         score where this pass ended, 1 = continue in another pass }
+-- Passes search beyond that limit once a second, over all processes.
 --
--- Keeps true: the first in line is admitted first, but for those who have an
--- unused path to another item of the sale: a person has one at a time, and no turn
--- takes away what the person did not give up. They are passed over, keep their
--- places, and are the first again once that path is used or lapses. The unused
--- paths of an item are never more than the ratio of its stock allows; no second
--- admits more than the inflow; a path is written in the step that admits. Any
--- number of processes may run it at once.
+-- Invariant: buyers are admitted in the order of their scores, except those who have an
+-- unused path token for another item of the sale: a buyer has one at a time, and an
+-- admission does not take it away. They are skipped, keep their tickets, and are the
+-- first again once that token is used or expires. The unused path tokens of an item
+-- never exceed the ratio of its stock; no second admits more than the inflow; a path
+-- token is written in the step that admits. Any number of processes may run it at once.
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
@@ -62,7 +63,8 @@ if ARGV[1] == '1' or gate.state == 'ended' or (gate.closes and now >= gate.close
   return done()
 end
 
--- Nobody could be heard while Redis, or every process, was away: then silence counts from now.
+-- No heartbeat can arrive while Redis or every process is down: then the time without a
+-- heartbeat counts from now.
 local awake = redis.call('HMGET', room, 'pass', 'resumed')
 if awake[1] and now - tonumber(awake[1]) > 5000 then
   redis.call('HSET', room, 'resumed', ms(now))
@@ -78,7 +80,7 @@ if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return don
 
 local free = #ARGV - tokens
 if ratio > 0 then
-  local lapsed = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: others come by
+  local lapsed = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
   if #lapsed > 0 then redis.call('ZREM', permits, unpack(lapsed)) end
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
@@ -122,7 +124,7 @@ if admitted < free and #heads == 2 * (free + most) then
 end
 if admitted > 0 then
   redis.call('PEXPIRE', permits, life)
-  local window, n, last = math.floor(now / 10000), 0, 0 -- ten seconds: see look.lua
+  local window, n, last = math.floor(now / 10000), 0, 0 -- windows of ten seconds: see look.lua
   if tonumber(figures[3]) == window then
     n, last = tonumber(figures[4]), tonumber(figures[5])
   elseif tonumber(figures[3]) == window - 1 then

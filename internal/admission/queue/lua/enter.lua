@@ -1,31 +1,30 @@
--- Gives a person a place in the waiting room of an item. Put behind
--- captcha/lua/answer.lua.
+-- enter: gives a user a ticket of the waiting room of an item. Loaded behind
+-- reservation/lua/prelude.lua and captcha/lua/answer.lua.
 --
--- KEYS  [1] item        [2] holders   [3] path of the user   [4] captcha
---       [5] queue: ticket → score     [6] places: user → ticket
---       [7] beats: ticket → last heard of (Unix ms)
---       [8] room: seq and the figures of admit.lua
---       [9] rooms of the shard that have people: "sale|item"
---       [10] the new ticket           [11] lapses of the user in the sale
---       [12] stays: tickets of the session
+-- KEYS  [1] item        [2] reservations   [3] path token of the user   [4] captcha
+--       [5] waiting room: ticket → score     [6] tickets: user → ticket
+--       [7] beats: ticket → last heartbeat (Unix ms)
+--       [8] stats of the room: seq and the figures of admit.lua
+--       [9] rooms of the shard with buyers: "sale|item"
+--       [10] the new ticket           [11] expiries of the user in the sale
+--       [12] tickets of the session
 -- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
---       [4] challenge [5] MAC          [6] "1" = a right answer is needed
---       [7] what stands before a ticket's id in its key
---       [8] sale      [9] item         [10] life of the records, ms
---       [11] lapses that call for a wait
---       [12] session, "" = none: the place is its, whoever's it was before
+--       [4] challenge [5] MAC          [6] "1" = a right answer is required
+--       [7] prefix of the key of a ticket
+--       [8] sale      [9] item         [10] lifetime of the records, ms
+--       [11] number of expiries that causes a wait
+--       [12] session, "" = none: the ticket becomes that session's
 --
--- Replies {outcome, now (Unix ms), opens (Unix ms, 0 = not known), detail}:
---   placed  detail = ticket, new or the one that the person had
---   not_loaded, paused, ended, holding (detail = task),
---   lapses (detail = wait, ms), captcha (detail = "verdict|kind"), sold_out: no place, nothing used up
+-- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
+--   placed  detail = ticket, the new or the present one
+--   not_loaded, paused, ended, holding (detail = task), lapses (detail = wait, ms),
+--   captcha (detail = "verdict|kind"), sold_out: no ticket, nothing used up
 --
--- Keeps true: a person has one place in a room, however often it enters. Scores
--- of those who came before the opening are -draw, all below zero; later ones
--- count up from 1. So the early are in random order, before all later ones, who
--- are in the order of their coming; and nobody new ever gets in before somebody
--- once the room is open. All checks come before all writes, but for the count of
--- a wrong answer and the heartbeat of a place that is there.
+-- Invariant: a user has one ticket in a room, however often enter is called. Scores of
+-- entries before the opening are -draw, all below zero; later scores count up from 1. So
+-- early buyers are in random order, before all later ones, who are in order of arrival;
+-- after the opening no new buyer comes before an earlier one. All checks precede all
+-- writes, except the count of a wrong answer and the heartbeat of a present ticket.
 local item, reservations, path, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local queue, places, beats, room, rooms, ticket = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local user, id, life = ARGV[1], ARGV[2], ARGV[10]

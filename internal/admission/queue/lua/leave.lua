@@ -1,12 +1,11 @@
--- Gives a place up, and the path that it led to when that is still unused.
+-- leave: ends a ticket, and voids its path token if that is still unused.
 --
--- KEYS  [1] queue  [2] places  [3] beats  [4] permits  [5] ticket
---       The path that the ticket names lies in the same slot.
+-- KEYS  [1] waiting room  [2] tickets of users  [3] beats  [4] permits  [5] ticket
+--       The path token that the ticket names is in the same slot.
 -- ARGV  [1] ticket  [2] user
+-- Reply the status afterwards; "" = not the user's ticket. A second call changes nothing.
 --
--- Replies the status afterwards. Doing it again changes nothing.
---
--- Keeps true: the permit of a path that is given up is free at once.
+-- Invariant: the permit of a voided path token is free at once.
 local t = redis.call('HMGET', KEYS[5], 'status', 'path', 'value', 'user')
 if t[4] ~= ARGV[2] then return '' end
 local unused = t[1] == 'ADMITTED' and redis.call('GET', t[2]) == t[3]

@@ -1,18 +1,17 @@
--- Reads how a place stands and, for its owner, keeps it.
+-- look: reads the state of a ticket and, for its owner, writes the heartbeat.
 --
--- KEYS  [1] item  [2] queue  [3] beats  [4] room  [5] permits  [6] ticket
--- ARGV  [1] ticket   [2] "1" = this is the heartbeat   [3] inflow per second, 0 = any
+-- KEYS  [1] item  [2] waiting room  [3] beats  [4] stats  [5] permits  [6] ticket
+-- ARGV  [1] ticket   [2] "1" = write the heartbeat   [3] inflow per second, 0 = no limit
+-- Reply { status ("" = no such ticket), now (Unix ms), ahead, seconds to wait,
+--         chance in percent (each -1 = unknown), token, token's expiry (Unix ms) }
 --
--- Replies {status ("" = no such ticket), now (Unix ms), ahead, seconds to wait,
--- chance in percent (each -1 = not known), token, token's expiry (Unix ms)}.
+-- The wait is the number ahead divided by the admissions per second in the present and
+-- the previous window of ten seconds. The chance is the units left divided by the buyers
+-- who come first (ahead, and with an unused path token) plus this one; 100 only if all
+-- buyers ahead may buy up to the limit and a unit still remains.
 --
--- The wait is the people ahead over those admitted per second in this window of
--- ten seconds and the last. The chance is units left over the people who come
--- first (ahead, and with an unused path) and this one; 100 only when everybody
--- ahead may buy up to the limit and a unit still remains.
---
--- Keeps true: the number ahead never grows; it is told only after the draw, at
--- the opening, so that nobody leaves and enters again for a better one.
+-- Invariant: the number ahead never grows; it is reported only after the draw, at the
+-- opening, so that leaving and entering again for a better draw gains nothing.
 local item, queue, beats, room, permits, ticket = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local now = redis_time()
 
