@@ -1,11 +1,11 @@
 // Package queue is the waiting room: if no permit of an item is free, or a sale limits
 // its inflow, a buyer gets a ticket instead of a refusal.
 //
-//	            enter              head of the line, a permit is free
-//	person ─────────────► WAITING ───────────────────────────────────► ADMITTED (has a path)
-//	                         │ leaves, signs out, or is silent for 30 s    │ leaves, signs out
+//	            enter              first in order, a permit is free
+//	buyer  ─────────────► WAITING ───────────────────────────────────► ADMITTED (has a path token)
+//	                         │ leaves, signs out, or no heartbeat for 30 s │ leaves, signs out
 //	                         ├────────────────────────────────────► LEFT ◄─┘
-//	                         │ the sale is over, or every unit is paid for
+//	                         │ the sale is over, or all units are paid
 //	                         └────────────────────────────────────► CLOSED
 //
 // Buyers who enter after the opening are served in order of arrival. Buyers who entered
