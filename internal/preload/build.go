@@ -239,7 +239,7 @@ func countMoves(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) (moves int, e
 	return moves, nil
 }
 
-// offered adds the offers of the waitlist to the reservations of a gate. A user who has
+// offered adds the offers of the waitlist to the reservations of a gate. A user with
 // another reservation has just redeemed the offer.
 func offered(gate *reservation.Contents, offers []*waitlist.Entry) {
 	holding := make(map[uuid.UUID]bool, len(gate.Reservations))

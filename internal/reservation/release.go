@@ -23,7 +23,7 @@ type Ref struct {
 
 const (
 	// MaxExpired is the number of expired reservations in a sale after which a buyer
-	// has to wait: a buyer who does not pay withholds units from others.
+	// has to wait: an unpaid reservation withholds units from others.
 	MaxExpired = 2
 	// ExpiredWait is that wait, counted from the last expiry.
 	ExpiredWait = 30 * time.Minute

@@ -85,7 +85,7 @@ type Outcome struct {
 	RetryAfter time.Duration
 }
 
-// LimitReached refuses a buyer who has or requests more units than the purchase limit.
+// LimitReached refuses a buyer whose units would exceed the purchase limit.
 type LimitReached struct {
 	Limit int
 	Task  uuid.UUID // task that used up the limit; Nil = none

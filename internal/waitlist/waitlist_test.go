@@ -171,7 +171,7 @@ func TestOffersSurviveANewGate(t *testing.T) {
 }
 
 // Buyers join and leave, units are released, several processes work at once: no unit is
-// lost, and none stays reserved for a buyer who has left.
+// lost, and none stays reserved for a buyer that left.
 func TestNoUnitIsStuckInTheLine(t *testing.T) {
 	t.Parallel()
 	const units, people = 10, 40

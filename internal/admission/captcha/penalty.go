@@ -26,7 +26,7 @@ const (
 	// freePenalty is ten points of a user: ten unreadable images, or three wrong
 	// answers at once.
 	freePenalty = 10 * userDecay
-	// networkUsers is the assumed number of users of a network: an office, a dormitory,
+	// networkUsers is the assumed number of users of a network: a company, a dormitory,
 	// customers of a carrier. Its points expire that many times faster.
 	networkUsers = 30
 
