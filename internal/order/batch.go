@@ -19,35 +19,35 @@ import (
 	"seckill/internal/postgres"
 )
 
-// maxAttempts bounds how often a batch is decided again because another writer
-// came between, or an order number was taken.
+// maxAttempts bounds the attempts at one batch. An attempt is repeated when another
+// writer changed the same rows or an order number was taken.
 const maxAttempts = 4
 
-// errNeedsCareful says that a batch holds something else than fresh requests that all
-// fit. Nothing of it was committed.
+// errNeedsCareful reports that a batch cannot take the fast path: some requests are not
+// fresh or do not fit the stock. Nothing was committed.
 var errNeedsCareful = errors.New("batch needs the careful way")
 
-// batch is the work of one transaction. It is made again for each try, since a
-// transaction may be run several times.
+// batch is the work of one transaction. A new one is made for each attempt, because a
+// transaction may run several times.
 type batch struct {
 	rows  inserter
 	now   time.Time
 	terms map[uuid.UUID]terms
 	ends  map[uuid.UUID]Outcome
 
-	attempt int    // how often the careful way was gone before: numbers grow with it
-	giveUp  string // why all its tasks are to end as failed; "" = they are not
+	attempt int    // attempts on the careful path so far; order numbers grow with it
+	giveUp  string // reason for which all its tasks fail; "" = none
 }
 
 func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
 	return &batch{rows: w.rows, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
 }
 
-// persist ends every request in one transaction: the fast way when all are fresh
-// and fit, else the careful way.
+// persist ends every request in one transaction. It takes the fast path when all
+// requests are fresh and fit, and the careful path otherwise.
 func (w *Writer) persist(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, error) {
-	// One order for all writers, so that two batches that share rows meet
-	// them in the same sequence.
+	// All writers use the same order, so that batches that share rows lock them in the
+	// same sequence and cannot deadlock.
 	slices.SortFunc(requests, func(a, b Requested) int { return bytes.Compare(a.Task[:], b.Task[:]) })
 	known, err := w.terms.load(ctx, itemsOf(requests), w.clock.Now())
 	if err != nil {
@@ -77,12 +77,12 @@ func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, d
 	return b.ends, nil
 }
 
-// fast inserts all requests first and takes the stock last, so that the lock on
-// the item's row, which everybody needs, is held for one statement and the
-// commit. A request that does not fit ends it with errNeedsCareful; one that was written
-// before, a buyer with a live order, or a number that is taken, with a broken
-// unique index. Finding out afterwards is cheaper than asking each time: messages
-// that come again are rare.
+// fast inserts all orders first and updates the stock last, so that the lock on the
+// item's row, which all writers of the item contend for, is held for one statement and
+// the commit. A request that does not fit ends it with errNeedsCareful. A repeated
+// request, a buyer with a live order, or a taken number violates a unique index.
+// Redeliveries are rare, so detecting them afterwards costs less than a query for each
+// request.
 func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ctx = postgres.WithPrepared(ctx)
 	for _, r := range requests {
@@ -93,8 +93,8 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	if err := b.insertOrders(ctx, tx, requests); err != nil {
 		return err
 	}
-	// The item's row is locked now, and with it the right to end its tasks: a
-	// task that another writer failed is visible.
+	// The item's row is locked from here on, and only the holder of that lock ends
+	// tasks of the item. A task that another writer failed is visible now.
 	failed, err := b.rows.anyFailed(ctx, tx, taskIDs(requests))
 	if err != nil {
 		return fmt.Errorf("look for failed tasks: %w", err)
@@ -105,7 +105,7 @@ func (b *batch) fast(ctx context.Context, tx *ent.Tx, requests []Requested) erro
 	return nil
 }
 
-// insertOrders ends requests as orders: a row for each, then their units.
+// insertOrders ends requests as orders: it inserts the rows and then moves the units.
 func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	if len(requests) == 0 {
 		return nil
@@ -122,14 +122,14 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 	return b.takeStock(ctx, tx, orders)
 }
 
-// taking is what fresh orders take of one item.
+// taking is the units that fresh orders take from one item.
 type taking struct {
-	first uuid.UUID // the order that the ledger's line names
+	first uuid.UUID // the order named in the ledger line
 	units int
 }
 
-// takeStock moves the units of fresh orders from available to held: one line in the
-// ledger and one guarded update per item, items in the order of their ids.
+// takeStock moves the units of fresh orders from available to held: one ledger line and
+// one guarded update per item, in the order of the item ids.
 func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	taken := map[uuid.UUID]taking{}
 	for _, o := range orders {
@@ -159,7 +159,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 	return nil
 }
 
-// reject returns why no order can come of a request whatever the stock, or "".
+// reject returns why a request cannot become an order, regardless of stock, or "".
 func (b *batch) reject(r Requested) string {
 	t, ok := b.terms[r.Item]
 	switch {
@@ -171,7 +171,7 @@ func (b *batch) reject(r Requested) string {
 	return ""
 }
 
-// draft is the order that a request asks for, under the terms of now.
+// draft returns the order for a request under the current terms.
 func (b *batch) draft(r Requested) *Order {
 	t := b.terms[r.Item]
 	deadline := b.now.Add(t.window)

@@ -16,9 +16,9 @@ import (
 	"seckill/internal/order"
 )
 
-// The writer against what it replaces, in one run: one transaction per order
-// with its own update of the stock row. Metric: orders/s, all of them counted in
-// the database afterwards.
+// BenchmarkWrite compares the writer with the simple alternative in one run: one
+// transaction per order with its own update of the stock row. Metric: orders/s,
+// verified in the database afterwards.
 func BenchmarkWrite(b *testing.B) {
 	for _, callers := range []int{16, 256, 1024} {
 		for _, way := range []string{"arrays", "portable"} {
@@ -50,8 +50,8 @@ func BenchmarkWriteSQLite(b *testing.B) {
 	})
 }
 
-// BenchmarkBatch writes batches of one size, one after the other. Metrics: time
-// of this process and processor time of the database's backends per order.
+// BenchmarkBatch writes batches of one size sequentially. Metrics: time of this process
+// and CPU time of the database backends per order.
 func BenchmarkBatch(b *testing.B) {
 	for _, size := range []int{50, 170, 500} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -75,8 +75,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// backends is the processor time in microseconds that the processes serving this
-// database have had. They are on this machine.
+// backends returns the CPU time in microseconds of the processes that serve this
+// database. They run on this machine.
 func (e *env) backends(b *testing.B) float64 {
 	b.Helper()
 	rows, err := e.db.SQL.QueryContext(b.Context(),
@@ -97,7 +97,7 @@ func (e *env) backends(b *testing.B) float64 {
 	return sum
 }
 
-// race writes b.N requests by so many callers.
+// race writes b.N requests from this many concurrent callers.
 func (e *env) race(b *testing.B, callers int, write func(order.Requested) error) {
 	b.Helper()
 	requests := e.requests(b.N)
@@ -116,8 +116,8 @@ func (e *env) race(b *testing.B, callers int, write func(order.Requested) error)
 	}
 }
 
-// writeAlone is the naive way: one order, one ledger line, one update of the
-// hot row, one commit.
+// writeAlone writes one order, one ledger line and one update of the hot row, and
+// commits.
 func (e *env) writeAlone(ctx context.Context, r order.Requested) error {
 	return e.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := e.clock.Now()

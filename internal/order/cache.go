@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// recordTTL is how long Redis remembers tasks and orders.
+	// recordTTL is how long Redis keeps tasks and orders.
 	recordTTL = 24 * time.Hour
-	// recordsPerCall bounds one script call: it keeps Redis busy for well under
-	// a millisecond.
+	// recordsPerCall bounds one script call, which blocks Redis for well under a
+	// millisecond.
 	recordsPerCall = 128
 )
 
@@ -31,21 +31,21 @@ var newerLua string
 
 var newerScript = redis.NewScript(newerLua)
 
-// BucketKey returns the key of the hash that holds the records of a task and of its
-// order: reservation.Keys.Tasks.
+// BucketKey returns the key of the hash with the records of a task and of its order:
+// reservation.Keys.Tasks.
 type BucketKey func(shard int, task uuid.UUID) string
 
-// Cache holds copies of tasks and orders in Redis, so that look-ups do not touch
-// the database. It shares the buckets with the reserve script, which writes tasks
-// there. Records only ever grow in revision. An order says that its task succeeded,
-// whatever the task's own record says.
+// Cache holds copies of tasks and orders in Redis, so that lookups do not query the
+// database. It shares the buckets with the reserve script, which writes tasks there.
+// The revision of a record only grows. The record of an order implies that its task
+// succeeded, whatever the task's own record says.
 type Cache struct {
 	conn   *redisconn.Conn
 	bucket BucketKey
 	clock  clock.Clock
 }
 
-// NewCache returns a cache. A nil clock is the system's.
+// NewCache returns a cache. A nil clock means clock.System.
 func NewCache(conn *redisconn.Conn, bucket BucketKey, c clock.Clock) *Cache {
 	if c == nil {
 		c = clock.System{}
@@ -53,8 +53,8 @@ func NewCache(conn *redisconn.Conn, bucket BucketKey, c clock.Clock) *Cache {
 	return &Cache{conn: conn, bucket: bucket, clock: c}
 }
 
-// Fields of a bucket: the JSON of a task, and that of an order with the time of
-// the copy.
+// Fields of a bucket: the JSON of a task, and the JSON of an order with the time of the
+// copy.
 func taskField(task uuid.UUID) string   { return "task:" + task.String() }
 func orderField(order uuid.UUID) string { return "order:" + order.String() }
 
@@ -71,7 +71,7 @@ type record struct {
 	text     []byte
 }
 
-// Put copies failed tasks and orders, unless Redis has something newer. It is one
+// Put copies failed tasks and orders, unless Redis has a newer revision. It takes one
 // round trip: scripts of at most recordsPerCall records in one pipeline.
 func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 	var shards [id.Shards][]record
@@ -95,7 +95,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 	}
 	err := c.write(ctx, &shards)
 	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
-		// Pipelines do not load scripts by themselves.
+		// A pipeline does not load scripts on demand.
 		if err := newerScript.Load(ctx, c.conn.Cmd).Err(); err != nil {
 			return fmt.Errorf("load script: %w", err)
 		}
@@ -108,7 +108,7 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 }
 
 func (c *Cache) write(ctx context.Context, shards *[id.Shards][]record) error {
-	pipe := c.conn.Cmd.Pipeline() // twice does no harm
+	pipe := c.conn.Cmd.Pipeline() // writing a record twice is harmless
 	for _, records := range shards {
 		for part := range slices.Chunk(records, recordsPerCall) {
 			buckets := map[string]int{}
@@ -142,7 +142,7 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 	}
 	if text, ok := texts[0].(string); ok {
 		var o Order
-		if err := json.Unmarshal([]byte(text), &o); err == nil { // not readable: as good as not there
+		if err := json.Unmarshal([]byte(text), &o); err == nil { // an unreadable record counts as missing
 			t := o.Task()
 			return &t, nil
 		}
@@ -158,7 +158,7 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 	return &t, nil
 }
 
-// orders returns the records that are there, with the time of their copy.
+// orders returns the existing records with the time of their copy.
 func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orderRecord, error) {
 	pipe := c.conn.Cmd.Pipeline()
 	replies := make([]*redis.StringCmd, 0, len(ids))
@@ -174,11 +174,11 @@ func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orde
 	for _, reply := range replies {
 		text, err := reply.Bytes()
 		if err != nil {
-			continue // not there
+			continue // missing
 		}
 		r := orderRecord{Order: &Order{}}
 		if err := json.Unmarshal(text, &r); err != nil {
-			continue // not readable: as good as not there
+			continue // an unreadable record counts as missing
 		}
 		found[r.Order.ID] = r
 	}

@@ -17,12 +17,12 @@ import (
 	"seckill/internal/fault"
 )
 
-// buyer is who may have one live order.
+// buyer identifies a user and an item; a buyer has at most one live order.
 type buyer struct{ item, user uuid.UUID }
 
-// careful decides a batch request by request. It locks the items first, so that
-// what it reads stays true: nobody else can end a task of these items, or move
-// their stock, before it commits. It is slower than fast, and rare.
+// careful decides a batch request by request. It locks the items first, so that what it
+// reads stays valid: until it commits, no other transaction can end a task of these
+// items or move their stock. It is slower than fast, and rarely needed.
 func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	available, err := b.lockItems(ctx, tx, itemsOf(requests))
 	if err != nil {
@@ -46,9 +46,9 @@ func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) e
 	return b.insertFailures(ctx, tx, failed)
 }
 
-// lockItems locks the rows of the items that exist, in the order of their ids,
-// and returns how many units of each are available. The update that changes
-// nothing but the revision is a lock on every database.
+// lockItems locks the rows of the existing items in the order of their ids, and returns
+// the available units of each. The lock is an update that changes only the revision,
+// because that works on every database.
 func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]int, error) {
 	for _, item := range items {
 		if err := tx.SaleItem.Update().Where(saleitem.ID(item)).AddRevision(1).Exec(ctx); err != nil {
@@ -66,7 +66,7 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (m
 	return available, nil
 }
 
-// recogniseEnds notes the requests whose task ended before.
+// recogniseEnds records the requests whose task has already ended.
 func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Requested) error {
 	ids := taskIDs(requests)
 	orders, err := tx.Order.Query().Where(entorder.IDIn(ids...)).All(ctx)
@@ -87,7 +87,7 @@ func (b *batch) recogniseEnds(ctx context.Context, tx *ent.Tx, requests []Reques
 	return nil
 }
 
-// liveOrders returns who of the buyers has a live order of the item.
+// liveOrders returns the buyers that have a live order of the item.
 func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested) (map[buyer]uuid.UUID, error) {
 	live := map[buyer]uuid.UUID{}
 	if len(requests) == 0 {
@@ -109,9 +109,9 @@ func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested
 	return live, nil
 }
 
-// choose parts the requests into those that become orders and those that fail:
-// oldest reservation first, as many as fit. A large request that does not fit
-// does not keep a later, smaller one from its unit.
+// choose divides the requests into those that become orders and those that fail: the
+// oldest reservation first, as many as fit. A large request that does not fit does not
+// block a later, smaller one.
 func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, available map[uuid.UUID]int) ([]Requested, []Failure) {
 	byAge := slices.Clone(requests)
 	slices.SortStableFunc(byAge, func(a, b Requested) int {
@@ -141,7 +141,7 @@ func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, available
 	return chosen, failed
 }
 
-// rejectCode is reject with the code that the buyer is told.
+// rejectCode is reject with the code for the buyer.
 func (b *batch) rejectCode(r Requested) (fault.Reason, string) {
 	if b.giveUp != "" {
 		return fault.Conflict, b.giveUp
@@ -160,8 +160,8 @@ func (b *batch) failure(r Requested, code fault.Reason, reason string) Failure {
 	}
 }
 
-// insertFailures ends tasks as failed. Their units are given back in Redis later,
-// by the release loop: the row says so.
+// insertFailures ends tasks as failed. The row marks their units as due, and the
+// release loop returns them in Redis later.
 func (b *batch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Failure) error {
 	if len(failed) == 0 {
 		return nil
@@ -173,8 +173,8 @@ func (b *batch) insertFailures(ctx context.Context, tx *ent.Tx, failed []Failure
 			SetReservedAt(f.ReservedAt).SetCreatedAt(f.CreatedAt))
 		b.ends[f.ID] = Outcome{Task: f.Task()}
 	}
-	// A task of an unknown item has no row to lock: another writer may have
-	// failed it the same way.
+	// A task of an unknown item has no row to lock, so another writer may have failed
+	// it in the same way.
 	if err := tx.OrderFailure.CreateBulk(rows...).OnConflict(sql.DoNothing()).Exec(ctx); err != nil {
 		return fmt.Errorf("insert failures: %w", err)
 	}

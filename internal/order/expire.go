@@ -17,8 +17,8 @@ import (
 	"seckill/internal/postgres"
 )
 
-// Overdue returns unpaid orders whose deadline was before an instant, the most
-// overdue first, after a given one (nil = from the beginning).
+// Overdue returns unpaid orders with a deadline before the given time, the most overdue
+// first, after the given order (nil = from the beginning).
 func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, limit int) ([]*Order, error) {
 	query := s.db.Ent.Order.Query().
 		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before))
@@ -37,9 +37,9 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 	return orders, nil
 }
 
-// Expire moves many unpaid orders to EXPIRED in one transaction, with one update
-// per item, as Apply does one by one. Orders that another process moved, or is
-// moving, since they were read are left out. It returns the expired ones.
+// Expire moves many unpaid orders to EXPIRED in one transaction with one update per
+// item; Apply moves one. Orders that another process has moved since they were read, or
+// is moving, are left out. It returns the expired orders.
 func Expire(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
 	at = instant(at)
 	var lapsed []*Order
@@ -78,7 +78,7 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 		return nil, err
 	}
 	if n != len(ids) {
-		return nil, ErrMoved // cannot be: the rows are locked
+		return nil, ErrMoved // impossible: the rows are locked
 	}
 	if err := tx.StockMovement.CreateBulk(ledger...).Exec(ctx); err != nil {
 		return nil, err
@@ -94,9 +94,9 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 	return lapsed, nil
 }
 
-// lockOverdue returns those of the orders that are as they were read, and keeps
-// them so. Rows that another process has locked are passed by: whoever holds them
-// is moving them. SQLite has one writer, who has everything.
+// lockOverdue locks and returns the orders that are unchanged since they were read. It
+// skips rows that another process has locked, because that process is moving them.
+// SQLite allows one writer at a time and needs no row locks.
 func lockOverdue(ctx context.Context, tx *ent.Tx, name string, overdue []*Order) ([]*Order, error) {
 	read := make(map[uuid.UUID]*Order, len(overdue))
 	ids := make([]uuid.UUID, 0, len(overdue))

@@ -5,27 +5,27 @@ import (
 	"encoding/json"
 )
 
-// Waiting returns how many requests wait for a batch.
+// Waiting returns the number of requests that wait for a batch.
 func Waiting(w *Writer) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.pending)
 }
 
-// InFlight returns how many batches may be under way at once.
+// InFlight returns how many batches may be written concurrently.
 func InFlight(w *Writer) int { return w.inFlight }
 
-// Portable makes a writer on Postgres insert as on every other database.
+// Portable makes a writer on Postgres use the inserts for other databases.
 func Portable(w *Writer) { w.rows = portable{} }
 
-// CopyOf returns the copy of an order for Redis, and what encoding/json makes of
-// the same.
+// CopyOf returns the copy of an order for Redis in both encodings: the package's own
+// and encoding/json's.
 func CopyOf(o *Order, atMs int64) (byHand, byJSON []byte, err error) {
 	byJSON, err = json.Marshal(orderRecord{o, atMs})
 	return o.appendRecord(nil, atMs), byJSON, err
 }
 
-// RecordOf returns what encoding/json makes of a task's record.
+// RecordOf returns the record of a task as encoding/json encodes it.
 func RecordOf(t Task) ([]byte, error) {
 	return json.Marshal(taskRecord{
 		ID: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity, Status: t.Status, Revision: t.Revision,
@@ -33,10 +33,10 @@ func RecordOf(t Task) ([]byte, error) {
 	})
 }
 
-// WireOf returns a request as it is written.
+// WireOf returns the encoded request.
 func WireOf(r Requested) ([]byte, error) { return r.marshal() }
 
-// ReadWire reads a request.
+// ReadWire decodes a request.
 func ReadWire(text []byte) (r Requested, err error) {
 	err = r.unmarshal(text)
 	return r, err

@@ -8,7 +8,7 @@ import (
 	"seckill/ent"
 )
 
-// FailLostTask is FailTask for a task of which no message is left.
+// FailLostTask is FailTask for a task whose message no longer exists.
 func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
 	return w.FailTask(ctx, Requested{
 		V: messageVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
@@ -17,13 +17,13 @@ func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outc
 	}, reason)
 }
 
-// noCurrency stands for the currency of an order that will never be.
+// noCurrency is the placeholder currency of an order that will never exist.
 const noCurrency = "XXX"
 
-// FailTask ends a task as failed whose message is lost for good, or was dropped by
-// an operator, unless it has ended: then that end is returned. The units go back
-// like those of any failed task. A message of it that turns up later finds the
-// task ended. The reason is for operators.
+// FailTask ends a task as failed when its message is permanently lost or was dropped by
+// an operator. If the task has already ended, it returns that end. The units are
+// returned like those of any failed task. A message that arrives later finds the task
+// ended. The reason is for operators.
 func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outcome, error) {
 	if reason == "" {
 		return Outcome{}, errors.New("fail a task: no reason")

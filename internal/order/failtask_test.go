@@ -42,11 +42,11 @@ func TestATaskThatBecameAnOrderCannotBeAbandoned(t *testing.T) {
 	})
 }
 
-// The message and the one who gives it up race: the task ends once.
+// The handling of a message races with FailTask for the same task: the task ends once.
 func TestATaskEndsOnceWhenItIsWrittenAndAbandonedAtOnce(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
 		writers := []*order.Writer{e.writer(nil), e.writer(nil)}
-		var made sync.Map // tasks; two deliveries may share a batch, and its answer
+		var made sync.Map // tasks; two deliveries may share a batch and its outcome
 		var wg sync.WaitGroup
 		for _, r := range e.requests(60) {
 			for i := range 4 {

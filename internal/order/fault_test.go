@@ -21,13 +21,13 @@ import (
 	"seckill/internal/testenv"
 )
 
-// cut says when a wire cuts a connection.
+// cut is the point at which a wire cuts a connection.
 type cut int32
 
 const (
 	never        cut = iota
-	beforeCommit     // the database never sees the commit
-	afterCommit      // it commits, and its answer is lost
+	beforeCommit     // the database never receives the commit
+	afterCommit      // the commit succeeds, and its reply is lost
 )
 
 // wire is a TCP proxy in front of Postgres that cuts connections at a commit.
@@ -74,7 +74,7 @@ func (w *wire) accept() {
 			_ = client.Close()
 			continue
 		}
-		var lost atomic.Bool // the server's answers are dropped
+		var lost atomic.Bool // the server's replies are dropped
 		w.wg.Go(func() { w.upstream(client, server, &lost) })
 		w.wg.Go(func() {
 			defer client.Close()
@@ -119,8 +119,8 @@ func (w *wire) upstream(client, server net.Conn, lost *atomic.Bool) {
 	}
 }
 
-// A connection that dies around a commit leaves the outcome unknown: the message
-// comes again, and the rows are recognised or written.
+// A connection that fails around a commit leaves the outcome unknown. The redelivered
+// message finds the rows or writes them.
 func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -180,7 +180,7 @@ func message(t testing.TB, r order.Requested) *stream.Message {
 	return msg
 }
 
-// A request that the table refuses does not keep the rest of its batch.
+// A request that the table rejects does not prevent the rest of its batch.
 func TestOnePoisonousRequestFailsAlone(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 100, limit: 1})
@@ -199,9 +199,9 @@ func TestOnePoisonousRequestFailsAlone(t *testing.T) {
 	e.conserved()
 }
 
-// While Postgres fails over, its address may lead to a standby that is not promoted
-// yet; a permission or a column may be missing until an operator mends it. Messages
-// are delivered again for as long as that takes; none counts as failed.
+// During a failover of Postgres, its address may lead to a standby that is not promoted
+// yet; a permission or a column may be missing until an operator repairs it. Messages
+// are redelivered until then, and none counts as failed.
 func TestAServerThatRefusesStatementsIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]string{
@@ -247,7 +247,7 @@ func TestAServerThatRefusesStatementsIsWaitedFor(t *testing.T) {
 	}
 }
 
-// failedOf writes requests at once and returns the errors of those that failed.
+// failedOf writes requests concurrently and returns the errors of those that failed.
 func (e *env) failedOf(requests []order.Requested) map[uuid.UUID]error {
 	e.t.Helper()
 	w := e.writer(nil)

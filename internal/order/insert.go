@@ -13,16 +13,15 @@ import (
 	"seckill/ent/orderfailure"
 )
 
-// inserter writes fresh orders. One that meets a row with the same id or number, or
-// a live order of the same user and item, breaks a unique index: then nothing is
-// written.
+// inserter writes fresh orders. A row with the same id or number, or a live order of
+// the same user and item, violates a unique index; then nothing is written.
 type inserter interface {
 	insert(ctx context.Context, tx *ent.Tx, orders []*Order) error
-	// anyFailed reports whether a task was ended as failed.
+	// anyFailed reports whether any of the tasks has ended as failed.
 	anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (bool, error)
 }
 
-// portable inserts with statements that every database knows.
+// portable inserts with statements that every supported database accepts.
 type portable struct{}
 
 func (portable) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
@@ -44,12 +43,12 @@ func (portable) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (b
 	return tx.OrderFailure.Query().Where(orderfailure.IDIn(tasks...)).Exist(ctx)
 }
 
-// arrays inserts in Postgres with one statement whose text does not depend on how
-// many rows there are: columns travel as arrays.
+// arrays inserts into Postgres with one statement whose text does not depend on the
+// number of rows: columns are sent as arrays.
 type arrays struct{}
 
-// insertArrays writes what portable writes. What most orders of a batch have in
-// common travels once, as a lot.
+// insertArrays writes the same rows as portable. Values that orders of a batch share
+// are sent once, as a lot.
 const insertArrays = `
 WITH input AS (
   SELECT id, number, buyer, reserved, ($6::uuid[])[lot] AS sale, ($7::uuid[])[lot] AS item, ($8::int8[])[lot] AS quantity,
@@ -61,8 +60,8 @@ INSERT INTO orders (id, number, sale_id, item_id, user_id, kind, status, quantit
 SELECT id, number, sale, item, buyer, 'SECKILL', 'PENDING_PAYMENT', quantity, price, currency,
        1, epoch, reserved, $13, $13, deadline FROM input`
 
-// lot is what orders of a batch have in common. An item has one price and one time
-// to pay in it.
+// lot is the values that orders of a batch share. Orders of one item have the same
+// price and the same payment window.
 type lot struct {
 	item     uuid.UUID
 	quantity int
@@ -92,8 +91,8 @@ func (arrays) insert(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	return nil
 }
 
-// lotsOf returns the first order of each lot, and of each order the number of its
-// lot, from 1.
+// lotsOf returns the first order of each lot, and for each order the number of its lot,
+// from 1.
 func lotsOf(orders []*Order) (lots []*Order, lotOf []int) {
 	lotOf = make([]int, len(orders))
 	numbers := make(map[lot]int, 1)
@@ -122,7 +121,7 @@ func (arrays) anyFailed(ctx context.Context, tx *ent.Tx, tasks []uuid.UUID) (fai
 	return failed, rows.Err()
 }
 
-// column is a Postgres array literal of one value of each row.
+// column returns a Postgres array literal with one value of each row.
 func column[T any](rows []T, value func(dst []byte, row T) []byte) string {
 	dst := append(make([]byte, 0, 37*len(rows)+1), '{')
 	for i, row := range rows {
@@ -134,7 +133,7 @@ func column[T any](rows []T, value func(dst []byte, row T) []byte) string {
 	return string(append(dst, '}'))
 }
 
-// Elements of array literals: ids, numbers and times need no quotes.
+// Elements of array literals. Ids, numbers and times need no quotes.
 
 func appendTime(dst []byte, t time.Time) []byte {
 	return t.UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999Z")

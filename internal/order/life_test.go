@@ -21,7 +21,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// entryOf is a line of the log for a move, where the test does not care.
+// entryOf returns a log entry for a move, for tests that do not check the log.
 func entryOf(to order.Status) order.Entry {
 	code := map[order.Status]order.Code{
 		order.Paid: order.CodePaid, order.Cancelled: order.CodeCancelled, order.Expired: order.CodeExpired,
@@ -30,7 +30,7 @@ func entryOf(to order.Status) order.Entry {
 	return order.Entry{By: order.Actor{Kind: order.Clock}, Code: code}
 }
 
-// try moves an order and returns what came between.
+// try moves an order and returns the conflict, if any.
 func (e *env) try(m order.Move) (moved *order.Order, err error) {
 	err = e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		var err error
@@ -68,17 +68,17 @@ func TestTheTableOfMoves(t *testing.T) {
 	}
 }
 
-// model is what the life of some orders of one item should come to.
+// model is the expected state of some orders of one item.
 type model struct {
 	stock  figures
 	orders []*modelOrder
 }
 
 type modelOrder struct {
-	read   []*order.Order // every version of it, newest last
+	read   []*order.Order // every version that was read, newest last
 	status order.Status
-	due    bool // Redis is still to be told
-	again  bool // it took its units a second time
+	due    bool // the units are not yet returned in Redis
+	again  bool // it reacquired its units
 }
 
 func (m *modelOrder) last() *order.Order { return m.read[len(m.read)-1] }
@@ -87,7 +87,7 @@ func (m *model) live(user uuid.UUID) bool {
 	return slices.ContainsFunc(m.orders, func(o *modelOrder) bool { return o.last().User == user && o.status.IsLive() })
 }
 
-// expect returns what a move of an order from its version v should meet.
+// expect returns the expected result of a move of an order from its version v.
 func (m *model) expect(o *modelOrder, v *order.Order, to order.Status) error {
 	stock, allowed := order.Allowed(v.Status, to)
 	switch {
@@ -105,7 +105,7 @@ func (m *model) expect(o *modelOrder, v *order.Order, to order.Status) error {
 
 var errNotAllowed = errors.New("not in the table")
 
-// apply notes a move that went through.
+// apply records a successful move in the model.
 func (m *model) apply(o *modelOrder, moved *order.Order, keep bool) {
 	stock, _ := order.Allowed(o.status, moved.Status)
 	n := moved.Quantity
@@ -123,8 +123,8 @@ func (m *model) apply(o *modelOrder, moved *order.Order, keep bool) {
 	o.read = append(o.read, moved)
 }
 
-// Whatever is tried in whatever sequence, by readers of old versions too: an
-// order moves as the table says, units move with it, and the books add up.
+// For any sequence of moves, including moves of outdated versions: orders follow the
+// table, units move with them, and the stock invariants hold.
 func TestTheLifeOfOrdersFollowsTheTable(t *testing.T) {
 	t.Parallel()
 	testLife(t, setup(t, stock{limit: 1}))
@@ -170,7 +170,7 @@ func (e *env) place(rt *rapid.T, w *order.Writer, m *model, user uuid.UUID) {
 
 func (e *env) tryMove(rt *rapid.T, m *model) {
 	if len(m.orders) == 0 {
-		return // nobody has bought yet
+		return // no order yet
 	}
 	o := rapid.SampledFrom(m.orders).Draw(rt, "order")
 	v := o.last()
@@ -242,7 +242,7 @@ func (e *env) giveBack(rt *rapid.T, m *model) {
 	}
 }
 
-// Pay, expire, cancel and void meet on one row: one wins.
+// Pay, expire, cancel and void race for one row: exactly one succeeds.
 func TestFourWayRacesHaveOneWinner(t *testing.T) {
 	onBoth(t, stock{units: 400, limit: 1}, func(t *testing.T, e *env) {
 		w := e.writer(nil)
@@ -388,7 +388,7 @@ func TestPublishingOrdersMayFail(t *testing.T) {
 	if len(heard) != 1 || heard[0].Status != order.Paid {
 		t.Errorf("heard %+v", heard)
 	}
-	e.must(e.db.Close()) // from here on only the copy is there
+	e.must(e.db.Close()) // from here on only the copy exists
 	if got, err := e.store().Order(t.Context(), o.ID); err != nil || got.Status != order.Paid {
 		t.Errorf("copy %+v, %v", got, err)
 	}

@@ -19,10 +19,10 @@ import (
 // maxPage bounds a page.
 const maxPage = 200
 
-// ErrCursor says that a cursor was not made here.
+// ErrCursor reports a cursor that Cursor.String did not produce.
 var ErrCursor = errors.New("malformed cursor")
 
-// Cursor is a place in a list of orders: just at the order with this time and id.
+// Cursor is a position in a list of orders: the order with this time and id.
 type Cursor struct {
 	CreatedAt time.Time
 	ID        uuid.UUID
@@ -37,7 +37,7 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, c.ID[:]...))
 }
 
-// ParseCursor reads the opaque form. Its error wraps ErrCursor.
+// ParseCursor parses the opaque form. Its errors wrap ErrCursor.
 func ParseCursor(text string) (Cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) != 24 {
@@ -47,11 +47,11 @@ func ParseCursor(text string) (Cursor, error) {
 	return Cursor{CreatedAt: time.UnixMicro(micros).UTC(), ID: uuid.UUID(raw[8:])}, nil
 }
 
-// Filter says which orders to list; its fields are joined by AND.
+// Filter selects orders; its fields are combined with AND.
 type Filter struct {
-	User     uuid.UUID // zero = everybody's
-	Sale     uuid.UUID // zero = of every sale
-	Statuses []Status  // nil = in every state
+	User     uuid.UUID // zero = all users
+	Sale     uuid.UUID // zero = all sales
+	Statuses []Status  // nil = all states
 }
 
 // ListInput asks for a page of orders, newest first.
@@ -60,19 +60,19 @@ type ListInput struct {
 	After  *Cursor // only older ones
 	Before *Cursor // only newer ones
 	Limit  int     // 1 to maxPage
-	// Backward takes the page from the old end, before Before, as "last" and
-	// "before" do. The page itself is newest first all the same.
+	// Backward takes the page from the oldest end, or just before Before, like "last"
+	// and "before" in GraphQL. The page itself is still newest first.
 	Backward bool
 }
 
-// Page is a stretch of a list, newest first.
+// Page is one page of a list, newest first.
 type Page struct {
 	Orders      []*Order
-	HasNext     bool // there are older ones
-	HasPrevious bool // there are newer ones
+	HasNext     bool // there are older orders
+	HasPrevious bool // there are newer orders
 }
 
-// List returns a page of orders as Postgres has them.
+// List returns a page of orders from Postgres.
 func (s *Store) List(ctx context.Context, in ListInput) (Page, error) {
 	if in.Limit < 1 || in.Limit > maxPage {
 		return Page{}, fmt.Errorf("list orders: page of %d, want 1 to %d", in.Limit, maxPage)
@@ -112,7 +112,7 @@ func (s *Store) ListByUser(ctx context.Context, user uuid.UUID, in ListInput) (P
 	return s.List(ctx, in)
 }
 
-// Count returns how many orders a filter lets through.
+// Count returns how many orders match a filter.
 func (s *Store) Count(ctx context.Context, f Filter) (int, error) {
 	n, err := s.db.Ent.Order.Query().Where(f.predicates()...).Count(ctx)
 	if err != nil {
@@ -139,7 +139,8 @@ func (f Filter) predicates() []predicate.Order {
 	return ps
 }
 
-// olderThan and newerThan bound the indexed column first, then break the tie.
+// olderThan and newerThan bound the indexed column first and then compare the id for
+// equal times.
 
 func olderThan(c Cursor) predicate.Order {
 	return entorder.And(entorder.CreatedAtLTE(c.CreatedAt),

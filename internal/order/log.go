@@ -12,10 +12,10 @@ import (
 	"seckill/internal/id"
 )
 
-// maxTimeline bounds the log that is read of one order.
+// maxTimeline bounds the log entries read of one order.
 const maxTimeline = 50
 
-// ActorKind tells on whose behalf something happened.
+// ActorKind is the kind of an Actor.
 type ActorKind string
 
 // Kinds of actors.
@@ -23,22 +23,22 @@ const (
 	Buyer    ActorKind = "BUYER"
 	Operator ActorKind = "OPERATOR"
 	Clock    ActorKind = "CLOCK"    // a deadline passed
-	Provider ActorKind = "PROVIDER" // a payment provider said so
+	Provider ActorKind = "PROVIDER" // a payment provider reported it
 )
 
-// Actor is who did something.
+// Actor is the originator of a log entry.
 type Actor struct {
 	Kind ActorKind
-	User uuid.UUID // of BUYER and OPERATOR
+	User uuid.UUID // set for BUYER and OPERATOR
 }
 
-// Code is what happened to an order.
+// Code identifies an event in the life of an order.
 type Code string
 
-// What can happen to an order after it was made.
+// Events after the creation of an order.
 const (
 	CodePaid            Code = "PAID"
-	CodePaidLate        Code = "PAID_LATE" // after the deadline; there was a unit
+	CodePaidLate        Code = "PAID_LATE" // after the deadline; a unit was available
 	CodeCancelled       Code = "CANCELLED"
 	CodeExpired         Code = "LAPSED"
 	CodeVoided          Code = "VOIDED"
@@ -47,25 +47,25 @@ const (
 	CodeRefundRejected  Code = "REFUND_REJECTED"
 	CodeRefunded        Code = "REFUNDED"
 	CodePaymentDeclined Code = "PAYMENT_DECLINED"
-	CodePaymentReturned Code = "PAYMENT_RETURNED" // money that came too late, or twice, goes back
-	CodePaymentHeld     Code = "PAYMENT_HELD"     // money that does not match; a person looks at it
+	CodePaymentReturned Code = "PAYMENT_RETURNED" // a late or duplicate payment is refunded
+	CodePaymentHeld     Code = "PAYMENT_HELD"     // a payment that does not match is held for review
 )
 
-// Entry is what is written to an order's log.
+// Entry is the content of a new log entry.
 type Entry struct {
 	By   Actor
 	Code Code
-	Note string // remark for the person; may be empty
+	Note string // operator's remark; may be empty
 }
 
-// LogEntry is a line of an order's log.
+// LogEntry is a stored entry of an order's log.
 type LogEntry struct {
 	Entry
 	At     time.Time
-	Status Status // how the order stood afterwards
+	Status Status // status after the event
 }
 
-// Log writes a line to an order's log in the caller's transaction.
+// Log writes an entry to an order's log in the caller's transaction.
 func Log(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) error {
 	if err := logRow(tx, o, at, e).Exec(ctx); err != nil {
 		return fmt.Errorf("log %s of order %s: %w", e.Code, o.ID, err)
@@ -83,8 +83,8 @@ func logRow(tx *ent.Tx, o *Order, at time.Time, e Entry) *ent.OrderEventCreate {
 	return row
 }
 
-// Timeline returns what happened to an order, oldest first, at most 50 lines. Its
-// making is the first; that line has no code.
+// Timeline returns the log of an order, oldest first, at most maxTimeline entries. The
+// first entry is the creation of the order; it has no code.
 func (s *Store) Timeline(ctx context.Context, o *Order) ([]LogEntry, error) {
 	rows, err := s.db.Ent.OrderEvent.Query().Where(orderevent.OrderID(o.ID)).
 		Order(ent.Asc(orderevent.FieldID)).Limit(maxTimeline - 1).All(ctx)
@@ -106,17 +106,17 @@ func (s *Store) Timeline(ctx context.Context, o *Order) ([]LogEntry, error) {
 	return entries, nil
 }
 
-// Action is what a buyer may do with an order.
+// Action is an operation that a buyer may perform on an order.
 type Action string
 
 // Actions of a buyer.
 const (
 	ActionPay    Action = "PAY"
 	ActionCancel Action = "CANCEL"
-	ActionRefund Action = "REFUND" // ask for the money back
+	ActionRefund Action = "REFUND" // request a refund
 )
 
-// Actions returns what the buyer may do with an order at an instant.
+// Actions returns the operations that the buyer may perform on the order at now.
 func (o *Order) Actions(now time.Time) []Action {
 	switch o.Status {
 	case PendingPayment:

@@ -23,8 +23,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// TestMain bounds the property tests to what everyday runs can wait for; say
-// -rapid.checks to run more.
+// TestMain limits the property tests to a short run; -rapid.checks runs more.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "15"); err != nil {
 		panic(err)
@@ -32,10 +31,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// opening is when all sales of the tests begin, by their fake clocks.
+// opening is the start of all sales in the tests; the fake clocks begin there.
 var opening = time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC)
 
-// env is a database with one sale of one item, and what works on it.
+// env is a database with one sale of one item, and the components under test.
 type env struct {
 	t     testing.TB
 	db    *postgres.DB
@@ -115,7 +114,7 @@ func (e *env) addItem(saleID uuid.UUID, units, position int) uuid.UUID {
 	return item
 }
 
-// request is what a fresh buyer asks for.
+// request returns a request of a new buyer.
 func (e *env) request() order.Requested { return e.requestOf(id.New(), 1) }
 
 func (e *env) requestOf(user uuid.UUID, quantity int) order.Requested {
@@ -166,7 +165,7 @@ func (e *env) must(err error) {
 	}
 }
 
-// figures are the columns of an item, and what they must equal.
+// figures are the stock columns of an item.
 type figures struct{ available, held, sold, total int }
 
 func (e *env) figures() figures {
@@ -190,9 +189,9 @@ func (e *env) failures() int {
 	return n
 }
 
-// broken counts what does not add up, in one statement and so at one instant:
-// columns against each other, against the orders, and against the ledger; tasks
-// that ended twice; users with two live orders.
+// broken counts violated invariants in one statement, and so in one snapshot: the
+// columns against each other, the orders and the ledger; tasks that ended twice; users
+// with two live orders.
 const broken = `
 SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total OR available < 0
      OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT')
@@ -204,7 +203,7 @@ SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total
      + (SELECT count(*) FROM (SELECT 1 FROM orders WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
         GROUP BY item_id, user_id HAVING count(*) > 1) twice)`
 
-// conserved fails the test when the books do not add up.
+// conserved fails the test when a stock invariant is violated.
 func (e *env) conserved() {
 	e.t.Helper()
 	var n int
@@ -214,8 +213,8 @@ func (e *env) conserved() {
 	}
 }
 
-// watch checks the books all the while until the returned function is called,
-// which reports how often it looked.
+// watch checks the invariants continuously until the returned function is called, which
+// returns the number of checks.
 func (e *env) watch() (stop func() int) {
 	ctx, cancel := context.WithCancel(e.t.Context())
 	looked := make(chan int)

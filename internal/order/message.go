@@ -12,31 +12,31 @@ import (
 	"seckill/internal/stream"
 )
 
-// messageVersion is the version of Requested that this code writes, and the only
-// one that it reads.
+// messageVersion is the version of Requested that this code writes, and the only one
+// that it accepts.
 const messageVersion = 1
 
-// Bounds of a request. They are far outside what the gate lets through, and keep
-// nonsense out of the database.
+// Bounds of a request. They are far above what the gate accepts, and keep invalid
+// values out of the database.
 const (
 	maxQuantity       = 1_000_000
 	maxWindowSeconds  = 7 * 24 * 60 * 60
 	maxIdempotencyKey = 64
-	maxTimeMs         = 4_102_444_800_000 // the year 2100; databases know an end of time
+	maxTimeMs         = 4_102_444_800_000 // the year 2100; databases have a maximum time
 )
 
-// Metadata that the reserve script appends to the message, because only it knows
-// them: the gate's epoch and the Redis time of the reservation (Unix milliseconds).
+// Metadata that the reserve script appends to the message, because only the script
+// knows it: the gate's epoch and the Redis time of the reservation (Unix milliseconds).
 const (
 	MetaEpoch = "epoch"
 	MetaAt    = "at"
 )
 
-// ErrMalformed marks a message that can never be handled: it is set aside.
+// ErrMalformed marks a message that can never be handled. It becomes a dead letter.
 var ErrMalformed = errors.New("malformed order message")
 
-// Requested is the message in the order stream: somebody has taken stock and an
-// order is to be written. It is a fact, versioned, keyed by the task.
+// Requested is the message in the order stream: stock is reserved for a user, and an
+// order must be written. It is a versioned fact, keyed by the task id.
 type Requested struct {
 	V                    int       `json:"v"`
 	Task                 uuid.UUID `json:"task"`
@@ -48,12 +48,12 @@ type Requested struct {
 	Currency             string    `json:"currency"`
 	PaymentWindowSeconds int       `json:"paymentWindowSeconds"`
 	IdempotencyKey       string    `json:"idempotencyKey"`
-	Epoch                int64     `json:"epoch,omitempty"`         // filled by the reserve script
-	SubmittedAtMs        int64     `json:"submittedAtMs,omitempty"` // filled by the reserve script
+	Epoch                int64     `json:"epoch,omitempty"`         // filled in by the reserve script
+	SubmittedAtMs        int64     `json:"submittedAtMs,omitempty"` // filled in by the reserve script
 }
 
-// Encode returns the payload. It refuses what Decode would refuse, except that
-// epoch and time may still be missing.
+// Encode returns the payload. It rejects what Decode would reject, except that epoch
+// and time may still be missing.
 func (r Requested) Encode() ([]byte, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (r Requested) Encode() ([]byte, error) {
 	return r.marshal()
 }
 
-// Message returns the request as a message whose id is the task's.
+// Message returns the request as a message; its id is the task's id.
 func (r Requested) Message() (*stream.Message, error) {
 	payload, err := r.Encode()
 	if err != nil {
@@ -70,7 +70,7 @@ func (r Requested) Message() (*stream.Message, error) {
 	return stream.NewMessage(r.Task.String(), payload), nil
 }
 
-// Decode reads a message of the order stream. Its errors wrap ErrMalformed.
+// Decode decodes a message of the order stream. Its errors wrap ErrMalformed.
 func Decode(msg *stream.Message) (Requested, error) {
 	var r Requested
 	if err := r.unmarshal(msg.Payload); err != nil {
@@ -130,5 +130,5 @@ func (r Requested) validate() error {
 	return nil
 }
 
-// submittedAt is when stock was taken.
+// submittedAt is when stock was reserved.
 func (r Requested) submittedAt() time.Time { return time.UnixMilli(r.SubmittedAtMs).UTC() }

@@ -8,9 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Requests are written and read by hand where they look as this package writes
-// them, because every order of a rush passes here twice. Whatever looks different
-// is encoding/json's; a test holds the two against each other.
+// This file encodes and decodes requests without reflection when they have the exact
+// form that this package writes, because every order passes here twice. Any other form
+// is left to encoding/json. A test compares the two.
 
 // marshal returns the JSON of a request.
 func (r Requested) marshal() ([]byte, error) {
@@ -30,7 +30,7 @@ func (r Requested) marshal() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// unmarshal reads the JSON of a request.
+// unmarshal parses the JSON of a request.
 func (r *Requested) unmarshal(text []byte) error {
 	c := cursor{rest: text}
 	read := Requested{
@@ -48,7 +48,7 @@ func (r *Requested) unmarshal(text []byte) error {
 	return nil
 }
 
-// plain reports whether a text stands in JSON as it is.
+// plain reports whether a text needs no escaping in JSON.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
@@ -58,13 +58,13 @@ func plain(s string) bool {
 	return true
 }
 
-// cursor reads a text of known shape; other is set once it is of another.
+// cursor parses a text of known form; other is set once the text deviates from it.
 type cursor struct {
 	rest  []byte
 	other bool
 }
 
-// skip passes what has to come next.
+// skip consumes the expected text.
 func (c *cursor) skip(next string) {
 	if c.other || len(c.rest) < len(next) || string(c.rest[:len(next)]) != next {
 		c.other = true
@@ -73,7 +73,7 @@ func (c *cursor) skip(next string) {
 	c.rest = c.rest[len(next):]
 }
 
-// end reports whether all was read and this is the end.
+// end reports whether the rest is exactly last and the whole text matched.
 func (c *cursor) end(last string) bool {
 	c.skip(last)
 	return !c.other && len(c.rest) == 0
@@ -91,7 +91,7 @@ func (c *cursor) id(before string) uuid.UUID {
 	return u
 }
 
-// maxDigits is how many digits fit into an int64 whatever they are.
+// maxDigits is the number of decimal digits that always fit into an int64.
 const maxDigits = 18
 
 func (c *cursor) number(before string) (n int64) {

@@ -32,7 +32,7 @@ const goldenPayload = `{"v":1,"task":"01937b3c-8f00-7abc-9def-000000000007","use
 	`"sale":"01937b3c-0002-7abc-9def-012345678917","item":"01937b3c-0003-7abc-9def-0123456789ab","quantity":2,` +
 	`"unitPriceMinor":1999,"currency":"EUR","paymentWindowSeconds":900,"idempotencyKey":"abcdefghijklmnop"}`
 
-// Old and new processes read each other's messages during a rolling update: these
+// Old and new processes read each other's messages during a rolling update, so these
 // bytes do not change within a version.
 func TestTheBytesOfAnOrderMessageAreFixed(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// Metrics counts what the writers and publishers of a process do. A nil *Metrics
+// Metrics counts the work of the writers and publishers of a process. A nil *Metrics
 // counts nothing.
 type Metrics struct {
 	written   prometheus.Counter
@@ -50,12 +50,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}),
 	}
 	for _, step := range []string{"transaction", "record", "announce"} {
-		m.faults.WithLabelValues(step) // shown as 0 from the start
+		m.faults.WithLabelValues(step) // exported as 0 from the start
 	}
 	return m
 }
 
-// Released counts one reservation that was released in Redis.
+// Released counts one reservation released in Redis.
 func (m *Metrics) Released() {
 	if m != nil {
 		m.released.Inc()
@@ -75,8 +75,8 @@ func (m *Metrics) batch(size int, took time.Duration, err error) {
 	m.write.Observe(took.Seconds())
 }
 
-// ended counts one task that ended here for the first time; the reason is empty
-// for an order.
+// ended counts one task that ended for the first time in this process; the reason is
+// empty for an order.
 func (m *Metrics) ended(status TaskStatus, reason string) {
 	switch {
 	case m == nil:
@@ -87,7 +87,7 @@ func (m *Metrics) ended(status TaskStatus, reason string) {
 	}
 }
 
-// fault counts a step after a commit that failed: "record", "announce".
+// fault counts a failed step after a commit: "record", "announce".
 func (m *Metrics) fault(step string) {
 	if m != nil {
 		m.faults.WithLabelValues(step).Inc()

@@ -17,34 +17,33 @@ import (
 	"seckill/internal/postgres"
 )
 
-// What can come between a move and its commit. Each leaves the transaction to be
-// rolled back.
+// Conflicts of a move. For each of them the transaction must be rolled back.
 var (
-	// ErrMoved says that another process moved the order first: read it again.
+	// ErrMoved reports that another process changed the order first; read it again.
 	ErrMoved = errors.New("order was moved by somebody else")
-	// ErrNoUnit says that the stock has not enough units for the move.
+	// ErrNoUnit reports that the stock has too few units for the move.
 	ErrNoUnit = errors.New("no unit left")
-	// ErrOtherLive says that the user has another live order of the item.
+	// ErrOtherLive reports that the user has another live order of the item.
 	ErrOtherLive = errors.New("user has another live order")
 )
 
-// Move is a wanted change of state.
+// Move is a requested change of state.
 type Move struct {
 	Order     *Order // as it was read; its status and version are the guard
 	To        Status
 	At        time.Time
-	KeepUnits bool       // leave the units where they are, where the table allows the choice
-	Claim     *uuid.UUID // for EXPIRED to PAID: under which name Redis holds the units now
+	KeepUnits bool       // do not move the units, where the table makes that optional
+	Claim     *uuid.UUID // for EXPIRED to PAID: the name of the new reservation in Redis
 	Entry     Entry      // for the order's log
 }
 
-// Apply changes an order's state, moves its units and writes its log in the
-// caller's transaction: a compare-and-set on status and version, a line of each
-// log, and a guarded update of the item, which is locked last. When units come
-// back, the row says that Redis is still to be told. It returns the order as it
-// stands then. A move that is not in the table is an error of the caller.
+// Apply changes an order's state, moves its units and writes its log in the caller's
+// transaction: a compare-and-set on status and version, a line in each log, and a
+// guarded update of the item, which is locked last. When units return to stock, the row
+// marks them as due in Redis. It returns the order after the move. A move that is not
+// in the table is a programming error.
 //
-// Locks are taken in one order everywhere: payment, order, item.
+// Lock order everywhere: payment, order, item.
 func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	e, ok := edgeOf(m.Order.Status, m.To)
 	if !ok {
@@ -70,7 +69,7 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	return moved, moveStock(ctx, tx, stock, moved)
 }
 
-// moved is the order after a move.
+// moved returns the order after a move.
 func (o *Order) moved(to Status, at time.Time) *Order {
 	next := *o
 	next.Status = to
@@ -85,7 +84,7 @@ func (o *Order) moved(to Status, at time.Time) *Order {
 	return &next
 }
 
-// returns reports whether units come back that Redis must be given.
+// returns reports whether the move returns units that must also return in Redis.
 func (m Movement) returns() bool { return m == Release || m == Restock }
 
 func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Movement) error {
@@ -100,7 +99,7 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Moveme
 		update.SetReturnDue(true)
 	}
 	if stock == Reacquire {
-		update.Where(entorder.ReturnDue(false)) // what it held before must be back first
+		update.Where(entorder.ReturnDue(false)) // the previous reservation must have been returned
 	}
 	n, err := update.Save(ctx)
 	switch {
@@ -114,7 +113,7 @@ func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Moveme
 	return nil
 }
 
-// moveStock writes the ledger line, whose key makes the move happen once, and
+// moveStock writes the ledger line, whose key makes the move happen at most once, and
 // moves the units.
 func moveStock(ctx context.Context, tx *ent.Tx, kind Movement, o *Order) error {
 	err := tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
@@ -125,8 +124,8 @@ func moveStock(ctx context.Context, tx *ent.Tx, kind Movement, o *Order) error {
 	return changeStock(ctx, tx, kind, o.Item, o.Quantity)
 }
 
-// changeStock moves n units of an item between its columns, guarded so that none
-// falls below zero.
+// changeStock moves n units of an item between its columns; the guard keeps each column
+// at zero or above.
 func changeStock(ctx context.Context, tx *ent.Tx, kind Movement, item uuid.UUID, n int) error {
 	guard, update := stockChange(tx.SaleItem.Update(), kind, n)
 	changed, err := update.Where(saleitem.ID(item), guard).AddRevision(1).Save(ctx)
@@ -153,5 +152,5 @@ func stockChange(update *ent.SaleItemUpdate, kind Movement, n int) (predicate.Sa
 		return saleitem.SoldGTE(n), update.AddSold(-n).AddAvailable(n)
 	case NoMovement:
 	}
-	panic(fmt.Sprintf("order: no change of stock for movement %q", kind)) // the table names no other
+	panic(fmt.Sprintf("order: no change of stock for movement %q", kind)) // the table has no other movement
 }

@@ -9,19 +9,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// numberDigits is how many characters follow the date: 35 bits. Two orders of a
-// day share them about once in 34 billion pairs: when there are a hundred thousand,
-// one batch in two thousand meets a number that is taken. The unique index notices,
-// and the next attempt is longer.
+// numberDigits is how many characters follow the date: 35 bits. Two orders of a day
+// have the same characters with probability 1 in 34 billion. With 100,000 orders, about
+// one batch in 2,000 contains a taken number. The unique index detects it, and the next
+// attempt uses a longer number.
 const numberDigits = 7
 
-// crockford leaves out I, L, O and U, which people misread.
+// crockford omits I, L, O and U, which are easily misread.
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// Number returns the number of an order for people, such as "20261120-7H3K9QX":
-// the UTC date at which it was made, and characters that follow from its id.
-// Attempt grows from 0 each time the number turned out to be taken; each adds
-// two characters.
+// Number returns the readable number of an order, such as "20261120-7H3K9QX": the UTC
+// date of its creation, and characters derived from its id. Attempt starts at 0 and
+// grows each time the number is already taken; each attempt adds two characters.
 func Number(id uuid.UUID, at time.Time, attempt int) string {
 	sum := sha256.Sum256(fmt.Append(id[:], attempt))
 	text := crockford.EncodeToString(sum[:])

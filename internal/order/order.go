@@ -1,13 +1,13 @@
-// Package order owns orders and order tasks: their states and moves, the message
-// that asks for an order, the writer that turns requests into rows, reads, and the
-// return of units whose order ended or whose task failed.
+// Package order owns orders and order tasks: their states and moves, the message that
+// requests an order, the writer that turns requests into rows, reads, and the return of
+// units of ended orders and failed tasks.
 //
-// It does not own the stock gate in Redis (internal/reservation), the plumbing of
-// streams (internal/stream), or payments (internal/payment). Postgres is the
-// truth here; the records in Redis are copies that may be lost.
+// It does not own the stock gate in Redis (internal/reservation), the streams
+// (internal/stream), or payments (internal/payment). Postgres is the source of truth;
+// the records in Redis are copies that may be lost.
 //
-// A task is the attempt to buy, an order its success. Both have one id, chosen before
-// stock is taken:
+// A task is the attempt to buy; an order is its success. Both have the same id, chosen
+// before stock is reserved:
 //
 //	                  SUBMITTED ──► FAILED           (row in order_failures)
 //	                      │
@@ -22,18 +22,19 @@
 //	    ▼
 //	REFUNDED
 //
-// Every move of an order is a compare-and-set on (status, version), made in one
-// transaction with its move of stock:
+// Every move of an order is a compare-and-set on (status, version), in one transaction
+// with its move of stock:
 //
 //	HOLD     available → held     a task becomes an order
 //	SELL     held → sold          an order is paid
 //	RELEASE  held → available     an order is cancelled or expires
-//	RETAKE   available → sold     an expired order is paid after all
-//	RESTOCK  sold → available     a paid order's unit comes back
+//	RETAKE   available → sold     an expired order is paid late
+//	RESTOCK  sold → available     a unit of a paid order is returned
 //
-// The stock ledger's key (order, kind) makes each of them happen at most once. Orders
-// that are written together share one HOLD line, which names the first of them; the
-// primary key of the row lets a task become an order once.
+// The key (order, kind) of the stock ledger makes each of them happen at most once.
+// Orders that are written together share one HOLD line, which names the first of them;
+// the primary key of the orders table ensures that a task becomes an order at most
+// once.
 package order
 
 import (
@@ -44,7 +45,7 @@ import (
 	"seckill/ent"
 )
 
-// Order is a purchase as it stands at one version.
+// Order is a purchase at one version.
 type Order struct {
 	ID     uuid.UUID `json:"id"` // also the id of its task
 	Number string    `json:"number"`
@@ -55,24 +56,24 @@ type Order struct {
 	Status Status    `json:"status"`
 
 	Quantity       int    `json:"quantity"`
-	UnitPriceMinor int64  `json:"unitPriceMinor"` // of one unit, in minor units, as it was when ordered
+	UnitPriceMinor int64  `json:"unitPriceMinor"` // price of one unit at the time of the order, in minor units
 	Currency       string `json:"currency"`       // ISO 4217
 
-	Version int64 `json:"revision"` // grows by one with every change
+	Version int64 `json:"revision"` // incremented with every change
 	Epoch   int64 `json:"epoch"`    // gate epoch of the reservation
 
 	ReservedAt      time.Time  `json:"reservedAt"`
 	CreatedAt       time.Time  `json:"createdAt"`
 	UpdatedAt       time.Time  `json:"updatedAt"`
-	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"` // nil once it cannot lapse
+	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"` // nil once the order can no longer expire
 	PaidAt          *time.Time `json:"paidAt,omitempty"`
 
-	// ClaimID is the name of the units' reservation in Redis when it is not the
-	// order's id: the order expired and reacquired them. See Reservation.
+	// ClaimID is the name of the reservation in Redis when it is not the order's id:
+	// the order expired and reacquired its units. See Reservation.
 	ClaimID *uuid.UUID `json:"claim,omitempty"`
 }
 
-// Kind returns how an order came about.
+// Kind is how an order was created.
 type Kind string
 
 // Kinds of orders.
@@ -81,10 +82,10 @@ const (
 	Seckill  Kind = "SECKILL"
 )
 
-// TotalMinor is what the order costs in all, in minor units.
+// TotalMinor returns the total price of the order, in minor units.
 func (o *Order) TotalMinor() int64 { return o.UnitPriceMinor * int64(o.Quantity) }
 
-// Reservation returns what Redis holds for an order.
+// Reservation returns the reservation of an order in Redis.
 func (o *Order) Reservation() Reservation {
 	c := Reservation{Name: o.ID, Order: o.ID, Sale: o.Sale, Item: o.Item, User: o.User, Quantity: o.Quantity, Expired: o.Status == Expired}
 	if o.ClaimID != nil {
@@ -93,16 +94,16 @@ func (o *Order) Reservation() Reservation {
 	return c
 }
 
-// Reservation names units in Redis and their user.
+// Reservation identifies reserved units in Redis and their user.
 type Reservation struct {
-	Name                    uuid.UUID // the task that the holder's record names
+	Name                    uuid.UUID // the task id in the reservation's record
 	Order, Sale, Item, User uuid.UUID
 	Quantity                int
 	Expired                 bool // not paid in time
-	Oversold                bool // Postgres had no units for it: the gate removes them
+	Oversold                bool // Postgres had no units for it; the gate removes them
 }
 
-// Task is how the attempt behind the order ended.
+// Task returns the ended task of the order.
 func (o *Order) Task() Task {
 	return Task{
 		ID: o.ID, User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
@@ -111,7 +112,7 @@ func (o *Order) Task() Task {
 	}
 }
 
-// FromRow translates a row of the orders table.
+// FromRow converts a row of the orders table.
 func FromRow(row *ent.Order) *Order {
 	return &Order{
 		ID: row.ID, Number: row.Number, Sale: row.SaleID, Item: row.ItemID, User: row.UserID,
@@ -131,6 +132,6 @@ func utc(t *time.Time) *time.Time {
 	return &u
 }
 
-// instant cuts a time to what the database keeps, so that a row written and a
-// row read are equal.
+// instant truncates a time to the precision of the database, so that a written row
+// equals the row read back.
 func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -84,7 +84,7 @@ func TestRequestsWrittenAndReadByHandAreTheJSONThatTheyReplace(t *testing.T) {
 		if err != nil || string(byHand) != string(byJSON) {
 			t.Fatalf("%v\n%s\n%s", err, byHand, byJSON)
 		}
-		// As it is, and spoilt in one place.
+		// Once intact, and once with one invalid character.
 		spoilt := []byte(string(byJSON))
 		spoilt[rapid.IntRange(0, len(spoilt)-1).Draw(t, "where")] = rapid.Byte().Draw(t, "what")
 		for _, payload := range [][]byte{byJSON, spoilt, byJSON[:rapid.IntRange(0, len(byJSON)).Draw(t, "cut")]} {

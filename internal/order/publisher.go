@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// publishTimeout bounds one publication: a mutation answers after it.
+// publishTimeout bounds one publication, because a mutation returns after it.
 const publishTimeout = 2 * time.Second
 
-// PublishTasks sends how tasks ended to every process. Messages may be lost:
-// subscribers read the Store again.
+// PublishTasks sends ended tasks to every process. Messages may be lost: subscribers
+// read the Store again.
 type PublishTasks func(ctx context.Context, tasks []Task) error
 
 // PublishOrders sends changed orders to every process. Messages may be lost.
@@ -26,9 +26,9 @@ type PublisherConfig struct {
 	Log     *slog.Logger
 }
 
-// Publisher updates the copies in Redis and notifies subscribers after a commit.
-// Its failures are logged and counted, never returned: the rows are committed, and
-// reads fall back on Postgres.
+// Publisher updates the copies in Redis and notifies subscribers after a commit. It
+// logs and counts its failures and never returns them: the rows are committed, and
+// reads fall back to Postgres.
 type Publisher struct{ cfg PublisherConfig }
 
 // NewPublisher returns a publisher.
@@ -36,7 +36,7 @@ func NewPublisher(cfg PublisherConfig) *Publisher {
 	return &Publisher{cfg: cfg}
 }
 
-// Publish publishes orders that moved. Call it after the commit.
+// Publish publishes changed orders. Call it after the commit.
 func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
 	if p == nil || len(orders) == 0 {
 		return
@@ -49,7 +49,7 @@ func (p *Publisher) Publish(ctx context.Context, orders ...*Order) {
 	})
 }
 
-// publishEnds publishes tasks that ended, with the orders they became.
+// publishEnds publishes ended tasks and their orders.
 func (p *Publisher) publishEnds(ctx context.Context, tasks []Task, orders []*Order) {
 	if p == nil || len(tasks) == 0 {
 		return

@@ -23,49 +23,48 @@ const (
 	returnBatch      = 500
 	maxReturnBatches = 10
 	returnTimeout    = 5 * time.Second
-	// orderReturnEvery is the pause between steps: units of an order that ended are
-	// on sale again about this long after.
+	// orderReturnEvery is the pause between steps: units of an ended order are
+	// available again after about this time.
 	orderReturnEvery = 250 * time.Millisecond
 	// taskReturnEvery is the pause between steps: a buyer whose task failed may try
-	// again about this long after.
+	// again after about this time.
 	taskReturnEvery = 500 * time.Millisecond
 )
 
 // ReturnReservations returns reservations in Redis: their units go back to stock and
-// their buyers may buy again. It acts only where the record belongs to the
-// reservation, so that a repetition changes nothing. It returns the items whose
-// reservations have to wait: their gates are being rebuilt, or cannot be reached. An
-// error without items means that nothing was returned.
+// their buyers may buy again. It changes a record only when the record belongs to the
+// reservation, so repeating it has no effect. It returns the items whose reservations
+// must wait because their gates are being rebuilt or cannot be reached. An error
+// without items means that nothing was returned.
 type ReturnReservations func(ctx context.Context, reservations []Reservation) (waiting []uuid.UUID, err error)
 
-// OrderReturns returns the loop that gives back what ended orders hold in Redis:
-// their rows say that it is still to be done. Any number of processes may run it at
-// once.
+// OrderReturns returns the loop that returns the reservations of ended orders in Redis;
+// their rows mark what is due. Any number of processes may run it at the same time.
 func OrderReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "orders", due: ordersDue, mark: markOrders}
 	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
 }
 
-// TaskReturns returns the loop that does the same for failed tasks.
+// TaskReturns returns the same loop for failed tasks.
 func TaskReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "tasks", due: tasksDue, mark: markTasks}
 	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
 }
 
-// returner gives back claims whose rows in one table say that they are due.
+// returner returns the reservations that the rows of one table mark as due.
 type returner struct {
 	db   *postgres.DB
 	give ReturnReservations
-	what string // what the rows are: name of the count, and in errors
-	// due finds a batch of claims, but for those of some items.
+	what string // name of the rows in counts and errors
+	// due returns a batch of due reservations, without those of the items in but.
 	due func(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reservation, error)
-	// mark notes that claims were given back, and returns how many it noted.
+	// mark marks reservations as returned, and reports how many rows it marked.
 	mark func(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error)
 }
 
-// step returns batches of reservations and then marks their rows. A crash between the
-// two repeats the return, which does nothing the second time. Reservations that have
-// to wait delay no other item's.
+// step returns batches of reservations and then marks their rows. After a crash between
+// the two, the return is repeated, which has no effect. Reservations that must wait do
+// not delay those of other items.
 func (r returner) step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var waiting []uuid.UUID // items
@@ -124,10 +123,10 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 	return claims, err
 }
 
-// markOrders marks rows for the names that were given back only: an order that took
-// units again meanwhile did so under another name, and still has to return them.
+// markOrders marks only rows with the returned reservation name. An order that has
+// since reacquired units did so under another name, and still has to return them.
 func markOrders(ctx context.Context, tx *ent.Tx, given []Reservation) (int, error) {
-	var first, second []uuid.UUID // orders that held units for the first time, or again
+	var first, second []uuid.UUID // orders with their original reservation, or with a reacquired one
 	for _, c := range given {
 		if c.Name == c.Order {
 			first = append(first, c.Order)

@@ -19,7 +19,7 @@ import (
 
 var silent = slog.New(slog.DiscardHandler)
 
-// given gives everything back at once.
+// given returns all reservations immediately.
 func given(context.Context, []order.Reservation) ([]uuid.UUID, error) { return nil, nil }
 
 func TestAReturnIsMadeAgainUntilItIsNoted(t *testing.T) {
@@ -123,8 +123,8 @@ func TestLoopsOfManyProcessesMarkEachFailureOnce(t *testing.T) {
 	}
 }
 
-// A returner that is slow to note its return, while the order took its units
-// again under another name, and ended again, must not note that one too.
+// A slow returner must not mark the return of a later reservation: while it was
+// working, the order reacquired its units under another name and ended again.
 func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.move(e.write(e.writer(nil), e.request()).Order, order.Expired)
@@ -150,7 +150,7 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 	})
 }
 
-// many is more than one batch of claims.
+// many is more than one batch of reservations.
 const many = 501
 
 func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
@@ -177,8 +177,8 @@ func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
 	e.holdsUpNobody(order.TaskReturns, built, "tasks")
 }
 
-// holdsUpNobody checks that, however many claims wait for a gate, the one of another
-// item behind them is given back.
+// holdsUpNobody checks that a reservation of one item is returned, however many
+// reservations of another item wait for their gate.
 func (e *env) holdsUpNobody(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
 	e.t.Helper()
 	waits := true

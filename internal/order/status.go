@@ -2,18 +2,18 @@ package order
 
 import "slices"
 
-// Status is how an order stands.
+// Status is the state of an order.
 type Status string
 
 // States of an order. An order is live while it holds or has sold its units;
 // a user has at most one live order of an item.
 const (
-	PendingPayment Status = "PENDING_PAYMENT" // waits for payment until its deadline
+	PendingPayment Status = "PENDING_PAYMENT" // waiting for payment until its deadline
 	Paid           Status = "PAID"
-	Cancelled      Status = "CANCELLED" // called off by the buyer or an operator; stock went back
-	Expired        Status = "EXPIRED"   // not paid in time; stock went back
-	Refunding      Status = "REFUNDING" // the buyer asked for the money back, or it is on its way
-	Refunded       Status = "REFUNDED"  // money went back
+	Cancelled      Status = "CANCELLED" // cancelled by the buyer or an operator; stock was returned
+	Expired        Status = "EXPIRED"   // not paid in time; stock was returned
+	Refunding      Status = "REFUNDING" // a refund was requested or is in progress
+	Refunded       Status = "REFUNDED"  // the money was returned
 )
 
 // Statuses lists every state.
@@ -21,21 +21,21 @@ func Statuses() []Status {
 	return []Status{PendingPayment, Paid, Cancelled, Expired, Refunding, Refunded}
 }
 
-// Live lists the states in which an order has its units.
+// Live lists the states in which an order holds or has sold its units.
 func Live() []Status { return []Status{PendingPayment, Paid, Refunding} }
 
-// IsLive reports whether an order in this state has its units.
+// IsLive reports whether an order in this state holds or has sold its units.
 func (s Status) IsLive() bool { return slices.Contains(Live(), s) }
 
-// Valid reports whether s is a state at all.
+// Valid reports whether s is a known state.
 func (s Status) Valid() bool { return slices.Contains(Statuses(), s) }
 
-// Movement is a move of stock, a line of the ledger.
+// Movement is a move of stock, one line in the ledger.
 type Movement string
 
-// Moves of stock that orders cause.
+// Moves of stock caused by orders.
 const (
-	NoMovement Movement = ""        // the units stay where they are
+	NoMovement Movement = ""        // the units do not move
 	Hold       Movement = "HOLD"    // available → held
 	Sell       Movement = "SELL"    // held → sold
 	Release    Movement = "RELEASE" // held → available
@@ -43,26 +43,26 @@ const (
 	Restock    Movement = "RESTOCK" // sold → available
 )
 
-// edge is an allowed move and the move of stock that belongs to it.
+// edge is an allowed transition and its move of stock.
 type edge struct {
 	from, to Status
 	stock    Movement
-	optional bool // the caller may leave the stock where it is
+	optional bool // the caller may leave the stock unchanged
 }
 
-// edges is the one table of allowed moves.
+// edges is the table of allowed transitions.
 var edges = []edge{
 	{PendingPayment, Paid, Sell, false},
 	{PendingPayment, Cancelled, Release, false},
 	{PendingPayment, Expired, Release, false},
-	{Expired, Paid, Reacquire, false},    // paid late, and there was a unit
-	{Paid, Refunding, NoMovement, false}, // asked for by the buyer, or void by an operator
+	{Expired, Paid, Reacquire, false},    // paid late, and a unit was available
+	{Paid, Refunding, NoMovement, false}, // requested by the buyer, or void by an operator
 	{Refunding, Paid, NoMovement, false}, // refused
-	{Refunding, Refunded, Restock, true}, // money back; the unit comes back by choice
+	{Refunding, Refunded, Restock, true}, // refunded; returning the unit to stock is optional
 }
 
-// Allowed reports whether an order may move between two states, and which move of
-// stock belongs to it.
+// Allowed reports whether an order may move between two states, and returns the
+// corresponding move of stock.
 func Allowed(from, to Status) (Movement, bool) {
 	e, ok := edgeOf(from, to)
 	return e.stock, ok
@@ -77,7 +77,7 @@ func edgeOf(from, to Status) (edge, bool) {
 	return edge{}, false
 }
 
-// Ended reports whether no move leads out of a state.
+// Ended reports whether the state has no outgoing transition.
 func (s Status) Ended() bool {
 	return !slices.ContainsFunc(edges, func(e edge) bool { return e.from == s })
 }

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// taskTrust is how long a SUBMITTED record is believed without asking
-	// Postgres: the writer needs far less, and its note in Redis may be lost.
+	// taskTrust is how long a SUBMITTED record in Redis is used without reading
+	// Postgres. The writer needs far less time, and its update of Redis may be lost.
 	taskTrust = 3 * time.Second
-	// orderTrust is how long the copy of an order that may still change is
-	// believed, for the same reason.
+	// orderTrust is how long the copy of an order that may still change is used, for
+	// the same reason.
 	orderTrust = 3 * time.Second
-	// maxIDs bounds a look-up by ids.
+	// maxIDs bounds a lookup by ids.
 	maxIDs = 1000
 )
 
@@ -34,9 +34,9 @@ type StoreConfig struct {
 	Log   *slog.Logger
 }
 
-// Store reads tasks and orders: from Redis while its copies are recent enough, else
-// from Postgres. Only OrderFor checks who may see an order. A read never writes
-// anything but copies.
+// Store reads tasks and orders: from Redis while its copies are recent enough,
+// otherwise from Postgres. Only OrderFor checks that the user may see an order. Reads
+// write nothing but copies.
 type Store struct {
 	db      *postgres.DB
 	cache   *Cache
@@ -55,9 +55,9 @@ func NewStore(cfg StoreConfig) *Store {
 }
 
 // Task returns the current state of a task, or nil when it is unknown. A task that is
-// still SUBMITTED after taskTrust is looked up in Postgres, because its record in
-// Redis may have missed its end. A task that this process has seen stays known when
-// Redis loses its record; orderintake.LostTasks ends it.
+// still SUBMITTED after taskTrust is looked up in Postgres, because Redis may have
+// missed its end. A task that this process has returned stays known when Redis loses
+// its record; orderintake.LostTasks ends it.
 func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	var record *Task
 	var cacheErr error
@@ -88,8 +88,7 @@ func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	return record, nil
 }
 
-// endedTask returns how a task ended according to Postgres, or nil, and copies it
-// to Redis.
+// endedTask returns the end of a task from Postgres, or nil, and copies it to Redis.
 func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
 	row, err := s.db.Ent.Order.Get(ctx, id)
 	if err == nil {
@@ -113,15 +112,16 @@ func (s *Store) endedTask(ctx context.Context, id uuid.UUID) (*Task, error) {
 	return nil, nil //nolint:nilnil // not ended is an answer
 }
 
-// Order returns an order, or nil when there is none. It may be up to orderTrust
+// Order returns an order, or nil when it does not exist. It may be up to orderTrust
 // old; Reload is not.
 func (s *Store) Order(ctx context.Context, id uuid.UUID) (*Order, error) {
 	found, err := s.Orders(ctx, []uuid.UUID{id})
 	return found[id], err
 }
 
-// OrderFor returns an order if the user may see it: their own, or any for an
-// operator. Another person's order is nil, like one that is not there.
+// OrderFor returns an order if the user may see it: their own, or any order for an
+// operator. For an order of another user it returns nil, as for one that does not
+// exist.
 func (s *Store) OrderFor(ctx context.Context, id, user uuid.UUID, operator bool) (*Order, error) {
 	o, err := s.Order(ctx, id)
 	if err != nil || o == nil || (o.User != user && !operator) {
@@ -130,13 +130,13 @@ func (s *Store) OrderFor(ctx context.Context, id, user uuid.UUID, operator bool)
 	return o, nil
 }
 
-// Reload returns an order as Postgres has it now, or nil.
+// Reload returns an order from Postgres, or nil.
 func (s *Store) Reload(ctx context.Context, id uuid.UUID) (*Order, error) {
 	found, err := s.reload(ctx, []uuid.UUID{id})
 	return found[id], err
 }
 
-// Orders returns the orders that exist of up to maxIDs ids, as Order does.
+// Orders returns the existing orders among up to maxIDs ids, as Order does.
 func (s *Store) Orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Order, error) {
 	if len(ids) > maxIDs {
 		return nil, fmt.Errorf("look up %d orders: at most %d", len(ids), maxIDs)
@@ -185,8 +185,8 @@ func (s *Store) reload(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]*Ord
 	return found, nil
 }
 
-// remember copies to Redis what was read; a failure costs the next reader a
-// query.
+// remember copies orders and tasks to Redis. After a failure the next read queries
+// Postgres again.
 func (s *Store) remember(ctx context.Context, tasks []Task, orders []*Order) {
 	if s.cache == nil || len(tasks)+len(orders) == 0 {
 		return

@@ -21,7 +21,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// submit leaves the record that the reserve script leaves.
+// submit writes the record that the reserve script writes.
 func (e *env) submit(r order.Requested) order.Task {
 	e.t.Helper()
 	at := time.UnixMilli(r.SubmittedAtMs).UTC()
@@ -65,12 +65,12 @@ func TestATaskGoesFromSubmittedToItsEnd(t *testing.T) {
 	})
 }
 
-// Defect 8: "queueing" for ever when the note of the end is lost.
+// A task must not stay "queueing" when the update of Redis about its end was lost.
 func TestATaskWhoseNoteWasLostIsFoundInPostgres(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
 	s, r := e.store(), e.request()
-	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}), r) // no cache: no note
+	e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}), r) // without a cache, Redis is not updated
 	e.submit(r)
 	if got := e.task(s, r.Task); got.Status != order.Submitted {
 		t.Errorf("at once %+v", got)
@@ -103,7 +103,7 @@ func TestLookUpsOfANewOrderDoNotTouchTheDatabase(t *testing.T) {
 	e := setup(t, stock{units: 10, limit: 1})
 	out := e.write(e.writer(nil), e.request())
 	s := e.store()
-	e.must(e.db.Close()) // whoever asks it now fails
+	e.must(e.db.Close()) // any query fails from here on
 	got, err := s.Order(t.Context(), out.Order.ID)
 	e.must(err)
 	if d := cmp.Diff(out.Order, got); d != "" {
@@ -118,7 +118,7 @@ func TestACopyOfAnOrderIsBelievedForThreeSeconds(t *testing.T) {
 	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
 		out := e.write(e.writer(nil), e.request())
 		s := e.store()
-		e.move(out.Order, order.Paid) // and nobody tells Redis
+		e.move(out.Order, order.Paid) // and Redis is not updated
 		e.clock.Advance(3 * time.Second)
 		got, err := s.Order(t.Context(), out.Order.ID)
 		e.must(err)
@@ -146,7 +146,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 	if err != nil || got == nil {
 		t.Errorf("order %+v, %v", got, err)
 	}
-	// It may be submitted: nobody can say.
+	// It may be SUBMITTED: the state is unknown.
 	if task, err := s.Task(t.Context(), id.NewTask(1)); err == nil {
 		t.Errorf("an unknown task without Redis: %+v", task)
 	}
@@ -155,7 +155,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 	}
 }
 
-// Defect 16: order detail without owner check.
+// An order lookup by id checks the owner.
 func TestAnotherPersonsOrderIsNotThere(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 10, limit: 1})
@@ -184,7 +184,7 @@ func TestPagesCoverAListOnceInBothDirections(t *testing.T) {
 		var want []uuid.UUID // oldest first
 		for i := range 23 {
 			if i%3 == 0 {
-				e.clock.Advance(time.Microsecond) // some are of the same instant
+				e.clock.Advance(time.Microsecond) // some have the same creation time
 			}
 			r := e.requestOf(user, 1)
 			if i%2 == 0 {
@@ -214,7 +214,7 @@ func TestPagesCoverAListOnceInBothDirections(t *testing.T) {
 	})
 }
 
-// pages walks a user's list in pages of five and returns it newest first.
+// pages reads a user's list in pages of five and returns it newest first.
 func (e *env) pages(s *order.Store, user uuid.UUID, backward bool) []uuid.UUID {
 	e.t.Helper()
 	var ids []uuid.UUID
@@ -299,7 +299,7 @@ func TestForeignCursorsAreRefused(t *testing.T) {
 	}
 }
 
-// Announcements carry how each task of a batch ended, after it was committed.
+// Published messages carry the ends of a batch's tasks, after the commit.
 func TestTheEndsOfABatchAreAnnouncedAfterTheCommit(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		var heard []order.Task
@@ -316,7 +316,7 @@ func TestTheEndsOfABatchAreAnnouncedAfterTheCommit(t *testing.T) {
 		won, lost := e.request(), e.request()
 		e.write(w, won)
 		e.write(w, lost)
-		e.write(w, won) // again: whoever missed the first hears it now
+		e.write(w, won) // redelivered: published again for subscribers that missed the first
 		e.must(w.Close(t.Context()))
 		var got []order.TaskStatus
 		for _, task := range heard {

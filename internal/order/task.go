@@ -12,23 +12,23 @@ import (
 	"seckill/internal/fault"
 )
 
-// TaskStatus is how an attempt to buy is going.
+// TaskStatus is the state of an order task.
 type TaskStatus string
 
 // States of a task.
 const (
-	Submitted TaskStatus = "SUBMITTED" // stock is held in Redis; waits for the writer
-	Succeeded TaskStatus = "SUCCEEDED" // the order is there
-	Failed    TaskStatus = "FAILED"    // no order came of it; what was taken goes back
+	Submitted TaskStatus = "SUBMITTED" // stock is reserved in Redis; waiting for the writer
+	Succeeded TaskStatus = "SUCCEEDED" // the order exists
+	Failed    TaskStatus = "FAILED"    // no order; the reserved units are returned
 )
 
-// Revisions of a task: it changes once.
+// Revisions of a task, which changes once.
 const (
 	revisionSubmitted int64 = 1
 	revisionEnded     int64 = 2
 )
 
-// Task is an attempt to buy that has passed the gate.
+// Task is an attempt to buy that was accepted by the gate.
 type Task struct {
 	ID       uuid.UUID
 	User     uuid.UUID
@@ -40,15 +40,15 @@ type Task struct {
 	OrderID  uuid.UUID    // the task's own id once SUCCEEDED, else zero
 	Failure  fault.Reason // why it failed, else ""
 
-	CreatedAt time.Time // when stock was taken
+	CreatedAt time.Time // when stock was reserved
 	UpdatedAt time.Time
 }
 
-// Ended reports whether the task will not change any more.
+// Ended reports whether the task is in a final state.
 func (t *Task) Ended() bool { return t.Status == Succeeded || t.Status == Failed }
 
-// taskRecord is the JSON of a task, in Redis and in status messages. The reserve
-// script writes the same shape.
+// taskRecord is the JSON form of a task, in Redis and in status messages. The reserve
+// script writes the same form.
 type taskRecord struct {
 	ID          uuid.UUID    `json:"id"`
 	User        uuid.UUID    `json:"user"`
@@ -62,11 +62,11 @@ type taskRecord struct {
 	UpdatedAtMs int64        `json:"updatedAtMs"`
 }
 
-// MarshalJSON writes the record of a task; instants are Unix milliseconds.
+// MarshalJSON returns the record of a task; times are Unix milliseconds.
 func (t Task) MarshalJSON() ([]byte, error) { return t.appendRecord(make([]byte, 0, 320)), nil }
 
-// appendRecord appends the record of a task, the shape of taskRecord. It is
-// written by hand because every order of a rush passes here.
+// appendRecord appends the record of a task in the form of taskRecord. It does not use
+// encoding/json because every order of a sale passes here.
 func (t *Task) appendRecord(dst []byte) []byte {
 	dst = appendID(append(dst, `{"id":`...), t.ID)
 	dst = appendID(append(dst, `,"user":`...), t.User)
@@ -83,7 +83,7 @@ func (t *Task) appendRecord(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// UnmarshalJSON reads the record of a task.
+// UnmarshalJSON parses the record of a task.
 func (t *Task) UnmarshalJSON(text []byte) error {
 	var r taskRecord
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -100,9 +100,9 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Failure is the end of a task that became no order.
+// Failure is the end of a task without an order.
 type Failure struct {
-	ID         uuid.UUID // the task's
+	ID         uuid.UUID // the task's id
 	Sale       uuid.UUID
 	Item       uuid.UUID
 	User       uuid.UUID
@@ -113,7 +113,7 @@ type Failure struct {
 	CreatedAt  time.Time
 }
 
-// Task is how the attempt ended.
+// Task returns the failed task.
 func (f *Failure) Task() Task {
 	return Task{
 		ID: f.ID, User: f.User, Sale: f.Sale, Item: f.Item, Quantity: f.Quantity,

@@ -14,25 +14,25 @@ import (
 	"seckill/internal/postgres"
 )
 
-// termsTTL is how long the terms of an item are believed: long enough to read
-// them about once per second under load, short enough for a change to be felt.
+// termsTTL is how long the terms of an item are cached: long enough for about one read
+// per second under load, short enough for a change to take effect soon.
 const termsTTL = time.Second
 
-// maxTerms bounds the cache; past it, it is emptied.
+// maxTerms bounds the cache. It is emptied when it is full.
 const maxTerms = 4096
 
-// terms are what an item is sold for and under which rules, as the database says.
+// terms are the price and the purchase rules of an item, from the database.
 type terms struct {
 	sale       uuid.UUID
 	priceMinor int64
 	currency   string
-	limit      int           // most units per user
-	window     time.Duration // time to pay
+	limit      int           // maximum units per user
+	window     time.Duration // payment window
 	readAt     time.Time
 }
 
-// termsCache reads terms, at most once per item and termsTTL. An item that is
-// not there is not remembered.
+// termsCache reads terms at most once per item and termsTTL. Missing items are not
+// cached.
 type termsCache struct {
 	db *postgres.DB
 
@@ -44,7 +44,7 @@ func newTermsCache(db *postgres.DB) *termsCache {
 	return &termsCache{db: db, items: map[uuid.UUID]terms{}}
 }
 
-// load returns the terms of the items that exist.
+// load returns the terms of the existing items.
 func (c *termsCache) load(ctx context.Context, items []uuid.UUID, now time.Time) (map[uuid.UUID]terms, error) {
 	known := make(map[uuid.UUID]terms, len(items))
 	var missing []uuid.UUID

@@ -9,9 +9,9 @@ import (
 	"seckill/ent/orderfailure"
 )
 
-// Unfinished counts what should have ended by itself before an instant and has
-// not: unpaid orders past their deadline, units that are still to go back to Redis.
-// The loops finish it; who reads this wants to know that they do.
+// Unfinished counts overdue work: orders with a payment deadline before the given time
+// that are still unpaid, and units that are still due in Redis. The loops finish this
+// work, so counts that stay above zero show that a loop does not run.
 func (s *Store) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
 	overdue, err := s.db.Ent.Order.Query().
 		Where(entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineLT(before)).Count(ctx)

@@ -13,12 +13,12 @@ import (
 	"seckill/ent/orderfailure"
 )
 
-// maxWatched bounds the tasks that a Store remembers as not ended; the oldest are
-// dropped first.
+// maxWatched bounds the unfinished tasks that a Store remembers; the oldest are dropped
+// first.
 const maxWatched = 20_000
 
-// watchedTasks are the tasks that this process has seen and that have not ended.
-// A task stays known here when Redis loses its record.
+// watchedTasks are the unfinished tasks that this process has returned. They stay known
+// here when Redis loses their records.
 type watchedTasks struct {
 	mu    sync.Mutex
 	tasks *lru.Cache[uuid.UUID, Task] // guarded by mu
@@ -27,12 +27,12 @@ type watchedTasks struct {
 func newWatchedTasks() *watchedTasks {
 	tasks, err := lru.New[uuid.UUID, Task](maxWatched)
 	if err != nil {
-		panic(err) // the size is a constant
+		panic(err) // the size is a valid constant
 	}
 	return &watchedTasks{tasks: tasks}
 }
 
-// note adds a task that has not ended, and removes one that has.
+// note adds an unfinished task, and removes an ended one.
 func (w *watchedTasks) note(t *Task) {
 	if t == nil {
 		return
@@ -46,7 +46,7 @@ func (w *watchedTasks) note(t *Task) {
 	}
 }
 
-// last returns the task as it was seen, nil when it was not.
+// last returns the task as it was last noted, or nil.
 func (w *watchedTasks) last(id uuid.UUID) *Task {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *watchedTasks) last(id uuid.UUID) *Task {
 	return nil
 }
 
-// before returns up to limit tasks that were submitted before an instant.
+// before returns up to limit tasks submitted before the given time.
 func (w *watchedTasks) before(at time.Time, limit int) []Task {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,8 +71,8 @@ func (w *watchedTasks) before(at time.Time, limit int) []Task {
 	return tasks
 }
 
-// Unresolved returns up to limit tasks that this Store has returned as SUBMITTED,
-// that were submitted before an instant, and that have no end in Postgres.
+// Unresolved returns up to limit tasks that this Store has returned as SUBMITTED, that
+// were submitted before the given time, and that have no end in Postgres.
 func (s *Store) Unresolved(ctx context.Context, before time.Time, limit int) ([]Task, error) {
 	tasks := s.watched.before(before, limit)
 	if len(tasks) == 0 {

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// maxBatch bounds the requests of one transaction: larger ones gain nothing
-	// (performance notes) and hold the item's row lock for longer.
+	// maxBatch bounds the requests of one transaction. Larger batches gain nothing
+	// (performance notes) and hold the lock on the item's row for longer.
 	maxBatch = 500
-	// maxBatchSQLite is the same for SQLite, which is slower in larger ones.
+	// maxBatchSQLite is the bound for SQLite, which is slower with larger batches.
 	maxBatchSQLite = 100
-	// inFlight is how many batches are under way at once: one commits while the
-	// next is inserted. SQLite has one writer anyway.
+	// inFlight is how many batches are written concurrently: one commits while the next
+	// is inserted. SQLite has a single writer anyway.
 	inFlight = 2
-	// maxPending bounds the requests that wait; it is far above what the
-	// subscribers hand out at once.
+	// maxPending bounds the waiting requests. It is far above the number of messages
+	// that the subscribers deliver concurrently.
 	maxPending = 16_384
-	// batchTimeout bounds one batch, its retries included.
+	// batchTimeout bounds one batch, including its retries.
 	batchTimeout = 5 * time.Second
 )
 
-// ErrBusy says that too many requests wait for the database; nothing was done.
+// ErrBusy reports that too many requests wait for the database; nothing was done.
 var ErrBusy = errors.New("order writer: too many requests wait")
 
-// ErrClosed says that the writer was closed; nothing was done.
+// ErrClosed reports that the writer is closed; nothing was done.
 var ErrClosed = errors.New("order writer: closed")
 
-// WriterConfig is what a Writer is made of.
+// WriterConfig holds the dependencies of a Writer.
 type WriterConfig struct {
 	DB        *postgres.DB
 	Publisher *Publisher  // nil = publish nothing
@@ -46,10 +46,10 @@ type WriterConfig struct {
 	Metrics   *Metrics    // nil = count nothing
 }
 
-// Writer makes orders of requests: group commit into Postgres. Requests that
-// come in while a transaction is under way go together into the next one, so
-// that the stock row is touched once per batch. It is safe for concurrent use
-// and needs no goroutine of its own while nothing waits.
+// Writer turns requests into orders with a group commit to Postgres. Requests that
+// arrive while a transaction is running are written together in the next one, so that
+// the stock row is updated once per batch. It is safe for concurrent use and has no
+// goroutine while no request waits.
 type Writer struct {
 	db        *postgres.DB
 	publisher *Publisher
@@ -62,15 +62,15 @@ type Writer struct {
 
 	mu      sync.Mutex
 	pending []*call       // guarded by mu
-	running int           // guarded by mu; batches under way
+	running int           // guarded by mu; running batches
 	closed  bool          // guarded by mu
-	idle    chan struct{} // guarded by mu; closed when running falls to 0 after Close
+	idle    chan struct{} // guarded by mu; closed when running reaches 0 after Close
 }
 
 // call is one request that waits for its batch.
 type call struct {
 	request Requested
-	done    chan result // buffered: an answer never waits for a caller who left
+	done    chan result // buffered: sending never blocks when the caller is gone
 }
 
 type result struct {
@@ -78,14 +78,14 @@ type result struct {
 	err     error
 }
 
-// Outcome is how a request ended.
+// Outcome is the end of a request.
 type Outcome struct {
 	Task     Task
 	Order    *Order // set once SUCCEEDED
-	Replayed bool   // it had ended before, by an earlier delivery
+	Replayed bool   // the task had already ended, in an earlier delivery
 }
 
-// NewWriter returns a writer. Close waits for what is under way.
+// NewWriter returns a writer. Close waits for its running batches.
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
@@ -102,9 +102,9 @@ func NewWriter(cfg WriterConfig) *Writer {
 	return w
 }
 
-// Write makes an order of a request, or ends its task as failed, and returns
-// once that is committed. Writing a request again, at once or later, returns the
-// first end. An error means that the outcome is unknown: the same request again will tell.
+// Write turns a request into an order, or ends its task as failed, and returns after
+// the commit. Writing a request again, concurrently or later, returns the first end. An
+// error means that the outcome is unknown; writing the same request again resolves it.
 func (w *Writer) Write(ctx context.Context, r Requested) (Outcome, error) {
 	c := &call{request: r, done: make(chan result, 1)}
 	if err := w.enqueue(c); err != nil {
@@ -118,8 +118,8 @@ func (w *Writer) Write(ctx context.Context, r Requested) (Outcome, error) {
 	}
 }
 
-// Close refuses further requests and waits until those at hand have ended, or
-// ctx has.
+// Close refuses new requests and waits until the pending ones have ended, or ctx is
+// done.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
 	if !w.closed {
@@ -165,7 +165,8 @@ func (w *Writer) drain() {
 	}
 }
 
-// take returns the next batch, or nil after having signed off.
+// take returns the next batch. With nothing pending, it decrements running and returns
+// nil.
 func (w *Writer) take() []*call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,9 +186,9 @@ func (w *Writer) take() []*call {
 	return calls
 }
 
-// process writes one batch and answers its callers. The answer waits for the
-// records and the announcement, so that a crash between leads to a redelivery,
-// which does them again.
+// process writes one batch and returns the outcomes to its callers. It does so after
+// updating Redis and publishing, so that a crash in between leads to a redelivery,
+// which repeats both.
 func (w *Writer) process(calls []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
@@ -213,9 +214,9 @@ func (w *Writer) process(calls []*call) {
 	}
 }
 
-// settle ends requests in one transaction. If that fails for a reason that lies
-// in the requests and not in the database's condition, it tries the halves, so
-// that one request that cannot be written does not keep the others.
+// settle ends requests in one transaction. If the requests themselves cause a failure,
+// and not the condition of the database, it tries each half, so that one request that
+// cannot be written does not block the others.
 func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, map[uuid.UUID]error) {
 	began := time.Now()
 	ends, err := w.persist(ctx, requests)
@@ -235,9 +236,9 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 	return nil, faults
 }
 
-// IsTransient reports whether an error says nothing about the requests: the same batch
-// may succeed later. A statement that Postgres refuses as such fails for every request
-// alike, so it counts against none.
+// IsTransient reports whether an error is independent of the requests, so that the same
+// batch may succeed later. A statement that Postgres rejects as such fails for every
+// request, and counts against none.
 func IsTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) ||
 		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.Passing(err)

@@ -22,7 +22,7 @@ import (
 func TestARequestBecomesAnOrder(t *testing.T) {
 	onBoth(t, stock{units: 10, limit: 2}, func(t *testing.T, e *env) {
 		r := e.requestOf(id.New(), 2)
-		r.UnitPriceMinor = 1 // the database's price counts, not the message's
+		r.UnitPriceMinor = 1 // the price in the database counts, not the one in the message
 		out := e.write(e.writer(nil), r)
 		o := out.Order
 		if out.Replayed || out.Task.Status != order.Succeeded || out.Task.OrderID != r.Task || out.Task.Revision != 2 {
@@ -59,7 +59,7 @@ func TestARequestWrittenAgainIsRecognised(t *testing.T) {
 	})
 }
 
-// Each message comes five times, in any order, to three writers at once.
+// Each message is delivered five times, in any order, to three writers concurrently.
 func TestRandomRedeliveriesMakeOneOrderEach(t *testing.T) {
 	onBoth(t, stock{units: 300, limit: 1}, func(t *testing.T, e *env) {
 		const buyers, times = 250, 5
@@ -83,8 +83,8 @@ func TestRandomRedeliveriesMakeOneOrderEach(t *testing.T) {
 	})
 }
 
-// deliver writes all requests at once, each until it succeeds, as redelivery
-// does, and returns how many ended for the first time as an order.
+// deliver writes all requests concurrently, repeating each until it succeeds, as
+// redelivery does. It returns how many ended as an order for the first time.
 func (e *env) deliver(writers []*order.Writer, requests []order.Requested) int {
 	e.t.Helper()
 	var g errgroup.Group
@@ -133,7 +133,7 @@ func TestOneUserGetsOneLiveOrder(t *testing.T) {
 	})
 }
 
-// Redis promised 30 units where the record has 20.
+// Redis reserved 30 units; Postgres has 20.
 func TestExactlyAsManyAsFitBecomeOrders(t *testing.T) {
 	onBoth(t, stock{units: 20, limit: 1}, func(t *testing.T, e *env) {
 		requests := e.requests(30)
@@ -157,8 +157,8 @@ func TestExactlyAsManyAsFitBecomeOrders(t *testing.T) {
 
 func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 3}, func(t *testing.T, e *env) {
-		// In one batch, newest first: 1, 1, 3, 3 units; the oldest takes 3 of 5,
-		// the next 3 do not fit, the two single ones do.
+		// In one batch, newest first: 1, 1, 3, 3 units. Of 5 units the oldest request
+		// takes 3, the next 3 do not fit, and the two single units do.
 		quantities := []int{1, 1, 3, 3}
 		requests := make([]order.Requested, len(quantities))
 		for i, n := range quantities {
@@ -179,8 +179,8 @@ func TestTheOldestReservationsWinWhenTooFewUnitsAreLeft(t *testing.T) {
 	})
 }
 
-// inOneBatch writes requests so that they meet in one batch: the announcements of
-// other requests hold all batches under way until these wait.
+// inOneBatch writes requests in one batch: publishing of other requests blocks all
+// running batches until these requests are pending.
 func (e *env) inOneBatch(requests []order.Requested) map[uuid.UUID]order.Outcome {
 	e.t.Helper()
 	gate, entered := make(chan struct{}), make(chan struct{}, 16)
@@ -231,7 +231,7 @@ func TestRequestsThatCanNeverFitAreRecordedAsFailed(t *testing.T) {
 				t.Errorf("got %+v, want failure %q", end.Task, want[task])
 			}
 		}
-		for _, r := range requests { // and the same again
+		for _, r := range requests { // the same requests again
 			if end := e.write(e.writer(nil), r); end.Task.Failure != want[r.Task] || !end.Replayed {
 				t.Errorf("again %+v, want failure %q", end, want[r.Task])
 			}
@@ -273,7 +273,7 @@ func TestACancelledBuyerMayBuyAgain(t *testing.T) {
 	})
 }
 
-// move moves an order outside of the use cases.
+// move moves an order directly, without a use case.
 func (e *env) move(o *order.Order, to order.Status) *order.Order {
 	e.t.Helper()
 	var moved *order.Order

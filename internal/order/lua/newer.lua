@@ -1,15 +1,15 @@
--- Keeps the newer of two records: the one in Redis or the one at hand.
+-- Writes records unless Redis already has a newer revision of them.
 --
 -- KEYS[i]   bucket of records: hash of field → JSON text with "revision":N (all of
 --           one shard)
--- ARGV[1]   life of a bucket in milliseconds, from now on
+-- ARGV[1]   TTL of a bucket in milliseconds, from now on
 --           then for each record: its bucket (1, 2, …), its field, its revision, its JSON
--- reply     how many records were written
+-- reply     number of records written
 --
--- Keeps true: the revision of a record never falls while the bucket lives. A record of
--- the same revision is written again: it has the same content, copied later. Records
--- carry no free text, so that the pattern finds nothing but the revision.
--- A record that cannot be read is replaced.
+-- Invariant: the revision of a record never decreases while the bucket exists. A record
+-- of the same revision is written again: it has the same content, copied later. Records
+-- contain no free text, so the pattern matches only the revision.
+-- A record that cannot be parsed is replaced.
 local fields, at = {}, {}
 for b = 1, #KEYS do
   fields[b], at[b] = {}, {}
