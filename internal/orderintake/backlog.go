@@ -12,8 +12,8 @@ import (
 	"seckill/internal/stream"
 )
 
-// Backlog reads the order messages that are not handled yet: their units are
-// reserved although no row says so.
+// Backlog reads the order messages that are not handled yet: their units are reserved,
+// but no row exists.
 type Backlog struct {
 	conn    *redisconn.Conn
 	keys    reservation.Keys
@@ -27,7 +27,7 @@ func NewBacklog(conn *redisconn.Conn, keys reservation.Keys, letters *DeadLetter
 
 // Requests returns the decodable messages in a shard's stream and among its dead
 // letters. The dead letters are read before and after the stream, so that a message
-// that moves between the two meanwhile is seen; it may be returned twice. Handled
+// that moves between the two in the meantime is seen; it may be returned twice. Handled
 // messages that are not trimmed yet are included.
 func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, error) {
 	key := b.keys.Orders(shard)

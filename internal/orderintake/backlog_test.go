@@ -9,7 +9,7 @@ import (
 	"seckill/internal/stream"
 )
 
-// afterReading does something once, as soon as a stream was read.
+// afterReading runs a function once, after the first read of a stream.
 type afterReading struct {
 	redis.Hook
 	stream string

@@ -1,6 +1,6 @@
-// Package orderintake handles the messages of the order streams: it passes them to
-// the order writer, decides about those that no worker could handle, and ends tasks
-// whose message was lost.
+// Package orderintake handles the messages of the order streams: it passes them to the
+// order writer, executes operators' decisions about dead letters, and ends tasks whose
+// message was lost.
 //
 //	message ──► writer ──► order, or recorded failure
 //	   │
@@ -9,8 +9,8 @@
 //	           ├ dropped:  the task fails, its units return to stock
 //	           └ no decision within Patience: the task fails; the letter stays
 //
-// It owns the log of what operators decided. It does not own how messages become
-// dead letters (package stream), nor how a task ends (package order).
+// It owns the log of operators' decisions. It does not own how messages become dead
+// letters (package stream), nor how a task ends (package order).
 package orderintake
 
 import (
@@ -54,13 +54,13 @@ type DeadLettersConfig struct {
 	Log      *slog.Logger
 }
 
-// DeadLetters lists, replays and drops dead letters, and ends the tasks of those that
-// no operator decided about. It is safe for concurrent use on any number of processes.
+// DeadLetters lists, replays and drops dead letters, and ends the tasks of those
+// without a decision in time. It is safe for concurrent use on any number of processes.
 type DeadLetters struct {
 	cfg DeadLettersConfig
 
 	mu     sync.Mutex
-	failed map[string]bool // letters whose task was failed here; guarded by mu
+	failed map[string]bool // letters whose task this process failed; guarded by mu
 }
 
 // NewDeadLetters returns DeadLetters.
@@ -77,7 +77,7 @@ func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 // Letter is a dead letter and its order task.
 type Letter struct {
 	stream.Letter
-	Task *order.Task // as it is now; nil = none, or unknown
+	Task *order.Task // current state; nil = none, or unknown
 
 	request *order.Requested // the decoded message; nil when it cannot be decoded
 }
@@ -124,7 +124,7 @@ func (d *DeadLetters) read(ctx context.Context, letterID string) (*Letter, error
 	return l, nil
 }
 
-// taskOf returns the task of a message of an order stream: both have one id.
+// taskOf returns the task of a message of an order stream; both have the same id.
 func (d *DeadLetters) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error) {
 	task, err := uuid.Parse(l.MessageID)
 	if err != nil || !strings.HasSuffix(l.Stream, orderStreamSuffix) {
@@ -224,9 +224,10 @@ func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, e
 	return fresh, nil
 }
 
-// failTask fails the task of a letter unless it has ended, and reports whether it had
-// not. Where the payload cannot be decoded, the message id names the task and its
-// record in Redis says what was reserved; without a record there is nothing to fail.
+// failTask fails the task of a letter and reports whether the task had not ended
+// before. Where the payload cannot be decoded, the message id is the task id, and the
+// task's record in Redis contains the reservation; without a record there is nothing to
+// fail.
 func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (bool, error) {
 	var end order.Outcome
 	var err error

@@ -90,7 +90,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// aside appends an order message, as the gate does, and sets it aside, as the
+// aside appends an order message as the gate does, and makes it a dead letter as the
 // router does. It returns the task.
 func (r *rig) aside() uuid.UUID {
 	r.t.Helper()
@@ -161,7 +161,7 @@ func TestALetterThatNobodyDecidesAboutEndsItsTaskOnceAndStays(t *testing.T) {
 	if r.status(task) != order.Failed || r.only().Task == nil || r.only().Task.Status != order.Failed {
 		t.Errorf("task %s, letter %+v", r.status(task), r.only())
 	}
-	// Its message would find the task ended: it is not put back.
+	// Its message would find the task ended, so it is not replayed.
 	_, refusal, err := r.dead.Replay(t.Context(), r.decide("too late"))
 	if err != nil || refusal == nil || refusal.Reason() != fault.Conflict {
 		t.Errorf("replay: %v %v", refusal, err)
@@ -191,7 +191,7 @@ func TestADroppedLetterEndsItsTaskAndIsLogged(t *testing.T) {
 	}
 }
 
-// Two operators at once, one of each mind, and the worker: one end, no letter left.
+// Two operators with different decisions race with the worker: one end, no letter left.
 func TestDecisionsAtOnceAreOneEnd(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -215,7 +215,7 @@ func TestDecisionsAtOnceAreOneEnd(t *testing.T) {
 		t.Errorf("letters %v %v", list, err)
 	}
 	n, err := r.conn.Cmd.XLen(t.Context(), r.key).Result()
-	if err != nil || n > 2 { // as it came, and put back at most once
+	if err != nil || n > 2 { // one original, replayed at most once
 		t.Errorf("%d entries, %v", n, err)
 	}
 	err = stream.Backlog(t.Context(), r.conn.Cmd, r.key, func(msg *stream.Message) {
@@ -254,7 +254,7 @@ func TestALetterThatCannotBeReadIsShownAndDropped(t *testing.T) {
 	}
 }
 
-// The operator's decision must hold: otherwise the reconciler finds a reservation
+// The operator's decision must be final: otherwise the reconciler finds a reservation
 // without a message, appends one, and the buyer gets the order after all.
 func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 	}
 }
 
-// The units of a dead letter are reserved: a rebuilt gate leaves them out.
+// The units of a dead letter are reserved, so a rebuilt gate does not sell them.
 func TestDeadLettersBelongToTheBacklog(t *testing.T) {
 	t.Parallel()
 	r := setup(t)

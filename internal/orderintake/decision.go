@@ -18,42 +18,42 @@ import (
 	"seckill/internal/stream"
 )
 
-// Bounds of what operators say and see.
+// Bounds of operators' notes and lists.
 const (
 	maxNote = 200 // characters
 	maxActs = 200
 )
 
-// Kind is what an operator decided.
+// Kind is the kind of an operator's decision.
 type Kind string
 
 // Kinds of decisions.
 const (
-	Replayed Kind = "REPLAY" // back into its stream
-	Dropped  Kind = "DROP"   // failed up for good
+	Replayed Kind = "REPLAY" // appended to its stream again
+	Dropped  Kind = "DROP"   // removed permanently
 )
 
-// Act is a line of the log: what an operator decided about a letter.
+// Act is a line of the log: an operator's decision about a letter.
 type Act struct {
 	ID     uuid.UUID
 	Letter string
 	Kind   Kind
-	Task   *uuid.UUID // the order task that it stood for
-	Reason string     // why it was set aside
-	Note   string     // why the operator decided so
+	Task   *uuid.UUID // the order task of the message
+	Reason string     // why it became a dead letter
+	Note   string     // the operator's reason
 	Actor  uuid.UUID
 	At     time.Time
 }
 
-// Decision asks for an act.
+// Decision is a request to replay or drop a letter.
 type Decision struct {
 	Letter string
 	Actor  uuid.UUID
-	Note   string // why
+	Note   string // the operator's reason
 }
 
-// Replay puts a message back at the end of its stream, once. It is refused when
-// its task has ended: nothing would come of it.
+// Replay appends a message to its stream again, once. It is refused when the task has
+// ended, because the message would have no effect.
 func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
 	l, refusal, err := d.open(ctx, &in)
 	if refusal != nil || err != nil {
@@ -72,13 +72,13 @@ func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, fault.R
 	switch done {
 	case stream.NotReplayable:
 		return l, conflict(), nil
-	case stream.Replayed, stream.NoLetter: // or another process did at the same moment
+	case stream.Replayed, stream.NoLetter: // or another process replayed it at the same time
 	}
 	return l, nil, nil
 }
 
-// Drop gives a message up for good: its task ends as failed, and its units go back
-// on sale. A crash in between leaves a letter to drop again.
+// Drop removes a message permanently: its task fails, and its units return to stock.
+// After a crash in between, the letter remains and can be dropped again.
 func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
 	l, refusal, err := d.open(ctx, &in)
 	if refusal != nil || err != nil {
@@ -97,7 +97,7 @@ func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, fault.Ref
 	return l, nil, err
 }
 
-// open reads the letter that a decision is about.
+// open reads the letter of a decision.
 func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, fault.Refusal, error) {
 	in.Note = strings.TrimSpace(in.Note)
 	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
@@ -118,7 +118,7 @@ func conflict() fault.Refusal {
 	return fault.Refused{Why: fault.Conflict, At: []string{"input", "letterId"}}
 }
 
-// log writes a decision down, the first of its kind about a letter.
+// log records a decision, the first of its kind about a letter.
 func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind) error {
 	err := d.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row := tx.LetterAct.Create().SetID(id.New()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).SetStream(l.Stream).
@@ -128,7 +128,7 @@ func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind
 		}
 		return row.Exec(ctx)
 	})
-	if err != nil && !postgres.IsUnique(err) { // known: somebody tries again
+	if err != nil && !postgres.IsUnique(err) { // already logged by an earlier attempt
 		return fmt.Errorf("log %s of dead letter %s: %w", kind, l.ID, err)
 	}
 	d.cfg.Log.InfoContext(ctx, "dead letter decided", slog.String("letter", l.ID), slog.String("kind", string(kind)),

@@ -23,9 +23,9 @@ type Handler struct {
 func NewHandler(w *order.Writer) *Handler { return &Handler{writer: w} }
 
 // Handle returns nil once the end of the task is committed: an order or a recorded
-// failure. A message that can never be handled gives a permanent error, for the
-// dead letters; after any other error the message is delivered again. The message's
-// context bounds it.
+// failure. A message that can never be handled returns a permanent error and becomes a
+// dead letter; after any other error the message is redelivered. The message's context
+// bounds the handling.
 func (h *Handler) Handle(msg *stream.Message) error {
 	request, err := order.Decode(msg)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// lostAge is the age from which a task that has not ended must have a reservation
-	// or a message. Younger ones are between the gate and the writer.
+	// lostAge is the age from which an unfinished task must have a reservation or a
+	// message. A younger task is between the gate and the writer.
 	lostAge = 10 * time.Second
-	// lostAfter is for how long a task must have had neither before it is failed: a
-	// worker may be writing it, and a gate that is being rebuilt has no reservations.
+	// lostAfter is how long a task must have had neither before it fails: a worker may
+	// be writing it, and a gate that is being rebuilt has no reservations.
 	lostAfter = 8 * time.Second
 	// lostEvery is the pause between two searches.
 	lostEvery = 2 * time.Second
@@ -39,12 +39,12 @@ type LostTasksConfig struct {
 	Log      *slog.Logger
 }
 
-// LostTasks fails tasks that have neither a reservation nor a message any more:
-// Redis was emptied, restored from an older copy, or an entry was deleted. It looks
-// at the tasks that its Store has returned, so each process runs its own.
+// LostTasks fails tasks that have neither a reservation nor a message any more: Redis
+// was emptied or restored from an older copy, or an entry was deleted. It checks the
+// tasks that its Store has returned, so each process runs its own.
 type LostTasks struct {
 	cfg     LostTasksConfig
-	missing map[uuid.UUID]time.Time // since when a task has had neither
+	missing map[uuid.UUID]time.Time // time since which a task has had neither
 }
 
 // NewLostTasks returns LostTasks. It is not safe for concurrent use.
@@ -60,8 +60,8 @@ func (l *LostTasks) Loop() periodic.Loop {
 	return periodic.Loop{Name: "lost tasks", Every: lostEvery, Timeout: time.Minute, Step: l.Step, Log: l.cfg.Log}
 }
 
-// Step looks at the unresolved tasks once. It is a periodic.Step. A task whose
-// reservation or messages cannot be read is left as it is.
+// Step checks the unresolved tasks once. It is a periodic.Step. A task whose
+// reservation or messages cannot be read is left unchanged.
 func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	now := l.cfg.Clock.Now()
 	tasks, err := l.cfg.Orders.Unresolved(ctx, now.Add(-lostAge), maxLostCandidates)

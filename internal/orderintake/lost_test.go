@@ -14,7 +14,7 @@ import (
 	"seckill/internal/orderintake"
 )
 
-// lostTasks returns a search whose reservations are what the test says.
+// lostTasks returns a search with the reservations of the test.
 func (r *rig) lostTasks(orders *order.Store, reserved func() (bool, error)) *orderintake.LostTasks {
 	return orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: orders, Writer: r.writer, Backlog: r.backlog, Clock: r.clock, Log: quiet,
@@ -77,7 +77,7 @@ func TestATaskWithoutReservationAndMessageFails(t *testing.T) {
 	}
 }
 
-// The record is lost with Redis: a process that has returned the task knows it still.
+// Redis loses the record: a process that has returned the task still knows it.
 func TestATaskWhoseRecordIsGoneFailsInTheProcessThatSawIt(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
@@ -126,7 +126,7 @@ func TestATaskWithADeadLetterIsNotLost(t *testing.T) {
 	}
 }
 
-// A task that was written in the meantime is an order, not a loss.
+// A task that was written in the meantime has an order and is not lost.
 func TestATaskThatWasWrittenIsNotLost(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
