@@ -8,21 +8,21 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// acks acknowledges in groups: while one XACK is on its way, the ids that come
-// in wait for the next. There is no timer; one that comes alone goes alone. The
-// queue is bounded by the window, since an entry leaves that only here.
+// acks acknowledges in groups: while one XACK is in flight, new ids wait for the next.
+// There is no timer: a single id is sent at once. The queue is bounded by the window,
+// because an entry leaves the window only here.
 type acks struct {
 	cfg    *SubscriberConfig
 	topic  string
 	window *window
-	some   chan struct{} // holds a token when the queue may hold something
+	some   chan struct{} // holds a token when the queue may not be empty
 	done   chan struct{} // closed by finish
 
 	mu    sync.Mutex
 	queue []ackGroup // guarded by mu
 }
 
-// ackGroup is what one batch finished at one time.
+// ackGroup is the entries of one batch that finished together.
 type ackGroup struct {
 	epoch int
 	done  []*delivery
@@ -43,10 +43,10 @@ func (a *acks) add(epoch int, done []*delivery) {
 	}
 }
 
-// finish ends run after what is queued. Nothing may be added after it.
+// finish ends run after the queued entries are sent. Nothing may be added after it.
 func (a *acks) finish() { close(a.done) }
 
-// run sends until finish.
+// run sends queued entries until finish is called.
 func (a *acks) run() {
 	for {
 		select {
@@ -59,7 +59,7 @@ func (a *acks) run() {
 	}
 }
 
-// flush sends what is queued as one command. Entries of a lost group are not
+// flush sends the queued entries as one command. Entries of a lost group are not
 // acknowledged: the new group delivers them again.
 func (a *acks) flush() {
 	a.mu.Lock()
@@ -81,12 +81,12 @@ func (a *acks) flush() {
 	}
 }
 
-// send acknowledges entries and tries until it worked, once the subscription is
-// over for commandTimeout at most. It reports whether Redis knows.
+// send acknowledges entries and retries until it succeeds. After the subscription has
+// ended, it retries for at most commandTimeout. It reports whether Redis acknowledged.
 func (a *acks) send(ids []string) bool {
 	retry := newBackoff()
 	over := a.done
-	var last <-chan time.Time // the end of the tries, once the subscription is over
+	var last <-chan time.Time // end of the retries, once the subscription has ended
 	for {
 		ctx, cancel := command(0)
 		err := a.cfg.Client.XAck(ctx, a.topic, a.cfg.Group, ids...).Err()
@@ -107,8 +107,9 @@ func (a *acks) send(ids []string) bool {
 	}
 }
 
-// newBackoff returns the pauses after failures of Redis: short at first, because
-// most are over at once, at most 2 s, so that a lost group is back within 5 s.
+// newBackoff returns the pauses after failures of Redis: short at first, because most
+// failures are brief, and at most 2 s, so that a lost group is created again within 5
+// s.
 func newBackoff() *backoff.ExponentialBackOff {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval = 50 * time.Millisecond

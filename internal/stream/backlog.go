@@ -10,10 +10,9 @@ import (
 // backlogPage is how many entries one read of Backlog takes.
 const backlogPage = 1000
 
-// Backlog calls visit with every message that stands in a stream, oldest first:
-// those that no consumer has read, those that are pending, and those that were handled but
-// not trimmed yet. Entries that cannot be decoded are passed over; they are set
-// aside by whoever handles the stream.
+// Backlog calls visit with every message in a stream, oldest first: unread, pending,
+// and handled but not trimmed yet. It skips entries that cannot be decoded; the router
+// of the stream moves them to the dead letters.
 func Backlog(ctx context.Context, client redis.UniversalClient, key string, visit func(msg *Message)) error {
 	from := "-"
 	for {

@@ -14,12 +14,12 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// benchMessages is how many messages one measurement reads: enough for about
-// half a second of the slower side.
+// benchMessages is how many messages one measurement reads: enough for about half a
+// second on the slower subscriber.
 const benchMessages = 10_000
 
-// drainBare returns messages per second of a subscriber over a stream that was
-// filled before; every message is acknowledged where it is received.
+// drainBare returns messages per second of a subscriber on a stream that was filled
+// before; every message is acknowledged on receipt.
 func drainBare(b *testing.B, sub message.Subscriber, topic string) float64 {
 	b.Helper()
 	began := time.Now()
@@ -33,7 +33,7 @@ func drainBare(b *testing.B, sub message.Subscriber, topic string) float64 {
 	return benchMessages / time.Since(began).Seconds()
 }
 
-// drainRouted is drainBare under watermill's router.
+// drainRouted is drainBare with watermill's router.
 func drainRouted(b *testing.B, sub message.Subscriber, topic string) float64 {
 	b.Helper()
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
@@ -59,9 +59,9 @@ func drainRouted(b *testing.B, sub message.Subscriber, topic string) float64 {
 	return rate
 }
 
-// BenchmarkSubscriberAgainstStock measures the batch subscriber and
-// watermill-redisstream's own by turns in one run. The ratio is what counts: the
-// machine drifts.
+// BenchmarkSubscriberAgainstStock alternates between the batch subscriber and
+// watermill-redisstream's subscriber in one run. Only the ratio is comparable, because
+// the speed of the machine varies.
 func BenchmarkSubscriberAgainstStock(b *testing.B) {
 	for name, drain := range map[string]func(*testing.B, message.Subscriber, string) float64{
 		"bare": drainBare, "routed": drainRouted,
@@ -98,10 +98,10 @@ func BenchmarkSubscriberAgainstStock(b *testing.B) {
 	}
 }
 
-// side sums what one of the two did.
+// side is the sum of the results of one subscriber.
 type side struct {
 	rate float64 // messages per second
-	cpu  float64 // microseconds of this process per message, steadier than the rate on a busy machine
+	cpu  float64 // microseconds of CPU time of this process per message, more stable than the rate on a busy machine
 }
 
 func (s *side) run(drain func() float64) {
@@ -118,7 +118,7 @@ func cpuTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkRouter measures one message through the whole chain of middlewares.
+// BenchmarkRouter measures one message through the whole middleware chain.
 func BenchmarkRouter(b *testing.B) {
 	r := setup(b)
 	r.publish(0, b.N)
@@ -137,7 +137,7 @@ func BenchmarkRouter(b *testing.B) {
 	stop()
 }
 
-// commits lets messages wait together, as the writer of orders does.
+// commits makes messages wait for a common commit, as the order writer does.
 type commits struct {
 	mu      sync.Mutex
 	waiting []chan struct{} // guarded by mu
@@ -156,7 +156,7 @@ func (c *commits) handle(msg *Message) error {
 	}
 }
 
-// run commits all that wait every 20 ms until so many were.
+// run commits all waiting messages every 20 ms until this many are committed.
 func (c *commits) run(messages int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -173,8 +173,8 @@ func (c *commits) run(messages int) {
 	}
 }
 
-// BenchmarkRouterInBatches measures messages of an order's size whose handlers
-// wait for a common commit, as in a rush.
+// BenchmarkRouterInBatches measures messages of the size of an order whose handlers
+// wait for a common commit, as during a sale.
 func BenchmarkRouterInBatches(b *testing.B) {
 	r := setup(b)
 	r.pad = strings.Repeat("x", 350)

@@ -19,31 +19,31 @@ const (
 	tailBatch        = 256 // messages per read
 )
 
-// Publisher publishes messages to the streams that are their topics.
+// Publisher publishes messages; their topic is the key of the stream.
 type Publisher = message.Publisher
 
-// NewPublisher returns watermill's publisher of Redis Streams: one entry per
-// message, no MAXLEN, which would drop what no consumer read. Close closes the
-// client, so it must be the publisher's own. The messages' contexts bound it.
+// NewPublisher returns watermill's publisher for Redis Streams: one entry per message,
+// without MAXLEN, which would drop unread entries. Close closes the client, so the
+// publisher must be its only user. The messages' contexts bound each call.
 func NewPublisher(client redis.UniversalClient, log *slog.Logger) (Publisher, error) {
 	return redisstream.NewPublisher(redisstream.PublisherConfig{Client: client}, newLogger(log))
 }
 
-// BroadcastConfig is where a Broadcast lies. Zero numbers take the default.
+// BroadcastConfig configures a Broadcast. Zero numbers mean the default.
 type BroadcastConfig struct {
-	Publish redis.UniversalClient // of the broadcast's own; Close closes it
-	Read    redis.UniversalClient // for blocking reads, of the broadcast's own; Close closes it
+	Publish redis.UniversalClient // used only by the broadcast; Close closes it
+	Read    redis.UniversalClient // for blocking reads, used only by the broadcast; Close closes it
 	Key     string                // of the stream
 
-	Keep  int           // messages kept, about [10,000]
-	Block time.Duration // how long a read waits; bounds how late the end of Tail is noticed [200 ms]
+	Keep  int           // messages kept, approximately [10,000]
+	Block time.Duration // timeout of one read; bounds how late the end of Tail is noticed [200 ms]
 
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Broadcast is a stream that every process may read from its end, without a
-// group. It may lose anything: a reader sees what is sent while it reads.
+// Broadcast is a stream that every process may read from its end, without a consumer
+// group. Messages may be lost: a reader receives what is sent while it reads.
 type Broadcast struct {
 	cfg BroadcastConfig
 	pub message.Publisher
@@ -65,7 +65,7 @@ func NewBroadcast(cfg BroadcastConfig) (*Broadcast, error) {
 	return &Broadcast{cfg: cfg, pub: pub}, nil
 }
 
-// Send publishes one message within ctx, for commandTimeout at most.
+// Send publishes one message, bounded by ctx and commandTimeout.
 func (b *Broadcast) Send(ctx context.Context, msg *Message) error {
 	if len(msg.Payload) > MaxPayload {
 		return fmt.Errorf("broadcast: payload has %d bytes, more than %d", len(msg.Payload), MaxPayload)
@@ -79,10 +79,9 @@ func (b *Broadcast) Send(ctx context.Context, msg *Message) error {
 	return nil
 }
 
-// Tail calls handle with every message sent from now on, one after the other,
-// until ctx ends; it then returns nil. Failing reads are tried again. ready, when
-// not nil, is called once the end of the stream is known: what is sent after
-// that is seen.
+// Tail calls handle with every message sent from now on, sequentially, until ctx ends;
+// it then returns nil. Failed reads are retried. ready, when not nil, is called once
+// the end of the stream is known: messages sent after that are received.
 func (b *Broadcast) Tail(ctx context.Context, ready func(), handle func(msg *Message)) error {
 	retry := newBackoff()
 	cursor := ""
@@ -110,11 +109,11 @@ func (b *Broadcast) Tail(ctx context.Context, ready func(), handle func(msg *Mes
 	return nil
 }
 
-// Close closes both clients. Send and Tail must be over.
+// Close closes both clients. Call it after Send and Tail have returned.
 func (b *Broadcast) Close() error { return errors.Join(b.pub.Close(), b.cfg.Read.Close()) }
 
-// end returns the id of the last message. Reading from "$" instead would miss
-// what is sent between two reads, until the first message came.
+// end returns the id of the last message. Reading from "$" instead would miss messages
+// sent between two reads, until the first message is received.
 func (b *Broadcast) end() (string, error) {
 	ctx, cancel := command(0)
 	defer cancel()
@@ -128,7 +127,7 @@ func (b *Broadcast) end() (string, error) {
 	return last[0].ID, nil
 }
 
-// read hands on what lies behind the cursor and returns where it stands then.
+// read passes the messages after the cursor to handle and returns the new cursor.
 func (b *Broadcast) read(cursor string, handle func(msg *Message)) (string, error) {
 	ctx, cancel := command(b.cfg.Block)
 	defer cancel()
@@ -156,9 +155,9 @@ func (b *Broadcast) read(cursor string, handle func(msg *Message)) (string, erro
 	return cursor, nil
 }
 
-// check looks whether the stream ends before the cursor: Redis was emptied or
-// replaced, and its clock is behind. Waiting at the cursor would then last until
-// that clock has caught up.
+// check detects a stream that ends before the cursor: Redis was emptied or replaced,
+// and its clock is behind. Reading at the cursor would then block until that clock has
+// caught up.
 func (b *Broadcast) check(cursor string) (string, error) {
 	end, err := b.end()
 	if err != nil {

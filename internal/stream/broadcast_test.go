@@ -11,7 +11,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// tail is a process that tails a broadcast.
+// tail is a process that reads a broadcast with Tail.
 type tail struct {
 	mu   sync.Mutex
 	seen []string // payloads; guarded by mu
@@ -53,7 +53,7 @@ func broadcast(t *testing.T, conn *redisconn.Conn, key string, c *tally) *Broadc
 	return b
 }
 
-// follow starts to tail and returns when the end of the stream is known.
+// follow starts Tail and returns when the end of the stream is known.
 func follow(t *testing.T, b *Broadcast) *tail {
 	t.Helper()
 	h := &tail{}
@@ -143,7 +143,8 @@ func TestATailGoesOnAfterRedisWasAway(t *testing.T) {
 	send(t, b, "three")
 	testenv.Eventually(t, patience, func() bool { return h.has("three") }, "not seen after the flush")
 
-	// Emptied, and the clock of the new server is behind: ids begin below the old.
+	// Emptied, and the clock of the new server is behind: its ids start below the old
+	// ones.
 	server.FlushAll()
 	if err := server.Conn().Cmd.Do(t.Context(), "xadd", "bus", "5-1", FieldID, "four", fieldMetadata, "", FieldPayload, "four").Err(); err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// cluster returns connections to a Redis Cluster of one node that owns every
-// slot: it refuses what touches two slots, as a large one does.
+// cluster returns connections to a Redis Cluster of one node that owns all slots: like
+// a larger cluster, it rejects commands across two slots.
 func cluster(t *testing.T) *redisconn.Conn {
 	t.Helper()
 	addr := testenv.RedisServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(clusterBusPort(t))).Addr()

@@ -25,18 +25,18 @@ var replay string
 // Bounds of the dead letters.
 const (
 	maxLetters     = 500            // letters per List
-	maxReplay      = 1000           // fields of an entry that can be replayed; a script passes on no more than some thousands
-	replayMemory   = 24 * time.Hour // how long a replay is remembered against doing it twice
-	indexSuffix    = ":index"       // behind the key of the letters
-	replayedSuffix = ":replayed:"   // behind the key of a stream, before the id of a letter
+	maxReplay      = 1000           // fields of an entry that can be replayed; a script can pass at most some thousands
+	replayMemory   = 24 * time.Hour // how long a replay is remembered, so that it is not repeated
+	indexSuffix    = ":index"       // appended to the key of the letters
+	replayedSuffix = ":replayed:"   // appended to the key of a stream, followed by the id of a letter
 )
 
-// DeadLetters keeps entries that were set aside until an operator replays or
-// drops them. It implements watermill's message.Publisher for the middleware
-// that sets aside, and does not end with that publisher's Close.
+// DeadLetters keeps dead letters until an operator replays or drops them. It implements
+// watermill's message.Publisher for the poison middleware, and Close of that publisher
+// does not end it.
 //
-// A letter holds the fields of the entry as they lie in its stream, not a new
-// encoding of what was understood of them: a replay is the same message.
+// A letter holds the raw fields of the stream entry, not a new encoding of the decoded
+// message: a replay is the same message.
 type DeadLetters struct {
 	client  redis.UniversalClient
 	key     string
@@ -46,10 +46,10 @@ type DeadLetters struct {
 	append, remove, replay *redis.Script
 }
 
-// DeadLettersConfig is where dead letters lie.
+// DeadLettersConfig configures DeadLetters.
 type DeadLettersConfig struct {
-	Client  redis.UniversalClient // shared; a command sent twice does no harm
-	Key     string                // with a hash tag: the index beside it shares its slot
+	Client  redis.UniversalClient // shared; sending a command twice is harmless
+	Key     string                // with a hash tag, so that the index shares its slot
 	Log     *slog.Logger
 	Metrics *Metrics
 }
@@ -67,9 +67,9 @@ func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 // Key returns the key of the stream of letters.
 func (d *DeadLetters) Key() string { return d.key }
 
-// Publish sets messages aside that watermill's poison middleware gave up. The
-// topic is its own key. The context of a message may be over; what counts is
-// that the letter is written before the entry is acknowledged.
+// Publish stores messages that watermill's poison middleware gave up. It ignores the
+// topic and uses its own key. The context of a message may be done; the letter must be
+// written before the entry is acknowledged.
 func (d *DeadLetters) Publish(_ string, messages ...*Message) error {
 	for _, msg := range messages {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), commandTimeout)
@@ -103,7 +103,7 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 	if letter.Fields, err = d.original(ctx, letter.Stream, letter.Entry); err != nil {
 		return fmt.Errorf("set aside %s/%s: %w", letter.Stream, letter.Entry, err)
 	}
-	if letter.Fields == nil { // Redis was emptied: what was understood is all there is
+	if letter.Fields == nil { // Redis was emptied: only the decoded message is left
 		letter.Fields = fieldsOf(msg)
 	}
 	args, err := letter.args()
@@ -123,8 +123,8 @@ func (d *DeadLetters) setAside(ctx context.Context, msg *Message) error {
 	return nil
 }
 
-// original returns the fields of an entry as they lie in the stream, in their
-// order and with what go-redis' map would merge; nil when it is not there.
+// original returns the raw fields of an entry in their order, including repeated names,
+// which go-redis' map would merge; nil when the entry does not exist.
 func (d *DeadLetters) original(ctx context.Context, stream, entry string) ([]Field, error) {
 	reply, err := d.client.Do(ctx, "xrange", stream, entry, entry).Slice()
 	if err != nil || len(reply) == 0 {
@@ -144,8 +144,8 @@ func (d *DeadLetters) original(ctx context.Context, stream, entry string) ([]Fie
 	return fields, nil
 }
 
-// fieldsOf encodes a message again, without what the poison middleware wrote on
-// it; nil when it never was one.
+// fieldsOf encodes a message again, without the metadata of the poison middleware; nil
+// when the entry could not be decoded.
 func fieldsOf(msg *Message) []Field {
 	clean := msg.Copy()
 	for _, key := range []string{
@@ -175,7 +175,7 @@ func bytesOf(v any) []byte {
 	return nil
 }
 
-// Len returns how many letters there are.
+// Len returns the number of letters.
 func (d *DeadLetters) Len(ctx context.Context) (int64, error) {
 	n, err := d.client.XLen(ctx, d.key).Result()
 	if err != nil {
@@ -184,7 +184,7 @@ func (d *DeadLetters) Len(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
-// LenOf returns how many letters came from a stream.
+// LenOf returns the number of letters from one stream.
 func (d *DeadLetters) LenOf(ctx context.Context, stream string) (int64, error) {
 	text, err := d.client.HGet(ctx, d.key+indexSuffix, "n:"+stream).Result()
 	if errors.Is(err, redis.Nil) {
@@ -196,8 +196,8 @@ func (d *DeadLetters) LenOf(ctx context.Context, stream string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// List returns up to limit letters (at most 500) behind the letter with id
-// after, oldest first; "" begins at the first. Their Fields are nil.
+// List returns up to limit letters (at most 500) after the letter with id after, oldest
+// first; "" starts at the first. Their Fields are nil.
 func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Letter, error) {
 	from := "-"
 	if after != "" {
@@ -219,7 +219,7 @@ func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Lett
 	return letters, nil
 }
 
-// Inspect returns one letter with its fields, nil when there is none with that id.
+// Inspect returns one letter with its fields, or nil when no letter has that id.
 func (d *DeadLetters) Inspect(ctx context.Context, id string) (*Letter, error) {
 	if _, _, err := splitID(id); err != nil {
 		return nil, nil // no letter has such an id
@@ -240,15 +240,14 @@ type Replay string
 
 // Outcomes of a replay.
 const (
-	Replayed      Replay = "replayed"       // the entry is back at the end of its stream
-	NoLetter      Replay = "no_letter"      // there is none with that id: replayed or dropped before, or never there
+	Replayed      Replay = "replayed"       // the entry was appended to its stream
+	NoLetter      Replay = "no_letter"      // no letter has that id: replayed or dropped before, or never existed
 	NotReplayable Replay = "not_replayable" // the entry has no fields, or too many
 )
 
-// Replay appends the fields of a letter to the stream they came from, once
-// however often and from however many places it is called, and removes the
-// letter. Each step may be repeated: a crash between them leaves a letter whose
-// next replay removes it.
+// Replay appends the fields of a letter to their original stream and removes the
+// letter. It appends at most once, even for repeated and concurrent calls. Each step
+// may be repeated: a crash between them leaves a letter that the next replay removes.
 func (d *DeadLetters) Replay(ctx context.Context, id string) (Replay, error) {
 	letter, err := d.Inspect(ctx, id)
 	if err != nil {
@@ -274,7 +273,7 @@ func (d *DeadLetters) Replay(ctx context.Context, id string) (Replay, error) {
 	return Replayed, nil
 }
 
-// Drop removes a letter for good and reports whether it was there.
+// Drop removes a letter permanently and reports whether it existed.
 func (d *DeadLetters) Drop(ctx context.Context, id string) (bool, error) {
 	letter, err := d.Inspect(ctx, id)
 	if letter == nil {

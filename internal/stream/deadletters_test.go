@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// aside sets the entry with an id aside, as the router does.
+// aside makes the entry with an id a dead letter, as the router does.
 func (r *rig) aside(entry string) {
 	r.t.Helper()
 	msg := NewMessage("message-"+entry, nil)
@@ -18,7 +18,7 @@ func (r *rig) aside(entry string) {
 	msg.Metadata.Set(middleware.PoisonedTopicKey, r.topic)
 	msg.Metadata.Set(middleware.ReasonForPoisonedKey, "no such sale")
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // the handler's time is over
+	cancel() // the handler's deadline has passed
 	msg.SetContext(ctx)
 	if err := r.dead.Publish(r.dead.Key(), msg); err != nil {
 		r.t.Fatal(err)
@@ -36,7 +36,7 @@ func fieldsAre(pairs ...string) []Field {
 func TestALetterHoldsTheEntryAsItWas(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
-		// Any bytes, an order that no map keeps, a name twice, no value.
+		// Arbitrary bytes, an order that no map keeps, a repeated name, no value.
 		fields := []string{"z", "\x00\xff\xfe", "a", "1", "a", "2", "", "", "payload", "{}"}
 		var values []any
 		for _, f := range fields {
@@ -104,7 +104,7 @@ func TestAReplayedMessageIsHandledOnceMore(t *testing.T) {
 			return nil
 		}, nil)
 		r.settled()
-		// Replayed while the cause is there, it comes back as another letter.
+		// Replayed before the cause is removed, it becomes another letter.
 		first := r.letters()[0]
 		if outcome, err := r.dead.Replay(t.Context(), first.ID); outcome != Replayed || err != nil {
 			t.Fatal(outcome, err)
@@ -117,7 +117,7 @@ func TestAReplayedMessageIsHandledOnceMore(t *testing.T) {
 		mu.Lock()
 		cured = true
 		mu.Unlock()
-		// Eight operators at once.
+		// Eight operators concurrently.
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
@@ -150,7 +150,8 @@ func TestAReplayCutInTheMiddleIsFinishedByTheNext(t *testing.T) {
 	r := setup(t)
 	r.aside(r.add("a", "1"))
 	id := r.letters()[0].ID
-	// The process died after the entry went back, before the letter was removed.
+	// The process was killed after the entry was appended, before the letter was
+	// removed.
 	err := r.dead.replay.Run(t.Context(), r.redis, []string{r.topic, r.topic + replayedSuffix + id}, 60_000, "a", "1").Err()
 	if err != nil {
 		t.Fatal(err)
@@ -222,13 +223,13 @@ func TestLettersAreListedPageByPage(t *testing.T) {
 func TestWhatCannotBeReplayedStays(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	gone := NewMessage("", nil) // was never a message, and Redis was emptied meanwhile
+	gone := NewMessage("", nil) // could not be decoded, and Redis was emptied in the meantime
 	gone.Metadata.Set(metaEntry, "5-1")
 	gone.Metadata.Set(middleware.PoisonedTopicKey, r.topic)
 	if err := r.dead.Publish("", gone); err != nil {
 		t.Fatal(err)
 	}
-	known := decodeEntry(t, 3) // was a message: what was understood of it is kept
+	known := decodeEntry(t, 3) // could be decoded: the decoded message is kept
 	known.Metadata.Set(middleware.PoisonedTopicKey, r.topic)
 	if err := r.dead.Publish("", known); err != nil {
 		t.Fatal(err)

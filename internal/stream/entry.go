@@ -10,22 +10,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Message is watermill's message, under a name that other packages may use
-// without importing watermill.
+// Message is watermill's message, under a name that other packages can use without
+// importing watermill.
 type Message = message.Message
 
 // NewMessage returns a message with an id and a payload.
 func NewMessage(id string, payload []byte) *Message { return message.NewMessage(id, payload) }
 
 // Fields of an entry in watermill-redisstream's wire format. A script that appends
-// messages without metadata needs the first two alone, as Entry does.
+// messages without metadata needs only the first two, as Entry does.
 const (
 	FieldID       = redisstream.UUIDHeaderKey
 	FieldPayload  = "payload"
 	fieldMetadata = "metadata"
 )
 
-// Metadata that the subscriber adds. It never reaches the wire.
+// Metadata that the subscriber adds. It is never encoded.
 const (
 	reserved       = "_stream_"
 	metaEntry      = reserved + "entry"
@@ -35,21 +35,20 @@ const (
 	metaMalformed  = reserved + "malformed"
 )
 
-// Bounds of an entry that is taken for a message.
+// Bounds of an entry that is decoded as a message.
 const (
 	MaxPayload  = 1 << 20  // bytes; an order is about 400
 	maxIDLength = 128      // bytes; a UUID has 36
 	maxMetadata = 64 << 10 // bytes of encoded metadata; ours is empty
-	maxExtra    = 64       // fields beside watermill's own
+	maxExtra    = 64       // fields in addition to watermill's own
 )
 
-// marshaller is watermill-redisstream's own: whatever it does to the wire
-// format, we do too.
+// marshaller is watermill-redisstream's own, so that the wire formats cannot diverge.
 var marshaller redisstream.DefaultMarshallerUnmarshaller
 
 // Entry returns the fields of a message as field, value, field, value…, in
-// watermill-redisstream's wire format, for an XADD that runs inside a script.
-// Fields appended behind them are handed to the reader as metadata.
+// watermill-redisstream's wire format, for an XADD inside a script. Fields appended
+// after them reach the reader as metadata.
 func Entry(msg *Message) ([]any, error) {
 	if msg.UUID == "" || len(msg.UUID) > maxIDLength {
 		return nil, fmt.Errorf("stream entry: id has %d bytes, want 1 to %d", len(msg.UUID), maxIDLength)
@@ -59,9 +58,9 @@ func Entry(msg *Message) ([]any, error) {
 	}
 	msg = outward(msg)
 	if len(msg.Metadata) == 0 {
-		// watermill-redisstream would write an empty field of metadata, and reads none
-		// as the same. Orders have no metadata here, and each field is read by script,
-		// stream and worker.
+		// watermill-redisstream would write an empty metadata field, and reads a
+		// missing one as empty. Orders have no metadata, and each field is processed by
+		// script, stream and worker.
 		return []any{FieldID, msg.UUID, FieldPayload, []byte(msg.Payload)}, nil
 	}
 	fields, err := marshaller.Marshal("", msg)
@@ -89,9 +88,9 @@ func outward(msg *Message) *Message {
 	return clean
 }
 
-// decode makes a message of an entry and never fails: an entry that is no
-// message becomes one that is marked malformed, with the reason, so that the
-// router sets it aside. watermill-redisstream's subscriber stops for good there.
+// decode converts an entry to a message and never fails: an invalid entry becomes a
+// message marked as malformed, with the reason, so that the router makes it a dead
+// letter. watermill-redisstream's subscriber stops permanently in that case.
 func decode(entry redis.XMessage) *Message {
 	msg, reason := unmarshal(entry.Values)
 	if reason != "" {
@@ -102,8 +101,9 @@ func decode(entry redis.XMessage) *Message {
 	return msg
 }
 
-// unmarshal returns a message, or why there is none. Metadata is untrusted
-// msgpack: a decoder that panics makes a malformed entry, not a dead worker.
+// unmarshal returns a message, or the reason why it cannot be decoded. Metadata is
+// untrusted msgpack: a panic of the decoder makes the entry malformed and must not stop
+// the worker.
 func unmarshal(values map[string]any) (msg *Message, reason string) {
 	defer func() {
 		if recover() != nil {
@@ -130,7 +130,7 @@ func unmarshal(values map[string]any) (msg *Message, reason string) {
 	if err != nil {
 		return nil, "metadata cannot be decoded"
 	}
-	if msg.Metadata == nil { // encoded as nil: watermill's own Set would panic
+	if msg.Metadata == nil { // encoded as nil: watermill's Set would panic
 		msg.Metadata = message.Metadata{}
 	}
 	for key := range msg.Metadata {
@@ -154,29 +154,29 @@ func tooLong(value any, limit int) bool {
 	return len(text) > limit
 }
 
-// EntryID returns the id of the stream entry that a message was read from.
+// EntryID returns the id of the stream entry of a message.
 func EntryID(msg *Message) string { return msg.Metadata.Get(metaEntry) }
 
-// Malformed returns why an entry could not be decoded, and whether that is so.
+// Malformed reports whether the entry could not be decoded, and returns the reason.
 func Malformed(msg *Message) (reason string, malformed bool) {
 	reason = msg.Metadata.Get(metaMalformed)
 	return reason, reason != ""
 }
 
-// Deliveries returns how many times the group handed the entry to a consumer,
-// this time included: 1 at first, more after a worker was killed.
+// Deliveries returns how many times the group has delivered the entry to a consumer,
+// including this one: 1 at first, more after a worker was killed.
 func Deliveries(msg *Message) int { return countIn(msg, metaDeliveries, 1) }
 
-// Attempt returns which try of this process it is: 1 at first, one more after
+// Attempt returns the number of the attempt in this process: 1 at first, one more after
 // each failure.
 func Attempt(msg *Message) int { return countIn(msg, metaAttempt, 1) }
 
-// failures returns how many tries failed with an error that counts.
+// failures returns how many attempts failed with an error that counts.
 func failures(msg *Message) int { return countIn(msg, metaFailures, 0) }
 
 func countIn(msg *Message, key string, absent int) int {
 	text := msg.Metadata.Get(key)
-	if text == "" { // nearly always; Atoi would make an error of it
+	if text == "" { // the usual case; Atoi would allocate an error
 		return absent
 	}
 	n, err := strconv.Atoi(text)
@@ -186,7 +186,7 @@ func countIn(msg *Message, key string, absent int) int {
 	return n
 }
 
-// splitID reads a stream id, "milliseconds-sequence".
+// splitID parses a stream id, "milliseconds-sequence".
 func splitID(id string) (ms, seq uint64, err error) {
 	left, right, found := strings.Cut(id, "-")
 	if !found {
@@ -201,8 +201,8 @@ func splitID(id string) (ms, seq uint64, err error) {
 	return ms, seq, nil
 }
 
-// nextID returns the id that follows: the exclusive "(id" in words that every
-// Redis of ours understands.
+// nextID returns the id that follows. It replaces the exclusive form "(id", which not
+// every supported Redis accepts.
 func nextID(id string) string {
 	ms, seq, err := splitID(id)
 	if err != nil {

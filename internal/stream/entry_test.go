@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// valuesOf returns an entry as a reader gets it.
+// valuesOf returns the values of an entry as a reader receives them.
 func valuesOf(fields []any) map[string]any {
 	values := map[string]any{}
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -118,7 +118,8 @@ func TestMalformedEntriesAreMarkedWithTheReason(t *testing.T) {
 			t.Errorf("%s: entry %q", want, EntryID(msg))
 		}
 	}
-	// Encoded as nil, metadata leaves watermill's message with a map that cannot be written.
+	// Metadata encoded as nil gives watermill's message a nil map, which cannot be
+	// written.
 	if msg := decode(redis.XMessage{ID: "5-1", Values: good(fieldMetadata, "\xc0")}); msg.Metadata.Get("epoch") != "3" {
 		t.Error("metadata nil")
 	}
@@ -140,7 +141,7 @@ func FuzzDecodeNeverFails(f *testing.F) {
 	})
 }
 
-// decodeEntry returns a message as the subscriber makes it.
+// decodeEntry returns a message as the subscriber decodes it.
 func decodeEntry(t testing.TB, number int) *Message {
 	return decode(redis.XMessage{ID: "5-2", Values: valuesOf(entryOf(t, number))})
 }

@@ -12,7 +12,8 @@ import (
 	"seckill/internal/fault"
 )
 
-// Permanent marks an error that no retry can cure: the message is set aside.
+// Permanent marks an error that no retry can resolve: the message becomes a dead
+// letter.
 func Permanent(err error) error { return &classifiedError{permanent: true, err: err} }
 
 // IsPermanent reports whether an error was marked Permanent.
@@ -21,8 +22,8 @@ func IsPermanent(err error) bool {
 	return ok && v.permanent
 }
 
-// Retryable marks an error that says nothing about the message: a service is away,
-// a lock was not free. The message is tried again for as long as it takes.
+// Retryable marks an error that is independent of the message: a service is
+// unavailable, a lock was not free. The message is retried without limit.
 func Retryable(err error) error { return &classifiedError{err: err} }
 
 type classifiedError struct {
@@ -36,8 +37,8 @@ func (v *classifiedError) Error() string { return v.err.Error() }
 // Unwrap returns the cause.
 func (v *classifiedError) Unwrap() error { return v.err }
 
-// IsRetryable reports whether an error was marked Retryable or says by itself that a
-// service is away or busy. Whoever knows more errors of that kind marks them.
+// IsRetryable reports whether an error was marked Retryable or by itself means that a
+// service is unavailable or busy. Packages that know more such errors mark them.
 func IsRetryable(err error) bool {
 	if v, ok := errors.AsType[*classifiedError](err); ok {
 		return !v.permanent
@@ -48,8 +49,8 @@ func IsRetryable(err error) bool {
 // maxReason bounds the text of an error in logs and dead letters, in bytes.
 const maxReason = 300
 
-// panicError is a panic of a handler, without what may hold a payload: its type,
-// and its text only when the runtime wrote it.
+// panicError is a panic of a handler without parts that may contain a payload: it has
+// the type of the value, and its text only for a runtime error.
 type panicError struct {
 	text  string
 	stack string
@@ -58,8 +59,8 @@ type panicError struct {
 // Error returns the text without the stack.
 func (p *panicError) Error() string { return p.text }
 
-// tame replaces a panic that watermill's Recoverer caught, whose text is the
-// value that was thrown and a stack, by one that may be logged and stored.
+// redactPanic replaces a panic caught by watermill's Recoverer, whose text is the panic
+// value and a stack, by an error that may be logged and stored.
 func redactPanic(err error) error {
 	p, ok := errors.AsType[middleware.RecoveredPanicError](err)
 	if !ok {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Letter is an entry that was set aside.
+// Letter is a dead letter: a stream entry that could not be handled.
 type Letter struct {
 	ID         string    // of the letter
-	At         time.Time // when it was set aside
-	Stream     string    // key of the stream it came from
-	Entry      string    // id it had there
+	At         time.Time // when it became a dead letter
+	Stream     string    // key of its original stream
+	Entry      string    // its id in that stream
 	MessageID  string    // "" when it could not be decoded
-	Handler    string    // who gave it up
+	Handler    string    // the handler that gave it up
 	Reason     string    // at most 300 bytes
-	Deliveries int       // how often it was delivered to a consumer
-	Attempts   int       // how often the last consumer tried
-	Fields     []Field   // the entry as it was, in its order; only from Inspect
+	Deliveries int       // number of deliveries to consumers
+	Attempts   int       // attempts of the last consumer
+	Fields     []Field   // the original entry, in its order; only from Inspect
 }
 
-// Field is one field of an entry: any bytes.
+// Field is one field of an entry, with arbitrary bytes.
 type Field struct {
 	Name  []byte `json:"n"`
 	Value []byte `json:"v"`
@@ -36,7 +36,7 @@ const (
 	letterReason     = "reason"
 	letterDeliveries = "deliveries"
 	letterAttempts   = "attempts"
-	letterFields     = "fields" // JSON: one value, because a script cannot pass on thousands
+	letterFields     = "fields" // JSON: a single value, because a script cannot pass thousands
 )
 
 // args returns the letter as field, value, field, value….
@@ -52,7 +52,7 @@ func (l Letter) args() ([]any, error) {
 	}, nil
 }
 
-// readLetter is the reverse of args.
+// readLetter is the inverse of args.
 func readLetter(id string, values map[string]any) (Letter, error) {
 	text := func(name string) string { s, _ := values[name].(string); return s }
 	number := func(name string) int { n, _ := strconv.Atoi(text(name)); return n }
@@ -70,8 +70,8 @@ func readLetter(id string, values map[string]any) (Letter, error) {
 	return l, nil
 }
 
-// Message returns the message that the letter holds, and whether it is one. Only
-// a letter from Inspect has what it takes.
+// Message returns the decoded message of the letter, and whether it could be decoded.
+// It needs a letter from Inspect.
 func (l Letter) Message() (*Message, bool) {
 	values := make(map[string]any, len(l.Fields))
 	for _, f := range l.Fields {

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// limits gives handlers contexts with a deadline. Messages of one topic that begin
-// within a small part of the time share one: a timer for each is a good part of
-// what a message costs.
+// limits provides handler contexts with a deadline. Messages of one topic that start
+// within a small fraction of the timeout share one, because a timer for each is a large
+// part of the cost of a message.
 type limits struct {
 	timeout time.Duration
 
 	mu      sync.Mutex
-	current *limit // what the next message gets; guarded by mu
+	current *limit // context for the next message; guarded by mu
 }
 
-// limit is a context that messages share.
+// limit is a context shared by messages.
 type limit struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	parent <-chan struct{} // Done of the context that it descends from
-	until  time.Time       // when the last message may join
+	parent <-chan struct{} // Done of its parent context
+	until  time.Time       // last time at which a message may join
 	users  int             // guarded by mu of limits
 }
 
-// sharing is the part of a handler's time within which messages share a limit,
-// and by which that of the last of them is shorter.
+// sharing is the fraction of a handler's timeout within which messages share a limit.
+// The last of them has a timeout that is shorter by the same fraction.
 const sharing = 32
 
-// enter returns the limit of a message with a context. It ends with that context
-// and has its values, of which messages of a topic have the same.
+// enter returns the limit for a message with the given context. It ends with that
+// context and has its values, which are the same for all messages of a topic.
 func (l *limits) enter(outer context.Context) *limit {
 	now := time.Now()
 	l.mu.Lock()
@@ -47,7 +47,7 @@ func (l *limits) enter(outer context.Context) *limit {
 	return c
 }
 
-// leave says that the handler of a message is done.
+// leave reports that the handler of a message has returned.
 func (l *limits) leave(c *limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *limits) leave(c *limit) {
 	l.release(c)
 }
 
-// release ends a limit that nobody has and nobody will get. Callers hold mu.
+// release cancels a limit that is unused and no longer current. Callers hold mu.
 func (l *limits) release(c *limit) {
 	if c != nil && c.users == 0 && c != l.current {
 		c.cancel()

@@ -12,22 +12,22 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// logger is watermill's LoggerAdapter over slog. It lets through what names a
-// thing and nothing that holds one: watermill prints whole messages when it
-// cannot publish them. What watermill calls information is for debugging here,
-// its trace is dropped, and one error text appears at most once a second, with
-// how often it was held back: an outage makes every message in flight fail.
+// logger is watermill's LoggerAdapter on slog. It logs only fields with names and ids,
+// never content, because watermill logs whole messages that it cannot publish.
+// watermill's info level becomes debug, and its trace level is dropped. Each error text
+// is logged at most once per second, with the number of suppressed repetitions, because
+// in an outage every message in flight fails.
 type logger struct {
 	log     *slog.Logger
 	sampler *sampler
 }
 
-// newLogger returns watermill's log over ours.
+// newLogger returns a watermill logger on log.
 func newLogger(log *slog.Logger) watermill.LoggerAdapter {
 	return logger{log: log, sampler: &sampler{texts: map[string]*sample{}}}
 }
 
-// namingFields are the fields of watermill that may be logged.
+// namingFields are the watermill fields that may be logged.
 var namingFields = []string{
 	"topic", "handler_name", "subscriber_name", "publisher_name", "message_uuid",
 	"consumer_group", "consumer_uuid", "provider", "xid", "count", "timeout",
@@ -56,10 +56,10 @@ func (l logger) Error(msg string, err error, fields watermill.LogFields) {
 	l.log.LogAttrs(context.Background(), slog.LevelError, text, attrs...)
 }
 
-// Info logs for debugging.
+// Info logs at debug level.
 func (l logger) Info(msg string, fields watermill.LogFields) { l.Debug(msg, fields) }
 
-// Debug logs for debugging.
+// Debug logs at debug level.
 func (l logger) Debug(msg string, fields watermill.LogFields) {
 	ctx := context.Background()
 	if l.log.Enabled(ctx, slog.LevelDebug) {
@@ -67,10 +67,10 @@ func (l logger) Debug(msg string, fields watermill.LogFields) {
 	}
 }
 
-// Trace logs nothing: it is called several times per message.
+// Trace logs nothing, because it is called several times per message.
 func (l logger) Trace(string, watermill.LogFields) {}
 
-// With returns a log that adds fields to every line.
+// With returns a logger that adds fields to every line.
 func (l logger) With(fields watermill.LogFields) watermill.LoggerAdapter {
 	handler := l.log.Handler().WithAttrs(naming(fields))
 	return logger{log: slog.New(handler), sampler: l.sampler}
@@ -86,18 +86,18 @@ func naming(fields watermill.LogFields) []slog.Attr {
 	return slices.Clip(attrs)
 }
 
-// sampler lets each text through once a second.
+// sampler passes each text once per second.
 type sampler struct {
 	mu    sync.Mutex
-	texts map[string]*sample // a few fixed texts of watermill; guarded by mu
+	texts map[string]*sample // watermill has a few fixed texts; guarded by mu
 }
 
 type sample struct {
-	at   time.Time // when it was let through last
-	held int       // how often it was held back since
+	at   time.Time // when it was last logged
+	held int       // suppressed repetitions since then
 }
 
-// maxTexts bounds what the sampler remembers; watermill has about twenty texts.
+// maxTexts bounds the texts that the sampler stores; watermill has about twenty.
 const maxTexts = 100
 
 func (s *sampler) allow(text string, now time.Time) (held int, ok bool) {

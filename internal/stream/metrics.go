@@ -10,38 +10,38 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// Event is something that happened to entries of a stream, for counting.
+// Event is an event of stream entries, a label of a counter.
 type Event string
 
 // Events.
 const (
 	Read          Event = "read"            // entries read for the first time
-	Claimed       Event = "claimed"         // pending entries taken over, a dead worker's or one's own after a restart
+	Claimed       Event = "claimed"         // pending entries taken over: a dead worker's, or its own after a restart
 	Acked         Event = "acked"           // entries acknowledged
-	Nacked        Event = "nacked"          // tries that failed
+	Nacked        Event = "nacked"          // failed attempts
 	MalformedSeen Event = "malformed"       // entries that could not be decoded
-	ReadFailed    Event = "read_failed"     // reads that failed; one per try
-	AckFailed     Event = "ack_failed"      // acknowledgements that failed; one per try
-	GroupLost     Event = "group_lost"      // consumer group gone: Redis was emptied, replaced, or failed over to an older copy
+	ReadFailed    Event = "read_failed"     // failed reads; one per attempt
+	AckFailed     Event = "ack_failed"      // failed acknowledgements; one per attempt
+	GroupLost     Event = "group_lost"      // consumer group lost: Redis was emptied, replaced, or failed over to an older copy
 	DeadLettered  Event = "dead_lettered"   // entries moved to the dead letters
-	DeadFailed    Event = "dead_failed"     // failed tries to move an entry to the dead letters
+	DeadFailed    Event = "dead_failed"     // failed attempts to move an entry to the dead letters
 	RouterStopped Event = "router_stopped"  // router ended before its context did
 	Trimmed       Event = "trimmed"         // finished entries removed
-	BusReset      Event = "broadcast_reset" // broadcast started again: Redis was emptied or replaced
+	BusReset      Event = "broadcast_reset" // broadcast restarted: Redis was emptied or replaced
 )
 
-// Outcome is how one try to handle a message ended.
+// Outcome is the result of one attempt to handle a message.
 type Outcome string
 
 // Outcomes.
 const (
 	Handled Outcome = "ok"
-	Retried Outcome = "later" // a service was away; tried again, never counted as a failure
-	Failed  Outcome = "error" // tried again, counted
+	Retried Outcome = "later" // a service was unavailable; retried, never counted as a failure
+	Failed  Outcome = "error" // retried, counted
 	GivenUp Outcome = "dead"  // moved to the dead letters
 )
 
-// Metrics counts what the streams of a process do. It is called on the hot path
+// Metrics counts the events of all streams of a process. It is called on the hot path
 // from many goroutines. A nil *Metrics counts nothing.
 type Metrics struct {
 	reg prometheus.Registerer
@@ -88,8 +88,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	}
 }
 
-// ShowSilence registers the time since a router's last good read, 0 before the
-// first. It is called once per process.
+// ShowSilence registers a gauge of the time since a router's last successful read, 0
+// before the first. Call it once per process.
 func (m *Metrics) ShowSilence(r *Router, c clock.Clock) {
 	promauto.With(m.reg).NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: telemetry.Namespace, Subsystem: "stream", Name: "silent_seconds",
@@ -114,14 +114,14 @@ func (m *Metrics) count(event Event, topic string, n int) {
 	}
 }
 
-// tried counts one try of a handler.
+// tried counts one attempt of a handler.
 func (m *Metrics) tried(handler string, outcome Outcome, took time.Duration) {
 	if m != nil {
 		m.tries.WithLabelValues(handler, string(outcome)).Observe(took.Seconds())
 	}
 }
 
-// depth sets how far a group is with a stream.
+// depth sets the depth gauges of a stream.
 func (m *Metrics) depth(topic string, s Stats) {
 	m.unread.WithLabelValues(topic).Set(float64(s.Unread))
 	m.pending.WithLabelValues(topic).Set(float64(s.Pending))

@@ -11,12 +11,12 @@ import (
 
 // chain returns the middlewares of a handler, outermost first:
 //
-//	set aside   permanent errors only, and not by the message's context (watermill's
-//	            PoisonQueue takes every error, and with its Timeout loops for ever)
-//	measure     sees the verdict, and how long everything inside took
-//	classify       turns errors into verdicts; refuses what must not reach the handler
-//	recover     a panic is an error of the handler
-//	deadline    ends the handler's context, and gives the message back its own
+//	poison      permanent errors only, and not with the message's context (watermill's
+//	            PoisonQueue takes every error, and with its Timeout repeats forever)
+//	measure     counts the verdict and the duration of everything inside
+//	classify    turns errors into verdicts; rejects what must not reach the handler
+//	recover     turns a panic into an error of the handler
+//	deadline    bounds the handler's context, and then restores the message's own
 func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
 	aside, err := middleware.PoisonQueueWithFilter(r.cfg.DeadLetters, r.cfg.DeadLetters.Key(), IsPermanent)
 	if err != nil {
@@ -31,8 +31,8 @@ func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
 	}, nil
 }
 
-// deadline bounds the context of the handler alone. watermill's Timeout leaves
-// the message with a context that is over, so that nothing after it can act.
+// deadline bounds only the context of the handler. watermill's Timeout leaves the
+// message with a cancelled context, which breaks everything after it.
 func deadline(timeout time.Duration) message.HandlerMiddleware {
 	limits := &limits{timeout: timeout}
 	return func(next message.HandlerFunc) message.HandlerFunc {
@@ -47,7 +47,7 @@ func deadline(timeout time.Duration) message.HandlerMiddleware {
 	}
 }
 
-// classify decides what an error means for the message.
+// classify decides the consequence of an error for the message.
 func (r *Router) classify(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *Message) ([]*Message, error) {
 		if reason, bad := Malformed(msg); bad {
@@ -73,7 +73,7 @@ func (r *Router) classify(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// measure counts how each try ended.
+// measure counts the outcome of each attempt.
 func measure(handler string, metrics *Metrics) message.HandlerMiddleware {
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *Message) ([]*Message, error) {

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// garbage returns the fields of an entry that somebody broke.
+// garbage returns the fields of a corrupted entry.
 func garbage(t testing.TB, rnd *rand.Rand, number int) []any {
 	noise := func() string {
 		b := make([]byte, rnd.IntN(40))
@@ -33,9 +33,9 @@ func garbage(t testing.TB, rnd *rand.Rand, number int) []any {
 	case 3:
 		fields[1] = ""
 	case 4:
-		return append(fields, fieldMetadata, "\x82\xa1a\xc1"+noise()) // a byte that msgpack does not have
+		return append(fields, fieldMetadata, "\x82\xa1a\xc1"+noise()) // a byte that msgpack does not define
 	default:
-		return append(fields, fieldMetadata, "\xdd\xff\xff\xff\xff"+noise()) // no map
+		return append(fields, fieldMetadata, "\xdd\xff\xff\xff\xff"+noise()) // not a map
 	}
 	return fields
 }
@@ -73,7 +73,7 @@ func Test10000BrokenEntriesStopNothing(t *testing.T) {
 		t.Errorf("%d good messages, %d effects, %d repeats, %d strange", distinct, counted, repeats, strange.Load())
 	}
 	dead, err := r.dead.Len(ctx)
-	// A letter whose reply came too late is written, and not counted.
+	// A letter whose reply was late is written but not counted.
 	if err != nil || dead != broken || r.tally.of(DeadLettered) > broken || r.tally.of(DeadLettered) == 0 || r.tally.of(MalformedSeen) != broken {
 		t.Errorf("%d letters, counted %d, malformed %d, %v", dead, r.tally.of(DeadLettered), r.tally.of(MalformedSeen), err)
 	}
@@ -85,8 +85,8 @@ func Test10000BrokenEntriesStopNothing(t *testing.T) {
 	}
 }
 
-// Two workers, failing at random, with every message published twice and one
-// worker stopped and started in the middle.
+// Two workers with random failures; every message is published twice, and one worker is
+// stopped and restarted during the test.
 func Test5000MessagesHaveTheirEffectOnce(t *testing.T) {
 	t.Parallel()
 	r := setup(t)

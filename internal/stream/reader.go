@@ -10,26 +10,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// fromStart is where a group begins: every entry that is there belongs to it.
+// fromStart is the start of a new group: it includes every existing entry.
 const fromStart = "0"
 
-// reader is the reading half of a subscription. One goroutine runs it.
+// reader is the reading part of a subscription. It is used by one goroutine.
 type reader struct {
 	*subscription
 	retry *backoff.ExponentialBackOff
 
 	grouped   bool      // the group is known to exist
 	seen      bool      // the group has existed before
-	ownFrom   string    // where the search for own pending entries goes on; "" when it is over
+	ownFrom   string    // where the search for own pending entries continues; "" when it is complete
 	claimNext time.Time // when to look for idle entries
-	freshNext time.Time // when to tell Redis what is being worked on
+	freshNext time.Time // when to refresh the entries in work
 }
 
 func newReader(s *subscription) *reader {
 	return &reader{subscription: s, retry: newBackoff(), ownFrom: "-"}
 }
 
-// run steps until stop ends. A failing step never ends it.
+// run executes steps until stop ends. A failed step does not end it.
 func (r *reader) run(stop context.Context) {
 	for stop.Err() == nil {
 		err := r.step(stop)
@@ -41,19 +41,19 @@ func (r *reader) run(stop context.Context) {
 		if !goneAway(err) {
 			r.cfg.Metrics.count(ReadFailed, r.topic, 1)
 			r.log().Warn("read stream", slog.Any("error", err))
-			r.ownFrom = "-" // a reply that was lost may have made entries ours
+			r.ownFrom = "-" // a lost reply may have assigned entries to this consumer
 		}
 		pause(stop, r.retry.NextBackOff())
 	}
 }
 
-// goneAway reports that the group or the stream is not there; createGroup counts it.
+// goneAway reports that the group or the stream does not exist; createGroup counts it.
 func goneAway(err error) bool {
 	return redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "UNBLOCKED")
 }
 
-// step does the most urgent thing: the group, keeping entries, own entries left
-// from before, other workers' abandoned entries, new entries.
+// step does the most urgent work: create the group, refresh entries, take over its own
+// previous entries, take over idle entries of other workers, read new entries.
 func (r *reader) step(stop context.Context) error {
 	if !r.grouped {
 		if err := r.createGroup(); err != nil {
@@ -82,10 +82,10 @@ func (r *reader) step(stop context.Context) error {
 	return r.readNew(room)
 }
 
-// createGroup makes sure that the group exists. Where it is missing although it
-// was there before, Redis was emptied, replaced, or is an older copy: everything
-// that the stream holds is read again, and what is in flight no longer counts as
-// read. Handlers are idempotent.
+// createGroup ensures that the group exists. When a group that existed before is
+// missing, Redis was emptied or replaced, or is an older copy: all entries of the
+// stream are read again, and entries in flight no longer count as read. Handlers are
+// idempotent.
 func (r *reader) createGroup() error {
 	ctx, cancel := command(0)
 	defer cancel()
@@ -103,9 +103,9 @@ func (r *reader) createGroup() error {
 	return nil
 }
 
-// readNew reads entries that no consumer has. It cannot be interrupted; Block
-// bounds it. Entries that arrive while stop ends are handed out all the same:
-// they are ours now, and the drain waits for them.
+// readNew reads entries that no consumer has. It cannot be interrupted; Block bounds
+// it. Entries that arrive while stop ends are still dispatched: this consumer owns
+// them, and the drain waits for them.
 func (r *reader) readNew(room int) error {
 	ctx, cancel := command(r.cfg.Block)
 	defer cancel()
@@ -128,7 +128,7 @@ func (r *reader) readNew(room int) error {
 	return nil
 }
 
-// awaitRoom waits until entries left the window, at most for Block.
+// awaitRoom waits until entries leave the window, at most for Block.
 func (r *reader) awaitRoom(stop context.Context) {
 	timer := time.NewTimer(r.cfg.Block)
 	defer timer.Stop()
@@ -137,12 +137,12 @@ func (r *reader) awaitRoom(stop context.Context) {
 	case <-timer.C:
 	case <-stop.Done():
 	}
-	r.readAt.Store(time.Now().UnixNano()) // full is not sick
+	r.readAt.Store(time.Now().UnixNano()) // a full window is not a failure
 }
 
-// command returns the context of one command that blocks for a time. It does not
-// descend from the subscription's, because a command cut off in the middle loses
-// its reply, and with it entries until their idle time.
+// command returns the context of one command that blocks for up to block. It is not
+// derived from the subscription's context, because an interrupted command loses its
+// reply, and its entries would wait until ClaimIdle.
 func command(block time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), block+commandTimeout)
 }

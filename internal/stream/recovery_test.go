@@ -26,7 +26,7 @@ func TestALostGroupIsMadeAgainAndReadingGoesOn(t *testing.T) {
 		}
 		r.publish(3, 3)
 		seen := map[string]bool{}
-		for !seen[name(3)] || !seen[name(4)] || !seen[name(5)] { // the old ones come again: the new group begins at the first entry
+		for !seen[name(3)] || !seen[name(4)] || !seen[name(5)] { // redelivery: the new group starts at the first entry
 			msg := r.next(messages)
 			seen[msg.UUID] = true
 			msg.Ack()
@@ -51,7 +51,7 @@ func TestWhatWasInFlightWhenTheGroupWasLostComesAgain(t *testing.T) {
 		if again.UUID != before.UUID {
 			t.Errorf("%s", again.UUID)
 		}
-		before.Ack() // says nothing about the entry of the new group
+		before.Ack() // has no effect on the entry of the new group
 		r.none(messages, 200*time.Millisecond)
 		if n := r.pending(); n != 1 {
 			t.Errorf("%d pending", n)
@@ -100,7 +100,7 @@ func TestNothingIsLostWhenRedisIsKilledAgainAndAgain(t *testing.T) {
 			distinct, _, _ := r.effects()
 			return distinct >= want
 		}, "no progress after a restart")
-		server.Restart() // kill -9, and up again with its append-only file
+		server.Restart() // kill -9, and a restart with its append-only file
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		s, err := Inspector{Client: r.redis, Dead: r.dead, Clock: systemClock{}}.Stats(context.Background(), r.topic, "orders")
@@ -141,7 +141,7 @@ func TestASilentRedisIsWaitedForAndCloseIsBounded(t *testing.T) {
 }
 
 // lostReplies is a network that drops the first replies of XREADGROUP: Redis has
-// given the entries to the consumer, which never sees them.
+// assigned the entries to the consumer, which never receives them.
 type lostReplies struct {
 	commands
 	left atomic.Int64

@@ -14,59 +14,57 @@ import (
 // Defaults of a Router.
 const (
 	defaultHandlerTimeout = 2 * time.Second
-	defaultMaxFailures    = 20  // with the default delays about 35 s of failing
-	defaultMaxDeliveries  = 100 // deaths of a worker, or restarts, with the message unanswered
+	defaultMaxFailures    = 20  // about 35 s of failures with the default delays
+	defaultMaxDeliveries  = 100 // crashes or restarts of a worker with the message unacknowledged
 	closeTimeout          = 10 * time.Second
 
-	// goodRun is how long a router must have run for the next stop to count as
-	// the first.
+	// goodRun is the run time after which the next stop counts as the first again.
 	goodRun = time.Minute
 )
 
-// errStopped is what a router that ended by itself, without saying why, ran into.
+// errStopped is reported when the router ends early without an error.
 var errStopped = errors.New("all handlers stopped")
 
-// Handler is what is done with the messages of some streams.
+// Handler processes the messages of some streams.
 type Handler struct {
 	// Name is for logs and metrics.
 	Name string
 	// Topics are the keys of the streams.
 	Topics []string
-	// Handle handles one message; it is called for many at once. It returns nil
-	// when the message's effects are stored, an error marked Permanent when they
-	// never can be, and any other error to be called again. Handling the same
-	// message twice must do no harm. Its context (msg.Context) has a deadline, which
-	// messages that begin together share: it does not end with the call.
+	// Handle handles one message; it is called concurrently. It returns nil when the
+	// message's effects are stored, an error marked Permanent when they never can be,
+	// and any other error to be called again. Handling the same message twice must be
+	// harmless. The context (msg.Context) has a deadline, which is shared by messages
+	// that start together: it does not end with the call.
 	Handle func(msg *Message) error
 }
 
-// RouterConfig is what a Router runs. Zero numbers take the default.
+// RouterConfig configures a Router. Zero numbers mean the default.
 type RouterConfig struct {
-	// NewSubscriber makes the subscriber for one run: it is closed with the run,
-	// and its client with it.
+	// NewSubscriber creates the subscriber of one run. It is closed at the end of the
+	// run, together with its client.
 	NewSubscriber func() (*Subscriber, error)
 	Handlers      []Handler
 	DeadLetters   *DeadLetters
 
-	// IsTransient reports errors that say nothing about the message, beside those that
-	// IsRetryable knows. May be nil.
+	// IsTransient reports errors that are independent of the message, in addition to
+	// those of IsRetryable. May be nil.
 	IsTransient func(error) bool
 
-	HandlerTimeout time.Duration // of one call [2 s]
-	MaxFailures    int           // failures of a message in one process before it is set aside [20]
-	MaxDeliveries  int           // deliveries of a message without an answer before it is set aside [100]
+	HandlerTimeout time.Duration // timeout of one call [2 s]
+	MaxFailures    int           // failures of a message in one process before it becomes a dead letter [20]
+	MaxDeliveries  int           // deliveries of a message without a reply before it becomes a dead letter [100]
 
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Router runs handlers on watermill's router and starts it again when it ends by
-// itself.
+// Router runs handlers on watermill's router and restarts it when it ends early.
 type Router struct {
 	cfg RouterConfig
 
 	mu      sync.Mutex
-	current *Subscriber // of this run, nil between runs; guarded by mu
+	current *Subscriber // subscriber of this run, nil between runs; guarded by mu
 }
 
 // NewRouter returns a router. Nothing is read before Run.
@@ -83,10 +81,9 @@ func NewRouter(cfg RouterConfig) (*Router, error) {
 	return &Router{cfg: cfg}, nil
 }
 
-// Run handles messages until ctx ends and returns nil after the drain: messages
-// in flight are finished and acknowledged, the rest is handed back to the group.
-// A router that ends before ctx does is a failure; it is counted, logged and
-// started again.
+// Run handles messages until ctx ends and returns nil after the drain: messages in
+// flight are finished and acknowledged, the others are handed back to the group. A
+// router that ends before ctx is a failure; it is counted, logged and restarted.
 func (r *Router) Run(ctx context.Context) error {
 	retry := newBackoff()
 	for {
@@ -107,8 +104,8 @@ func (r *Router) Run(ctx context.Context) error {
 	}
 }
 
-// LastRead returns the oldest last good read over all streams, zero when there
-// is none yet.
+// LastRead returns the time of the last successful read of the stream that was read
+// least recently; zero when a stream was never read.
 func (r *Router) LastRead() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,12 +135,12 @@ func (r *Router) runOnce(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// watermill's router goes on while one of its handlers is left. Here one that
-	// stopped ends the run, so that no shard is left unread.
+	// watermill's router continues while any handler runs. Here one stopped handler
+	// ends the run, so that no shard remains unread.
 	for _, h := range handlers {
 		go func() {
 			select {
-			case <-router.Running(): // before that Stopped may not be asked
+			case <-router.Running(): // Stopped must not be called before
 			case <-ctx.Done():
 				return
 			}

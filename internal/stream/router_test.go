@@ -17,8 +17,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// route runs a router with one handler until the returned function is called,
-// at the latest with the end of the test.
+// route runs a router with one handler until the returned function is called, at the
+// latest until the end of the test.
 func (r *rig) route(handle func(msg *Message) error, adjust func(*RouterConfig)) (*Router, func()) {
 	r.t.Helper()
 	cfg := RouterConfig{
@@ -101,7 +101,7 @@ func TestAPermanentErrorIsSetAsideAtOnceAndOnce(t *testing.T) {
 			}
 			tries.Add(1)
 			// Past the deadline: with watermill's Timeout the poison middleware would
-			// publish on a context that is over, and loop for ever.
+			// publish with a cancelled context, and repeat forever.
 			<-msg.Context().Done()
 			return fmt.Errorf("no such sale: %w", Permanent(errors.New("sale unknown")))
 		}, func(c *RouterConfig) { c.HandlerTimeout = 50 * time.Millisecond })
@@ -119,7 +119,7 @@ func TestAPermanentErrorIsSetAsideAtOnceAndOnce(t *testing.T) {
 	})
 }
 
-// refused is an error of Postgres, as the driver gives it.
+// refused is an error of Postgres as the driver returns it.
 type refused struct{ state string }
 
 func (r refused) Error() string    { return "pq: " + r.state }
@@ -216,7 +216,7 @@ func TestAMessageThatKillsItsWorkersIsSetAside(t *testing.T) {
 	r := setup(t)
 	r.publish(0, 2)
 	r.read("dead", 1)
-	for range 3 { // three more workers took it and died
+	for range 3 { // three more workers read it and crashed
 		if err := r.redis.Do(t.Context(), "xautoclaim", r.topic, "orders", "dead", 0, "0").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestARouterThatEndsByItselfIsReportedAndStartedAgain(t *testing.T) {
 	}
 }
 
-// written is a log kept in memory.
+// written is an in-memory log.
 type written struct {
 	mu   sync.Mutex
 	text bytes.Buffer // guarded by mu
@@ -337,7 +337,7 @@ func TestNoPayloadReachesTheLog(t *testing.T) {
 	r.settled()
 	stop()
 	newLogger(slog.New(slog.NewTextHandler(log, nil))).Error("Cannot publish messages", errors.New("x"), map[string]any{"not_sent_message": secret, "topic": "orders"})
-	text := log.String() // the router may log one line more when it has ended
+	text := log.String() // the router may log one more line after it has ended
 	if strings.Contains(text, secret) {
 		t.Error("the payload is in the log")
 	}

@@ -21,23 +21,23 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(workerURL) != "" {
-		os.Exit(worker()) // a process of the tests' own that they kill
+		os.Exit(worker()) // a separate process that the tests kill
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// patience bounds waiting for what must happen.
+// patience bounds the wait for an expected event.
 const patience = testenv.Wait
 
-// rig is a Redis with what a test of one stream needs.
+// rig is a Redis with the fixtures for tests of one stream.
 type rig struct {
 	t     testing.TB
 	conn  *redisconn.Conn
 	redis redis.UniversalClient
-	topic string // a stream of the test's own
+	topic string // stream used only by this test
 	dead  *DeadLetters
 	tally *tally
-	pad   string // behind the payload of what is published
+	pad   string // appended to the payload of published messages
 }
 
 // setup returns a rig on the shared Redis.
@@ -47,7 +47,7 @@ func setup(t testing.TB) *rig {
 	return newRig(t, conn, prefix)
 }
 
-// setupMini returns a rig on an in-process Redis, as the demo runs on.
+// setupMini returns a rig on an in-process Redis, as used by the demo.
 func setupMini(t testing.TB) *rig {
 	t.Helper()
 	server := miniredis.NewMiniRedis()
@@ -80,7 +80,7 @@ func onBoth(t *testing.T, test func(t *testing.T, r *rig)) {
 
 func silent() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// subscriber returns a subscriber with short times, closed with the test.
+// subscriber returns a subscriber with short timeouts; the test closes it.
 func (r *rig) subscriber(consumer string, adjust func(*SubscriberConfig)) *Subscriber {
 	r.t.Helper()
 	cfg := SubscriberConfig{
@@ -108,7 +108,7 @@ func (r *rig) subscribe(s *Subscriber) <-chan *Message {
 	return messages
 }
 
-// publish appends messages numbered from first on, in one trip, and returns the
+// publish appends n messages, numbered from first, in one round trip, and returns the
 // ids of their entries.
 func (r *rig) publish(first, n int) []string {
 	r.t.Helper()
@@ -147,7 +147,7 @@ func paddedEntry(t testing.TB, number int, pad string) []any {
 
 func name(number int) string { return fmt.Sprintf("message-%06d", number) }
 
-// add appends an entry with any fields.
+// add appends an entry with arbitrary fields.
 func (r *rig) add(values ...any) string {
 	r.t.Helper()
 	id, err := r.redis.XAdd(context.Background(), &redis.XAddArgs{Stream: r.topic, Values: values}).Result()
@@ -172,7 +172,7 @@ func (r *rig) next(messages <-chan *Message) *Message {
 	return nil
 }
 
-// none checks that no message comes for a while.
+// none checks that no message arrives during a period.
 func (r *rig) none(messages <-chan *Message, during time.Duration) {
 	r.t.Helper()
 	select {
@@ -184,7 +184,7 @@ func (r *rig) none(messages <-chan *Message, during time.Duration) {
 	}
 }
 
-// pending returns how many entries of the group are not acknowledged.
+// pending returns the number of unacknowledged entries of the group.
 func (r *rig) pending() int64 {
 	r.t.Helper()
 	return r.stats().Pending
@@ -199,7 +199,7 @@ func (r *rig) stats() Stats {
 	return s
 }
 
-// settled waits until the group has nothing unread and nothing pending.
+// settled waits until the group has no unread and no pending entry.
 func (r *rig) settled() {
 	r.t.Helper()
 	var s Stats
@@ -218,7 +218,7 @@ type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
-// tally reads what was counted.
+// tally reads the counters of the test.
 type tally struct {
 	counted *Metrics
 	shown   *prometheus.Registry
@@ -231,13 +231,13 @@ func newTally() *tally {
 
 func (c *tally) metrics() *Metrics { return c.counted }
 
-// of returns how many entries of all streams an event happened to.
+// of returns the count of an event over all streams.
 func (c *tally) of(e Event) int {
 	return int(c.sum("seckill_stream_messages_total", "event", string(e)))
 }
 
-// sum adds the series of a metric that have a label value: counters by their value,
-// histograms by their number of observations.
+// sum adds the series of a metric with a label value: counters by value, histograms by
+// number of observations.
 func (c *tally) sum(name, label, value string) (n float64) {
 	families, err := c.shown.Gather()
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"seckill/internal/clock"
 )
 
-// countPage is how many entries are looked at per command where Redis does not
-// say how many are unread.
+// countPage is how many entries one command reads when Redis does not report the number
+// of unread entries.
 const countPage = 1000
 
-// Stats is how far a group is with a stream.
+// Stats is the progress of a group on a stream.
 type Stats struct {
-	Length    int64         // entries in the stream, finished ones that are not trimmed included
+	Length    int64         // entries in the stream, including finished ones that are not trimmed
 	Unread    int64         // entries that no consumer has read
-	Pending   int64         // entries that were read and not acknowledged
-	Dead      int64         // entries of this stream that were set aside
-	OldestAge time.Duration // age of the oldest entry that is unread or pending, 0 when there is none
+	Pending   int64         // entries that were read but not acknowledged
+	Dead      int64         // dead letters from this stream
+	OldestAge time.Duration // age of the oldest unread or pending entry, 0 when there is none
 }
 
 // Inspector reads statistics of streams, for metrics and the audit.
@@ -32,8 +32,8 @@ type Inspector struct {
 	Clock  clock.Clock
 }
 
-// Stats returns the statistics of a stream and a group. A stream or a group that
-// is not there has nothing pending, and everything unread.
+// Stats returns the statistics of a stream and a group. A missing stream or group has
+// no pending entries, and all its entries are unread.
 func (i Inspector) Stats(ctx context.Context, key, group string) (Stats, error) {
 	stats, err := i.stats(ctx, key, group)
 	if err != nil {
@@ -79,7 +79,7 @@ func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err e
 	return s, nil
 }
 
-// group returns what Redis knows of a group; one that is not there has read nothing.
+// group returns the group's info from Redis; a missing group has read nothing.
 func (i Inspector) group(ctx context.Context, key, group string) (redis.XInfoGroup, error) {
 	none := redis.XInfoGroup{LastDeliveredID: "0-0", Lag: -1}
 	groups, err := i.Client.XInfoGroups(ctx, key).Result()
@@ -100,9 +100,9 @@ func (i Inspector) group(ctx context.Context, key, group string) (redis.XInfoGro
 	return none, nil
 }
 
-// unread returns how many entries lie from an id on. Redis knows it as the lag of
-// the group, unless entries were deleted one by one; the in-process Redis gives
-// the length instead, and no count of read entries beside it. There they are
+// unread returns the number of entries from an id on. Redis reports it as the lag of
+// the group, unless single entries were deleted; the in-process Redis reports the
+// length instead, without a count of read entries. In these cases the entries are
 // counted.
 func (i Inspector) unread(ctx context.Context, key, from string, info redis.XInfoGroup) (int64, error) {
 	if info.Lag >= 0 && info.EntriesRead > 0 {
@@ -125,7 +125,7 @@ func (i Inspector) unread(ctx context.Context, key, from string, info redis.XInf
 func (i Inspector) oldestPending(ctx context.Context, key, group string) (string, error) {
 	summary, err := i.Client.XPending(ctx, key, group).Result()
 	if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "NOGROUP") {
-		return "", nil // acknowledged, or lost, meanwhile
+		return "", nil // acknowledged or lost in the meantime
 	}
 	if err != nil {
 		return "", err
@@ -133,8 +133,8 @@ func (i Inspector) oldestPending(ctx context.Context, key, group string) (string
 	return summary.Lower, nil
 }
 
-// Measure sets the depth gauges of some streams and a group. What cannot be read
-// keeps its last value.
+// Measure sets the depth gauges of some streams for a group. A gauge that cannot be
+// read keeps its last value.
 func (i Inspector) Measure(ctx context.Context, m *Metrics, group string, topics []string) error {
 	var errs []error
 	for _, topic := range topics {

@@ -23,57 +23,55 @@ const (
 	defaultNackDelayMax = 2 * time.Second
 	defaultDrain        = 5 * time.Second // more than the handlers' deadline
 
-	// commandTimeout bounds one command that does not block.
+	// commandTimeout bounds one non-blocking command.
 	commandTimeout = 2 * time.Second
 
-	// spareConnections is how many connections acknowledgements and claims may
-	// use beside one blocked read per topic.
+	// spareConnections is the number of connections for acknowledgements and claims, in
+	// addition to one blocked read per topic.
 	spareConnections = 2
 )
 
-// ErrClosed says that the subscriber was closed.
+// ErrClosed reports that the subscriber is closed.
 var ErrClosed = errors.New("subscriber is closed")
 
-// SubscriberConfig is how a Subscriber reads. Zero values take the default.
+// SubscriberConfig configures a Subscriber. Zero values mean the default.
 type SubscriberConfig struct {
-	// Client is for blocking reads and of the subscriber's own: Close closes it.
-	// Its pool holds at least one connection per topic and two more.
+	// Client is for blocking reads and used only by the subscriber: Close closes it.
+	// Its pool has at least one connection per topic and two more.
 	Client redis.UniversalClient
-	// Group is the consumer group, created from the first entry when missing.
+	// Group is the consumer group. When missing, it is created at the first entry.
 	Group string
-	// Consumer is the stable name of this process within the group, for example
-	// its host name: one that comes back finds its own entries again. Consumers
-	// are never deleted, because that would drop what they hold.
+	// Consumer is the stable name of this process in the group, for example its host
+	// name: after a restart it finds its own entries again. Consumers are never
+	// deleted, because that would drop their pending entries.
 	Consumer string
 
 	Batch        int           // entries per read [256]
-	MaxInFlight  int           // entries per topic that are handed out and not yet acknowledged [1024]
-	Block        time.Duration // how long a read waits for entries; also bounds how late Close is noticed [500 ms]
-	ClaimIdle    time.Duration // entries idle for that long are taken over [15 s]
-	ClaimEvery   time.Duration // how often idle entries are looked for [1 s]
-	NackDelay    time.Duration // wait before the second try; doubles with each [200 ms]
-	NackDelayMax time.Duration // longest wait between tries [2 s]
+	MaxInFlight  int           // dispatched, unacknowledged entries per topic [1024]
+	Block        time.Duration // timeout of one read; also bounds how late Close is noticed [500 ms]
+	ClaimIdle    time.Duration // idle time after which entries are taken over [15 s]
+	ClaimEvery   time.Duration // interval of the search for idle entries [1 s]
+	NackDelay    time.Duration // delay before the second attempt; doubles with each [200 ms]
+	NackDelayMax time.Duration // maximum delay between attempts [2 s]
 	Drain        time.Duration // how long Close waits for handlers [5 s]
 
 	Log     *slog.Logger
 	Metrics *Metrics
 }
 
-// Subscriber reads streams in batches for one consumer group. It implements
-// watermill's message.Subscriber: Subscribe hands out every message of a batch
-// without waiting for the one before it, and acknowledgements that come in
-// together go to Redis together.
+// Subscriber reads streams in batches for one consumer group. It implements watermill's
+// message.Subscriber: Subscribe delivers every message of a batch without waiting for
+// the previous one, and concurrent acknowledgements are sent to Redis together.
 //
-// Unlike watermill's contract says, the context of a message does not end with
-// its acknowledgement but when the subscriber stops waiting for handlers: one
-// context per topic, not per message. It carries no deadline; handlers bring
-// their own.
+// Unlike in watermill's contract, the context of a message does not end with its
+// acknowledgement but when the subscriber stops waiting for handlers: there is one
+// context per topic, not per message. It has no deadline; handlers set their own.
 type Subscriber struct {
 	cfg    SubscriberConfig
 	life   context.Context    // ends with Close
 	end    context.CancelFunc // ends life
 	active sync.WaitGroup     // one per subscription
-	closed chan struct{}      // closed when Close has done everything
+	closed chan struct{}      // closed when Close has finished
 
 	mu     sync.Mutex
 	topics map[string]*subscription // guarded by mu
@@ -110,10 +108,10 @@ func NewSubscriber(cfg SubscriberConfig) (*Subscriber, error) {
 	return s, nil
 }
 
-// Subscribe starts to read the stream with key topic. The channel is closed when
-// ctx ends or the subscriber is closed, after the messages that were handed out
-// have been waited for and acknowledged. A Redis that is away is not an error:
-// reading starts when it is there.
+// Subscribe starts to read the stream with key topic. When ctx ends or the subscriber
+// is closed, it waits until the delivered messages are handled and acknowledged, and
+// then closes the channel. An unavailable Redis is not an error: reading starts when it
+// is available.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *Message, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,10 +142,9 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *Messa
 	return sub.out, nil
 }
 
-// Close stops reading and waits for handlers at most for Drain. A message that was
-// refused is tried once more, without its delay. Close acknowledges what handlers
-// finished, hands the rest back to the group, and closes the client. A second
-// Close waits for the first.
+// Close stops reading and waits for handlers, at most for Drain. A nacked message is
+// retried once more, without its delay. Close acknowledges finished messages, hands the
+// others back to the group, and closes the client. A second Close waits for the first.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	first := !s.dead
@@ -162,21 +159,22 @@ func (s *Subscriber) Close() error {
 	drained := make(chan struct{})
 	go func() { s.active.Wait(); close(drained) }()
 	// A read, the handlers, the last acknowledgement and the hand-back are each
-	// bounded; only a client that ignores deadlines would exceed their sum.
+	// bounded; only a client that ignores deadlines can exceed their sum.
 	late := time.NewTimer(s.cfg.Block + s.cfg.Drain + 4*commandTimeout)
 	defer late.Stop()
 	select {
 	case <-drained:
 		return s.cfg.Client.Close()
 	case <-late.C:
-		err := s.cfg.Client.Close() // fails the command that hangs
+		err := s.cfg.Client.Close() // makes the blocked command fail
 		<-drained
 		return errors.Join(errors.New("subscriber closed late: a command of Redis did not return"), err)
 	}
 }
 
-// LastRead returns the oldest of the topics' last good reads, zero when a topic
-// never had one. How long ago that was is the health of a worker.
+// LastRead returns the time of the last successful read of the topic that was read
+// least recently; zero when a topic was never read. The health check of a worker uses
+// its age.
 func (s *Subscriber) LastRead() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +195,7 @@ func setDefault[T int | time.Duration](field *T, value T) {
 }
 
 // poolSize returns how many connections a client may open to one server, 0 when
-// it does not tell.
+// unknown.
 func poolSize(client redis.UniversalClient) int {
 	switch c := client.(type) {
 	case *redis.Client:

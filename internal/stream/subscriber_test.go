@@ -32,7 +32,7 @@ func TestABatchIsHandedOutWithoutWaitingForAcknowledgements(t *testing.T) {
 			msg.Ack()
 		}
 		r.settled()
-		// Counted when Redis has answered, which is after it has settled.
+		// Acks are counted after the reply of Redis, which is after settled.
 		testenv.Eventually(t, patience, func() bool { return r.tally.of(Acked) == 300 }, "not all are counted")
 	})
 }
@@ -91,7 +91,7 @@ func TestAcknowledgementsGoToRedisInGroups(t *testing.T) {
 		go func(msg *Message) { msg.Ack() }(r.next(messages))
 	}
 	r.settled()
-	// Of 2,048 messages in batches of 256, one by one would be 2,048.
+	// Single acknowledgements of 2,048 messages would be 2,048 commands.
 	if n := counted.acks.Load(); n > 200 {
 		t.Errorf("%d XACKs", n)
 	}
@@ -227,7 +227,8 @@ func TestCloseDoesNotWaitForEverAndHandsBackWhatIsLeft(t *testing.T) {
 		if stuck.Context().Err() == nil {
 			t.Error("the stuck handler was not told")
 		}
-		// Another name: what is not handed back would come after an hour.
+		// Another name: entries that are not handed back would be redelivered after an
+		// hour.
 		others := r.subscribe(r.subscriber("two", func(c *SubscriberConfig) { c.ClaimIdle = time.Hour }))
 		got := []string{r.next(others).UUID, r.next(others).UUID}
 		slices.Sort(got)
@@ -246,7 +247,7 @@ func TestCloseTriesARefusedMessageOnceMore(t *testing.T) {
 			c.NackDelay, c.NackDelayMax, c.Drain, c.ClaimIdle = time.Hour, time.Hour, testenv.Wait, time.Hour
 		})
 		messages := r.subscribe(s)
-		late := r.next(messages) // still with its handler when Close is called
+		late := r.next(messages) // its handler is still running when Close is called
 		r.next(messages).Nack()
 		r.next(messages).Nack()
 		testenv.Eventually(t, testenv.Wait, func() bool { return r.tally.of(Nacked) == 2 }, "two messages wait for their next try")

@@ -11,18 +11,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A batch looks at all of its messages while the last one is not finished, so
-// that one slow handler holds back no acknowledgement: after firstSweep, then
-// after twice as long each time, lastSweep at most. A commit that all wait for
-// takes some tens of milliseconds.
+// While the last message of a batch is unfinished, all its messages are checked
+// periodically, so that one slow handler does not delay the acknowledgements of the
+// others: after firstSweep, then with a doubled interval each time, up to lastSweep. A
+// common commit takes some tens of milliseconds.
 const (
 	firstSweep = 5 * time.Millisecond
 	lastSweep  = 40 * time.Millisecond
 )
 
-// subscription is one topic being read. Three kinds of goroutines share it: one
-// reads and takes over (read), one per batch in flight waits for handlers and
-// tries again (watch), one acknowledges (acks.run).
+// subscription is the reading of one topic. Three kinds of goroutines share it: one
+// reads and takes over (read), one per batch in flight waits for handlers and retries
+// (watch), one acknowledges (acks.run).
 type subscription struct {
 	cfg    *SubscriberConfig
 	topic  string
@@ -30,13 +30,13 @@ type subscription struct {
 	window *window
 	acks   *acks
 
-	// hard is the context of all messages. It ends when the drain is over.
+	// hard is the context of all messages. It ends after the drain.
 	hard     context.Context
 	cut      context.CancelFunc
 	draining chan struct{} // closed when the drain begins
 	watchers sync.WaitGroup
 
-	readAt atomic.Int64 // Unix nanoseconds of the last good read
+	readAt atomic.Int64 // Unix nanoseconds of the last successful read
 }
 
 func newSubscription(cfg *SubscriberConfig, topic string) *subscription {
@@ -51,7 +51,7 @@ func newSubscription(cfg *SubscriberConfig, topic string) *subscription {
 	return s
 }
 
-// run reads until stop ends, and drains.
+// run reads until stop ends, and then drains.
 func (s *subscription) run(stop context.Context) {
 	defer s.cut()
 	unlink := context.AfterFunc(stop, func() {
@@ -63,15 +63,15 @@ func (s *subscription) run(stop context.Context) {
 	go func() { defer close(acked); s.acks.run() }()
 
 	newReader(s).run(stop)
-	s.watchers.Wait() // each ends by itself, or when hard does
+	s.watchers.Wait() // each ends by itself, or with hard
 	s.withdraw()
 	s.acks.finish()
 	<-acked
 	s.handBack()
 }
 
-// dispatch hands entries to the consumer of the channel. deliveries holds the
-// group's count for entries that were delivered before, by id.
+// dispatch delivers entries to the channel. deliveries has the group's delivery count
+// of entries that were delivered before, by id.
 func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]int64) {
 	all, batch := make([]delivery, len(entries)), make([]*delivery, len(entries))
 	malformed := 0
@@ -91,17 +91,17 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 	s.window.add(batch, time.Now())
 	s.watchers.Add(1)
 	go s.watch(batch)
-	for i := range all { // the batch is the watcher's now
+	for i := range all { // the watcher owns the batch from here on
 		if !s.hand(all[i].msg) {
 			return
 		}
 	}
 }
 
-// hand gives a message to the consumer, unless the drain ends first.
+// hand sends a message to the channel, unless the drain ends first.
 func (s *subscription) hand(msg *Message) bool {
 	select {
-	case s.out <- msg: // nearly always there is room
+	case s.out <- msg: // the channel usually has room
 		return true
 	default:
 	}
@@ -113,8 +113,8 @@ func (s *subscription) hand(msg *Message) bool {
 	}
 }
 
-// withdraw takes back the messages that no handler has received. They are still ours
-// and are handed back.
+// withdraw takes back the messages that no handler has received. This consumer still
+// owns them and hands them back.
 func (s *subscription) withdraw() {
 	for {
 		select {
@@ -125,8 +125,8 @@ func (s *subscription) withdraw() {
 	}
 }
 
-// handBack makes the entries that were not finished look idle, so that any
-// consumer of the group takes them over at once instead of after ClaimIdle.
+// handBack makes unfinished entries look idle, so that any consumer of the group takes
+// them over immediately instead of after ClaimIdle.
 func (s *subscription) handBack() {
 	left := s.window.left()
 	if len(left) == 0 {

@@ -6,9 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// takeOwn takes one page of the entries that are pending under our own name and
-// not in flight: those of an earlier life of this process, and those of a read
-// whose reply was lost. There is no idle time to wait for.
+// takeOwn takes one page of the entries that are pending for this consumer and not in
+// flight: those of a previous process of the same name, and those of a read whose reply
+// was lost. It needs no idle time.
 func (r *reader) takeOwn(room int) error {
 	page, err := r.pending(redis.XPendingExtArgs{Start: r.ownFrom, Consumer: r.cfg.Consumer}, room)
 	if err != nil {
@@ -24,13 +24,14 @@ func (r *reader) takeOwn(room int) error {
 	return nil
 }
 
-// maxClaimPages bounds one search for idle entries when our own fill page after page.
+// maxClaimPages bounds one search for idle entries when many pages contain only entries
+// in flight here.
 const maxClaimPages = 8
 
-// takeIdle takes over entries that no consumer has kept fresh for ClaimIdle. XPENDING
-// and XCLAIM stand where XAUTOCLAIM would be shorter: they tell how often an
-// entry was delivered, and leave alone what is in flight here. XCLAIM checks the
-// idle time again, so that of two workers only one gets an entry.
+// takeIdle takes over entries that no consumer has refreshed for ClaimIdle. It uses
+// XPENDING and XCLAIM instead of the shorter XAUTOCLAIM, because they report the number
+// of deliveries and can exclude entries in flight here. XCLAIM checks the idle time
+// again, so that only one of two workers gets an entry.
 func (r *reader) takeIdle(room int) error {
 	from := "-"
 	for range maxClaimPages {
@@ -43,7 +44,7 @@ func (r *reader) takeIdle(room int) error {
 			return err
 		}
 		if taken > 0 {
-			r.claimNext = time.Time{} // there are more: go on at the next step
+			r.claimNext = time.Time{} // there are more: continue in the next step
 		}
 		from = nextID(page[len(page)-1].ID)
 		if room = min(r.cfg.Batch, r.window.room()); room <= 0 {
@@ -53,7 +54,7 @@ func (r *reader) takeIdle(room int) error {
 	return nil
 }
 
-// pending lists pending entries, count of them at most.
+// pending lists up to count pending entries.
 func (r *reader) pending(args redis.XPendingExtArgs, count int) ([]redis.XPendingExt, error) {
 	ctx, cancel := command(0)
 	defer cancel()
@@ -61,9 +62,9 @@ func (r *reader) pending(args redis.XPendingExtArgs, count int) ([]redis.XPendin
 	return r.cfg.Client.XPendingExt(ctx, &args).Result()
 }
 
-// take claims what is not in flight here, hands it out and returns how many that
-// were. An entry that was deleted meanwhile does not come back from XCLAIM, which
-// drops it from the pending list.
+// take claims and dispatches the entries that are not in flight here, and returns how
+// many it dispatched. XCLAIM omits an entry that was deleted in the meantime, and drops
+// it from the pending list.
 func (r *reader) take(page []redis.XPendingExt, idle time.Duration) (int, error) {
 	if len(page) == 0 {
 		return 0, nil
@@ -98,8 +99,8 @@ func (r *reader) take(page []redis.XPendingExt, idle time.Duration) (int, error)
 	return len(entries), nil
 }
 
-// keep tells Redis which entries are being worked on, so that their idle time
-// starts again. JUSTID leaves the count of deliveries as it is.
+// keep resets the idle time of entries in work. JUSTID leaves the number of deliveries
+// unchanged.
 func (r *reader) keep(now time.Time) error {
 	ids := r.window.stale(now.Add(-r.cfg.ClaimIdle/6), now.Add(-r.cfg.ClaimIdle), now)
 	for len(ids) > 0 {

@@ -21,8 +21,8 @@ const (
 	workerTopic = "STREAM_TEST_WORKER_TOPIC"
 )
 
-// worker is the main function of a worker process: it handles messages until it
-// is killed, and says so once.
+// worker is the main function of a worker process: it handles messages until it is
+// killed, and prints a line when it starts.
 func worker() int {
 	conn, err := redisconn.Open(context.Background(), os.Getenv(workerURL))
 	if err != nil {
@@ -53,7 +53,7 @@ func worker() int {
 	return 0
 }
 
-// once is an idempotent handler's effect: it counts a message the first time.
+// once is the effect of an idempotent handler: it counts a message the first time only.
 var once = redis.NewScript(`
 if redis.call('HSETNX', KEYS[1], ARGV[1], 1) == 1 then return redis.call('INCR', KEYS[2]) end
 redis.call('INCR', KEYS[3])
@@ -63,8 +63,8 @@ func effect(ctx context.Context, client redis.UniversalClient, topic string, msg
 	return once.Run(ctx, client, []string{topic + ":done", topic + ":effects", topic + ":repeats"}, msg.UUID).Err()
 }
 
-// effects returns how many messages had their effect, and how many deliveries
-// came on top.
+// effects returns how many messages had their effect, and how many deliveries were
+// redundant.
 func (r *rig) effects() (distinct, counted, repeats int64) {
 	r.t.Helper()
 	ctx := context.Background()
@@ -73,7 +73,7 @@ func (r *rig) effects() (distinct, counted, repeats int64) {
 	return r.redis.HLen(ctx, r.topic+":done").Val(), counted, repeats
 }
 
-// handle handles messages with an effect until the channel is closed.
+// handle handles messages with once until the channel is closed.
 func (r *rig) handle(messages <-chan *Message) {
 	for msg := range messages {
 		go func() {
@@ -110,7 +110,7 @@ func TestAKilledWorkersMessagesAreTakenOver(t *testing.T) {
 	if left.Pending == 0 {
 		t.Fatal("the worker left nothing; it was not killed in the middle")
 	}
-	// The defaults of the product, and another name than the dead one's.
+	// Default timeouts, and another consumer name than the killed worker.
 	go r.handle(r.subscribe(r.subscriber("survivor", func(c *SubscriberConfig) { c.ClaimEvery = 0 })))
 	testenv.Eventually(t, patience, func() bool { return r.tally.of(Claimed) >= int(left.Pending) }, "all is taken over")
 	r.settled()
@@ -127,7 +127,7 @@ func TestAWorkerThatComesBackTakesItsOwnEntriesFirst(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
 		r.publish(0, 600)
-		// An earlier life of "one" read 500 and died.
+		// A previous process named "one" read 500 entries and crashed.
 		r.read("one", 500)
 		messages := r.subscribe(r.subscriber("one", func(c *SubscriberConfig) { c.ClaimIdle = time.Hour }))
 		for i := range 600 {
@@ -216,7 +216,7 @@ func TestWhatIsBeingWorkedOnIsNotTakenOver(t *testing.T) {
 	r.publish(0, 2)
 	one := r.subscribe(r.subscriber("one", short))
 	working, waiting := r.next(one), r.next(one)
-	waiting.Nack() // its next try comes after more than the idle time
+	waiting.Nack() // its next attempt is due after more than the idle time
 	two := r.subscribe(r.subscriber("two", short))
 	select {
 	case msg := <-one:
@@ -248,7 +248,7 @@ func TestAHandlerThatNeverReturnsLosesItsEntry(t *testing.T) {
 		t.Errorf("%s, delivery %d", msg.UUID, Deliveries(msg))
 	}
 	msg.Ack()
-	r.none(one, 500*time.Millisecond) // it never takes it from itself
+	r.none(one, 500*time.Millisecond) // it never claims an entry from itself
 	r.settled()
 }
 

@@ -12,7 +12,7 @@ import (
 //go:embed lua/trim.lua
 var trim string
 
-// Trimmer removes finished entries, which watermill never does: what every group
+// Trimmer removes finished entries, which watermill never does: those that every group
 // of a stream has read and acknowledged. MAXLEN would remove unread ones.
 type Trimmer struct {
 	client  redis.UniversalClient
@@ -26,8 +26,8 @@ func NewTrimmer(client redis.UniversalClient, keys []string, metrics *Metrics) *
 	return &Trimmer{client: client, keys: keys, script: redis.NewScript(trim), metrics: metrics}
 }
 
-// Step trims every stream once: a step of a periodic loop. It is safe on every
-// process at once. A stream that fails does not keep the others.
+// Step trims every stream once. It is a periodic.Step and may run on all processes
+// concurrently. A stream that fails does not prevent the others.
 func (t *Trimmer) Step(ctx context.Context) (counts map[string]int, err error) {
 	total := 0
 	var failed []error

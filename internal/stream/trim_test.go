@@ -11,12 +11,12 @@ import (
 	"seckill/internal/clock"
 )
 
-// ledger knows what became of every entry in every group.
+// ledger records the state of every entry in every group.
 type ledger struct {
 	*rig
 	rnd     *rand.Rand
 	all     []string                       // ids in order
-	read    map[string]int                 // group -> how many of all it has read
+	read    map[string]int                 // group -> number of entries of all that it has read
 	pending map[string]map[string]struct{} // group -> ids
 }
 
@@ -33,7 +33,7 @@ func (l *ledger) group(name string) {
 	l.pending[name] = map[string]struct{}{}
 }
 
-// act does one thing at random to one group.
+// act performs one random operation for one group.
 func (l *ledger) act(group string) {
 	l.t.Helper()
 	ctx := context.Background()
@@ -68,7 +68,7 @@ func (l *ledger) act(group string) {
 	}
 }
 
-// check compares the stream with what must still be there.
+// check compares the stream with the entries that must still exist.
 func (l *ledger) check() {
 	l.t.Helper()
 	entries, err := l.redis.XRange(context.Background(), l.topic, "-", "+").Result()
@@ -111,7 +111,7 @@ func TestTrimmingNeverLosesAnEntry(t *testing.T) {
 				l.check()
 			}
 		}
-		// Everything read and acknowledged: one entry stays.
+		// Everything is read and acknowledged: one entry remains.
 		for _, g := range groups {
 			l.drain(g)
 		}
@@ -127,7 +127,7 @@ func TestTrimmingNeverLosesAnEntry(t *testing.T) {
 	})
 }
 
-// drain reads and acknowledges everything of a group.
+// drain reads and acknowledges all entries of a group.
 func (l *ledger) drain(group string) {
 	l.t.Helper()
 	ctx := context.Background()

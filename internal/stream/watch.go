@@ -5,30 +5,29 @@ import (
 	"time"
 )
 
-// delivery is one entry on its way through handlers. It belongs to the goroutine
-// that watches its batch.
+// delivery is one entry being handled. It belongs to the goroutine that watches its
+// batch.
 type delivery struct {
 	id      string
-	epoch   int // of the window; the same for a batch
+	epoch   int // epoch of the window; the same for a batch
 	attempt int
-	last    bool // the try that the drain gives it is the last
+	last    bool // the attempt during the drain is the last one
 	msg     *Message
-	due     time.Time // when to try again; zero while the message is out
-	flight  flight    // the window's
+	due     time.Time // when to retry; zero while a handler has the message
+	flight  flight    // owned by the window
 }
 
-// phase is how far the end of a subscription has come.
+// phase is the phase of a subscription's shutdown.
 type phase int
 
 const (
-	running  phase = iota // refused messages are tried again after their delay
-	draining              // refused messages are tried once more, at once
-	over                  // nothing is handed out
+	running  phase = iota // nacked messages are retried after their delay
+	draining              // nacked messages are retried once more, immediately
+	over                  // nothing is delivered
 )
 
-// watch waits for the handlers of a batch, passes on what they acknowledged and
-// tries again what they refused. It ends when nothing is left, and at the latest
-// with the drain.
+// watch waits for the handlers of a batch, queues their acknowledgements and retries
+// nacked messages. It ends when no message is left, at the latest with the drain.
 func (s *subscription) watch(batch []*delivery) {
 	defer s.watchers.Done()
 	timer := time.NewTimer(firstSweep)
@@ -52,15 +51,15 @@ func (s *subscription) watch(batch []*delivery) {
 		case <-drain:
 			now, drain = draining, nil
 		case <-s.hard.Done():
-			s.sweep(batch, over) // acknowledges what was finished just now
+			s.sweep(batch, over) // acknowledges messages that finished just now
 			return
 		}
 	}
 }
 
-// lookOut returns the last message that is out, the one that most likely
-// finishes last, and how long to wait for it before all are looked at again: for
-// the pause when there are others.
+// lookOut returns the last message that a handler has, which most likely finishes last,
+// and how long to wait for it before all messages are checked again: for pause when
+// there are others.
 func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.Duration) {
 	out := 0
 	var due time.Time
@@ -71,7 +70,7 @@ func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.
 			due = d.due
 		}
 	}
-	wait = time.Hour // nothing but the one message to wait for
+	wait = time.Hour // no other message to check
 	if out > 1 {
 		wait = pause
 	}
@@ -81,8 +80,8 @@ func lookOut(batch []*delivery, pause time.Duration) (last *delivery, wait time.
 	return last, wait
 }
 
-// sweep looks at every message of a batch once and returns those that go on. A
-// message that is refused in its last try stays pending and is handed back.
+// sweep checks every message of a batch once and returns the unfinished ones. A message
+// that is nacked in its last attempt stays pending and is handed back.
 func (s *subscription) sweep(batch []*delivery, at phase) []*delivery {
 	now := time.Now()
 	live := batch[:0]
@@ -123,15 +122,15 @@ type deliveryState int
 const (
 	out        deliveryState = iota // a handler has it
 	finished                        // acknowledged by the handler
-	refusedNow                      // just refused by the handler
-	waiting                         // waits for its next try
+	refusedNow                      // just nacked by the handler
+	waiting                         // waits for its next attempt
 )
 
 func (s *subscription) state(d *delivery) deliveryState {
 	if !d.due.IsZero() {
 		return waiting
 	}
-	// One channel after the other: a look at one alone takes no lock.
+	// Two selects, because a select with one channel takes no lock.
 	select {
 	case <-d.msg.Acked():
 		return finished
@@ -145,8 +144,8 @@ func (s *subscription) state(d *delivery) deliveryState {
 	return out
 }
 
-// again hands out a copy, because watermill's message is spent once it was
-// refused. The copy has lost its context and gets the subscription's.
+// again delivers a copy, because watermill's message cannot be reused after a nack. The
+// copy has no context and gets the subscription's.
 func (s *subscription) again(d *delivery, now time.Time) {
 	d.attempt++
 	d.due = time.Time{}
@@ -157,7 +156,7 @@ func (s *subscription) again(d *delivery, now time.Time) {
 	s.hand(d.msg)
 }
 
-// delay is how long to wait after a number of tries: NackDelay, doubling.
+// delay returns the pause after a number of attempts: NackDelay, doubling.
 func (s *subscription) delay(tries int) time.Duration {
 	delay := s.cfg.NackDelay
 	for range tries - 1 {

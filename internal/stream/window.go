@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// window knows which entries of a topic are in flight: handed out, waiting for a
-// retry, or handled and not yet acknowledged in Redis. It bounds them and tells
-// which must be kept from being taken over.
+// window tracks the entries of a topic in flight: being handled, waiting for a retry,
+// or handled and not yet acknowledged in Redis. It bounds them and returns those that
+// must be refreshed.
 //
-// An epoch begins when the group is lost. What was in flight before then is
-// still counted, but no longer known: the new group delivers it again.
+// An epoch begins when the group is lost. Entries in flight before that still count,
+// but are no longer tracked: the new group delivers them again.
 type window struct {
 	limit int
 	freed chan struct{} // holds a token after entries left
 
 	mu     sync.Mutex
-	taken  int         // entries of all epochs; guarded by mu
+	taken  int         // entries in flight of all epochs; guarded by mu
 	epoch  int         // guarded by mu
-	flying []*delivery // of this epoch, in no order; guarded by mu
+	flying []*delivery // entries of this epoch, in no order; guarded by mu
 }
 
-// flight is what the window knows of an entry; guarded by its mu.
+// flight is the window's state of an entry; guarded by its mu.
 type flight struct {
-	place int       // in flying
-	began time.Time // when the present try was handed out; zero while waiting for the next
-	fresh time.Time // when Redis last heard that the entry is being worked on
+	place int       // index in flying
+	began time.Time // when the current attempt was delivered; zero while waiting for the next
+	fresh time.Time // when the entry was last refreshed in Redis
 }
 
 func newWindow(limit int) *window {
 	return &window{limit: limit, freed: make(chan struct{}, 1)}
 }
 
-// room returns how many more entries may fly.
+// room returns how many more entries fit into the window.
 func (w *window) room() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.limit - w.taken
 }
 
-// add puts entries into flight, in the present epoch.
+// add adds entries to the current epoch.
 func (w *window) add(batch []*delivery, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *window) add(batch []*delivery, now time.Time) {
 	}
 }
 
-// remove takes entries out of flight, all of one epoch.
+// remove removes entries, all of one epoch.
 func (w *window) remove(epoch int, batch []*delivery) {
 	w.mu.Lock()
 	w.taken -= len(batch)
@@ -71,24 +71,23 @@ func (w *window) remove(epoch int, batch []*delivery) {
 	}
 }
 
-// current reports whether epoch is the present one.
+// current reports whether epoch is the current one.
 func (w *window) current(epoch int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return epoch == w.epoch
 }
 
-// began notes that a try of an entry was handed out at a time, zero when it
-// waits for the next.
+// began records when an attempt was delivered, zero while the entry waits for the next.
 func (w *window) began(d *delivery, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	d.flight.began = at
 }
 
-// stale returns the entries that Redis has not heard of since before, notes that
-// it is about to, and leaves out those whose try began before stuck: a handler
-// that does not come back must lose its entry to another process.
+// stale returns the entries last refreshed before before, and records their refresh at
+// now. It leaves out entries whose attempt began before stuck: a handler that does not
+// return must lose its entry to another process.
 func (w *window) stale(before, stuck, now time.Time) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +103,7 @@ func (w *window) stale(before, stuck, now time.Time) []string {
 	return ids
 }
 
-// forget begins an epoch.
+// forget starts a new epoch.
 func (w *window) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +111,7 @@ func (w *window) forget() {
 	w.flying = nil
 }
 
-// left returns the entries that are still in flight in this epoch.
+// left returns the entries of this epoch that are still in flight.
 func (w *window) left() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

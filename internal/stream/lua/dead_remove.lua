@@ -1,8 +1,11 @@
--- Removes a letter, once.
--- KEYS[1] the stream of dead letters, KEYS[2] its index (see dead_append.lua)
--- ARGV[1] id of the letter, ARGV[2] stream and ARGV[3] entry it came from
--- Returns 1 when it was there, else 0.
--- Keeps true: the counts of the index equal the stream.
+-- Removes a dead letter, once.
+-- KEYS[1] stream of dead letters
+-- KEYS[2] its index (see dead_append.lua)
+-- ARGV[1] id of the letter
+-- ARGV[2] stream of its entry
+-- ARGV[3] id of its entry
+-- Reply: 1 when it existed, else 0.
+-- Invariant: the counts of the index equal the stream.
 if redis.call('XDEL', KEYS[1], ARGV[1]) == 0 then
   return 0
 end

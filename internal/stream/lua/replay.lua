@@ -1,9 +1,11 @@
--- Appends the fields of a dead letter to the stream they came from, once.
--- KEYS[1] the stream, KEYS[2] the mark of this letter's replay, in the same slot
--- ARGV[1] how long the mark stays, in milliseconds
+-- Appends the fields of a dead letter to their original stream, once.
+-- KEYS[1] stream
+-- KEYS[2] marker of this letter's replay, in the same slot
+-- ARGV[1] TTL of the marker in milliseconds
 -- ARGV[2…] field, value, field, value… of the entry
--- Returns 1 when it appended, 0 when this letter was replayed before.
--- Keeps true: however often the steps around it are repeated, one entry per letter.
+-- Reply: 1 when it appended, 0 when this letter was replayed before.
+-- Invariant: one appended entry per letter while the marker exists, however often
+-- the steps before and after it are repeated.
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return 0
 end

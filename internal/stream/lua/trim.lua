@@ -1,16 +1,16 @@
 -- Removes the entries that every group of a stream has read and acknowledged.
--- KEYS[1] the stream
--- Returns how many that were.
--- Keeps true: no entry that some group has not read, or has pending, is removed.
--- A stream without a group keeps everything: its reader has not come yet. The
--- last delivered entry stays, so that a trimmed stream is never empty. All in one
--- script, because a stream that was emptied and refilled between looking and
--- trimming would lose what nobody read.
+-- KEYS[1] stream
+-- Reply: number of removed entries.
+-- Invariant: no entry is removed that is unread or pending in any group.
+-- A stream without a group keeps all entries, because its group may be created later.
+-- The last delivered entry stays, so that a trimmed stream is never empty. It is
+-- one script because otherwise a stream that is emptied and refilled between the
+-- check and the trim would lose unread entries.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 0
 end
 
--- A stream id is "milliseconds-sequence"; as text, ids do not sort.
+-- A stream id is "milliseconds-sequence"; its text does not sort in the order of ids.
 local function before(a, b)
   local am, as = string.match(a, '^(%d+)-(%d+)$')
   local bm, bs = string.match(b, '^(%d+)-(%d+)$')
