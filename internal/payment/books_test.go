@@ -12,8 +12,8 @@ import (
 	"seckill/internal/order"
 )
 
-// wrong counts what must never be, in one statement: the books of units, users
-// with two live orders, money noted twice, orders that ended twice.
+// wrong counts violated invariants in one statement: unit counts, users with two live
+// orders, money recorded twice, orders that ended twice.
 const wrong = `
 SELECT (SELECT count(*) FROM sale_items i WHERE {i} AND (available + held + sold <> total OR available < 0
      OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT')
@@ -32,8 +32,8 @@ SELECT (SELECT count(*) FROM sale_items i WHERE {i} AND (available + held + sold
         WHERE {o} AND (e.code IN ('PAID', 'LAPSED') OR e.status = 'CANCELLED' AND e.code IN ('CANCELLED', 'VOIDED'))
         GROUP BY e.order_id HAVING count(*) > 1) ended_twice)`
 
-// unfinished counts what must have come to its end once everything is quiet: the
-// bank's ledger against ours, to the cent.
+// unfinished counts work that must be complete once nothing runs: the bank's ledger
+// against ours, to the cent.
 const unfinished = `
 SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merchant_payment JOIN orders o ON o.id = p.order_id
         WHERE {o} AND c.status = 'PAID' AND c.amount_minor - c.refunded_minor <>
@@ -45,11 +45,11 @@ SELECT (SELECT count(*) FROM sandbox_charges c JOIN payments p ON p.id = c.merch
      + (SELECT count(*) FROM refunds r JOIN orders o ON o.id = r.order_id WHERE {o} AND r.status = 'SENDING')
      + (SELECT count(*) FROM orders o WHERE {o} AND (o.status = 'PENDING_PAYMENT' OR o.return_due))`
 
-// everything is for counts over all sales of a shop; else they are of one sale.
+// everything selects all sales of a shop; any other id selects one sale.
 var everything = uuid.Nil
 
-// booksOf opens a connection for counts, without the time-outs of the product:
-// they are not for whoever looks at all orders on a busy machine.
+// booksOf opens a connection for counts without the product's timeouts, which are too
+// short for reading all orders on a busy machine.
 func booksOf(t testing.TB, url string) *sql.DB {
 	t.Helper()
 	books, err := sql.Open("postgres", url)
@@ -61,8 +61,8 @@ func booksOf(t testing.TB, url string) *sql.DB {
 	return books
 }
 
-// count answers a query about a sale, where {o} and {i} stand for: this order,
-// this item is of the sale.
+// count runs a query for a sale, in which {o} and {i} stand for the conditions that an
+// order or an item belongs to the sale.
 func (s *shop) count(query string, sale uuid.UUID) (n int) {
 	s.t.Helper()
 	_, err := patiently(func() (struct{}, error) {
@@ -79,7 +79,7 @@ func about(query string, sale uuid.UUID) string {
 	return strings.NewReplacer("{o}", "o.sale_id = '"+sale.String()+"'", "{i}", "i.sale_id = '"+sale.String()+"'").Replace(query)
 }
 
-// tally answers a query of names and numbers about the sale.
+// tally runs a query that returns names and numbers for the sale.
 func (s *shop) tally(query string, into map[string]int) {
 	s.t.Helper()
 	rows, err := s.books.QueryContext(s.t.Context(), about(query, s.sale))
@@ -94,7 +94,7 @@ func (s *shop) tally(query string, into map[string]int) {
 	s.must(rows.Err())
 }
 
-// sound fails the test when something is that must never be.
+// sound fails the test when an invariant is violated.
 func (s *shop) sound() {
 	s.t.Helper()
 	if n := s.count(wrong, s.sale); n != 0 {
@@ -102,8 +102,8 @@ func (s *shop) sound() {
 	}
 }
 
-// quietened fails the test when something did not come to its end, or the gate
-// and the record differ.
+// quietened fails the test when work is incomplete, or when the gate and Postgres
+// differ.
 func (s *shop) quietened() {
 	s.t.Helper()
 	s.sound()
@@ -113,13 +113,14 @@ func (s *shop) quietened() {
 	live, err := s.orders.Count(s.t.Context(), order.Filter{Sale: s.sale, Statuses: order.Live()})
 	s.must(err)
 	f := s.figures()
-	kept := f.sold + f.held - f.reserved // units that were refunded and left out of the sale
+	kept := f.sold + f.held - f.reserved // units that were refunded without a return to stock
 	if f.available != f.stock || kept != 0 || f.holders < live {
 		s.t.Fatalf("the gate and the record differ: %+v, %d live orders", f, live)
 	}
 }
 
-// allQuiet is quietened for all sales of the shop: nothing moved after its time.
+// allQuiet is quietened for all sales of the shop, to detect changes after a sale was
+// checked.
 func (s *shop) allQuiet() {
 	s.t.Helper()
 	s.quietened()
@@ -128,7 +129,7 @@ func (s *shop) allQuiet() {
 	}
 }
 
-// figures are the units of the item, in the record and in the gate.
+// figures are the units of the item in Postgres and in the gate.
 type figures struct{ available, held, sold, stock, reserved, holders int }
 
 func (s *shop) figures() figures {

@@ -18,21 +18,21 @@ import (
 	"seckill/internal/stream"
 )
 
-// The everyday numbers are what a test run can wait for; 100,000 of each take
-// about an hour.
+// The defaults suit a normal test run; 100,000 of each take about an hour.
 var (
 	races    = flag.Int("races", 60, "four-way races to run")
 	payments = flag.Int("payments", 200, "payments to make with bad call-backs")
 )
 
 const (
-	perShop  = 1000 // orders until a new shop: its checks read all that it has
-	perRush  = 100  // orders at once
-	hands    = 8    // how many act at once
+	perShop  = 1000 // orders until a new shop, because the checks of a shop read all its orders
+	perRush  = 100  // concurrent orders
+	hands    = 8    // concurrent calls
 	sweepers = 4
 )
 
-// inShops splits a large number of orders over shops, a few at a time.
+// inShops distributes a large number of orders over shops, of which a few run in
+// parallel.
 func inShops(t *testing.T, all int, run func(s *shop, orders int)) {
 	t.Helper()
 	var done atomic.Int64
@@ -53,7 +53,7 @@ func inShops(t *testing.T, all int, run func(s *shop, orders int)) {
 	})
 }
 
-// spread does something for each of n, many at once.
+// spread calls do for each index below n, concurrently.
 func spread(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
@@ -67,7 +67,7 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// settleWhole runs the loops until everything has come to its end.
+// settleWhole runs the loops until all work is complete.
 func (s *shop) settleWhole() {
 	s.t.Helper()
 	for range 200 {
@@ -79,15 +79,15 @@ func (s *shop) settleWhole() {
 	}
 }
 
-// How the orders of a sale stand, and what they went through.
+// Final states of the orders of a sale, and the events in their logs.
 const (
 	ends  = `SELECT status, count(*) FROM orders o WHERE {o} GROUP BY status`
 	turns = `SELECT e.code, count(*) FROM order_events e JOIN orders o ON o.id = e.order_id WHERE {o} GROUP BY e.code`
 )
 
-// Pay, expire, cancel and void meet on one order, with four sweepers. Half of the
-// money is with the bank when the race begins and only its call-back races; the
-// other half comes in during the race, however the order ends.
+// Pay, expire, cancel and void race for one order, with four sweepers. Half of the
+// payments are approved before the race and only their call-backs race; the others are
+// paid during the race, whatever the state of the order.
 func TestFourWayRacesEndOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -117,7 +117,7 @@ func TestFourWayRacesEndOnce(t *testing.T) {
 	t.Logf("%d races, 0 double ends, every unit accounted for; orders ended as %v after turns %v", *races, ended, went)
 }
 
-// rush places orders in a sale of their own, with a payment begun for each.
+// rush places orders in a new sale and begins a payment for each.
 func (s *shop) rush(orders int) []*order.Order {
 	s.t.Helper()
 	s.newSale(orders)
@@ -133,14 +133,13 @@ func (s *shop) rush(orders int) []*order.Order {
 	return placed
 }
 
-// race lets all sides go: the sweepers first, and every other at a moment of its
-// own while they close payments, or when they have closed them and begin to expire
-// the orders. So no side wins them all.
+// race starts all sides: the sweepers first, and each other side at a random point
+// while the sweepers close payments or expire the orders. So no side wins every race.
 func (s *shop) race(placed []*order.Order) {
 	s.t.Helper()
-	s.clock.Advance(window + 20*time.Second) // late money is due, and so are delayed call-backs
+	s.clock.Advance(window + 20*time.Second) // late money and delayed call-backs are due
 	ctx := s.t.Context()
-	last := (sweepers + 1) * len(placed) // those who call off close payments too
+	last := (sweepers + 1) * len(placed) // cancels close payments too
 	moment := func() int { return min(rand.IntN(2*last), last) }
 	moments := make([]int, len(placed))
 	for i := range moments {
@@ -169,8 +168,8 @@ func (s *shop) race(placed []*order.Order) {
 	})
 }
 
-// callOff lets buyer and operator end an order at the same moment; the operator
-// whether or not it is paid.
+// callOff lets buyer and operator end an order concurrently; with paid, the operator
+// ends it even when it is paid.
 func (s *shop) callOff(o *order.Order, paid bool) {
 	ctx := s.t.Context()
 	void := s.pay.VoidUnpaid
@@ -187,18 +186,18 @@ func (s *shop) callOff(o *order.Order, paid bool) {
 	})
 }
 
-// side runs one side of a race, which may be told to try again.
+// side runs one side of a race, which may return a retryable error.
 func (s *shop) side(what string, do func() error) {
 	if err := do(); err != nil && fault.CodeOf(err) != fault.Unavailable && !stream.IsRetryable(err) {
 		s.t.Errorf("%s: %v", what, err)
 	}
 }
 
-// starter counts how many payments were closed, and lets whoever waits go then.
+// starter counts closed payments, and releases each waiting side at its count.
 type starter struct {
 	mu      sync.Mutex
 	closed  int                   // guarded by mu
-	waiting map[chan struct{}]int // guarded by mu; for so many
+	waiting map[chan struct{}]int // guarded by mu; the count to wait for
 }
 
 func (g *starter) hear(call string) fate {
@@ -229,10 +228,9 @@ func (g *starter) wait(many int) {
 	<-ready
 }
 
-// Payments with bad call-backs: one in ten comes several times, one in ten long
-// after the expiry, one in twenty after those that followed it, one in twenty times
-// out; some of our calls to the bank fail. The bank's ledger and ours are equal to
-// the cent.
+// Payments with faulty call-backs: 10 % are duplicated, 10 % arrive long after the
+// expiry, 5 % arrive out of order, 5 % time out; some of our calls to the bank fail.
+// The bank's ledger and ours agree to the cent.
 func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
 	t.Parallel()
 	var lost, timedOut atomic.Int64
@@ -270,7 +268,7 @@ func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
 	}
 }
 
-// oneIn loses one call in n, before or after it was carried out.
+// oneIn loses one call in n, before or after its execution.
 func oneIn(n int, count *atomic.Int64) func(string) fate {
 	return func(string) fate {
 		if rand.IntN(n) != 0 {
@@ -285,7 +283,7 @@ func (s *shop) payBadly(kinds map[sandbox.Habit]*atomic.Int64) {
 	o := s.buy()
 	p, _, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"})
 	if err != nil || p.Payment == nil {
-		return // the buyer gives up
+		return // the buyer stops trying
 	}
 	habit := habitOf(rand.IntN(20))
 	kinds[habit].Add(1)

@@ -17,17 +17,17 @@ import (
 	"seckill/internal/postgres"
 )
 
-// closing is how closing the payments of an order went.
+// closing is the result of closing the payments of an order.
 type closing string
 
 const (
-	closedAll  closing = "CLOSED"  // no money can come any more
+	closedAll  closing = "CLOSED"  // no money can arrive any more
 	closedPaid closing = "PAID"    // one of them was paid first
-	closedNot  closing = "UNKNOWN" // the provider does not say
+	closedNot  closing = "UNKNOWN" // the provider's state is unknown
 )
 
-// Cancel calls off an unpaid order of the user, after its payment was closed at
-// the provider. Cancelling a cancelled order succeeds again.
+// Cancel cancels an unpaid order of the user, after closing its payment at the
+// provider. Cancelling a cancelled order succeeds again.
 func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string) (*order.Order, fault.Refusal, error) {
 	o, refusal, err := s.own(ctx, id, user)
 	if o == nil {
@@ -70,14 +70,15 @@ func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry
 	return nil, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
 }
 
-// cancelClosed cancels an order that no open payment is left of.
+// cancelClosed cancels an order without an open payment.
 func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.Entry) (moved *order.Order, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Cancelled, At: s.now(), Entry: entry})
 		if err != nil {
 			return err
 		}
-		// The order's row is locked now: a payment begun meanwhile is visible.
+		// The order's row is locked now: a payment that began in the meantime is
+		// visible.
 		open, err := tx.Payment.Query().Where(entpayment.OrderID(o.ID), entpayment.StatusIn(openStatuses...)).Exist(ctx)
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func (s *Service) cancelClosed(ctx context.Context, o *order.Order, entry order.
 	return moved, nil
 }
 
-// closePayments closes what is open of an order at the providers.
+// closePayments closes the open payments of an order at their providers.
 func (s *Service) closePayments(ctx context.Context, o uuid.UUID) (closing, error) {
 	open, err := s.open(ctx, []uuid.UUID{o})
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *Service) closePayments(ctx context.Context, o uuid.UUID) (closing, erro
 	return closedAll, nil
 }
 
-// closeOne closes a payment at its provider, and notes what the provider says.
+// closeOne closes a payment at its provider, and records the provider's state.
 func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 	provider, err := s.provider(p.Provider)
 	if err != nil {
@@ -122,10 +123,10 @@ func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 		return closedNot
 	}
 	if state.Phase == PhaseOpen {
-		return closedNot // it promised otherwise; ask again
+		return closedNot // violates the contract of Close; ask again
 	}
 	if state.Phase == PhaseUnknown {
-		state.Phase = PhaseClosed // it never came to be
+		state.Phase = PhaseClosed // the provider never created it
 	}
 	if err := s.note(ctx, p, state); err != nil {
 		return closedNot
@@ -136,13 +137,13 @@ func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 	return closedAll
 }
 
-// note records what a provider said when it was asked, and acts on it at once.
+// note records a state that a provider returned, and settles it immediately.
 func (s *Service) note(ctx context.Context, p *Payment, state State) error {
 	event, ok := state.event(p.ID)
 	if !ok {
 		return nil
 	}
-	// Many may ask about one payment: all but one of them hear what is known.
+	// Many calls may query one payment: all but one of them find the event recorded.
 	known, err := s.known(ctx, p.Provider, event.ID)
 	switch {
 	case err != nil:
@@ -176,9 +177,9 @@ func (s *Service) splitByOpenPayment(ctx context.Context, orders []*order.Order)
 	return free, paying, nil
 }
 
-// closeFor closes the open payments of unpaid orders at their providers, in the order
-// given, for at most within. Providers are called in parallel: one that does not
-// answer delays no other. It returns the orders for which no money can come.
+// closeFor closes the open payments of unpaid orders at their providers, in the given
+// order, for at most within. Providers are called in parallel: one that does not
+// respond delays no other. It returns the orders that can no longer receive money.
 func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within time.Duration) ([]*order.Order, error) {
 	open, err := s.openBy(ctx, orders)
 	if err != nil {
@@ -217,7 +218,7 @@ func (s *Service) closeFor(ctx context.Context, orders []*order.Order, within ti
 	return free, errors.Join(failed...)
 }
 
-// openBy returns the open payments of orders, by order: each has one at most.
+// openBy returns the open payments by order; each order has at most one.
 func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.UUID]*Payment, error) {
 	ids := make([]uuid.UUID, len(orders))
 	for i, o := range orders {
@@ -238,12 +239,12 @@ func (s *Service) openBy(ctx context.Context, orders []*order.Order) (map[uuid.U
 type VoidInput struct {
 	Order     uuid.UUID
 	Operator  uuid.UUID
-	Note      string // why; the buyer sees it
-	KeepUnits bool   // leave the units of a paid order out of the sale
+	Note      string // reason, shown to the buyer
+	KeepUnits bool   // do not return the units of a paid order to stock
 }
 
-// Void ends an order on an operator's behalf: an unpaid one is cancelled, the
-// money of a paid one goes back. Voiding again changes nothing.
+// Void ends an order on an operator's behalf: an unpaid order is cancelled, a paid one
+// is refunded. Voiding again changes nothing.
 func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.Refusal, error) {
 	at := []string{"input", "orderId"}
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
@@ -260,7 +261,7 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 			if moved, refusal, err := s.callOff(ctx, o, entry); err != nil || moved.Status == order.Cancelled {
 				return moved, refusal, err
 			}
-			continue // paid or expired meanwhile
+			continue // paid or expired in the meantime
 		}
 		p, err := s.paidBy(ctx, o.ID)
 		if err != nil {
@@ -268,10 +269,10 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 		}
 		switch {
 		case o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
-			return o, nil, nil // it has ended
+			return o, nil, nil // it has already ended
 		case o.Status == order.Paid && p == nil:
 			if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
-				continue // its money went on its way meanwhile
+				continue // its refund began in the meantime
 			}
 			return o, conflict, nil
 		case o.Status != order.Paid:

@@ -18,7 +18,7 @@ import (
 	"seckill/internal/reservation"
 )
 
-// Row P3, also for the very last unit.
+// Also for the very last unit.
 func TestAnUnpaidOrderExpiresAndItsUnitComesBackOnce(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -50,7 +50,7 @@ func TestAPaymentThatWasFirstBeatsTheExpire(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
-		s.approve(p, sandbox.Delayed) // paid in time, and nobody told us yet
+		s.approve(p, sandbox.Delayed) // paid in time, and not yet reported
 		s.expirePayments()
 		s.wantOrder(o, order.Paid)
 		s.settleDown()
@@ -58,7 +58,7 @@ func TestAPaymentThatWasFirstBeatsTheExpire(t *testing.T) {
 	})
 }
 
-// While the provider does not say, the order waits, and holds up nobody.
+// While the provider's state is unknown, the order waits, and delays no other order.
 func TestAnOrderDoesNotExpireWhileItsPaymentIsUnknown(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		unknown, other := s.buy(), s.buy()
@@ -74,7 +74,7 @@ func TestAnOrderDoesNotExpireWhileItsPaymentIsUnknown(t *testing.T) {
 	})
 }
 
-// Row P5: late money takes the unit again.
+// A late payment reacquires the unit.
 func TestLateMoneyTakesTheUnitAgain(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -91,7 +91,7 @@ func TestLateMoneyTakesTheUnitAgain(t *testing.T) {
 		if err != nil || log[len(log)-1].Code != order.CodePaidLate {
 			t.Errorf("log %+v, %v", log, err)
 		}
-		// And gives it back under its new name, once.
+		// The reacquired unit is returned under its new name, once.
 		s.approveRefund(s.askRefund(o), false)
 		s.settleDown()
 		s.wantOrder(o, order.Refunded)
@@ -99,7 +99,7 @@ func TestLateMoneyTakesTheUnitAgain(t *testing.T) {
 	})
 }
 
-// Row P5, and defect 11: paid after the timeout, and the unit is gone.
+// A payment after the deadline is refunded when no unit is left.
 func TestLateMoneyGoesBackWhenTheUnitIsGone(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -138,8 +138,8 @@ func TestLateMoneyGoesBackWhenTheBuyerHasAnotherOrder(t *testing.T) {
 	})
 }
 
-// The gate promises a unit that the record does not have: the record decides, and
-// what the gate held for the order is given back.
+// The gate has a unit and Postgres has none: Postgres decides, and the gate's
+// reservation for the order is returned.
 func TestLateMoneyGoesBackWhenTheRecordHasNoUnit(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -156,12 +156,12 @@ func TestLateMoneyGoesBackWhenTheRecordHasNoUnit(t *testing.T) {
 	})
 }
 
-// Nobody builds a gate for a sale that is over.
+// No gate is built for a sale that is over.
 func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		var late []*order.Order
 		var payments []*payment.Payment
-		for range 2 { // one after the other has the one unit
+		for range 2 { // they hold the single unit one after the other
 			o := s.buy()
 			p := s.begin(o, "key-1")
 			s.approve(p, sandbox.Late)
@@ -210,7 +210,7 @@ func TestMoneyThatComesTwiceGoesBackOnce(t *testing.T) {
 		o := s.buy()
 		first := s.begin(o, "key-1")
 		s.approve(first, sandbox.Late)
-		s.must(s.pay.Settle(t.Context(), s.say(first, payment.EventClosed))) // closed, as far as we know
+		s.must(s.pay.Settle(t.Context(), s.say(first, payment.EventClosed))) // closed, according to our record
 		second := s.begin(o, "key-2")
 		s.approve(second, sandbox.Prompt)
 		s.settleDown()
@@ -234,7 +234,7 @@ func (s *shop) say(p *payment.Payment, kind payment.EventKind) uuid.UUID {
 	return event
 }
 
-// Row P7, and defect 17: two cancels at once return one unit.
+// Two concurrent cancels return one unit.
 func TestCancelsAtOnceReturnOneUnit(t *testing.T) {
 	onBoth(t, 5, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -253,7 +253,7 @@ func TestCancelsAtOnceReturnOneUnit(t *testing.T) {
 		s.wantOrder(o, order.Cancelled)
 		s.wantPayment(p, payment.Closed)
 		s.wantFigures(figures{available: 5, stock: 5})
-		// Defect 19: and may buy again.
+		// The buyer may buy again.
 		if s.place(o.User, 1) == nil {
 			t.Error("the buyer may not buy again")
 		}
@@ -277,7 +277,7 @@ func TestWhoMayCancelWhat(t *testing.T) {
 	s.wantRefused(refusal, fault.OrderExpired)
 }
 
-// A cancel that finds the payment paid leaves the order to the buyer.
+// A cancel that finds the payment paid leaves the order paid.
 func TestACancelLosesAgainstAPaymentThatWasFirst(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -315,8 +315,7 @@ func TestAnOperatorVoidsUnpaidAndPaidOrders(t *testing.T) {
 	})
 }
 
-// Defect 10: a mark per user, and not per user and item, keeps the buyer of one item
-// from all others.
+// The limit of one live order is per user and item, not per user.
 func TestAnOrderOfOneItemKeepsNobodyFromAnother(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -330,8 +329,8 @@ func TestAnOrderOfOneItemKeepsNobodyFromAnother(t *testing.T) {
 	})
 }
 
-// Bots hold all stock, begin to pay, and do not: five seconds after the window all
-// of it is on sale again.
+// Bots reserve all stock and begin payments without paying: five seconds after the
+// payment window all units are available again.
 func TestStockHeldByBotsIsSellableAgainAfterTheWindow(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1000)

@@ -17,37 +17,39 @@ const (
 	// its deadline plus expireGrace.
 	expireEvery = time.Second
 	// expireGrace is how long after its deadline an order expires: a payment confirmed
-	// in the last second may be on its way, and clocks differ.
+	// in the last second may not have been reported yet, and clocks differ.
 	expireGrace = time.Second
 	// expireBatch bounds one transaction. It locks the rows of its items for a few
 	// milliseconds.
 	expireBatch = 200
-	// maxExpireBatches bounds one step: 20,000 orders. The rest waits for the next.
+	// maxExpireBatches bounds one step: 20,000 orders. The rest is left for the next
+	// step.
 	maxExpireBatches = 100
 	// maxClosing bounds the payments that one step closes.
 	maxClosing = 1000
 	// defaultPatience bounds how long one step waits for providers: a little more than
 	// providerTimeout.
 	defaultPatience = 6 * time.Second
-	// providerGrace is how long after its deadline an order with an open payment expires
-	// although its provider does not say that no money can come: a provider that is gone
-	// must not keep units for ever. Money that comes later is settled like any late money.
+	// providerGrace is how long after its deadline an order with an open payment
+	// expires although its provider has not confirmed the closure: a provider that is
+	// gone must not hold units forever. Money that arrives later is settled like any
+	// late money.
 	providerGrace = time.Hour
 	// expireTimeout bounds one step.
 	expireTimeout = 30 * time.Second
 )
 
-// expiryLoop returns the loop that expires unpaid orders. It needs no leader: each
-// order expires by a compare-and-set.
+// expiryLoop returns the loop that expires unpaid orders. It needs no leader, because
+// each order expires by a compare-and-set.
 func (s *Service) expiryLoop() periodic.Loop {
 	return periodic.Loop{Name: "expire orders", Every: expireEvery, Timeout: expireTimeout, Step: s.ExpireOverdue, Log: s.log}
 }
 
-// ExpireOverdue expires all orders past their deadline, in batches. Orders with an
-// open payment come last: it is closed at its provider first. If the payment turns
-// out paid, the order is paid; if the provider does not answer, the order waits for
-// a later step, for providerGrace at most, and does not delay the others. A batch
-// that fails is left for the next step.
+// ExpireOverdue expires all orders past their deadline, in batches. Orders with an open
+// payment come last: it is closed at its provider first. If the payment turns out to be
+// paid, the order is paid; if the provider does not respond, the order waits for a
+// later step, for at most providerGrace, and does not delay the others. A batch that
+// fails is left for the next step.
 func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
@@ -76,8 +78,8 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// closeAndExpire closes payments and expires their orders, in random order: payments
-// whose provider never answers would otherwise use up every step.
+// closeAndExpire closes payments and expires their orders, in random order: otherwise
+// payments at a provider that never responds would use up every step.
 func (s *Service) closeAndExpire(ctx context.Context, paying []*order.Order, counts map[string]int) error {
 	rand.Shuffle(len(paying), func(i, j int) { paying[i], paying[j] = paying[j], paying[i] }) //nolint:gosec // fairness, not a secret
 	paying = paying[:min(len(paying), maxClosing)]

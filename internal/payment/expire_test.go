@@ -11,8 +11,8 @@ import (
 	"seckill/internal/id"
 )
 
-// At most two holds of a person may expire in a sale; then the gate lets that person
-// wait, and nobody else. A cancelled order does not count.
+// At most two orders of a user may expire in a sale; after that the gate refuses only
+// this user for a while. A cancelled order does not count.
 func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 5)

@@ -11,37 +11,37 @@ import (
 	"seckill/internal/payment"
 )
 
-// errLost is what a caller sees of a call whose fate it cannot know.
+// errLost is the error of a call with an unknown outcome.
 var errLost = errors.New("connection lost")
 
-// errDied is thrown where our process dies at a call to the outside.
+// errDied is the panic value that simulates a crash of our process at an external call.
 var errDied = errors.New("killed")
 
-// fate is what becomes of a call to the outside.
+// fate is the result of an external call.
 type fate int
 
 const (
 	fine      fate = iota
 	unsent         // it never arrives
-	unheard        // it is carried out, and the answer is lost
-	died           // our process dies before it
-	diedAfter      // it is carried out, and our process dies
+	unheard        // it is executed, and the reply is lost
+	died           // our process crashes before it
+	diedAfter      // it is executed, and our process crashes
 
-	lostFates = 3 // fine and lost
+	lostFates = 3 // number of fates without a crash
 	allFates  = 5
 )
 
-// flaky stands in front of the bank and the gate, and loses calls as told.
+// flaky is a proxy for the bank and the gate that loses calls as configured.
 type flaky struct {
 	payment.Provider
 	gate payment.Gate
 
 	mu       sync.Mutex
-	next     func(call string) fate         // guarded by mu; nil = all is fine
-	returned map[string]payment.RefundInput // further transactions, which the bank does not have; guarded by mu
+	next     func(call string) fate         // guarded by mu; nil = every call succeeds
+	returned map[string]payment.RefundInput // additional transactions, which the bank does not have; guarded by mu
 }
 
-// lose sets what becomes of the calls from now on.
+// lose sets the fate of calls from now on.
 func (f *flaky) lose(next func(call string) fate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

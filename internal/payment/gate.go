@@ -14,20 +14,20 @@ import (
 	"seckill/internal/reservation"
 )
 
-// parallelReturns is how many units go back to Redis at once.
+// parallelReturns is how many returns to Redis run concurrently.
 const parallelReturns = 8
 
-// NoteStock hears how much of an item is left after a change: the local view of
-// the gate, so that a sold-out mark is undone at once in this process.
+// NoteStock receives the units left of an item after a change. It updates the in-memory
+// copy of the gate, so that this process clears a sold-out mark at once.
 type NoteStock func(claim order.Reservation, epoch, revision int64, remaining int)
 
-// RedisGate is the gate in Redis as payments see it.
+// RedisGate is the part of the gate in Redis that payments use.
 type RedisGate struct {
 	gate *reservation.Gate
 	note NoteStock
 }
 
-// NewRedisGate returns the gate; note may be nil.
+// NewRedisGate returns a RedisGate; note may be nil.
 func NewRedisGate(gate *reservation.Gate, note NoteStock) *RedisGate {
 	if note == nil {
 		note = func(order.Reservation, int64, int64, int) {}
@@ -35,7 +35,7 @@ func NewRedisGate(gate *reservation.Gate, note NoteStock) *RedisGate {
 	return &RedisGate{gate: gate, note: note}
 }
 
-// Reacquire takes units again.
+// Reacquire reserves units again.
 func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (ReacquireOutcome, int64, error) {
 	r, err := g.gate.Reacquire(ctx, reservation.Reacquire{Ref: gateReservation(c), Before: c.Order, Quantity: c.Quantity})
 	if err != nil {
@@ -70,8 +70,8 @@ func (g *RedisGate) Return(ctx context.Context, c order.Reservation) (bool, erro
 }
 
 // ReturnAll returns units of many reservations, of ended orders or failed tasks: it is
-// an order.ReturnReservations. After a failure it leaves the other reservations of
-// that shard alone: each of them would wait for the same server.
+// an order.ReturnReservations. After a failure it skips the other reservations of that
+// shard, because each of them would wait for the same server.
 func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservation) (waiting []uuid.UUID, err error) {
 	var mu sync.Mutex
 	items, unreachable := map[uuid.UUID]bool{}, map[int]bool{}
@@ -99,7 +99,7 @@ func (g *RedisGate) ReturnAll(ctx context.Context, reservations []order.Reservat
 			return nil
 		})
 	}
-	_ = calls.Wait() // every failure is in failed
+	_ = calls.Wait() // all failures are in failed
 	for item, waits := range items {
 		if waits {
 			waiting = append(waiting, item)

@@ -14,17 +14,17 @@ import (
 	"seckill/internal/stream"
 )
 
-// handleTimeout bounds the handling of one message; it asks no provider.
+// handleTimeout bounds the handling of one message, which calls no provider.
 const handleTimeout = 3 * time.Second
 
 // messageVersion is the version of the message that this code writes and reads.
 const messageVersion = 1
 
-// Topic is the stream of stored events. No TTL, no MAXLEN.
+// Topic returns the key of the stream of stored events. No TTL, no MAXLEN.
 func Topic(prefix string) string { return prefix + "{pay}:events" }
 
-// Stored is the message that an event was stored: a pointer, since the row is
-// the truth.
+// Stored is the message about a stored event. It contains only the event's id, because
+// the row is the source of truth.
 type Stored struct {
 	V     int       `json:"v"`
 	Event uuid.UUID `json:"event"`
@@ -39,8 +39,8 @@ func Message(event uuid.UUID) (*stream.Message, error) {
 	return stream.NewMessage(event.String(), payload), nil
 }
 
-// Handle handles the event that a message names. It returns nil once the event
-// was handled, held, or put off to a later time.
+// Handle handles the event of a message. It returns nil once the event was handled,
+// held, or postponed.
 func (s *Service) Handle(msg *stream.Message) error {
 	var stored Stored
 	if err := json.Unmarshal(msg.Payload, &stored); err != nil {
@@ -58,7 +58,7 @@ func (s *Service) Handle(msg *stream.Message) error {
 	return err
 }
 
-// isTransient reports whether an error says nothing about the event.
+// isTransient reports whether an error is independent of the event.
 func isTransient(err error) bool {
 	return errors.Is(err, postgres.ErrCommitUnknown) || postgres.Retryable(err) || fault.Passing(err)
 }

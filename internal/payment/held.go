@@ -14,8 +14,8 @@ import (
 	"seckill/internal/order"
 )
 
-// Held is an event that waits for an operator: money that does not match its
-// payment, or that nothing was found for.
+// Held is an event that waits for an operator: money that does not match its payment,
+// or has no known payment.
 type Held struct {
 	ID          uuid.UUID
 	Provider    string
@@ -27,8 +27,8 @@ type Held struct {
 	At          time.Time
 }
 
-// HeldEvents returns events that wait for an operator, oldest first, after a given
-// one.
+// HeldEvents returns events that wait for an operator, oldest first, after the given
+// event.
 func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([]Held, error) {
 	rows, err := s.db.Ent.PaymentEvent.Query().
 		Where(paymentevent.StateEQ(paymentevent.StateHELD), paymentevent.IDGT(after)).
@@ -46,12 +46,12 @@ func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([
 	return held, nil
 }
 
-// ReturnHeld sends held money back, as much as came, and returns the payment that it
-// came for. Repeating it changes nothing. Money of a transaction goes back by that
-// transaction and leaves payment and order as they are: the right sum may have come,
-// or may still come. Money without a transaction number goes back as the payment's
-// own, which must be closed. Money that belongs to no payment of ours is refused: it
-// can only be settled with the provider.
+// ReturnHeld refunds held money, exactly the received amount, and returns its payment.
+// Repeating it changes nothing. Money of a transaction is refunded by that transaction
+// and leaves payment and order unchanged: the correct amount may have been paid
+// already, or may still be paid. Money without a transaction number is refunded as the
+// payment's own, which must be closed. Money without a known payment is refused: it can
+// only be settled directly with the provider.
 func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, fault.Refusal, error) {
 	at := []string{"input", "heldPaymentId"}
 	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
@@ -90,7 +90,7 @@ func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEven
 	n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 		SetState(paymentevent.StateHANDLED).SetOutcome("sent back by an operator").SetHandledAt(s.now()).Save(ctx)
 	if err != nil || n == 0 {
-		return err // 0: another operator did
+		return err // 0 rows: another operator did it
 	}
 	if e.Transaction == "" {
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {

@@ -11,7 +11,7 @@ import (
 	"seckill/internal/payment/sandbox"
 )
 
-// money records that an amount came in by a transaction, and settles it.
+// money records an amount received by a transaction, and settles it.
 func (s *shop) money(p *payment.Payment, transaction string, amount int64) {
 	s.t.Helper()
 	event, err := s.pay.Record(s.t.Context(), sandbox.Name, payment.Event{
@@ -22,7 +22,7 @@ func (s *shop) money(p *payment.Payment, transaction string, amount int64) {
 	s.must(s.pay.Settle(s.t.Context(), event))
 }
 
-// returnHeld returns the only held money twice: the second time changes nothing.
+// returnHeld returns the only held money twice: the second call changes nothing.
 func (s *shop) returnHeld() {
 	s.t.Helper()
 	held, err := s.pay.HeldEvents(s.t.Context(), uuid.Nil, 10)
@@ -56,7 +56,7 @@ func TestMoneyOfASecondTransactionIsReturned(t *testing.T) {
 		s.wantReturned("second", 1999)
 		s.wantOrder(o, order.Paid)
 		s.wantPayment(p, payment.Succeeded)
-		s.approveRefund(s.askRefund(o), false) // the order's own money can still go back
+		s.approveRefund(s.askRefund(o), false) // the order's own money can still be refunded
 		s.settleDown()
 		s.wantOrder(o, order.Refunded)
 		s.wantPayment(p, payment.Refunded)
@@ -79,7 +79,7 @@ func TestAPartThatCameBeforeTheRightSumIsReturned(t *testing.T) {
 	})
 }
 
-// The part goes back while the buyer may still pay the right sum.
+// The partial amount is refunded while the buyer may still pay the full amount.
 func TestReturningAPartKeepsTheOrderPayable(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/reservation"
 )
 
-// A provider that was switched off, or went out of business, keeps no units.
+// A provider that is permanently unavailable holds no units.
 func TestAnOrderAtAProviderThatIsGoneExpiresAfterAGrace(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -28,7 +28,7 @@ func TestAnOrderAtAProviderThatIsGoneExpiresAfterAGrace(t *testing.T) {
 		s.wantOrder(o, order.Expired)
 		s.wantFigures(figures{available: 2, stock: 2})
 
-		s.restart() // the provider is configured again, and the money had come
+		s.restart() // the provider is configured again, and the money had been paid
 		s.must(s.pay.Settle(t.Context(), s.say(p, payment.EventSucceeded)))
 		s.wantOrder(o, order.Paid)
 		s.wantPayment(p, payment.Succeeded)
@@ -36,7 +36,7 @@ func TestAnOrderAtAProviderThatIsGoneExpiresAfterAGrace(t *testing.T) {
 	})
 }
 
-// rebuilding is a gate whose sale begins a rebuild once units were reacquired.
+// rebuilding is a gate whose sale begins a rebuild after units were reacquired.
 type rebuilding struct {
 	payment.Gate
 	begin func()
@@ -51,7 +51,7 @@ func (r *rebuilding) Reacquire(ctx context.Context, c order.Reservation) (paymen
 	return outcome, epoch, err
 }
 
-// openGate replaces the gate of the sale by one of an epoch, as a rebuild does.
+// openGate replaces the gate of the sale by one of a new epoch, as a rebuild does.
 func (s *shop) openGate(epoch int64, stock int) {
 	s.t.Helper()
 	gate := reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys})
@@ -64,8 +64,8 @@ func (s *shop) openGate(epoch int64, stock int) {
 	s.must(err)
 }
 
-// The rebuilt gate sells the unit of an expired order: late money that reacquired it
-// at the old gate must not take it from the buyer who was accepted.
+// The rebuilt gate sells the unit of an expired order: late money that reacquired it in
+// the old gate must not take it from the buyer of that order.
 func TestLateMoneyWaitsForARebuildThatBeganMeanwhile(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -91,7 +91,7 @@ func TestLateMoneyWaitsForARebuildThatBeganMeanwhile(t *testing.T) {
 	})
 }
 
-// Redis lost the gate of a sale that is on: the rebuild decides what it has.
+// Redis lost the gate of an open sale: the rebuild decides which units are left.
 func TestLateMoneyWaitsForAGateThatWasLost(t *testing.T) {
 	onBoth(t, 1, func(t *testing.T, s *shop) {
 		o := s.buy()

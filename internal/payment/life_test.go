@@ -19,10 +19,10 @@ import (
 
 func u(text string) uuid.UUID { return uuid.MustParse(text) }
 
-// units of the sale of a rapid run: fewer than its buyers.
+// units is the stock of a rapid run: fewer units than buyers.
 const units = 3
 
-// life is what a rapid run does with one item.
+// life is the state of a rapid run with one item.
 type life struct {
 	*shop
 	users  []uuid.UUID
@@ -30,10 +30,9 @@ type life struct {
 	pays   []*payment.Payment
 }
 
-// I1 to I5 hold after each step. Place, pay, duplicate, late and reordered call-backs, decline, expire, cancel,
-// refund, void, a crash at every outside call, restart: whatever the sequence, the
-// books add up after each step, and in the end all money and units are where they
-// belong.
+// Invariants I1 to I5 hold after each step, in any sequence of: place, pay, duplicate,
+// late and reordered call-backs, decline, expire, cancel, refund, void, a crash at
+// every external call, restart. In the end all money and units are accounted for.
 func TestTheLifeOfPaymentsKeepsTheBooks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -41,14 +40,14 @@ func TestTheLifeOfPaymentsKeepsTheBooks(t *testing.T) {
 		s.flaky.lose(nil)
 		s.newSale(units)
 		l := &life{shop: s, users: []uuid.UUID{id.New(), id.New(), id.New(), id.New()}}
-		l.orders = append(l.orders, l.place(l.users[0], 1)) // so that there is one to pick
+		l.orders = append(l.orders, l.place(l.users[0], 1)) // so that there is always an order to draw
 		rt.Repeat(l.mortal(l.steps()))
 		s.flaky.lose(nil)
 		s.restart()
 		s.settleDown()
 		s.clock.Advance(window)
 		s.settleDown()
-		for _, o := range l.orders { // what waits for an operator
+		for _, o := range l.orders { // refunds that wait for an operator
 			l.decideAll(o, true)
 		}
 		s.settleDown()
@@ -56,8 +55,8 @@ func TestTheLifeOfPaymentsKeepsTheBooks(t *testing.T) {
 	})
 }
 
-// mortal lets steps end where our process dies: what it knew is gone, and another
-// one takes over.
+// mortal ends a step where our process crashes: its memory is lost, and a new process
+// continues.
 func (l *life) mortal(steps map[string]func(*rapid.T)) map[string]func(*rapid.T) {
 	for name, step := range steps {
 		steps[name] = func(rt *rapid.T) {
@@ -91,12 +90,12 @@ func (l *life) steps() map[string]func(*rapid.T) {
 		},
 		"bank": func(rt *rapid.T) {
 			if len(l.pays) == 0 {
-				return // the bank has heard of nobody
+				return // the bank has no charge
 			}
 			p := rapid.SampledFrom(l.pays).Draw(rt, "payment")
 			c, err := l.bank.ByMerchant(rt.Context(), p.ID)
 			if err != nil {
-				return // the bank never heard of it
+				return // the bank has no charge for it
 			}
 			if habit := rapid.SampledFrom([]sandbox.Habit{sandbox.Prompt, sandbox.Delayed, sandbox.Duplicate, sandbox.Late, ""}).Draw(rt, "habit"); habit != "" {
 				_ = l.bank.Approve(rt.Context(), c.ID, habit) // it may be closed
@@ -134,7 +133,7 @@ func (l *life) steps() map[string]func(*rapid.T) {
 	}
 }
 
-// gateSound fails the test when the gate does not have all units that were loaded.
+// gateSound fails the test when the gate's units do not add up to the loaded stock.
 func (l *life) gateSound() {
 	l.t.Helper()
 	if f := l.figures(); f.stock < 0 || f.reserved < 0 || f.stock+f.reserved != units {
@@ -142,7 +141,7 @@ func (l *life) gateSound() {
 	}
 }
 
-// lose loses so many of three outside calls from now on.
+// lose loses ofThree of three external calls from now on.
 func (l *life) lose(ofThree int) {
 	l.flaky.lose(func(string) fate {
 		if rand.IntN(3) >= ofThree {
@@ -156,7 +155,7 @@ func (l *life) pick(rt *rapid.T) *order.Order {
 	return rapid.SampledFrom(l.orders).Draw(rt, "order")
 }
 
-// allowed lets through what a caller may see in bad weather.
+// allowed accepts the errors that a caller may get when external calls fail.
 func (l *life) allowed(rt *rapid.T, err error) {
 	if err != nil && fault.CodeOf(err) != fault.Unavailable {
 		rt.Fatal(err)

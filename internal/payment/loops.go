@@ -25,16 +25,16 @@ import (
 const (
 	// batch bounds one step of a loop.
 	batch = 100
-	// parallelCalls is how many calls one loop makes at one provider at once.
+	// parallelCalls is how many calls one loop makes concurrently at one provider.
 	parallelCalls = 8
-	// maxCheck bounds the pause between two questions about an open payment.
+	// maxCheck bounds the pause between two queries of an open payment.
 	maxCheck = 2 * time.Minute
 )
 
-// Loops returns what has to run for payments to end: events whose message was
-// lost, questions about payments that no call-back came for, money that is to go
-// back. Each provider has loops of its own, so that one that does not answer holds up
-// no other. Any number of processes may run them at once.
+// Loops returns the loops that complete payments: events whose message was lost,
+// queries of payments without a call-back, and refunds. Each provider has its own
+// loops, so that one that does not respond delays no other. Any number of processes may
+// run them concurrently.
 func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
@@ -51,11 +51,11 @@ func (s *Service) Loops() []periodic.Loop {
 	return loops
 }
 
-// gone stands for all providers that this process does not know: their payments
-// are an error each time, until somebody configures them again.
+// gone is the name for all providers that are not configured in this process: their
+// payments return an error each time, until they are configured again.
 const gone = ""
 
-// at matches the payments at a provider, or at those that are gone.
+// at matches the payments at a provider, or at all providers that are not configured.
 func (s *Service) at(provider string) predicate.Payment {
 	if provider == gone {
 		return entpayment.ProviderNotIn(slices.Collect(maps.Keys(s.providers))...)
@@ -63,9 +63,9 @@ func (s *Service) at(provider string) predicate.Payment {
 	return entpayment.Provider(provider)
 }
 
-// atOnce does something for each of a batch at one provider, parallelCalls at once, and
-// begins no more when ctx has ended. It counts what became of them by name; "" is not
-// counted.
+// atOnce calls do for each element of a batch at one provider, with up to parallelCalls
+// concurrently, and starts no more calls when ctx has ended. It counts the results by
+// name; "" is not counted.
 func atOnce[T any](ctx context.Context, batch []T, do func(v T) (became string, err error)) (map[string]int, error) {
 	var mu sync.Mutex
 	counts := map[string]int{}
@@ -89,7 +89,7 @@ func atOnce[T any](ctx context.Context, batch []T, do func(v T) (became string, 
 			return nil
 		})
 	}
-	_ = tasks.Wait() // an error ends nothing here: it is among those that failed
+	_ = tasks.Wait() // all errors are in failed
 	return counts, errors.Join(failed...)
 }
 
@@ -116,7 +116,7 @@ func (s *Service) RetryEvents(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// CheckOpen asks a provider about a batch of its open payments.
+// CheckOpen queries a provider for a batch of its open payments.
 func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.db.Ent.Payment.Query().
@@ -133,8 +133,8 @@ func (s *Service) CheckOpen(ctx context.Context, provider string) (map[string]in
 	})
 }
 
-// later sets the time of the next question before this one is asked, so that
-// another process does not ask too.
+// later sets the time of the next query before this one is made, so that another
+// process does not repeat it.
 func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) error {
 	wait := min(firstCheck<<min(row.Checks, 10), maxCheck)
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -147,9 +147,8 @@ func (s *Service) later(ctx context.Context, row *ent.Payment, now time.Time) er
 	return nil
 }
 
-// check asks about one payment and returns what it found, "" when it is as it was. A
-// payment that the provider does not know is left to be created, or closed at its
-// deadline.
+// check queries one payment and returns the result, "" when it is unchanged. A payment
+// that the provider does not know is left to be created, or closed at its deadline.
 func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 	provider, err := s.provider(p.Provider)
 	if err != nil {
@@ -178,7 +177,7 @@ func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 	return "found", nil
 }
 
-// SendRefunds lets a provider give a batch of money back.
+// SendRefunds sends a batch of refunds to a provider.
 func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]int, error) {
 	now := s.now()
 	rows, err := s.db.Ent.Refund.Query().
@@ -200,8 +199,8 @@ func (s *Service) SendRefunds(ctx context.Context, provider string) (map[string]
 	})
 }
 
-// retryLater sets when a refund is sent again. After many tries an operator
-// hears of it each time.
+// retryLater schedules the next attempt of a refund. After many attempts it logs an
+// error for operators each time.
 func (s *Service) retryLater(ctx context.Context, row *ent.Refund, now time.Time) error {
 	wait := min(retryRefund<<min(row.Tries, 10), maxRetry)
 	if row.Tries >= 10 {

@@ -34,8 +34,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// TestMain bounds the property tests to what everyday runs can wait for; say
-// -rapid.checks to run more.
+// TestMain limits the property tests to a short run; -rapid.checks runs more.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "25"); err != nil {
 		panic(err)
@@ -49,13 +48,12 @@ const window = 15 * time.Minute
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// shop is a sale of one item with everything that its orders' life needs: the
-// record, the gate, the bank, the shop's side of payment, and the loops, which
-// the tests drive by hand.
+// shop is a sale of one item with everything that its orders need: database, gate,
+// bank, payment service, and the loops, which the tests run step by step.
 type shop struct {
 	t        testing.TB
 	db       *postgres.DB
-	books    *sql.DB // what the tests count by
+	books    *sql.DB // connection for counts
 	conn     *redisconn.Conn
 	keys     reservation.Keys
 	clock    *clock.Fake
@@ -66,20 +64,20 @@ type shop struct {
 	releaser *reservation.Gate
 	bank     *sandbox.Bank
 	signer   *sandbox.Signer
-	flaky    *flaky // in front of bank and gate
+	flaky    *flaky // proxy for bank and gate
 	pay      *payment.Service
 	returner periodic.Loop
 	door     *httptest.Server
 	courier  *sandbox.Courier
 	told     *told
-	roads    atomic.Pointer[func() fate] // what becomes of call-backs; nil = all arrive
-	prompt   atomic.Bool                 // whether the message of an event comes at once
+	roads    atomic.Pointer[func() fate] // fate of call-backs; nil = all arrive
+	prompt   atomic.Bool                 // whether the message of an event is delivered immediately
 }
 
-// told remembers what was announced of orders.
+// told records the published orders.
 type told struct {
 	mu     sync.Mutex
-	orders map[uuid.UUID]*order.Order // guarded by mu; the newest of each
+	orders map[uuid.UUID]*order.Order // guarded by mu; the newest version of each
 }
 
 func (a *told) announce(_ context.Context, orders []*order.Order) error {
@@ -161,7 +159,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	return s
 }
 
-// restart makes the processes of the shop again: what they knew is gone.
+// restart replaces the processes of the shop: their memory is lost.
 func (s *shop) restart() {
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
@@ -190,7 +188,7 @@ func (s *shop) restart() {
 	s.door.Config.Handler = s.road(s.pay.Webhooks())
 }
 
-// road is what a call-back comes by: it may be a bad one.
+// road is the network path of call-backs; it may lose them.
 func (s *shop) road(shop http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		became := fine
@@ -209,7 +207,7 @@ func (s *shop) road(shop http.Handler) http.Handler {
 	})
 }
 
-// newSale adds a sale of one item to the record and opens its gate.
+// newSale adds a sale of one item to the database and opens its gate.
 func (s *shop) newSale(units int) {
 	s.t.Helper()
 	s.sale, s.item = id.New(), id.New()
@@ -240,7 +238,7 @@ func (s *shop) must(err error) {
 	}
 }
 
-// place lets a user have an order the way the gate and the writer do, or nil when
+// place places an order for a user through the gate and the writer. It returns nil when
 // the gate refuses.
 func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
 	s.t.Helper()
@@ -263,7 +261,7 @@ func (s *shop) place(user uuid.UUID, quantity int) *order.Order {
 	return out.Order
 }
 
-// patiently repeats what may be repeated while a service is busy.
+// patiently repeats do while it returns retryable errors.
 func patiently[T any](do func() (T, error)) (got T, err error) {
 	for range 10 {
 		if got, err = do(); err == nil || !(stream.IsRetryable(err) || errors.Is(err, order.ErrBusy)) {
@@ -273,7 +271,7 @@ func patiently[T any](do func() (T, error)) (got T, err error) {
 	return got, err
 }
 
-// buy places an order for a fresh user.
+// buy places an order for a new user.
 func (s *shop) buy() *order.Order {
 	s.t.Helper()
 	o := s.place(id.New(), 1)
@@ -294,7 +292,7 @@ func (s *shop) begin(o *order.Order, key string) *payment.Payment {
 	return p.Payment
 }
 
-// charge returns the bank's side of a payment.
+// charge returns the bank's charge of a payment.
 func (s *shop) charge(p *payment.Payment) *sandbox.Charge {
 	s.t.Helper()
 	c, err := s.bank.ByMerchant(s.t.Context(), p.ID)
@@ -318,12 +316,12 @@ func (s *shop) work() {
 	s.step(s.check)
 }
 
-// check asks the bank about open payments.
+// check queries the bank for open payments.
 func (s *shop) check(ctx context.Context) (map[string]int, error) {
 	return s.pay.CheckOpen(ctx, sandbox.Name)
 }
 
-// refund lets the bank give money back.
+// refund sends refunds to the bank.
 func (s *shop) refund(ctx context.Context) (map[string]int, error) {
 	return s.pay.SendRefunds(ctx, sandbox.Name)
 }
@@ -332,14 +330,14 @@ func (s *shop) step(step func(context.Context) (map[string]int, error)) {
 	s.t.Helper()
 	_, err := step(s.t.Context())
 	if err != nil && strings.Contains(err.Error(), "panic: "+errDied.Error()) {
-		panic(errDied) // the step went on; our process does not
+		panic(errDied) // the step continued; our process crashes
 	}
 	if err != nil && !errors.Is(err, errLost) && !stream.IsRetryable(err) {
 		s.t.Fatal(err)
 	}
 }
 
-// settleDown runs the loops while time passes until nothing is left to do.
+// settleDown advances the clock and runs the loops until no work is left.
 func (s *shop) settleDown() {
 	s.t.Helper()
 	for range 12 {
@@ -348,7 +346,7 @@ func (s *shop) settleDown() {
 	}
 }
 
-// expirePayments lets the payment window pass.
+// expirePayments advances the clock past the payment window.
 func (s *shop) expirePayments() {
 	s.t.Helper()
 	s.clock.Advance(window + 2*time.Second)

@@ -27,12 +27,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"step"}),
 	}
 	for _, step := range []string{"create", "query", "close", "refund"} {
-		m.faults.WithLabelValues(step) // shown as 0 from the start
+		m.faults.WithLabelValues(step) // exported as 0 from the start
 	}
 	return m
 }
 
-// outcomeLabels are the values of the label outcome.
+// outcomeLabels maps outcomes to values of the label outcome.
 var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",

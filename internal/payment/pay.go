@@ -18,35 +18,36 @@ import (
 )
 
 const (
-	// lastMoment is how long before the deadline no payment is begun any more: a
-	// person could not finish it, and the clocks of two processes may differ.
+	// lastMoment is the time before the deadline in which no new payment may begin: a
+	// buyer could not finish it, and the clocks of two processes may differ.
 	lastMoment = 5 * time.Second
-	// firstCheck is how long after its creation the provider is asked about a
-	// payment that it did not report on.
+	// firstCheck is how long after its creation a payment without a report is queried
+	// at the provider.
 	firstCheck = 20 * time.Second
 )
 
-// PayInput asks to pay an order.
+// PayInput is the input of Pay.
 type PayInput struct {
 	Order          uuid.UUID
-	User           uuid.UUID // who asks
+	User           uuid.UUID // the principal
 	Provider       string
 	IdempotencyKey string
 }
 
-// Paying is an order and the payment to finish.
+// Paying is an order and the payment that the buyer must complete.
 type Paying struct {
-	Order    *order.Order // as it stands; nil when it is not the user's
+	Order    *order.Order // current state; nil when the order is not the user's
 	Payment  *Payment     // nil when refused
 	Replayed bool         // an earlier call with the same key began it
 }
 
-// errNotPayable says that the order or its payment left the open state meanwhile.
+// errNotPayable reports that the order or its payment left the open state in the
+// meantime.
 var errNotPayable = errors.New("order is not to be paid so any more")
 
-// Pay begins a payment of an order. The same key gives the same payment; another
-// key gives the open payment, if its provider agrees that there is one: an order
-// has one at a time.
+// Pay begins a payment of an order. The same key returns the same payment. Another key
+// returns the open payment, if its provider confirms that it is open: an order has at
+// most one open payment.
 func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, fault.Refusal, error) {
 	provider, err := s.provider(in.Provider)
 	if err != nil {
@@ -93,9 +94,9 @@ func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (P
 	return Paying{Order: o, Payment: p}, nil, err
 }
 
-// over asks whether an open payment has ended at its provider and the report is
-// still on its way: who was declined starts again at once. Whoever gets no answer
-// goes on with the payment that is open as far as we know.
+// over asks the provider whether an open payment has already ended without a report, so
+// that a declined buyer can start a new payment at once. Without a reply the payment
+// counts as open.
 func (s *Service) over(ctx context.Context, p *Payment) bool {
 	if p.Status != Pending {
 		return false
@@ -104,7 +105,7 @@ func (s *Service) over(ctx context.Context, p *Payment) bool {
 	return err == nil && found != ""
 }
 
-// own returns an order if it is the user's, as it stands in the database.
+// own returns an order from Postgres if it belongs to the user.
 func (s *Service) own(ctx context.Context, id, user uuid.UUID) (*order.Order, fault.Refusal, error) {
 	o, err := s.orders.Reload(ctx, id)
 	if err != nil {
@@ -129,8 +130,8 @@ func notPayable(o *order.Order, now time.Time) fault.Refusal {
 	return nil
 }
 
-// begin writes the payment before the provider is asked. It touches the order's
-// row, so that a cancel at the same moment either sees the payment or is seen.
+// begin writes the payment before the provider is called. It updates the order's row,
+// so that a concurrent cancel either sees the payment or makes begin fail.
 func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now time.Time) (*Payment, error) {
 	var p *Payment
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -158,8 +159,8 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 	return p, nil
 }
 
-// create opens a payment at the provider, unless that has been done. The call
-// may be repeated at will: the provider knows the payment by its id.
+// create opens a payment at the provider, unless that has been done. The call may be
+// repeated, because the provider identifies the payment by its id.
 func (s *Service) create(ctx context.Context, provider Provider, p *Payment) (*Payment, error) {
 	if p.Status != Creating {
 		return p, nil
@@ -176,7 +177,7 @@ func (s *Service) create(ctx context.Context, provider Provider, p *Payment) (*P
 		return nil, fault.Wrap(fault.Unavailable, "the payment provider does not answer; try again", err)
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		// Nothing to do when the provider's report was faster.
+		// No row changes when the provider's report was faster.
 		return tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.StatusEQ(entpayment.StatusCREATING)).
 			SetStatus(entpayment.StatusPENDING).SetProviderRef(made.Ref).SetQrCode(made.QRCode).SetRedirectURL(made.RedirectURL).
 			AddVersion(1).SetUpdatedAt(s.now()).Exec(ctx)

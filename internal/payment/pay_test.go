@@ -96,12 +96,12 @@ func TestWhoMayPayWhat(t *testing.T) {
 	s.payNow(paid)
 	s.wantRefused(try(paid.ID, paid.User), fault.Conflict)
 	s.clock.Advance(window - 3*time.Second)
-	s.wantRefused(try(mine.ID, mine.User), fault.OrderExpired) // the last moment is too late
+	s.wantRefused(try(mine.ID, mine.User), fault.OrderExpired) // too close to the deadline
 	s.expirePayments()
 	s.wantRefused(try(lapsed.ID, lapsed.User), fault.OrderExpired)
 }
 
-// payNow pays an order and lets the shop hear of it.
+// payNow pays an order and delivers the call-back.
 func (s *shop) payNow(o *order.Order) *payment.Payment {
 	s.t.Helper()
 	p := s.begin(o, "pay-"+o.ID.String()[:8])
@@ -142,7 +142,7 @@ func TestADeclinedPaymentLeavesTheOrderToBePaid(t *testing.T) {
 	})
 }
 
-// A buyer who is declined starts over faster than the bank tells.
+// A declined buyer starts a new payment before the bank reports the decline.
 func TestADeclineIsKnownBeforeItIsReported(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -153,11 +153,12 @@ func TestADeclineIsKnownBeforeItIsReported(t *testing.T) {
 			t.Errorf("payment %s is %s, after %s", second.ID, second.Status, first.ID)
 		}
 		s.wantPayment(first, payment.Closed)
-		s.work() // the report comes
+		s.work() // the report arrives
 		s.approve(second, sandbox.Prompt)
 		s.settleDown()
 		s.wantOrder(o, order.Paid)
-		// Nor does money that is on its way lead to a second payment.
+		// Money that is paid but not yet reported does not lead to a second payment
+		// either.
 		another := s.buy()
 		s.approve(s.begin(another, "key-1"), sandbox.Delayed)
 		_, refusal, err := s.pay.Pay(t.Context(), payment.PayInput{Order: another.ID, User: another.User, Provider: sandbox.Name, IdempotencyKey: "key-2"})
@@ -183,7 +184,7 @@ func TestRepeatedCallbacksPayOnce(t *testing.T) {
 		if v := s.order(o).Version; v != 2 {
 			t.Errorf("version %d", v)
 		}
-		// The same said again by another event is known.
+		// Another event with the same content changes nothing.
 		event, err := s.pay.Record(t.Context(), sandbox.Name, payment.Event{
 			ID: "another", Payment: p.ID, Kind: payment.EventSucceeded, Transaction: s.charge(p).Transaction,
 			AmountMinor: 1999, Currency: "EUR", At: s.clock.Now(),
@@ -224,23 +225,23 @@ func TestManyHandlersOfOneEventPayOnce(t *testing.T) {
 	})
 }
 
-// A call-back that never comes: the provider is asked.
+// A call-back is lost: the provider is queried.
 func TestALostCallbackIsAskedFor(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
 		p := s.begin(o, "key-1")
 		s.approve(p, sandbox.Prompt)
 		s.step(s.check)
-		s.wantOrder(o, order.PendingPayment) // too early to ask
+		s.wantOrder(o, order.PendingPayment) // too early to query
 		s.clock.Advance(21 * time.Second)
 		s.step(s.check)
 		s.wantOrder(o, order.Paid)
-		s.settleDown() // and then the call-back comes
+		s.settleDown() // and then the call-back arrives
 		s.wantOrder(o, order.Paid)
 	})
 }
 
-// The log has a line of a round that changed something, and no other.
+// A round of the loop is logged only if it changed something.
 func TestAPaymentThatIsStillOpenIsNothingToTell(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		s.begin(s.buy(), "key-1")
@@ -253,7 +254,7 @@ func TestAPaymentThatIsStillOpenIsNothingToTell(t *testing.T) {
 	})
 }
 
-// The provider does not answer: nobody guesses.
+// Without a reply of the provider, the state stays unchanged.
 func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
 	for name, f := range map[string]fate{"unsent": unsent, "unheard": unheard} {
 		t.Run(name, func(t *testing.T) {
@@ -269,7 +270,7 @@ func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
 				}
 				s.flaky.lose(nil)
 				if f == unheard {
-					// The bank closed it, and only we do not know.
+					// The bank closed it, and our record does not show it.
 					if got, refusal, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil || refusal != nil || got.Status != order.Cancelled {
 						t.Errorf("cancel again: %+v, %v, %v", got, refusal, err)
 					}
@@ -290,7 +291,7 @@ func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
 	}
 }
 
-// Row P9: the amount or the currency differs.
+// A payment with a different amount or currency is held.
 func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		for _, c := range []struct {
@@ -310,7 +311,7 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 				t.Fatalf("held %+v, %v", held, err)
 			}
 			s.expirePayments()
-			s.wantOrder(o, order.Expired) // the unit is not stuck with it
+			s.wantOrder(o, order.Expired) // the order expires and releases its unit
 			if _, _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
 				t.Fatal(err)
 			}
@@ -327,7 +328,8 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 	})
 }
 
-// Row P4: the call-back is faster than our own note, or about nothing we know.
+// An event for an unknown payment is stored and retried: the call-back may arrive
+// before our own record is committed.
 func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
@@ -343,7 +345,7 @@ func TestAnEventAboutNothingKnownIsKeptAndTriedAgain(t *testing.T) {
 				SetCreatedAt(s.clock.Now()).SetUpdatedAt(s.clock.Now()).Exec(ctx)
 		}))
 		s.step(s.pay.RetryEvents)
-		s.wantOrder(o, order.PendingPayment) // not yet its time
+		s.wantOrder(o, order.PendingPayment) // not due yet
 		s.clock.Advance(time.Second)
 		s.step(s.pay.RetryEvents)
 		s.wantOrder(o, order.Paid)

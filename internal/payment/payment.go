@@ -1,33 +1,32 @@
-// Package payment owns how orders are paid and how money goes back: tries to pay
-// at a provider, what providers say about them, and refunds; with it the use cases
-// pay, cancel, void, ask for a refund and decide on it, which all meet at the
-// order's row.
+// Package payment owns how orders are paid and refunded: payments at a provider, the
+// events that providers report, and refunds. It contains the use cases pay, cancel,
+// void, request a refund and decide on it, which all lock the order's row.
 //
-// It does not own orders and their moves (internal/order), the gate in Redis, or
-// any provider: those stand behind the Provider interface, and the built-in one
-// is in internal/payment/sandbox.
+// It does not own orders and their moves (internal/order), the gate in Redis, or any
+// provider. Providers implement the interface Provider; the built-in one is
+// internal/payment/sandbox.
 //
 //	payment   CREATING ──► PENDING ──► SUCCEEDED ──► REFUNDED
 //	             │            │            ▲
-//	             └────────────┴──► CLOSED ─┘          (money came all the same)
+//	             └────────────┴──► CLOSED ─┘          (paid after it was closed)
 //
 //	refund    REQUESTED ──► REJECTED
 //	             │
 //	             ▼
-//	          SENDING ──► SUCCEEDED                   (asked again until it is done)
+//	          SENDING ──► SUCCEEDED                   (retried until it succeeds)
 //
-// What a provider says is stored first, once, and acted upon afterwards, by a
-// message or, if that is lost, by a loop. Money that came in ends in a paid order
-// or goes back in full:
+// A provider's event is first stored, once, and settled afterwards, by a message or, if
+// the message is lost, by a loop. Money that was received ends in a paid order or is
+// refunded in full:
 //
 //	order unpaid            paid
-//	order expired            its units are reacquired if they can be, else refund
+//	order expired           its units are reacquired if possible, else refund
 //	order cancelled         refund
-//	order paid already      refund
-//	another sum, currency   held: an operator decides
+//	order already paid      refund
+//	other amount, currency  held: an operator decides
 //
-// A provider that does not answer leaves the state as it is: it is asked later,
-// never guessed. All calls to providers carry an id of ours as idempotency key.
+// When a provider does not respond, the state stays unchanged and the provider is
+// queried later. All calls to providers carry one of our ids as idempotency key.
 package payment
 
 import (
@@ -38,22 +37,22 @@ import (
 	"seckill/ent"
 )
 
-// Status is how a payment stands.
+// Status is the state of a payment.
 type Status string
 
 // States of a payment.
 const (
-	Creating  Status = "CREATING" // the provider's answer is not known yet
-	Pending   Status = "PENDING"  // waits for the person
+	Creating  Status = "CREATING" // the provider's reply is not known yet
+	Pending   Status = "PENDING"  // waits for the buyer
 	Closed    Status = "CLOSED"   // declined, or not paid in time
 	Succeeded Status = "SUCCEEDED"
 	Refunded  Status = "REFUNDED"
 )
 
-// IsOpen reports whether money is still expected.
+// IsOpen reports whether the payment can still be paid.
 func (s Status) IsOpen() bool { return s == Creating || s == Pending }
 
-// Payment is one try to pay an order.
+// Payment is one attempt to pay an order.
 type Payment struct {
 	ID             uuid.UUID // also the provider's idempotency key
 	Order          uuid.UUID
@@ -63,10 +62,10 @@ type Payment struct {
 	Status         Status
 	AmountMinor    int64
 	Currency       string
-	ProviderRef    string // the provider's name for it; empty while CREATING
+	ProviderRef    string // the provider's reference; empty while CREATING
 	Transaction    string // the provider's transaction number, once paid
 	QRCode         string // text to show as a QR code; may be empty
-	RedirectURL    string // where to send the person; may be empty
+	RedirectURL    string // where to redirect the buyer; may be empty
 	Version        int64
 	ExpiresAt      time.Time
 	CreatedAt      time.Time
@@ -82,47 +81,47 @@ func fromRow(row *ent.Payment) *Payment {
 	}
 }
 
-// RefundStatus is how a refund stands.
+// RefundStatus is the state of a refund.
 type RefundStatus string
 
 // States of a refund.
 const (
 	RefundRequested RefundStatus = "REQUESTED" // waits for an operator
 	RefundRejected  RefundStatus = "REJECTED"
-	RefundSending   RefundStatus = "SENDING" // decided; the provider is asked until it says done
+	RefundSending   RefundStatus = "SENDING" // decided; sent to the provider until it succeeds
 	RefundSucceeded RefundStatus = "SUCCEEDED"
 )
 
-// Cause is why money goes back.
+// Cause is the reason of a refund.
 type Cause string
 
 // Causes of refunds.
 const (
-	Asked  Cause = "ASKED"  // by the buyer
+	Asked  Cause = "ASKED"  // requested by the buyer
 	Voided Cause = "VOIDED" // by an operator
 	Late   Cause = "LATE"   // paid after the order had ended
 	Double Cause = "DOUBLE" // paid twice
 )
 
-// moves reports whether the refund ends the order: one of late or double money
-// leaves it as it is.
+// moves reports whether the refund ends the order. A refund of late or double money
+// leaves the order unchanged.
 func (c Cause) moves() bool { return c == Asked || c == Voided }
 
-// Refund is money that goes back, or was asked back.
+// Refund is a requested or decided refund.
 type Refund struct {
 	ID             uuid.UUID // also the provider's idempotency key
 	Order          uuid.UUID
 	Payment        uuid.UUID
-	Transaction    string // which transaction goes back; "" = the one that paid the payment
+	Transaction    string // the transaction to refund; "" = the one that paid the payment
 	IdempotencyKey string
 	Cause          Cause
 	Status         RefundStatus
 	AmountMinor    int64
 	Currency       string
-	Reason         string // in the asker's words
-	Restock        bool   // whether the units go back on sale
+	Reason         string // as entered by the requester
+	Restock        bool   // whether the units return to stock
 	DecidedBy      *uuid.UUID
-	Decision       string // remark of the operator
+	Decision       string // operator's remark
 	Version        int64
 	CreatedAt      time.Time
 	UpdatedAt      time.Time

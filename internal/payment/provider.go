@@ -9,96 +9,96 @@ import (
 	"github.com/google/uuid"
 )
 
-// Provider takes money and gives it back. It is all that a second provider has to
-// implement; nothing in the domain names one.
+// Provider takes payments and refunds them. A second provider has to implement only
+// this interface; the domain names no provider.
 //
-// Every method that changes something is idempotent by the id of ours that it is
-// given. An error means that the outcome is unknown: the same call is made
-// again later, or Query asked. Only what is returned without an error is believed.
+// Every method that changes something is idempotent by the id that it is given. An
+// error means that the outcome is unknown: the same call is repeated later, or Query is
+// called. Only a result without an error is used.
 type Provider interface {
-	// Name is the provider's name: in the database, and in the path of its
+	// Name returns the provider's name, as in the database and in the path of its
 	// call-backs, /webhooks/payments/<name>.
 	Name() string
 	// Create opens a payment that can be paid until it expires.
 	Create(ctx context.Context, in CreateInput) (Created, error)
-	// Query returns how a payment stands.
+	// Query returns the state of a payment.
 	Query(ctx context.Context, payment uuid.UUID) (State, error)
-	// Close makes sure that a payment cannot be paid any more, and returns how it
-	// stands then: a payment that was paid first stays paid.
+	// Close ensures that a payment cannot be paid any more, and returns its state: a
+	// payment that was paid first stays paid.
 	Close(ctx context.Context, payment uuid.UUID) (State, error)
-	// Refund gives the money of a payment back. It returns once the provider has
-	// taken the order to do so for good.
+	// Refund refunds money of a payment. It returns nil once the provider has durably
+	// accepted the refund.
 	Refund(ctx context.Context, in RefundInput) error
-	// Callback reads a call-back. ErrForged says that it is not the provider's,
-	// or too old; any other error that it is malformed. An event with an empty id
-	// needs no action.
+	// Callback verifies and decodes a call-back. ErrForged means that it is not from
+	// the provider, or too old; any other error means that it is malformed. An event
+	// with an empty id needs no action.
 	Callback(header http.Header, body []byte) (Event, error)
 }
 
-// ErrForged says that a call-back does not come from the provider.
+// ErrForged reports that a call-back does not come from the provider.
 var ErrForged = errors.New("call-back is not the provider's")
 
-// CreateInput opens a payment.
+// CreateInput is the input of Create.
 type CreateInput struct {
 	Payment     uuid.UUID // idempotency key
-	Description string    // for the person
+	Description string    // shown to the buyer
 	AmountMinor int64
 	Currency    string
 	ExpiresAt   time.Time
 }
 
-// Created is a payment as the provider knows it.
+// Created is a payment as created by the provider.
 type Created struct {
-	Ref         string // the provider's name for it
+	Ref         string // the provider's reference
 	QRCode      string // text to show as a QR code; may be empty
-	RedirectURL string // where to send the person; may be empty
+	RedirectURL string // where to redirect the buyer; may be empty
 }
 
-// RefundInput gives money back.
+// RefundInput is the input of Refund.
 type RefundInput struct {
 	Refund      uuid.UUID // idempotency key
 	Payment     uuid.UUID
-	Transaction string // which transaction of the payment; "" = the one that paid it
+	Transaction string // the transaction to refund; "" = the one that paid the payment
 	AmountMinor int64
 	Currency    string
 	Reason      string
 }
 
-// Phase is how a payment stands at its provider.
+// Phase is the state of a payment at its provider.
 type Phase string
 
 // Phases of a payment at its provider.
 const (
-	PhaseUnknown  Phase = "UNKNOWN" // the provider never heard of it
+	PhaseUnknown  Phase = "UNKNOWN" // the provider does not know it
 	PhaseOpen     Phase = "OPEN"
 	PhasePaid     Phase = "PAID"
 	PhaseDeclined Phase = "DECLINED"
 	PhaseClosed   Phase = "CLOSED"
 )
 
-// State is what a provider says about a payment.
+// State is what a provider reports about a payment when queried.
 type State struct {
 	Phase       Phase
 	Ref         string
 	Transaction string // number of the transaction, once PAID
-	AmountMinor int64  // what came in, once PAID
+	AmountMinor int64  // received amount, once PAID
 	Currency    string
-	At          time.Time // when it came to stand so
+	At          time.Time // when it entered this state
 }
 
-// EventKind is what a provider reports.
+// EventKind is the kind of a provider's event.
 type EventKind string
 
 // Kinds of events.
 const (
-	EventSucceeded EventKind = "SUCCEEDED" // money came in
+	EventSucceeded EventKind = "SUCCEEDED" // money was received
 	EventDeclined  EventKind = "DECLINED"
 	EventClosed    EventKind = "CLOSED"
 )
 
-// Event is something that a provider reported about a payment.
+// Event is a provider's report about a payment.
 type Event struct {
-	ID          string // the provider's, unique; the same event may come many times
+	ID          string // the provider's, unique; the same event may be delivered many times
 	Payment     uuid.UUID
 	Kind        EventKind
 	Ref         string
@@ -108,8 +108,8 @@ type Event struct {
 	At          time.Time
 }
 
-// event is a state, read by asking, as the call-back would have told it. Its id
-// is made of what it says, so that asking again tells the same event.
+// event converts a queried state to the event that a call-back would have reported. Its
+// id is derived from its content, so that repeated queries give the same event.
 func (s State) event(payment uuid.UUID) (Event, bool) {
 	kind, ok := map[Phase]EventKind{
 		PhasePaid: EventSucceeded, PhaseDeclined: EventDeclined, PhaseClosed: EventClosed,

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/payment/sandbox"
 )
 
-// at runs functions at the same time.
+// at runs functions concurrently.
 func at(run ...func()) {
 	start := make(chan struct{})
 	var wg sync.WaitGroup
@@ -23,8 +23,8 @@ func at(run ...func()) {
 	wg.Wait()
 }
 
-// A payment that is begun while its order is cancelled: either it is closed with
-// it, or not begun.
+// A payment begins while its order is cancelled: it is closed with the order, or does
+// not begin.
 func TestACancelledOrderHasNoOpenPayment(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, s *shop) {
 		for range 50 {
@@ -53,8 +53,8 @@ func TestACancelledOrderHasNoOpenPayment(t *testing.T) {
 	})
 }
 
-// What a provider says comes in any sequence, and at once: money that came in
-// wins over everything else.
+// Provider events arrive in any sequence, and concurrently: received money takes
+// precedence over every other event.
 func TestMoneyWinsOverAClosureAtTheSameMoment(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, s *shop) {
 		for i := range 50 {
@@ -72,7 +72,7 @@ func TestMoneyWinsOverAClosureAtTheSameMoment(t *testing.T) {
 			}
 			if i%2 == 0 {
 				at(settle...)
-			} else { // one after the other, the money last
+			} else { // sequentially, the money last
 				settle[0]()
 				settle[2]()
 				settle[1]()
@@ -85,7 +85,7 @@ func TestMoneyWinsOverAClosureAtTheSameMoment(t *testing.T) {
 	})
 }
 
-// Whatever operators decide at once about one refund: it is decided once.
+// Concurrent decisions about one refund: exactly one takes effect.
 func TestDecisionsAtOnceAreOneDecision(t *testing.T) {
 	onBoth(t, 100, func(t *testing.T, s *shop) {
 		for range 10 {

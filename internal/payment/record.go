@@ -19,23 +19,23 @@ import (
 const (
 	// maxCallback bounds the body of a call-back in bytes.
 	maxCallback = 64 << 10
-	// retryLost is when an event is handled by the loop, if its message has not
-	// come by then.
+	// retryLost is the delay after which the loop handles an event whose message has
+	// not arrived.
 	retryLost = 3 * time.Second
 )
 
-// Bounds of what a provider may say; more is malformed.
+// Bounds of a provider's event; larger values are malformed.
 const (
 	maxEventID = 128
 	maxText    = 128
 )
 
-// ErrMalformed says that an event of a provider makes no sense.
+// ErrMalformed reports an invalid event of a provider.
 var ErrMalformed = errors.New("malformed payment event")
 
-// Record stores what a provider said, once, and sends the message that has it
-// handled. It returns the event's id, old or new. After it returned without an
-// error, the event will be handled.
+// Record stores a provider's event, once, and publishes the message to handle it. It
+// returns the event's id, new or existing. Once it returns without an error, the event
+// will be handled.
 func (s *Service) Record(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
 	if err := e.validate(); err != nil {
 		return uuid.Nil, err
@@ -68,7 +68,7 @@ func (e Event) validate() error {
 	return nil
 }
 
-// noCurrency stands for the currency of an event without money.
+// noCurrency is the placeholder currency of an event without money.
 const noCurrency = "XXX"
 
 func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
@@ -99,7 +99,7 @@ func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUI
 	return known.ID, nil
 }
 
-// known returns what a provider said under its id, or nil.
+// known returns the stored event with a provider's id, or nil.
 func (s *Service) known(ctx context.Context, provider, event string) (*ent.PaymentEvent, error) {
 	row, err := s.db.Ent.PaymentEvent.Query().Where(paymentevent.Provider(provider), paymentevent.EventID(event)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -108,8 +108,8 @@ func (s *Service) known(ctx context.Context, provider, event string) (*ent.Payme
 	return row, err
 }
 
-// Webhooks answers POST /webhooks/payments/{provider}: 200 once the event is
-// stored, be it for the first time or again.
+// Webhooks handles POST /webhooks/payments/{provider}. It replies 200 once the event is
+// stored, for the first time or again.
 func (s *Service) Webhooks() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /webhooks/payments/{provider}", s.webhook)

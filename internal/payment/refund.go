@@ -18,25 +18,25 @@ import (
 	"seckill/internal/postgres"
 )
 
-// maxRefunds bounds how often a refund of one order may be asked for.
+// maxRefunds bounds the refund requests of one order.
 const maxRefunds = 5
 
-// RefundRequest asks for the money of an order back.
+// RefundRequest is the input of AskRefund.
 type RefundRequest struct {
 	Order          uuid.UUID
-	User           uuid.UUID // who asks
+	User           uuid.UUID // the principal
 	Reason         string
 	IdempotencyKey string
 }
 
 // RefundResult is an order and its refund.
 type RefundResult struct {
-	Order    *order.Order // as it stands; nil when the caller may not see it
+	Order    *order.Order // current state; nil when the user may not see it
 	Refund   *Refund      // nil when refused
 	Replayed bool
 }
 
-// AskRefund asks for the money of a paid order back. An operator decides.
+// AskRefund requests a refund of a paid order. An operator decides on it.
 func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, fault.Refusal, error) {
 	for range maxRaces {
 		result, refusal, err := s.tryAskRefund(ctx, in)
@@ -71,7 +71,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 	}
 	if p == nil {
 		if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
-			return RefundResult{}, nil, cmp.Or(err, order.ErrMoved) // its money went on its way meanwhile
+			return RefundResult{}, nil, cmp.Or(err, order.ErrMoved) // another refund began in the meantime
 		}
 		return RefundResult{Order: o}, conflict, nil
 	}
@@ -102,7 +102,7 @@ func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundD
 	return moved, r, err
 }
 
-// refundDraft is a refund to be written.
+// refundDraft is a refund to write.
 type refundDraft struct {
 	id      uuid.UUID // zero = a new one
 	payment *Payment
@@ -111,16 +111,16 @@ type refundDraft struct {
 	key     string
 	reason  string
 	restock bool
-	decider uuid.UUID         // of VOIDED
-	came    *ent.PaymentEvent // the money that came, when it is not what was asked for
+	decider uuid.UUID         // for VOIDED
+	came    *ent.PaymentEvent // the received money, when it differs from the payment
 }
 
-// ownKey is the key of a refund that nobody asked for. No buyer can take it before:
-// the keys that the API takes have no colon.
+// ownKey returns the key of a refund that no buyer requested. It cannot collide with a
+// buyer's key, because the API accepts no colon in keys.
 func ownKey(why string, p *Payment) string { return why + ":" + p.ID.String() }
 
-// newRefund writes a refund of the whole payment, or of the money that an event
-// brought. A unique index allows one of each.
+// newRefund writes a refund of the whole payment, or of the money of an event. A unique
+// index allows one of each.
 func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) error {
 	if d.id == uuid.Nil {
 		d.id = newID()
@@ -141,7 +141,7 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	return nil
 }
 
-// paidBy returns the payment that paid an order and was not sent back, or nil.
+// paidBy returns the payment that paid an order and was not refunded, or nil.
 func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
 	rows, err := s.db.Ent.Payment.Query().
 		Where(entpayment.OrderID(o), entpayment.StatusEQ(entpayment.StatusSUCCEEDED)).Order(ent.Asc(entpayment.FieldPaidAt)).All(ctx)
@@ -161,18 +161,18 @@ func (s *Service) paidBy(ctx context.Context, o uuid.UUID) (*Payment, error) {
 	return nil, nil
 }
 
-// Decision is what an operator decides about a refund that was asked for.
+// Decision is an operator's decision about a requested refund.
 type Decision struct {
 	Refund   uuid.UUID
 	Operator uuid.UUID
 	Approve  bool
 	Note     string
-	// KeepUnits leaves the units of an approved refund out of the sale.
+	// KeepUnits does not return the units of an approved refund to stock.
 	KeepUnits bool
 }
 
-// DecideRefund decides on a refund. Deciding the same way again changes nothing.
-// The money goes back by a loop, which asks the provider until it says done.
+// DecideRefund decides on a refund. Repeating the same decision changes nothing. A loop
+// sends the refund to the provider until it succeeds.
 func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, fault.Refusal, error) {
 	for range maxRaces {
 		result, refusal, err := s.tryDecide(ctx, d)
@@ -215,7 +215,7 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, faul
 	return RefundResult{Order: moved, Refund: r}, nil, err
 }
 
-// OwnOrder refuses to let the buyer of an order decide about its money.
+// OwnOrder refuses a decision of an operator about the money of their own order.
 type OwnOrder struct{ fault.Refused }
 
 func missing(o *order.Order, r *Refund) error {
@@ -258,7 +258,7 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	return moved, nil
 }
 
-// unchanged keeps an order as it was read until the transaction ends.
+// unchanged locks an order in the version that was read until the transaction ends.
 func (s *Service) unchanged(ctx context.Context, tx *ent.Tx, o *order.Order) error {
 	n, err := tx.Order.Update().Where(entorder.ID(o.ID), entorder.Version(o.Version)).SetUpdatedAt(o.UpdatedAt).Save(ctx)
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *Service) unchanged(ctx context.Context, tx *ent.Tx, o *order.Order) err
 	return nil
 }
 
-// logUnmoved writes to the log of an order that does not move.
+// logUnmoved writes to the log of an order whose state does not change.
 func (s *Service) logUnmoved(ctx context.Context, tx *ent.Tx, id uuid.UUID, entry order.Entry) error {
 	row, err := tx.Order.Get(ctx, id)
 	if err != nil {
@@ -280,10 +280,10 @@ func (s *Service) logUnmoved(ctx context.Context, tx *ent.Tx, id uuid.UUID, entr
 	return order.Log(ctx, tx, order.FromRow(row), s.now(), entry)
 }
 
-// retryRefund is the pause before a provider is asked again; it doubles.
+// retryRefund is the pause before a refund is sent again; it doubles.
 const retryRefund = 500 * time.Millisecond
 
-// send asks the provider to give money back, and notes that it did.
+// send sends a refund to the provider, and records its success.
 func (s *Service) send(ctx context.Context, r *Refund) error {
 	p, err := s.Payment(ctx, r.Payment)
 	if err != nil || p == nil {
@@ -314,7 +314,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 			return err
 		}
 		if r, err = s.Refund(ctx, r.ID); err != nil || r.Status != RefundSending {
-			return err // done by another process
+			return err // another process recorded it
 		}
 		if p, err = s.Payment(ctx, p.ID); err != nil {
 			return err
@@ -323,7 +323,8 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	return err
 }
 
-// sent notes that money went back; where the refund ends the order, it moves.
+// sent records that money was refunded; where the refund ends the order, the order
+// moves.
 func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order.Order, err error) {
 	o, err := s.orders.Reload(ctx, r.Order)
 	if err != nil || o == nil {

@@ -32,7 +32,7 @@ func (s *shop) approveRefund(r *payment.Refund, keep bool) {
 	}
 }
 
-// Row P8: money and, by choice, the unit go back once.
+// The money is refunded once and, when chosen, the unit is returned once.
 func TestAnApprovedRefundReturnsMoneyAndUnitOnce(t *testing.T) {
 	for name, keep := range map[string]bool{"with the unit": false, "without the unit": true} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestOnlyAPaidOrderOfOnesOwnMayBeGivenBack(t *testing.T) {
 	s.wantRefused(ask(o.User), fault.Conflict)
 	s.payNow(o)
 	s.askRefund(o)
-	s.wantRefused(ask(o.User), fault.Conflict) // under another key, while one is asked for
+	s.wantRefused(ask(o.User), fault.Conflict) // under another key, while a refund is requested
 }
 
 func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
@@ -135,7 +135,7 @@ func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
 	}
 }
 
-// The ids of payments are the buyer's to see.
+// The buyer can see the ids of payments.
 func TestNoKeyOfABuyerKeepsMoneyFromGoingBack(t *testing.T) {
 	onBoth(t, 3, func(t *testing.T, s *shop) {
 		o := s.buy()

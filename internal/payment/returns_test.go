@@ -14,8 +14,8 @@ import (
 	"seckill/internal/payment"
 )
 
-// deadShard fails every command on keys of one shard, as a Redis Cluster without
-// that shard's master does.
+// deadShard fails every command on keys of one shard, as a Redis Cluster does when that
+// shard has no master.
 type deadShard struct{ tag string }
 
 var errNoMaster = errors.New("dial tcp: connection refused")
@@ -48,7 +48,7 @@ func TestReturnsToAnUnreachableShardDelayNoOther(t *testing.T) {
 			s.must(err)
 		}
 	}
-	cancelled(20) // ids are ordered by time: these come first
+	cancelled(20) // ids are ordered by time, so these are processed first
 	dead := id.ShardOf(s.sale)
 	for {
 		s.newSale(5)

@@ -19,23 +19,21 @@ import (
 const (
 	// providerTimeout bounds one call to a provider.
 	providerTimeout = 5 * time.Second
-	// maxRaces bounds how often a use case starts again because another process
-	// moved the order in between.
+	// maxRaces bounds the retries of a use case after another process moved the order.
 	maxRaces = 5
 )
 
-// Gate is the gate in Redis, as late payments need it.
+// Gate is the part of the gate in Redis that late payments need.
 type Gate interface {
-	// Reacquire takes units for an order that had expired, under a new name, and
-	// returns the epoch of the gate that has them. Repeating it with the same name
-	// changes nothing.
+	// Reacquire reserves units for an expired order under a new name, and returns the
+	// epoch of the gate. Repeating it with the same name changes nothing.
 	Reacquire(ctx context.Context, r order.Reservation) (outcome ReacquireOutcome, epoch int64, err error)
-	// Return returns units under a name. Repeating it changes nothing. False means that
-	// the gate is being rebuilt: it will hold what the record says.
+	// Return returns the units reserved under a name. Repeating it changes nothing.
+	// False means that the gate is being rebuilt and will take its state from Postgres.
 	Return(ctx context.Context, r order.Reservation) (bool, error)
 }
 
-// ReacquireOutcome is the gate's answer to Reacquire.
+// ReacquireOutcome is the outcome of Reacquire.
 type ReacquireOutcome string
 
 // Outcomes of Reacquire.
@@ -43,29 +41,29 @@ const (
 	ReacquireDone   ReacquireOutcome = "DONE"
 	ReacquireNoGate ReacquireOutcome = "NO_GATE" // the item is not in Redis
 	ReacquireNone   ReacquireOutcome = "NONE"    // too few units
-	ReacquireOther  ReacquireOutcome = "OTHER"   // the user has units for another order
-	ReacquireNotYet ReacquireOutcome = "NOT_YET" // what the order reserved before is not returned yet
+	ReacquireOther  ReacquireOutcome = "OTHER"   // the user has a reservation for another order
+	ReacquireNotYet ReacquireOutcome = "NOT_YET" // the order's previous reservation is not returned yet
 )
 
-// Config is what a Service is made of.
+// Config holds the dependencies of a Service.
 type Config struct {
 	DB        *postgres.DB
 	Orders    *order.Store
 	Publisher *order.Publisher
 	Gate      Gate
 	Providers []Provider
-	// PublishEvent sends the message that an event was stored. It may fail: a loop
+	// PublishEvent publishes the message about a stored event. It may fail: a loop
 	// finds the event.
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
-	Patience     time.Duration // bound on one expiry step's wait for providers; 0 = 6 s
+	Patience     time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock        clock.Clock   // nil = clock.System
-	// Registerer gets the metrics; nil = they are shown nowhere.
+	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }
 
-// Service is the use cases of payment. It is safe for concurrent use, on any
-// number of processes.
+// Service implements the payment use cases. It is safe for concurrent use by any number
+// of processes.
 type Service struct {
 	db           *postgres.DB
 	orders       *order.Store
@@ -102,8 +100,7 @@ func (s *Service) provider(name string) (Provider, error) {
 	return p, nil
 }
 
-// ask calls a provider within a bound of its own. The call ends with the
-// caller's context only if that has no outcome to lose.
+// ask calls a provider with a timeout of providerTimeout, and counts failures by step.
 func (s *Service) ask(ctx context.Context, step string, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
@@ -114,7 +111,7 @@ func (s *Service) ask(ctx context.Context, step string, call func(ctx context.Co
 	return nil
 }
 
-// now is the instant of an operation, with the database's precision.
+// now returns the time of an operation, in the precision of the database.
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
 
 func newID() uuid.UUID { return id.New() }

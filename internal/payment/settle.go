@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// firstRetry and maxRetry bound the pause before an event that could not be
-	// handled is tried again; it doubles.
+	// firstRetry and maxRetry bound the pause before a postponed event is retried; it
+	// doubles.
 	firstRetry = 250 * time.Millisecond
 	maxRetry   = time.Minute
-	// holdAfter is when an event that cannot be handled becomes a person's matter.
+	// holdAfter is the age from which an event that cannot be handled is held for an
+	// operator.
 	holdAfter = 24 * time.Hour
 )
 
-// reacquireNamespace is the name space of the names under which expired orders take
-// their units again: the same for every try, so that it happens once.
+// reacquireNamespace is the UUID namespace of the names under which expired orders
+// reacquire units. The name is the same for every attempt, so that it happens once.
 var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
 
-// outcome is what became of an event.
+// outcome is the result of an event.
 type outcome string
 
 // Outcomes of events.
@@ -47,14 +48,14 @@ const (
 	outcomePutOff    outcome = "put off"
 )
 
-// putOffError says that an event cannot be handled yet.
+// putOffError reports that an event cannot be handled yet.
 type putOffError struct{ why string }
 
 func (e putOffError) Error() string { return e.why }
 
-// Settle handles a stored event: once, however often and by however many it is
-// called. An event that cannot be handled yet is put off and tried again by a
-// loop; that is no error.
+// Settle handles a stored event once, even if it is called repeatedly or concurrently.
+// An event that cannot be handled yet is postponed and retried by a loop; that is not
+// an error.
 func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 	for range maxRaces {
 		row, err := s.db.Ent.PaymentEvent.Get(ctx, event)
@@ -70,7 +71,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 		case errors.As(err, &wait):
 			return s.putOff(ctx, row, wait.why)
 		case errors.Is(err, order.ErrMoved):
-			continue // somebody was faster: decide again
+			continue // another process moved the order first: decide again
 		case err != nil:
 			return fmt.Errorf("settle payment event %s: %w", event, err)
 		}
@@ -86,7 +87,7 @@ func (s *Service) Settle(ctx context.Context, event uuid.UUID) error {
 	return s.putOffByID(ctx, event, "the order keeps moving")
 }
 
-// done is what an event led to.
+// done is the result of settling an event.
 type done struct {
 	what  outcome
 	order *order.Order // when it moved
@@ -132,8 +133,8 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	return done{}, fmt.Errorf("order %s in state %s", o.ID, o.Status)
 }
 
-// settleClosed notes that no money comes from a payment. Its order stays as it
-// is: the buyer may try again until the deadline.
+// settleClosed records that a payment ended unpaid. Its order is unchanged: the buyer
+// may try again until the deadline.
 func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
 	if !p.Status.IsOpen() {
 		return s.finish(ctx, e, outcomeRepeated, nil)
@@ -149,9 +150,9 @@ func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Paym
 	})
 }
 
-// settleMismatch keeps money that is not what was asked for away from the order,
-// for an operator to look at. The payment is closed, so that the order expires as if
-// nothing had come; see ReturnHeld.
+// settleMismatch holds money that does not match its payment for an operator and does
+// not apply it to the order. The payment is closed, so that the order expires as if it
+// had not been paid; see ReturnHeld.
 func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
 	return s.finish(ctx, e, outcomeMismatch, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
 		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
@@ -161,8 +162,8 @@ func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Pa
 	})
 }
 
-// pay makes the payment succeed and the order paid, in one transaction. guard, when
-// not nil, runs first in it.
+// pay sets the payment to SUCCEEDED and the order to PAID in one transaction. guard,
+// when not nil, runs first in it.
 func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m order.Move, guard func(context.Context, *ent.Tx) error) (done, error) {
 	what := outcomePaid
 	if m.Order.Status == order.Expired {
@@ -183,8 +184,8 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 	})
 }
 
-// payLate gives an expired order its units again if the gate and the record have
-// them; else the money goes back.
+// payLate reacquires the units of an expired order if the gate and Postgres have them;
+// otherwise the money is refunded.
 func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
 	claim := o.Reservation()
 	claim.Name = uuid.NewSHA1(reacquireNamespace, o.ID[:])
@@ -204,7 +205,7 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 		return gateUnchanged(ctx, tx, o.Sale, taken, epoch)
 	})
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
-		// The record decides, and a gate that is being rebuilt has no reservation of an
+		// Postgres decides, and a gate that is being rebuilt has no reservation of an
 		// expired order.
 		if _, err := s.gate.Return(ctx, claim); err != nil {
 			return done{}, fmt.Errorf("return units: %w", err)
@@ -214,11 +215,10 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	return paid, err
 }
 
-// gateUnchanged locks the sale's row and puts the event off when the gate that
-// answered is not the sale's any more. A rebuild takes its epoch in that row before it
-// reads the orders: it either sees this transaction, or this transaction sees the
-// epoch. Without a gate the record alone decides, which is right only while the sale
-// is to have none.
+// gateUnchanged locks the sale's row and postpones the event when the sale's gate has
+// changed since Reacquire. A rebuild writes its epoch in that row before it reads the
+// orders: either it sees this transaction, or this transaction sees the epoch. Without
+// a gate Postgres alone decides, which is correct only while the sale needs none.
 func gateUnchanged(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, outcome ReacquireOutcome, epoch int64) error {
 	if err := tx.Sale.Update().Where(entsale.ID(saleID)).AddEpoch(0).Exec(ctx); err != nil {
 		return fmt.Errorf("lock sale %s: %w", saleID, err)
@@ -236,8 +236,8 @@ func gateUnchanged(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, outcome Re
 	return nil
 }
 
-// sendBack notes that money came in that the order cannot take, and begins its
-// refund, in one transaction.
+// sendBack records money that the order cannot use, and begins its refund, in one
+// transaction.
 func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order, cause Cause) (done, error) {
 	what := outcomeRefund
 	if cause == Double {
@@ -262,8 +262,7 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 	})
 }
 
-// finish commits what an event leads to together with the note that it was
-// handled.
+// finish commits the changes of an event and its result in one transaction.
 func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome, effect func(context.Context, *ent.Tx) (*order.Order, error)) (done, error) {
 	state := paymentevent.StateHANDLED
 	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeAbandoned {
@@ -278,7 +277,7 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 			return err
 		}
 		if n == 0 {
-			return order.ErrMoved // by another process: the next look tells
+			return order.ErrMoved // handled by another process: the next attempt reads the result
 		}
 		if effect != nil {
 			result.order, err = effect(ctx, tx)
@@ -288,8 +287,8 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 	return result, err
 }
 
-// mark changes a payment's state, compare-and-set; with an event it notes the
-// money.
+// mark changes a payment's state with a compare-and-set; with an event it also records
+// the money.
 func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpayment.Status, e *ent.PaymentEvent) error {
 	now := s.now()
 	update := tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.Version(p.Version)).
@@ -310,8 +309,8 @@ func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpaymen
 	return nil
 }
 
-// putOff sets an event aside for a while, longer each time, and for an operator in
-// the end.
+// putOff postpones an event, longer each time, and holds it for an operator after
+// holdAfter.
 func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) error {
 	now := s.now()
 	if now.Sub(e.CreatedAt) >= holdAfter {

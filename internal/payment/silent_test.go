@@ -16,12 +16,12 @@ import (
 	"seckill/internal/testenv"
 )
 
-// silent takes calls about payments and never answers.
+// silent is a provider that never replies.
 type silent struct {
 	payment.Provider
 	name    string
-	answers map[uuid.UUID]bool // but for these
-	hanging atomic.Int64       // calls that wait for an answer
+	answers map[uuid.UUID]bool // except for these payments
+	hanging atomic.Int64       // calls that wait for a reply
 }
 
 func (s *silent) Name() string { return s.name }
@@ -57,8 +57,8 @@ func (s *silent) hang(ctx context.Context, p uuid.UUID) error {
 	return ctx.Err()
 }
 
-// patient replaces the payments of the shop by those at some providers, and its
-// lapser by one that waits for them for so long.
+// patient replaces the payment service of the shop by one with the given providers, and
+// bounds how long its expiry loop waits for them.
 func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	s.t.Helper()
 	publisher := order.NewPublisher(order.PublisherConfig{
@@ -80,8 +80,8 @@ func (s *shop) payAt(provider string, o *order.Order) uuid.UUID {
 	return p.Payment.ID
 }
 
-// expires runs so many steps of the expiry loop, each in the time that it has, and
-// reports whether an order expired.
+// expires runs the expiry loop for the given number of steps, each within its timeout,
+// and reports whether an order expired.
 func (s *shop) expires(o *order.Order, steps int) bool {
 	s.t.Helper()
 	for range steps {
@@ -137,7 +137,7 @@ func TestPaymentsThatAreNeverClosedHoldUpNoneBehindThem(t *testing.T) {
 	}
 }
 
-// paidAt is an order that was paid at a provider and whose money is to go back.
+// paidAt returns an order that was paid at a provider and has a refund to send.
 func (s *shop) paidAt(provider string) *order.Order {
 	s.t.Helper()
 	o := s.buy()
@@ -170,7 +170,7 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElsesChecksAndRefunds(t *testing.
 	paid := s.buy()
 	c, err := s.bank.ByMerchant(t.Context(), s.payAt(sandbox.Name, paid))
 	s.must(err)
-	s.must(s.bank.Approve(t.Context(), c.ID, sandbox.Prompt)) // and no call-back comes
+	s.must(s.bank.Approve(t.Context(), c.ID, sandbox.Prompt)) // without a call-back
 	s.clock.Advance(21 * time.Second)
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,14 +188,14 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElsesChecksAndRefunds(t *testing.
 	s.wantOrder(owed, order.Refunding)
 }
 
-// answering is a provider before it fell silent.
+// answering is a provider before it stops replying.
 type answering struct{ *silent }
 
 func (a answering) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
 	return a.Provider.Query(ctx, p)
 }
 
-// mad is a provider whose answers end its caller.
+// mad is a provider that panics.
 type mad struct{ payment.Provider }
 
 func (mad) Close(context.Context, uuid.UUID) (payment.State, error) { panic("mad") }

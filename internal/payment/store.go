@@ -11,7 +11,7 @@ import (
 	"seckill/ent/refund"
 )
 
-// openStatuses are the states in which money is still expected.
+// openStatuses are the states in which a payment can still be paid.
 var openStatuses = []entpayment.Status{entpayment.StatusCREATING, entpayment.StatusPENDING}
 
 // Payment returns a payment, or nil when there is none.
@@ -19,7 +19,7 @@ func (s *Service) Payment(ctx context.Context, id uuid.UUID) (*Payment, error) {
 	return one(s.db.Ent.Payment.Get(ctx, id))
 }
 
-// byKey returns the payment of an order that a key began, or nil.
+// byKey returns the payment of an order with an idempotency key, or nil.
 func (s *Service) byKey(ctx context.Context, order uuid.UUID, key string) (*Payment, error) {
 	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.IdempotencyKey(key)).Only(ctx))
 }
@@ -80,8 +80,8 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...uuid.UUID) (map[uuid.
 	return refunds, nil
 }
 
-// OpenRefunds returns refunds that wait for an operator, oldest first, after a
-// given one.
+// OpenRefunds returns refunds that wait for an operator, oldest first, after the given
+// refund.
 func (s *Service) OpenRefunds(ctx context.Context, after uuid.UUID, limit int) ([]*Refund, error) {
 	rows, err := s.db.Ent.Refund.Query().Where(refund.StatusEQ(refund.StatusREQUESTED), refund.IDGT(after)).
 		Order(ent.Asc(refund.FieldID)).Limit(limit).All(ctx)

@@ -10,10 +10,9 @@ import (
 	entrefund "seckill/ent/refund"
 )
 
-// Unfinished counts what should have ended by itself before an instant and has
-// not: payments past their time, events that were not handled, money that is to go
-// back. The loops finish it once the provider answers. Held money waits for a
-// person, however new it is.
+// Unfinished counts overdue work: payments past their deadline before the given time,
+// unhandled events, and unsent refunds. The loops finish it once the provider responds.
+// Held money waits for an operator and is counted regardless of its age.
 func (s *Service) Unfinished(ctx context.Context, before time.Time) (map[string]int, error) {
 	counts := map[string]int{}
 	for what, count := range map[string]func(context.Context) (int, error){

@@ -8,9 +8,9 @@ import (
 	"seckill/internal/order"
 )
 
-// VoidUnpaid cancels an order on an operator's behalf as long as it is unpaid; one
-// that is paid, or was paid meanwhile, is refused, so that money goes back only by
-// Void. Voiding again changes nothing.
+// VoidUnpaid cancels an unpaid order on an operator's behalf. An order that is paid, or
+// was paid in the meantime, is refused, so that only Void refunds money. Voiding again
+// changes nothing.
 func (s *Service) VoidUnpaid(ctx context.Context, in VoidInput) (*order.Order, fault.Refusal, error) {
 	o, err := s.orders.Reload(ctx, in.Order)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"seckill/internal/stream"
 )
 
-// post sends a call-back and returns the status of the answer.
+// post sends a call-back and returns the status code of the reply.
 func (s *shop) post(path string, body []byte, signature string) int {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.door.URL+path, bytes.NewReader(body))
@@ -40,7 +40,7 @@ func (s *shop) notice(p *payment.Payment, kind string) []byte {
 
 const hook = "/webhooks/payments/sandbox"
 
-// Row P2: the call-back is authenticated and recorded once.
+// A call-back is authenticated and recorded once.
 func TestOnlyTheProvidersCallbacksAreTaken(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 2)
@@ -95,7 +95,7 @@ func TestOnlyTheProvidersCallbacksAreTaken(t *testing.T) {
 	s.wantOrder(o, order.Paid)
 }
 
-// Never 200 without storing.
+// Without storing the event, the reply is never 200.
 func TestACallbackThatCannotBeStoredIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)

@@ -1,10 +1,10 @@
-// Package sandbox is the built-in payment provider: a small bank with its own
-// ledger, page and signed call-backs, for demos, tests and drills. It behaves as
-// real providers do, their bad habits included: call-backs that come late, or
-// several times, and money that arrives after a payment was closed.
+// Package sandbox is the built-in payment provider: a small bank with its own ledger,
+// pages and signed call-backs, for demos and tests. It reproduces the faults of real
+// providers: late and duplicate call-backs, and money that arrives after a payment was
+// closed.
 //
-// It owns the sandbox tables and knows nothing of orders: the shop is one
-// merchant, who speaks to it through Provider.
+// It owns the sandbox tables and does not know orders: the shop is its only merchant
+// and calls it through Provider.
 package sandbox
 
 import (
@@ -26,13 +26,12 @@ import (
 )
 
 const (
-	// delay is how long a call-back is held back that the payer wants delayed.
+	// delay is how long a call-back is delayed with the habit Delayed.
 	delay = 20 * time.Second
-	// lateness is how long after a charge expired money comes that the payer wants
-	// late.
+	// lateness is how long after the expiry of a charge its money arrives with the
+	// habit Late.
 	lateness = 5 * time.Second
-	// copies is how often a call-back is delivered that the payer wants several
-	// times.
+	// copies is how often a call-back is delivered with the habit Duplicate.
 	copies = 3
 )
 
@@ -41,13 +40,13 @@ type Habit string
 
 // Habits of the bank.
 const (
-	Prompt    Habit = "approve"   // at once, one time
-	Delayed   Habit = "delay"     // the money comes at once, the call-back later
-	Duplicate Habit = "duplicate" // the call-back comes several times
-	Late      Habit = "late"      // the money comes after the charge lapsed, closed or not
+	Prompt    Habit = "approve"   // once, immediately
+	Delayed   Habit = "delay"     // the money arrives immediately, the call-back later
+	Duplicate Habit = "duplicate" // the call-back arrives several times
+	Late      Habit = "late"      // the money arrives after the charge expired, even if it was closed
 )
 
-// What the bank refuses.
+// Refusals of the bank.
 var (
 	ErrUnknown  = errors.New("sandbox: no such charge")
 	ErrNotOpen  = errors.New("sandbox: charge is not open")
@@ -58,7 +57,7 @@ var (
 // Charge is a payment in the bank's ledger.
 type Charge struct {
 	ID          uuid.UUID
-	Merchant    uuid.UUID // the merchant's payment
+	Merchant    uuid.UUID // the merchant's payment id
 	Description string
 	AmountMinor int64
 	Currency    string
@@ -67,7 +66,7 @@ type Charge struct {
 	Refunded    int64 // in minor units
 	ExpiresAt   time.Time
 	PaidAt      *time.Time
-	SettlesAt   *time.Time // when late money comes
+	SettlesAt   *time.Time // when late money arrives
 }
 
 func fromRow(row *ent.SandboxCharge) *Charge {
@@ -78,7 +77,7 @@ func fromRow(row *ent.SandboxCharge) *Charge {
 	}
 }
 
-// Bank is the ledger. It is safe for concurrent use, on any number of processes.
+// Bank is the ledger. It is safe for concurrent use by any number of processes.
 type Bank struct {
 	db    *postgres.DB
 	clock clock.Clock
@@ -94,7 +93,7 @@ func NewBank(db *postgres.DB, c clock.Clock) *Bank {
 
 func (b *Bank) now() time.Time { return b.clock.Now().UTC().Truncate(time.Microsecond) }
 
-// Open makes a charge, or returns the one that the merchant's id made before.
+// Open creates a charge, or returns the existing charge for the merchant's id.
 func (b *Bank) Open(ctx context.Context, want Charge) (*Charge, error) {
 	err := b.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SandboxCharge.Create().SetID(id.New()).SetMerchantPayment(want.Merchant).SetDescription(want.Description).
@@ -133,7 +132,7 @@ func found(row *ent.SandboxCharge, err error) (*Charge, error) {
 	return fromRow(row), nil
 }
 
-// Approve lets a charge be paid, the way the payer wants it reported.
+// Approve pays a charge; habit determines how the bank reports it.
 func (b *Bank) Approve(ctx context.Context, charge uuid.UUID, habit Habit) error {
 	now := b.now()
 	return b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
@@ -154,7 +153,7 @@ func (b *Bank) Approve(ctx context.Context, charge uuid.UUID, habit Habit) error
 	})
 }
 
-// Decline lets a charge fail.
+// Decline declines a charge.
 func (b *Bank) Decline(ctx context.Context, charge uuid.UUID) error {
 	return b.change(ctx, charge, func(ctx context.Context, tx *ent.Tx, c *Charge) error {
 		if c.Status != "OPEN" {
@@ -169,8 +168,8 @@ func (b *Bank) Decline(ctx context.Context, charge uuid.UUID) error {
 	})
 }
 
-// Close makes sure that nobody can approve a charge any more, and returns how it
-// stands. Money that is under way already comes all the same.
+// Close ensures that a charge cannot be approved any more, and returns it. Late money
+// that was already approved still arrives.
 func (b *Bank) Close(ctx context.Context, payment uuid.UUID) (*Charge, error) {
 	c, err := b.ByMerchant(ctx, payment)
 	if err != nil || c.Status != "OPEN" {
@@ -188,8 +187,8 @@ func (b *Bank) Close(ctx context.Context, payment uuid.UUID) (*Charge, error) {
 	return b.ByMerchant(ctx, payment)
 }
 
-// SettleLate lets late money come that is due, and expires no charge: whoever asks
-// after its time sees it closed.
+// SettleLate settles late money that is due. It expires no charges: a query after the
+// expiry returns the charge as closed.
 func (b *Bank) SettleLate(ctx context.Context) (int, error) {
 	ids, err := b.db.Ent.SandboxCharge.Query().
 		Where(sandboxcharge.SettlesAtLTE(b.now()), sandboxcharge.StatusNEQ(sandboxcharge.StatusPAID)).Limit(batch).IDs(ctx)
@@ -210,7 +209,7 @@ func (b *Bank) SettleLate(ctx context.Context) (int, error) {
 	return len(ids), nil
 }
 
-// Refund gives money of a paid charge back, once per merchant's refund.
+// Refund refunds money of a paid charge, once per merchant's refund id.
 func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int64) error {
 	c, err := b.ByMerchant(ctx, payment)
 	if err != nil {
@@ -235,17 +234,17 @@ func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int
 			SetAmountMinor(amount).SetCreatedAt(b.now()).Exec(ctx)
 	})
 	if postgres.IsUnique(err) {
-		return b.Refund(ctx, payment, refund, amount) // another process did it at the same moment
+		return b.Refund(ctx, payment, refund, amount) // another process did it concurrently
 	}
 	return err
 }
 
-// maxRaces bounds how often a change starts again.
+// maxRaces bounds the retries of a change after a conflict.
 const maxRaces = 10
 
 var errRace = errors.New("sandbox: charge was changed by somebody else")
 
-// change reads a charge and changes it, compare-and-set.
+// change reads a charge and changes it with a compare-and-set.
 func (b *Bank) change(ctx context.Context, charge uuid.UUID, do func(context.Context, *ent.Tx, *Charge) error) error {
 	err := errRace
 	for attempt := 0; attempt < maxRaces && errors.Is(err, errRace); attempt++ {
@@ -263,7 +262,8 @@ func (b *Bank) change(ctx context.Context, charge uuid.UUID, do func(context.Con
 	return nil
 }
 
-// update is the one way a charge is written: guarded by how it was read.
+// update writes a charge, guarded by the version that was read. All writes of a charge
+// use it.
 func (b *Bank) update(ctx context.Context, tx *ent.Tx, c *Charge, set func(*ent.SandboxChargeUpdate)) error {
 	u := tx.SandboxCharge.Update().Where(
 		sandboxcharge.ID(c.ID), sandboxcharge.StatusEQ(sandboxcharge.Status(c.Status)), sandboxcharge.RefundedMinor(c.Refunded),
@@ -279,7 +279,7 @@ func (b *Bank) update(ctx context.Context, tx *ent.Tx, c *Charge, set func(*ent.
 	return nil
 }
 
-// report is how an event is to be told to the merchant.
+// report is how an event is reported to the merchant.
 type report struct {
 	times int
 	due   time.Time
@@ -310,7 +310,7 @@ type notice struct {
 	At          time.Time `json:"at"`
 }
 
-// owe writes down a call-back in the transaction that is its reason.
+// owe writes a call-back in the same transaction as its cause.
 func (b *Bank) owe(ctx context.Context, tx *ent.Tx, c *Charge, r report) error {
 	call := id.New()
 	body, err := json.Marshal(notice{

@@ -19,19 +19,19 @@ import (
 const (
 	// batch bounds one step.
 	batch = 100
-	// parallel is how many call-backs are under way at once.
+	// parallel is how many call-backs are sent concurrently.
 	parallel = 8
 	// callTimeout bounds one delivery.
 	callTimeout = 5 * time.Second
-	// firstPause and maxPause bound the pause before a call-back that was not
-	// taken is sent again; it doubles.
+	// firstPause and maxPause bound the pause before a rejected call-back is sent
+	// again; it doubles.
 	firstPause = 500 * time.Millisecond
 	maxPause   = time.Minute
-	// lease keeps other processes from delivering a call-back that is under way.
+	// lease prevents other processes from sending the same call-back concurrently.
 	lease = 10 * time.Second
 )
 
-// Courier delivers the bank's call-backs to the merchant until they are taken.
+// Courier delivers the bank's call-backs to the merchant until they are accepted.
 type Courier struct {
 	bank   *Bank
 	url    string
@@ -46,12 +46,12 @@ func NewCourier(bank *Bank, url string, signer *Signer, log *slog.Logger) *Couri
 	return &Courier{bank: bank, url: url, signer: signer, client: &http.Client{Timeout: callTimeout}, log: log}
 }
 
-// Loop returns the courier as a loop.
+// Loop returns the delivery loop.
 func (c *Courier) Loop() periodic.Loop {
 	return periodic.Loop{Name: "sandbox call-backs", Every: 200 * time.Millisecond, Timeout: 30 * time.Second, Step: c.Step, Log: c.log}
 }
 
-// Step lets late money come and delivers what is due.
+// Step settles late money and delivers due call-backs.
 func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 	if _, err := c.bank.SettleLate(ctx); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (c *Courier) Step(ctx context.Context) (map[string]int, error) {
 	return counts, errors.Join(failed...)
 }
 
-// deliver sends one call-back and writes down whether it was taken.
+// deliver sends one call-back and records whether it was accepted.
 func (c *Courier) deliver(ctx context.Context, call *ent.SandboxCall) (string, error) {
 	mine, err := c.update(ctx, call, func(u *ent.SandboxCallUpdate) { u.SetDueAt(c.bank.now().Add(lease)).AddTries(1) })
 	if err != nil || !mine {
@@ -107,7 +107,7 @@ func (c *Courier) deliver(ctx context.Context, call *ent.SandboxCall) (string, e
 	return "delivered", err
 }
 
-// update changes a call-back unless another process did since it was read.
+// update changes a call-back unless another process has changed it since it was read.
 func (c *Courier) update(ctx context.Context, call *ent.SandboxCall, set func(*ent.SandboxCallUpdate)) (bool, error) {
 	changed := 0
 	err := c.bank.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -135,12 +135,12 @@ func (c *Courier) post(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 4<<10)) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 4<<10)) // so that the connection is reused
 	if res.StatusCode/100 != 2 {
 		return fmt.Errorf("merchant answered %s", res.Status)
 	}
 	return nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (c *Courier) Close() { c.client.CloseIdleConnections() }

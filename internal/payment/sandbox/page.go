@@ -21,9 +21,9 @@ var files embed.FS
 
 var pageTemplate = template.Must(template.ParseFS(files, "page.html"))
 
-// Pages serves what a payer sees of the bank, under /sandbox/: a page for each
-// charge with a QR code of itself and the buttons of the payer. Whoever knows the
-// address of a charge may act on it; it cannot be guessed.
+// Pages serves the bank's pages for buyers, under /sandbox/: a page for each charge
+// with its QR code and buttons. Any user with the URL of a charge may act on it; the
+// URL cannot be guessed.
 type Pages struct {
 	bank    *Bank
 	pageURL string
@@ -35,7 +35,7 @@ func NewPages(bank *Bank, pageURL string, log *slog.Logger) *Pages {
 	return &Pages{bank: bank, pageURL: pageURL, log: log}
 }
 
-// Handler returns the routes under /sandbox/.
+// Handler returns the handler of the routes under /sandbox/.
 func (p *Pages) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /sandbox/pay/{charge}", p.show)
@@ -45,7 +45,7 @@ func (p *Pages) Handler() http.Handler {
 	return mux
 }
 
-// view is what the template shows.
+// view is the data of the template.
 type view struct {
 	*Charge
 	Amount  string
@@ -56,7 +56,7 @@ type view struct {
 
 type act struct{ Path, Label, Hint string }
 
-// acts are the payer's buttons, in their order.
+// acts are the buttons of the page, in their order.
 var acts = []act{
 	{string(Prompt), "Approve", "pays, and tells the shop at once"},
 	{"decline", "Decline", "refuses to pay"},
@@ -122,7 +122,7 @@ func (p *Pages) act(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if err != nil && !errors.Is(err, ErrNotOpen) { // the page says how it stands
+	if err != nil && !errors.Is(err, ErrNotOpen) { // the page shows the state
 		p.log.ErrorContext(r.Context(), "sandbox act", slog.Any("error", err))
 		http.Error(w, "the sandbox bank is away; try again", http.StatusServiceUnavailable)
 		return

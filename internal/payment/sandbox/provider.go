@@ -16,7 +16,7 @@ import (
 // Name is the provider's name.
 const Name = "sandbox"
 
-// Provider is the shop's side of the bank.
+// Provider implements payment.Provider on the bank.
 type Provider struct {
 	bank    *Bank
 	pageURL string
@@ -24,8 +24,8 @@ type Provider struct {
 	clock   clock.Clock
 }
 
-// NewProvider returns the provider. pageURL is where Pages is served, without a
-// slash at its end, for example "http://localhost:8080/sandbox".
+// NewProvider returns the provider. pageURL is the URL at which Pages is served,
+// without a trailing slash, for example "http://localhost:8080/sandbox".
 func NewProvider(bank *Bank, pageURL string, signer *Signer, c clock.Clock) *Provider {
 	if c == nil {
 		c = clock.System{}
@@ -48,7 +48,7 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 	return payment.Created{Ref: c.ID.String(), QRCode: page, RedirectURL: page}, nil
 }
 
-// Query returns how a charge stands.
+// Query returns the state of a charge.
 func (p *Provider) Query(ctx context.Context, id uuid.UUID) (payment.State, error) {
 	return p.state(p.bank.ByMerchant(ctx, id))
 }
@@ -58,7 +58,7 @@ func (p *Provider) Close(ctx context.Context, id uuid.UUID) (payment.State, erro
 	return p.state(p.bank.Close(ctx, id))
 }
 
-// Refund gives money back.
+// Refund refunds money of a charge.
 func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 	if in.Transaction != "" {
 		c, err := p.bank.ByMerchant(ctx, in.Payment)
@@ -88,12 +88,12 @@ func (p *Provider) state(c *Charge, err error) (payment.State, error) {
 		s.At = *c.PaidAt
 	}
 	if s.Phase == payment.PhaseOpen && !now.Before(c.ExpiresAt) {
-		s.Phase = payment.PhaseClosed // nobody can approve it any more
+		s.Phase = payment.PhaseClosed // it cannot be approved any more
 	}
 	return s, nil
 }
 
-// Callback verifies and reads a call-back.
+// Callback verifies and decodes a call-back.
 func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, error) {
 	if err := p.signer.Verify(header.Get(SignatureHeader), body, p.clock.Now()); err != nil {
 		return payment.Event{}, err
@@ -106,7 +106,7 @@ func (p *Provider) Callback(header http.Header, body []byte) (payment.Event, err
 		"charge.paid": payment.EventSucceeded, "charge.declined": payment.EventDeclined, "charge.closed": payment.EventClosed,
 	}[n.Type]
 	if !ok {
-		return payment.Event{}, nil // news that a merchant may ignore
+		return payment.Event{}, nil // an event that a merchant may ignore
 	}
 	return payment.Event{
 		ID: n.ID, Payment: n.Payment, Kind: kind, Ref: n.Charge.String(), Transaction: n.Transaction,

@@ -30,7 +30,7 @@ var quiet = slog.New(slog.DiscardHandler)
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// branch is a bank with a merchant who counts the call-backs.
+// branch is a bank and a merchant that records the call-backs.
 type branch struct {
 	t        testing.TB
 	db       *postgres.DB
@@ -39,7 +39,7 @@ type branch struct {
 	provider *sandbox.Provider
 	courier  *sandbox.Courier
 	merchant *httptest.Server
-	answer   atomic.Int32 // status that the merchant answers
+	answer   atomic.Int32 // status code of the merchant's replies
 	mu       sync.Mutex
 	heard    []payment.Event // guarded by mu
 }
@@ -157,7 +157,7 @@ func TestTheHabitsOfTheBank(t *testing.T) {
 		t.Errorf("close late: %+v, %v", state, err)
 	}
 	b.clock.Advance(10*time.Minute + 5*time.Second)
-	b.deliver(1) // late, closed or not
+	b.deliver(1) // late, even if closed
 	if b.phase(late) != payment.PhasePaid {
 		t.Errorf("late is %s", b.phase(late))
 	}

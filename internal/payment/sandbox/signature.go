@@ -13,22 +13,23 @@ import (
 	"seckill/internal/payment"
 )
 
-// SignatureHeader carries the signature of a call-back:
-// t=<Unix seconds>,v1=<hex of HMAC-SHA256 over "<t>.<body>">.
+// SignatureHeader is the header with the signature of a call-back: t=<Unix
+// seconds>,v1=<hex of HMAC-SHA256 over "<t>.<body>">.
 const SignatureHeader = "Sandbox-Signature"
 
 const (
-	// tolerance is how old, or how far ahead, a call-back may be.
+	// tolerance is the maximum difference between the time of a call-back and now, in
+	// both directions.
 	tolerance = 5 * time.Minute
-	// minKey is the shortest key in bytes.
+	// minKey is the minimum length of a key in bytes.
 	minKey = 16
-	// maxKeys is how many keys are live at once: the one in use, and the one
-	// before or after it.
+	// maxKeys is the number of valid keys: the current one, and the previous or next
+	// one.
 	maxKeys = 2
 )
 
-// Signer signs and verifies call-backs. It signs with the first key and accepts
-// both, so that keys can be changed without losing a call-back.
+// Signer signs and verifies call-backs. It signs with the first key and accepts all its
+// keys, so that keys can be rotated without losing a call-back.
 type Signer struct {
 	keys [][]byte
 }
@@ -46,13 +47,13 @@ func NewSigner(keys ...[]byte) (*Signer, error) {
 	return &Signer{keys: keys}, nil
 }
 
-// Sign returns the header's value for a body at an instant.
+// Sign returns the header value for a body at a time.
 func (s *Signer) Sign(body []byte, at time.Time) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac(s.keys[0], t, body))
 }
 
-// Verify checks a header's value. Its errors wrap payment.ErrForged.
+// Verify checks a header value. Its errors wrap payment.ErrForged.
 func (s *Signer) Verify(header string, body []byte, now time.Time) error {
 	if err := s.verify(header, body, now); err != nil {
 		return fmt.Errorf("%w: %w", payment.ErrForged, err)
