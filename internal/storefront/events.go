@@ -6,14 +6,14 @@ import (
 	"seckill/internal/notifier"
 )
 
-// Events turns followed states into events, the first of which is the snapshot.
-// The channel is closed after the last state, or when ctx ends.
+// Events converts followed states to events, the first of which is the snapshot. The
+// channel is closed after the last state, or when ctx ends.
 func Events[T, E any](ctx context.Context, states <-chan notifier.State[T], event func(value T, snapshot bool) E) <-chan E {
 	return Map(ctx, states, func(s notifier.State[T]) E { return event(s.Value, s.Snapshot) })
 }
 
-// Map turns what comes from one channel into what goes to another, until the first
-// is closed or ctx ends.
+// Map converts the values of one channel and sends them to another, until the first is
+// closed or ctx ends.
 func Map[T, E any](ctx context.Context, in <-chan T, event func(T) E) <-chan E {
 	out := make(chan E)
 	go func() {

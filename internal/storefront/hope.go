@@ -6,16 +6,16 @@ import (
 	"seckill/internal/sale"
 )
 
-// Hope is what may still come of an item that is sold out.
+// Hope is the prospect of units for a buyer when an item is sold out.
 type Hope struct {
 	Open   bool       // the waitlist can be joined
-	Gone   bool       // nothing can come back: every unit is paid for
-	Unpaid int        // units in orders that nobody has paid for; 0 = none, or not known
-	Next   *time.Time // when the first of them comes back, at the earliest; nil = not known
+	Gone   bool       // no unit can return: all are paid
+	Unpaid int        // units in unpaid orders; 0 = none, or unknown
+	Next   *time.Time // earliest time at which one of them returns; nil = unknown
 }
 
-// Hope tells what may still come of an item, from memory. An item that has been
-// sold out for less than a second is not known yet: units are unpaid then.
+// Hope returns the prospect for an item, from memory. For an item sold out for less
+// than a second it is not known yet; its units count as unpaid.
 func (s *Storefront) Hope(item *sale.Item) Hope {
 	view, ok := s.stock.View(item.ID)
 	if !ok || view.ForSale(s.Now()) > 0 {
@@ -32,7 +32,7 @@ func (s *Storefront) Hope(item *sale.Item) Hope {
 	return h
 }
 
-// gone reports whether nothing can come back of any item of a sale.
+// gone reports whether no unit of any item of a sale can return.
 func (s *Storefront) gone(v *sale.Sale) bool {
 	for _, item := range v.Items {
 		if outlook, known := s.outlooks.Of(item.ID); !known || !outlook.Gone() {
@@ -42,7 +42,7 @@ func (s *Storefront) gone(v *sale.Sale) bool {
 	return true
 }
 
-// lined reports whether anybody has, or had, a place in line in a sale.
+// lined reports whether the waitlist of a sale has, or had, any entry.
 func (s *Storefront) lined(v *sale.Sale) bool {
 	for _, item := range v.Items {
 		if s.outlooks.Lined(item.ID) {

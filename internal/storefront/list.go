@@ -14,36 +14,36 @@ import (
 	"seckill/internal/sale"
 )
 
-// DefaultPage is the length of a page when none is asked for; MaxPage the most.
+// DefaultPage is the default length of a page; MaxPage is the maximum.
 const (
 	DefaultPage = 20
 	MaxPage     = 100
 )
 
-// PageInput is a window into a list, as Relay connections ask for it.
+// PageInput selects a page of a list, in the form of Relay connections.
 type PageInput struct {
 	First, Last   *int
 	After, Before *string
 }
 
-// Page is a window of a list.
+// Page is a page of a list.
 type Page[T any] struct {
 	Nodes   []T
 	Cursors []string
 	HasNext bool
 	HasPrev bool
-	Total   int // of the whole list
+	Total   int // length of the whole list
 }
 
-// SaleFilter says which sales to list.
+// SaleFilter selects sales.
 type SaleFilter struct {
 	Phases   []sale.Phase
 	Statuses []sale.Status
 	Search   string
-	Hidden   bool // whether sales that buyers may not see are listed too
+	Hidden   bool // include sales that buyers may not see
 }
 
-// SaleOrder says how to sort sales.
+// SaleOrder is the sort order of sales.
 type SaleOrder struct {
 	ByCreation bool // by creation instead of by start
 	Descending bool
@@ -89,8 +89,8 @@ func (s *Storefront) Goods(ctx context.Context, search string, p PageInput) (Pag
 	return paginate(list, p, true, func(g *sale.Goods) (time.Time, uuid.UUID) { return g.CreatedAt, g.ID })
 }
 
-// paginate sorts a list by (time, id) and cuts the page out of it. Cursors name
-// the key, so that a page stays right while the list grows.
+// paginate sorts a list by (time, id) and returns a page of it. Cursors contain the
+// sort key, so that pages stay consistent while the list grows.
 func paginate[T any](list []T, p PageInput, descending bool, key func(T) (time.Time, uuid.UUID)) (Page[T], error) {
 	size, backward, err := p.size()
 	if err != nil {
@@ -104,7 +104,7 @@ func paginate[T any](list []T, p PageInput, descending bool, key func(T) (time.T
 		return c
 	})
 	lo, hi := 0, len(list)
-	beyond := func(i int, cursor string) int { // order of element i against a cursor, in list order
+	beyond := func(i int, cursor string) int { // compares element i with a cursor, in list order
 		c := cmp.Compare(cursorKey(key(list[i])), cursor)
 		if descending {
 			return -c
@@ -160,7 +160,7 @@ func (p PageInput) size() (n int, backward bool, err error) {
 	return n, backward, nil
 }
 
-// cursorKey sorts as text the way (time, id) sorts.
+// cursorKey returns a text that sorts like (time, id).
 func cursorKey(t time.Time, u uuid.UUID) string {
 	return t.UTC().Format("20060102150405.000000000") + u.String()
 }

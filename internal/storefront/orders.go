@@ -13,23 +13,23 @@ import (
 // followedOrders bounds how many of a buyer's newest orders are followed.
 const followedOrders = 50
 
-// BuyerKey names all orders of a buyer on the status bus. Its events carry no state,
+// BuyerKey is the status bus key of all orders of a buyer. Its events carry no state,
 // and have the revision BuyerRevision.
 func BuyerKey(user uuid.UUID) string { return "buyer:" + user.String() }
 
-// BuyerRevision is above any state of a buyer's orders: whoever follows them reads
-// again.
+// BuyerRevision is above the revision of any state of a buyer's orders, so that
+// followers read the orders again.
 const BuyerRevision = math.MaxInt64
 
-// OrderChange is an order of a followed buyer: an open one at the start, or one
-// that has changed.
+// OrderChange is an order of a followed buyer: an open order at the start, or a changed
+// one.
 type OrderChange struct {
 	Order    *order.Order
 	Snapshot bool
 }
 
-// WatchOrders follows a buyer's newest orders until ctx ends: a snapshot of each
-// open one, then each that is new or changed.
+// WatchOrders follows a buyer's newest orders until ctx ends: first a snapshot of each
+// open order, then each order that is new or changed.
 func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan OrderChange, error) {
 	reads := int64(0)
 	states, err := notifier.Follow(ctx, s.hub, BuyerKey(user), func(ctx context.Context) (notifier.State[[]*order.Order], error) {
@@ -37,8 +37,9 @@ func (s *Storefront) WatchOrders(ctx context.Context, user uuid.UUID) (<-chan Or
 		if err != nil {
 			return notifier.State[[]*order.Order]{}, err
 		}
-		// Neither times nor versions number many orders: changes commit in another order
-		// than their times say, and orders leave the newest ones. Reads follow each other.
+		// The count of reads is the revision, because neither times nor versions order
+		// the states of many orders: changes do not commit in the order of their times,
+		// and orders leave the list of the newest. Reads are sequential.
 		reads++
 		return notifier.State[[]*order.Order]{Value: page.Orders, Revision: reads}, nil
 	})

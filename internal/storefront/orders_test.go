@@ -18,10 +18,10 @@ import (
 	"seckill/internal/testenv"
 )
 
-// patience bounds the wait for something that has to come.
+// patience bounds the wait for an expected event.
 const patience = testenv.Wait
 
-// customer is a buyer who follows two orders that wait for payment.
+// customer is a buyer who follows two unpaid orders.
 type customer struct {
 	t       *testing.T
 	db      *postgres.DB
@@ -78,8 +78,8 @@ func (c *customer) must(err error) {
 	}
 }
 
-// cancel calls an order off, at a time that its transaction took, and then does
-// more before it commits.
+// cancel cancels an order with the given transaction time, and calls more before the
+// commit.
 func (c *customer) cancel(which int, at time.Time, more func()) {
 	c.t.Helper()
 	c.must(c.db.WithTx(c.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
@@ -96,12 +96,12 @@ func (c *customer) cancel(which int, at time.Time, more func()) {
 	}))
 }
 
-// tell does what a process does that changed an order.
+// tell publishes a change as the process that made it does.
 func (c *customer) tell() {
 	c.hub.Publish(notifier.Event{Key: storefront.BuyerKey(c.user), Revision: storefront.BuyerRevision})
 }
 
-// want waits for a change of an order to a state.
+// want waits until an order is published in a state.
 func (c *customer) want(which int, status order.Status) {
 	c.t.Helper()
 	select {
@@ -114,7 +114,7 @@ func (c *customer) want(which int, status order.Status) {
 	}
 }
 
-// Two orders of one buyer change at once: the change with the earlier time commits
+// Two orders of one buyer change concurrently: the change with the earlier time commits
 // after the one with the later time was pushed.
 func TestAChangeThatCommitsLateIsPushedWhateverItsTime(t *testing.T) {
 	t.Parallel()

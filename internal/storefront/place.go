@@ -11,29 +11,29 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// PlaceKey names a buyer's places in line of a sale on the status bus.
+// PlaceKey is the status bus key of a buyer's waitlist entries in a sale.
 func PlaceKey(saleID, user uuid.UUID) string { return "place:" + saleID.String() + ":" + user.String() }
 
-// PlaceMark is what the bus carries of a place in line.
+// PlaceMark is the state of a waitlist entry on the bus.
 type PlaceMark struct {
-	Open bool // something may still come of it
+	Open bool // the entry is not ended
 }
 
-// MarkOf is the mark of a place.
+// MarkOf returns the mark of a waitlist entry.
 func MarkOf(e *waitlist.Entry) PlaceMark { return PlaceMark{Open: e.Status.IsOpen()} }
 
-// placeWatch joins the states of a sale with those of one buyer's place in line.
+// placeWatch joins the states of a sale with those of one buyer's waitlist entries.
 type placeWatch struct {
 	store *Storefront
 	sale  uuid.UUID
 	user  uuid.UUID
 	marks <-chan notifier.State[PlaceMark]
-	from  int64       // the revision at the beginning
-	open  atomic.Bool // whether the buyer has a place that something may still come of
+	from  int64       // revision at the start
+	open  atomic.Bool // whether the buyer has an open waitlist entry
 }
 
-// watchPlace follows a buyer's places in line of a sale. Who has none costs
-// nothing: the record is read only for those who are known to have one.
+// watchPlace follows a buyer's waitlist entries in a sale. It costs nothing for a buyer
+// without one: Postgres is read only for buyers who are known to have an entry.
 func (s *Storefront) watchPlace(ctx context.Context, v *sale.Sale, user uuid.UUID) (_ *placeWatch, err error) {
 	w := &placeWatch{store: s, sale: v.ID, user: user}
 	w.open.Store(s.lined(v))
@@ -52,22 +52,22 @@ func (w *placeWatch) load(ctx context.Context) (notifier.State[PlaceMark], error
 			state.Value, state.Revision = MarkOf(place), place.Moment()
 		}
 	}
-	if w.from == 0 { // the first time
+	if w.from == 0 { // first event
 		w.from = state.Revision
 		w.open.Store(state.Value.Open)
 	}
 	return state, nil
 }
 
-// join returns a state of the sale, as the buyer stands to it, for each change of
-// the sale or of the place, to the end of the sale. It calls stop at its end.
+// join returns a state of the sale for the buyer after each change of the sale or of
+// the waitlist entry, until the sale ends. It calls stop at its end.
 func (w *placeWatch) join(ctx context.Context, stop func(), sales <-chan notifier.State[*sale.Sale]) <-chan notifier.State[*sale.Sale] {
 	out := make(chan notifier.State[*sale.Sale])
 	go func() {
 		defer close(out)
 		defer stop()
 		var next notifier.State[*sale.Sale]
-		var sink chan<- notifier.State[*sale.Sale] // out while there is something to send
+		var sink chan<- notifier.State[*sale.Sale] // out while there is a state to send
 		put := func(state notifier.State[*sale.Sale]) {
 			state.Snapshot = state.Snapshot || (sink != nil && next.Snapshot)
 			next, sink = state, out

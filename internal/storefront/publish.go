@@ -26,13 +26,13 @@ func NewPublisher(bus *notifier.Bus, feed *salestats.Feed) *Publisher {
 	return &Publisher{bus: bus, feed: feed}
 }
 
-// Tasks publishes tasks that ended.
+// Tasks publishes ended tasks.
 func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
 	p.feed.Ended(tasks)
 	entries := make([]notifier.StatusEntry, 0, 2*len(tasks))
 	for i := range tasks {
 		t := &tasks[i]
-		value, err := t.MarshalJSON() // json.Marshal would parse the result once more
+		value, err := t.MarshalJSON() // json.Marshal would parse the result again
 		if err != nil {
 			return fmt.Errorf("publish task %s: %w", t.ID, err)
 		}
@@ -43,7 +43,7 @@ func (p *Publisher) Tasks(ctx context.Context, tasks []order.Task) error {
 	return p.bus.Publish(ctx, entries)
 }
 
-// Orders publishes orders that changed.
+// Orders publishes changed orders.
 func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
 	p.feed.Moved(orders...)
 	entries := make([]notifier.StatusEntry, 0, 2*len(orders))
@@ -59,7 +59,7 @@ func (p *Publisher) Orders(ctx context.Context, orders []*order.Order) error {
 	return p.bus.Publish(ctx, entries)
 }
 
-// WaitlistEntries publishes waitlist entries that changed.
+// WaitlistEntries publishes changed waitlist entries.
 func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Entry) error {
 	entries := make([]notifier.StatusEntry, 0, len(changed))
 	for _, e := range changed {
@@ -72,7 +72,8 @@ func (p *Publisher) WaitlistEntries(ctx context.Context, changed []*waitlist.Ent
 	return p.bus.Publish(ctx, entries)
 }
 
-// buyerEntry makes followers of all orders of a buyer read them again.
+// buyerEntry returns the event that makes followers of all orders of a buyer read them
+// again.
 func buyerEntry(user uuid.UUID) notifier.StatusEntry {
 	return notifier.StatusEntry{Key: BuyerKey(user), Revision: BuyerRevision}
 }

@@ -1,8 +1,7 @@
-// Package storefront tells what a buyer sees: a sale's phase, an item's stock in
-// numbers or words, and the one thing that the big button should do. It joins
-// the catalogue (package sale), the gate as this process last saw it (package
-// reservation), the buyer's own orders (package order) and place in line (package
-// waitlist), and changes nothing.
+// Package storefront computes what a buyer sees: a sale's phase, an item's stock as a
+// number or a level, and the next action for the buyer. It joins the catalogue (package
+// sale), this process's copy of the gates (package reservation), and the buyer's own
+// orders (package order) and waitlist entries (package waitlist). It changes nothing.
 package storefront
 
 import (
@@ -17,7 +16,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Storefront answers reads about sales, and follows them.
+// Storefront serves reads of sales and follows their changes.
 type Storefront struct {
 	catalog  *sale.Catalog
 	stock    *reservation.StockCache
@@ -29,7 +28,7 @@ type Storefront struct {
 	seen     *sightings
 }
 
-// Config says what a storefront needs.
+// Config holds the dependencies of a Storefront.
 type Config struct {
 	Catalog  *sale.Catalog
 	Stock    *reservation.StockCache
@@ -40,7 +39,7 @@ type Config struct {
 	Hub      *notifier.Hub
 }
 
-// New returns a storefront. Run makes it tell its followers of changes.
+// New returns a storefront. Run publishes changes to its followers.
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
@@ -48,7 +47,7 @@ func New(cfg Config) *Storefront {
 	}
 }
 
-// Level is how much is left, in words.
+// Level is the stock level in words.
 type Level string
 
 // Levels.
@@ -59,16 +58,16 @@ const (
 	None    Level = "SOLD_OUT"
 )
 
-// Stock is what is left of an item.
+// Stock is the remaining stock of an item.
 type Stock struct {
 	Level     Level
 	Remaining int
 	Total     int
 	Revision  int64
-	UpdatedAt time.Time // since when it has been so, as far as this process knows: the same until it changes
+	UpdatedAt time.Time // time of the last change that this process knows
 }
 
-// Now returns the server's clock: the one that opens the gates.
+// Now returns the time of the server that opens the gates.
 func (s *Storefront) Now() time.Time { return s.stock.ServerTime() }
 
 // Catalog returns the catalogue, at most a second old.
@@ -80,8 +79,8 @@ func (s *Storefront) Catalog(ctx context.Context) (*sale.Snapshot, error) {
 	return snap, nil
 }
 
-// Stock returns what is left of an item: live from the gate while the sale is
-// loaded, from the catalogue otherwise.
+// Stock returns the remaining stock of an item: from the gate while the sale is loaded,
+// from the catalogue otherwise.
 func (s *Storefront) Stock(item *sale.Item) Stock {
 	st := Stock{Remaining: item.Available, Total: item.Total, Revision: item.Revision, UpdatedAt: item.ReadAt}
 	if item.ReadAt.IsZero() {
@@ -106,7 +105,7 @@ func level(remaining, total int) Level {
 	return Plenty
 }
 
-// Phase returns what a buyer sees of a sale at now.
+// Phase returns the phase of a sale at now, as a buyer sees it.
 func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
 	soldOut, held := true, false
 	for _, item := range v.Items {

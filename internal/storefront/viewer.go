@@ -14,7 +14,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Action is the one thing that the big button should do.
+// Action is the next action for a buyer, shown as the main button.
 type Action string
 
 // Actions.
@@ -28,19 +28,19 @@ const (
 	ActionWatchQueue   Action = "WATCH_QUEUE"
 )
 
-// Viewer is a sale as one buyer stands to it.
+// Viewer is the state of a sale for one buyer.
 type Viewer struct {
 	Action         Action
-	Phase          sale.Phase      // why the button does nothing, when it does nothing
-	Order          *order.Order    // the newest order here that still counts
-	Task           *order.Task     // the newest attempt here, while it runs
-	Place          *waitlist.Entry // the place in line; the newest when none is open
-	Gone           bool            // nothing can come back of what is sold out
-	RemainingLimit int             // units that the buyer may still buy of one item
+	Phase          sale.Phase      // reason when no action is possible
+	Order          *order.Order    // the newest order in the sale that is still live
+	Task           *order.Task     // the newest task in the sale, while it is unfinished
+	Place          *waitlist.Entry // the open waitlist entry, otherwise the newest
+	Gone           bool            // sold out, and no unit can return
+	RemainingLimit int             // units of one item that the buyer may still buy
 }
 
-// Viewer returns how a buyer stands to a sale. It reads Redis once, and the
-// database only when the buyer's order is in no cache, or people wait in line.
+// Viewer returns the state of a sale for a buyer. It reads Redis once, and Postgres
+// only when no cache has the buyer's order or the sale has a waitlist.
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
 	out := Viewer{Phase: phase, RemainingLimit: v.PurchaseLimit, Gone: s.gone(v)}
@@ -57,7 +57,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 	case held != nil && out.Place != nil && out.Place.ID == held.Task:
 	case held != nil:
 		err = s.follow(ctx, v, held, &out)
-	case v.SettledAt != nil: // Redis has let go of it
+	case v.SettledAt != nil: // Redis has removed its keys
 		out.Order, err = s.newestOrder(ctx, v.ID, user)
 	}
 	if err != nil {
@@ -67,8 +67,7 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 	return out, nil
 }
 
-// newestOrder returns the newest order of a user in a sale that still counts; nil
-// when there is none.
+// newestOrder returns the newest order of a user in a sale that is still live, or nil.
 func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*order.Order, error) {
 	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1})
 	if err != nil || len(page.Orders) == 0 {
@@ -77,8 +76,8 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*
 	return page.Orders[0], nil
 }
 
-// holding returns the newest hold of a user in a sale, nil when there is none, and
-// whether people wait in line: who has joined sees the place at once, in whatever
+// holding returns the newest reservation of a user in a sale, or nil, and whether the
+// sale has a waitlist, so that a new waitlist entry is visible at once in every
 // process.
 func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Reservation, bool, error) {
 	items := make([]uuid.UUID, len(v.Items))
@@ -102,7 +101,7 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 	return newest, lined, nil
 }
 
-// follow finds what a buyer holds units for: an attempt, an order, or an offer of
+// follow returns the owner of a buyer's reservation: a task, an order, or an offer of
 // the waitlist.
 func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation.Reservation, out *Viewer) error {
 	task, err := s.orders.Task(ctx, held.Task)
@@ -115,7 +114,7 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 		}
 	}
 	out.RemainingLimit = max(0, out.RemainingLimit-held.Quantity)
-	if task == nil { // an order that took its units again holds them under another name
+	if task == nil { // a reacquired reservation has another name than its order
 		out.Order, err = s.newestOrder(ctx, v.ID, held.User)
 		return err
 	}
@@ -124,7 +123,7 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 		out.Task = task
 	case order.Succeeded:
 		out.Order, err = s.orders.Order(ctx, task.OrderID)
-	case order.Failed: // its unit is on the way back
+	case order.Failed: // its unit is being returned
 	}
 	return err
 }

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// phaseEvery is how often phases are looked at: how late a client learns of an
-	// opening by push. Its own clock tells it on the second.
+	// phaseEvery is the interval of phase checks. It bounds the delay of a pushed
+	// opening; clients show the opening on time by their own clock.
 	phaseEvery = 200 * time.Millisecond
 	// stockEvery bounds the stock events of a sale to two per second.
 	stockEvery = 500 * time.Millisecond
 )
 
-// TaskKey names an order task on the status bus.
+// TaskKey is the status bus key of an order task.
 func TaskKey(task uuid.UUID) string { return "task:" + task.String() }
 
-// OrderKey names an order on the status bus.
+// OrderKey is the status bus key of an order.
 func OrderKey(o uuid.UUID) string { return "order:" + o.String() }
 
 func saleKey(v uuid.UUID) string  { return "sale:" + v.String() }
 func stockKey(v uuid.UUID) string { return "stock:" + v.String() }
 
-// errGone ends a stream whose subject is not there any more.
+// errGone ends a stream whose subject no longer exists.
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
 
-// WatchTask follows an order task to its end.
+// WatchTask follows an order task until it ends.
 func (s *Storefront) WatchTask(ctx context.Context, taskID uuid.UUID) (<-chan notifier.State[*order.Task], error) {
 	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
 		t, err := s.orders.Task(ctx, taskID)
@@ -48,7 +48,7 @@ func (s *Storefront) WatchTask(ctx context.Context, taskID uuid.UUID) (<-chan no
 	})
 }
 
-// WatchOrder follows an order to its end.
+// WatchOrder follows an order until it ends.
 func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (<-chan notifier.State[*order.Order], error) {
 	return notifier.Follow(ctx, s.hub, OrderKey(orderID), func(ctx context.Context) (notifier.State[*order.Order], error) {
 		o, err := s.orders.Order(ctx, orderID)
@@ -62,8 +62,8 @@ func (s *Storefront) WatchOrder(ctx context.Context, orderID uuid.UUID) (<-chan 
 	})
 }
 
-// WatchStatus follows what a buyer sees of a sale, to its end: what everybody sees,
-// and the buyer's own place in line. Nobody's is uuid.Nil.
+// WatchStatus follows the state of a sale for a user until the sale ends: the public
+// state, and the user's own waitlist entry. uuid.Nil means no user.
 func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
 	if user == uuid.Nil {
 		return s.watchPhase(ctx, saleID)
@@ -86,7 +86,7 @@ func (s *Storefront) WatchStatus(ctx context.Context, saleID, user uuid.UUID) (<
 	return place.join(ctx, stop, sales), nil
 }
 
-// watchPhase follows what everybody sees of a sale.
+// watchPhase follows the public state of a sale.
 func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (<-chan notifier.State[*sale.Sale], error) {
 	return notifier.Follow(ctx, s.hub, saleKey(saleID), func(ctx context.Context) (notifier.State[*sale.Sale], error) {
 		revision := s.seen.phase(saleID)
@@ -98,7 +98,7 @@ func (s *Storefront) watchPhase(ctx context.Context, saleID uuid.UUID) (<-chan n
 	})
 }
 
-// WatchStock follows the stock of a sale's items, to the end of the sale.
+// WatchStock follows the stock of a sale's items until the sale ends.
 func (s *Storefront) WatchStock(ctx context.Context, saleID uuid.UUID) (<-chan notifier.State[[]*sale.Item], error) {
 	return notifier.Follow(ctx, s.hub, stockKey(saleID), func(ctx context.Context) (notifier.State[[]*sale.Item], error) {
 		revision := s.seen.stock(saleID)
@@ -122,7 +122,7 @@ func (s *Storefront) find(ctx context.Context, saleID uuid.UUID) (*sale.Sale, er
 	return v, nil
 }
 
-// over reports whether nothing more will happen to a sale for buyers.
+// over reports whether a sale can no longer change for buyers.
 func (s *Storefront) over(v *sale.Sale) bool {
 	switch s.Phase(v, s.Now()) {
 	case sale.PhaseEnded, sale.PhaseCancelled:
@@ -133,8 +133,8 @@ func (s *Storefront) over(v *sale.Sale) bool {
 	return false
 }
 
-// Run looks at the phases and the stock of all sales and tells the hub what
-// changed, until ctx ends.
+// Run checks the phases and the stock of all sales and publishes changes to the hub,
+// until ctx ends.
 func (s *Storefront) Run(ctx context.Context) error {
 	phases, stocks := time.NewTicker(phaseEvery), time.NewTicker(stockEvery)
 	defer phases.Stop()
@@ -151,7 +151,7 @@ func (s *Storefront) Run(ctx context.Context) error {
 	}
 }
 
-// tell publishes what changed; a catalogue that cannot be read is told elsewhere.
+// tell publishes changes. An unreadable catalogue is reported by other code.
 func (s *Storefront) tell(ctx context.Context, changed func(*sale.Sale) (notifier.Event, bool)) {
 	snap, err := s.catalog.Snapshot(ctx)
 	if err != nil {
@@ -184,8 +184,8 @@ func (s *Storefront) stockChanged(v *sale.Sale) (notifier.Event, bool) {
 	return notifier.Event{Key: stockKey(v.ID), Revision: revision}, changed
 }
 
-// sightings number what this process saw of each sale, so that its subscribers
-// never see an older state after a newer one.
+// sightings number the states of each sale that this process observed, so that its
+// subscribers never receive an older state after a newer one.
 type sightings struct {
 	mu     sync.Mutex
 	phases map[uuid.UUID]sighting // guarded by mu
