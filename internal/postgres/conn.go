@@ -10,12 +10,12 @@ import (
 	"github.com/lib/pq"
 )
 
-// ErrConnectionLost says that the connection broke while a statement ran: outside a
-// transaction it is not known whether it took effect. It speaks of the service, not
-// of the statement (fault.Passing).
+// ErrConnectionLost reports that the connection failed while a statement was running:
+// outside a transaction it is unknown whether the statement took effect. It is an error
+// of the service, not of the statement (fault.Passing).
 var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w", io.ErrUnexpectedEOF)
 
-// connector makes connections of lib/pq whose contexts are prepared.
+// connector opens connections of lib/pq and wraps them as conn.
 type connector struct{ *pq.Connector }
 
 // Connect opens one connection.
@@ -36,7 +36,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{pqConn: full, netConn: s.netConn}, nil
 }
 
-// pqConn is what a connection of lib/pq can do and database/sql makes use of.
+// pqConn is the set of interfaces of lib/pq's connection that database/sql uses.
 type pqConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -49,9 +49,9 @@ type pqConn interface {
 	driver.Validator
 }
 
-// conn is a connection of lib/pq that lets go when the context of a statement
-// ends. lib/pq itself only asks the server to cancel, and waits for its answer.
-// A result that stalls half-way is bounded by the wire's silence instead.
+// conn is a connection of lib/pq whose statements return when their context ends.
+// lib/pq itself only sends a cancel request to the server, and waits for the reply. A
+// result that stalls half-way is bounded by the read deadline instead.
 type conn struct {
 	pqConn
 	netConn  *netConn
@@ -67,9 +67,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	return rows, inTime(ctx, err)
 }
 
-// ExecContext runs a statement once. database/sql runs a statement again when
-// the driver calls the connection bad, also when the first run took effect and
-// only its reply was lost; so the error is given another name.
+// ExecContext runs a statement once. database/sql repeats a statement after
+// driver.ErrBadConn, even when the first run took effect and only its reply was lost;
+// therefore the error is replaced by ErrConnectionLost.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	defer c.netConn.bound(ctx)()
 	res, err := run(ctx, c, query,
@@ -81,7 +81,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	return res, inTime(ctx, err)
 }
 
-// run runs a statement as it is, or prepared where it is one to keep.
+// run runs a statement directly, or as a kept prepared statement (see WithPrepared).
 func run[R any](ctx context.Context, c *conn, query string, plain func() (R, error), prepared func(pqStmt) (R, error)) (result R, err error) {
 	stmt, err := c.preparedFor(ctx, query)
 	switch {
@@ -110,13 +110,13 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	return tx, inTime(ctx, err)
 }
 
-// Ping asks the server for a sign of life.
+// Ping checks that the server responds.
 func (c *conn) Ping(ctx context.Context) error {
 	defer c.netConn.bound(ctx)()
 	return inTime(ctx, c.pqConn.Ping(ctx))
 }
 
-// inTime adds the end of the context to an error that it caused.
+// inTime adds the context's error to an error that it caused.
 func inTime(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/lib/pq"
 )
 
-// Hint says what to do about an error of Open, for whoever wrote the address.
+// Hint returns how an operator can resolve an error of Open.
 func Hint(err error) string {
 	if state, ok := errors.AsType[*pq.Error](err); ok {
 		return hintOf(string(state.Code))
@@ -38,7 +38,7 @@ func isTimeout(err error) bool {
 	return ok && n.Timeout()
 }
 
-// hintOf is the hint for an SQLSTATE.
+// hintOf returns the hint for an SQLSTATE.
 func hintOf(state string) string {
 	switch {
 	case state == "3D000":

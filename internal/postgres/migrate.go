@@ -14,26 +14,26 @@ import (
 	"seckill/migrations"
 )
 
-// Processes that migrate at once wait for each other this often and so long.
+// Concurrent migrations wait for each other with this interval and number of attempts.
 const (
 	lockEverySeconds = 1
 	lockTries        = 300
 )
 
-// ErrNoMigrations says that the database is not one that versioned migrations
-// are for: SQLite gets its tables from OpenSQLite.
+// ErrNoMigrations reports a database without versioned migrations: SQLite gets its
+// tables from OpenSQLite.
 var ErrNoMigrations = errors.New("versioned migrations are for postgres")
 
 // Migration is one versioned change of the tables.
 type Migration struct {
-	Version   int64  // its time of birth, yyyymmddhhmmss
+	Version   int64  // time of its creation, yyyymmddhhmmss
 	Name      string // file name
 	Applied   bool
 	AppliedAt time.Time // zero when not applied
 }
 
-// Migrate applies what is not applied yet and returns how many files that were.
-// Processes that do it at once wait for each other.
+// Migrate applies the missing migrations and returns how many it applied. Concurrent
+// calls wait for each other.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 	err = db.withGoose(func(p *goose.Provider) error {
 		results, err := p.Up(ctx)
@@ -59,8 +59,8 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	return list, err
 }
 
-// withGoose gives do a provider on connections of its own, because a migration
-// may take longer than any statement of the running product.
+// withGoose calls do with a provider on its own connections, because a migration may
+// take longer than the product's statement timeout.
 func (db *DB) withGoose(do func(*goose.Provider) error) error {
 	if db.Dialect != dialect.Postgres {
 		return ErrNoMigrations

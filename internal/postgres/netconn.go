@@ -12,15 +12,15 @@ const (
 	keepAlive   = 15 * time.Second
 )
 
-// dialer opens wires for lib/pq. Without it a server that vanishes without
-// closing its connections (a pulled cable, a full firewall table) holds every
-// caller for minutes, whatever its context says.
+// dialer opens network connections for lib/pq. Without it, a server that disappears
+// without closing its connections (a pulled cable, a full firewall table) blocks every
+// caller for minutes, whatever its context.
 type dialer struct {
-	silence time.Duration // a read that waits longer than this fails
+	silence time.Duration // timeout of a single read
 }
 
-// DialContext connects. The wire is left in the slot of the context, if it
-// carries one, so that the connection made from it can bound it by contexts.
+// DialContext connects. It stores the connection in the slot of the context, if there
+// is one, so that contexts of statements can bound it.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: userTimeout(d.silence)}
 	c, err := nd.DialContext(ctx, network, address)
@@ -35,35 +35,36 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return w, nil
 }
 
-// Dial is what lib/pq calls where it has no context.
+// Dial is called by lib/pq when it has no context.
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
 }
 
-// DialTimeout is what lib/pq calls where it has a timeout only.
+// DialTimeout is called by lib/pq when it has only a timeout.
 func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return d.DialContext(ctx, network, address)
 }
 
-// slotKey is the context key of a slot.
+// netConnKey is the context key of a netConnSlot.
 type netConnKey struct{}
 
-// slot hands the dialled wire back through lib/pq, which keeps it to itself.
+// netConnSlot passes the connection from the dialer to connector, because lib/pq gives
+// no access to it.
 type netConnSlot struct {
 	netConn *netConn
 	release func()
 }
 
-// wire is a network connection on which every read and write has a deadline,
-// and which the context of the running statement can cut.
+// netConn is a network connection with a deadline on every read and write. The context
+// of the running statement can interrupt it.
 type netConn struct {
 	net.Conn
 	silence time.Duration
 
 	mu   sync.Mutex
-	turn int64 // guarded by mu; counts bounds, so that a late cut hits its own statement only
+	turn int64 // guarded by mu; counts bounds, so that a late cut affects only its own statement
 	cut  bool  // guarded by mu; the context of this turn has ended
 }
 
@@ -90,7 +91,7 @@ func (w *netConn) Write(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// bound lets the end of ctx fail the reads of this wire until release is called.
+// bound makes reads of this connection fail when ctx ends, until release is called.
 func (w *netConn) bound(ctx context.Context) (release func()) {
 	w.mu.Lock()
 	w.turn++
@@ -101,7 +102,7 @@ func (w *netConn) bound(ctx context.Context) (release func()) {
 		defer w.mu.Unlock()
 		if w.turn == turn {
 			w.cut = true
-			_ = w.SetReadDeadline(time.Unix(1, 0)) // a netConn that is closed needs no cutting
+			_ = w.SetReadDeadline(time.Unix(1, 0)) // a closed connection needs no interruption
 		}
 	})
 	return func() {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout sets TCP_USER_TIMEOUT: what was written and not acknowledged for
-// so long ends the connection, also when nobody reads from it.
+// userTimeout sets TCP_USER_TIMEOUT: unacknowledged data closes the connection after
+// this time, even when no read is waiting.
 func userTimeout(d time.Duration) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var optErr error

@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// userTimeout has no portable form; the deadlines of reads and writes remain.
+// userTimeout does nothing, because the option is not portable. The deadlines of reads
+// and writes still apply.
 func userTimeout(time.Duration) func(network, address string, c syscall.RawConn) error { return nil }

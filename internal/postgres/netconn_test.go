@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// setup returns a wire to a server that the test speaks for.
+// setup returns a connection to a server that the test controls.
 func setup(t *testing.T, silence time.Duration) (w *netConn, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,7 +68,7 @@ func TestALateCutMissesTheNextStatement(t *testing.T) {
 	t.Parallel()
 	w, server := setup(t, time.Minute)
 	ctx, cancel := context.WithCancel(t.Context())
-	w.bound(ctx) // not released: its cut comes while the next statement is bound
+	w.bound(ctx) // not released: its cut happens while the next statement is bound
 	release := w.bound(t.Context())
 	defer release()
 	cancel()

@@ -1,9 +1,9 @@
-// Package postgres opens the record: Postgres in production, SQLite for the
-// embedded demo, both behind ent's client.
+// Package postgres opens the database: Postgres in production, SQLite for the embedded
+// demo, both behind ent's client.
 //
-// It owns how connections behave (deadlines on every read, server-side
-// timeouts), how transactions are run again, what an SQLSTATE means, and the
-// running of the migrations. It owns no table and knows no domain.
+// It owns the behaviour of connections (deadlines on every read, server-side timeouts),
+// the retries of transactions, the meaning of SQLSTATE codes, and the execution of
+// migrations. It owns no table and knows no domain.
 package postgres
 
 import (
@@ -23,13 +23,13 @@ import (
 
 // Bounds of a connection and its pool.
 const (
-	defaultMaxConns  = 16                      // per process; Postgres's own default limit is 100 in all
-	connMaxIdle      = 5 * time.Minute         // idle connections go back to the server after a rush
-	connMaxLifetime  = time.Hour               // so that a failover or a new address is noticed in the end
-	statementTimeout = 2 * time.Second         // the longest statement of ours takes milliseconds
-	lockTimeout      = 1500 * time.Millisecond // longer than the server waits before it looks for a deadlock (1 s)
-	idleInTxTimeout  = 5 * time.Second         // a process that stopped in a transaction lets its locks go
-	replyMargin      = 2 * time.Second         // how long after its own timeout the server may stay silent
+	defaultMaxConns  = 16                      // per process; Postgres's default limit is 100 in total
+	connMaxIdle      = 5 * time.Minute         // idle connections are closed after a peak
+	connMaxLifetime  = time.Hour               // so that a failover or a new address takes effect eventually
+	statementTimeout = 2 * time.Second         // the slowest statement takes milliseconds
+	lockTimeout      = 1500 * time.Millisecond // longer than deadlock_timeout of the server (1 s)
+	idleInTxTimeout  = 5 * time.Second         // releases the locks of a process that stopped inside a transaction
+	replyMargin      = 2 * time.Second         // how long after its own timeout the server may take to reply
 	migrationTimeout = 10 * time.Minute
 )
 
@@ -39,17 +39,18 @@ type DB struct {
 	Ent     *ent.Client
 	Dialect string // dialect.Postgres or dialect.SQLite
 
-	url       string // Postgres: how Migrate opens a connection of its own
-	temporary string // SQLite: directory to remove with Close, or ""
+	url       string // Postgres only: Migrate opens its own connections
+	temporary string // SQLite only: directory that Close removes, or ""
 }
 
-// Options say how to open Postgres.
+// Options configure a Postgres database.
 type Options struct {
 	// URL is postgres://user@host:port/name?sslmode=…, or lib/pq's key=value form. The
-	// parameters statement_timeout, lock_timeout and idle_in_transaction_session_timeout,
-	// in milliseconds, take the place of the defaults of 2 s, 1.5 s and 5 s.
+	// parameters statement_timeout, lock_timeout and
+	// idle_in_transaction_session_timeout, in milliseconds, override the defaults of 2
+	// s, 1.5 s and 5 s.
 	URL      string
-	MaxConns int // connections of this process at the most; 0 = 16
+	MaxConns int // maximum connections of this process; 0 = 16
 }
 
 // Open connects to Postgres and pings it.
@@ -66,7 +67,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	pool.SetMaxOpenConns(o.MaxConns)
-	pool.SetMaxIdleConns(o.MaxConns) // fewer would open and close connections all through a rush
+	pool.SetMaxIdleConns(o.MaxConns) // fewer would open and close connections during a peak
 	pool.SetConnMaxIdleTime(connMaxIdle)
 	pool.SetConnMaxLifetime(connMaxLifetime)
 	if err := pool.PingContext(ctx); err != nil {
@@ -93,13 +94,12 @@ func (db *DB) Close() error {
 	return err
 }
 
-// session is the set of timeouts that the server keeps for one connection.
+// session is the set of server-side timeouts of one connection.
 type session struct {
 	statement, lock, idleInTx time.Duration
 }
 
-// sessionOf returns the timeouts that a URL sets, and the defaults of those that it
-// does not set.
+// sessionOf returns the timeouts in a URL, and the defaults for the others.
 func sessionOf(url string) (session, error) {
 	s := session{statement: statementTimeout, lock: lockTimeout, idleInTx: idleInTxTimeout}
 	cfg, err := pq.NewConfig(url)
@@ -131,9 +131,9 @@ func (s *session) parameters() map[string]*time.Duration {
 
 // openPool returns a pool on lib/pq. It does not connect yet.
 //
-// lc_messages is not among the parameters, although ent tells constraint errors
-// by their English text: only a superuser may set it. Errors are told by
-// SQLSTATE instead, see IsUnique.
+// It does not set lc_messages, although ent detects constraint errors by their English
+// text, because only a superuser may set it. Errors are identified by SQLSTATE instead,
+// see IsUnique.
 func openPool(url string, s session) (*sql.DB, error) {
 	cfg, err := pq.NewConfig(url)
 	if err != nil {

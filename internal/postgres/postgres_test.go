@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// throughProxy opens a database of the test's own directly and through a proxy.
+// throughProxy opens a new database directly and through a proxy.
 func throughProxy(t *testing.T) (direct, proxied *postgres.DB, proxy *testenv.Proxy) {
 	t.Helper()
 	raw := testenv.PostgresURL(t)
@@ -142,7 +142,7 @@ func TestADeadlineIsKeptWhenTheServerFallsSilent(t *testing.T) {
 				if !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("ended with %v, want the deadline", err)
 				}
-			case <-time.After(time.Minute): // the connection itself gives up after testenv.Wait
+			case <-time.After(time.Minute): // the connection itself times out after testenv.Wait
 				t.Error("still waiting a minute after the deadline")
 				<-ended
 			}
@@ -163,7 +163,7 @@ func TestAStatementWhoseReplyIsLostIsNotRunTwice(t *testing.T) {
 	if !errors.Is(err, postgres.ErrConnectionLost) {
 		t.Errorf("error is %v, want ErrConnectionLost", err)
 	}
-	if !fault.Passing(err) { // or messages would be given up, and buyers told of a fault of ours, for a restart of Postgres
+	if !fault.Passing(err) { // otherwise a restart of Postgres would create dead letters and INTERNAL errors for buyers
 		t.Errorf("%v does not count as passing", err)
 	}
 	if n := number(t, direct, "SELECT n FROM counter"); n != 1 {

@@ -9,30 +9,31 @@ import (
 	"github.com/lib/pq/pqerror"
 )
 
-// maxPrepared bounds the statements that a connection keeps: their texts are few.
+// maxPrepared bounds the prepared statements of a connection; there are only a few
+// distinct texts.
 const maxPrepared = 16
 
 type preparedKey struct{}
 
-// WithPrepared returns a context under which Postgres keeps the statements that it is
-// given: each connection has a text parsed and planned once, not each time, and
-// half of the round trips fall away. It is for statements that are run all the
-// time and whose text does not depend on what they are about.
+// WithPrepared returns a context under which Postgres keeps prepared statements: each
+// connection parses and plans a text once instead of every time, and needs half the
+// round trips. Use it for frequent statements whose text does not depend on their
+// parameters.
 func WithPrepared(ctx context.Context) context.Context {
 	return context.WithValue(ctx, preparedKey{}, true)
 }
 
-// pqStmt is what a statement of lib/pq can do and database/sql makes use of. It is
-// not given the end of a context: it would wait until the server has heard of it.
-// The wire is cut then, and the transaction tells the server.
+// pqStmt is the set of interfaces of lib/pq's statement that database/sql uses. It does
+// not receive the context, because on its end it would wait for the server's reply. The
+// connection is interrupted instead, and the transaction notifies the server.
 type pqStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// preparedFor returns the kept statement of a text, nil when it is to be run as any
-// other.
+// preparedFor returns the kept statement of a text, or nil when it is to be run
+// directly.
 func (c *conn) preparedFor(ctx context.Context, query string) (pqStmt, error) {
 	if ctx.Value(preparedKey{}) == nil {
 		return nil, nil //nolint:nilnil // none is an answer
@@ -55,17 +56,17 @@ func (c *conn) preparedFor(ctx context.Context, query string) (pqStmt, error) {
 	return stmt, nil
 }
 
-// forget lets go of a kept statement that does not fit the tables any more, or
-// that the server has not got any more.
+// forget removes a kept statement that no longer matches the tables, or that the server
+// no longer has.
 func (c *conn) forget(query string, err error) {
 	if isStale(err) {
 		delete(c.prepared, query)
 	}
 }
 
-// isStale reports that a statement has to be prepared again: a migration changed
-// the type of its result ("cached plan must not change result type"), or somebody
-// between us and the server discarded it.
+// isStale reports whether a statement must be prepared again: a migration changed its
+// result type ("cached plan must not change result type"), or a proxy in front of the
+// server discarded it.
 func isStale(err error) bool {
 	return pq.As(err, pqerror.FeatureNotSupported, pqerror.InvalidSQLStatementName) != nil
 }

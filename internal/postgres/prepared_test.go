@@ -13,7 +13,8 @@ import (
 
 const readCounter = "SELECT * FROM counter WHERE n = $1"
 
-// columns returns how many columns a kept query of the counter has, in a transaction.
+// columns returns the number of columns of a kept query of the counter, run in a
+// transaction.
 func columns(t *testing.T, db *postgres.DB) (n, runs int) {
 	t.Helper()
 	err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
@@ -53,7 +54,7 @@ func TestAKeptStatementSurvivesAMigration(t *testing.T) {
 	exec(t, db, "CREATE TABLE counter (n int)")
 	columns(t, db)
 	for _, change := range []string{
-		"ALTER TABLE counter ADD COLUMN m int", // the type of the result changes
+		"ALTER TABLE counter ADD COLUMN m int", // changes the result type
 		"DEALLOCATE ALL",
 	} {
 		exec(t, db, change)

@@ -10,9 +10,9 @@ import (
 	"seckill/ent"
 )
 
-// ReadSnapshot runs fn in a transaction that sees the database as it stood at
-// its first query (REPEATABLE READ on Postgres; SQLite knows nothing else), so
-// that several reads belong together. Nothing is written: it is always rolled back.
+// ReadSnapshot runs fn in a transaction that sees the database as of its first query
+// (REPEATABLE READ on Postgres; the only mode of SQLite), so that several reads are
+// consistent. It is read-only: the transaction is always rolled back.
 func (db *DB) ReadSnapshot(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	opts := &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 	if db.Dialect == dialect.SQLite {
@@ -22,6 +22,6 @@ func (db *DB) ReadSnapshot(ctx context.Context, fn func(ctx context.Context, tx 
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // nothing to keep
+	defer func() { _ = tx.Rollback() }() // nothing to commit
 	return fn(ctx, tx)
 }

@@ -12,17 +12,17 @@ import (
 	"entgo.io/ent/dialect"
 )
 
-// sqliteConns bounds the connections to the file: WAL lets many read while one
+// sqliteConns bounds the connections to the file: in WAL mode many read while one
 // writes.
 const sqliteConns = 8
 
-// creating keeps two files of one process from being made at the same moment:
-// ent prepares its list of tables, which all clients share, each time.
+// creating serialises the creation of files in one process, because ent rebuilds its
+// list of tables each time, and all clients share it.
 var creating sync.Mutex
 
-// OpenSQLite opens the file at path, or a temporary one that Close removes when
-// path is empty, and creates the tables that are missing. It is the record of
-// the embedded demo; versioned migrations are for Postgres.
+// OpenSQLite opens the file at path, or a temporary file that Close removes when path
+// is empty, and creates missing tables. It is the database of the embedded demo;
+// versioned migrations are for Postgres.
 func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	db := &DB{}
 	if path == "" {
@@ -49,10 +49,10 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-// sqliteDSN adds the settings. A transaction takes the write lock when it begins
-// (immediate): one that read first and then writes would fail at once when
-// somebody wrote in between. Instants are written in SQLite's own format, which
-// sorts like the instants as long as all are in UTC.
+// sqliteDSN adds the settings. A transaction takes the write lock at its start
+// (immediate): a transaction that reads first and then writes would fail immediately
+// after a concurrent write. Times are written in SQLite's own format, which sorts
+// correctly as long as all are in UTC.
 func sqliteDSN(path string) string {
 	q := url.Values{
 		"_pragma":      {"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)"},

@@ -28,7 +28,7 @@ func openSQLite(t *testing.T, path string) *postgres.DB {
 	return db
 }
 
-// both returns a database of each kind, for promises that hold on both.
+// both returns a database of each kind, for tests of common behaviour.
 func both(t *testing.T) map[string]*postgres.DB {
 	t.Helper()
 	return map[string]*postgres.DB{"postgres": testenv.Postgres(t), "sqlite": openSQLite(t, "")}
@@ -47,7 +47,7 @@ func TestABusyFileIsTriedAgain(t *testing.T) {
 	runs := 0
 	err = db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
 		runs++
-		if runs == 1 { // the real error of a writer that met another one
+		if runs == 1 { // a real error of a writer that conflicts with another one
 			_, err := other.ExecContext(ctx, "BEGIN IMMEDIATE")
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// IsUnique reports whether a statement broke a unique index or a primary key.
-// It is the way to ask: ent's IsConstraintError reads the English text of the
-// message, which the server may say in another language.
+// IsUnique reports whether a statement violated a unique index or a primary key. Use it
+// instead of ent's IsConstraintError, which matches the English text of the message and
+// fails on servers with another language.
 func IsUnique(err error) bool {
 	if pq.As(err, pqerror.UniqueViolation) != nil {
 		return true
@@ -20,27 +20,28 @@ func IsUnique(err error) bool {
 	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
-// Retryable reports whether the database gave a transaction up for the sake of
-// another one, so that running it again is right: serialization failure,
-// deadlock, or a SQLite file that another process was writing to. So it is when a
-// kept statement had to be forgotten.
+// Retryable reports whether the database aborted a transaction in favour of another
+// one, so that it can be run again: serialization failure, deadlock, or a SQLite file
+// that another process was writing to. It also reports true after a stale prepared
+// statement was removed.
 func Retryable(err error) bool {
 	if pq.As(err, pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected) != nil || isStale(err) {
 		return true
 	}
-	primary := sqliteCode(err) & 0xff // the rest of an extended code only says where
+	primary := sqliteCode(err) & 0xff // the rest of an extended code is only detail
 	return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 }
 
-// IsRefusal reports whether Postgres refused a statement as such and not its values:
+// IsRefusal reports whether Postgres rejected a statement as such and not its values:
 // class 42, a missing permission, table or column. Every statement of that text fails
-// until the server is mended.
+// until an operator repairs the server.
 func IsRefusal(err error) bool {
 	e := pq.As(err)
 	return e != nil && e.Code.Class() == pqerror.ClassSyntaxErrorOrAccessRuleViolation
 }
 
-// isIntegrity reports a broken constraint, which a deferred one is at commit.
+// isIntegrity reports whether a constraint was violated; a deferred one is checked at
+// commit.
 func isIntegrity(err error) bool {
 	if e := pq.As(err); e != nil {
 		return e.Code.Class() == pqerror.ClassIntegrityConstraintViolation
@@ -48,7 +49,7 @@ func isIntegrity(err error) bool {
 	return sqliteCode(err)&0xff == sqlite3.SQLITE_CONSTRAINT
 }
 
-// sqliteCode returns the extended result code of a SQLite error, 0 when it is none.
+// sqliteCode returns the extended result code of a SQLite error, 0 for any other error.
 func sqliteCode(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code()

@@ -14,25 +14,23 @@ import (
 	"seckill/ent"
 )
 
-// Bounds of running a transaction again.
+// Bounds of transaction retries.
 const (
-	maxTries  = 6 // the first and five more
+	maxTries  = 6 // the first attempt and five retries
 	firstWait = 5 * time.Millisecond
 	maxWait   = 100 * time.Millisecond
 )
 
-// ErrCommitUnknown says that the commit failed in a way that does not tell
-// whether the transaction took effect. The caller must not compensate: it reads
-// what is there, or does the same keyed work again.
+// ErrCommitUnknown reports a failed commit whose outcome is unknown. The caller must
+// not compensate: it reads the current state, or repeats the same keyed work.
 var ErrCommitUnknown = errors.New("commit: outcome unknown")
 
-// WithTx runs fn in a READ COMMITTED transaction and commits it. A transaction
-// that the database gave up for the sake of another one is run again, with
-// jitter, at most five times: fn must not keep anything from a run before.
+// WithTx runs fn in a READ COMMITTED transaction and commits it. A transaction that the
+// database aborted in favour of another one is retried with jitter, at most five times:
+// fn must not keep anything from a previous attempt.
 //
-// An error of fn rolls back and is returned as it is. A failing commit returns
-// an error that wraps ErrCommitUnknown, unless the database said that it rolled
-// back.
+// An error of fn causes a rollback and is returned unchanged. A failed commit returns
+// an error that wraps ErrCommitUnknown, unless the database reported a rollback.
 func (db *DB) WithTx(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	wait := &backoff.ExponentialBackOff{
 		InitialInterval: firstWait, MaxInterval: maxWait, Multiplier: 2, RandomizationFactor: 0.5,
@@ -46,7 +44,7 @@ func (db *DB) WithTx(ctx context.Context, fn func(ctx context.Context, tx *ent.T
 		return struct{}{}, last
 	}, backoff.WithBackOff(wait), backoff.WithMaxTries(maxTries))
 	if err != nil {
-		return last // err is the same, or the end of ctx, which says less
+		return last // err is the same, or the end of ctx, which has less information
 	}
 	return nil
 }
@@ -54,7 +52,7 @@ func (db *DB) WithTx(ctx context.Context, fn func(ctx context.Context, tx *ent.T
 func (db *DB) tryTx(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	opts := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	if db.Dialect == dialect.SQLite {
-		opts = nil // one writer at a time; it knows no levels
+		opts = nil // SQLite has one writer at a time and no isolation levels
 	}
 	tx, err := db.Ent.BeginTx(ctx, opts)
 	if err != nil {
@@ -62,8 +60,8 @@ func (db *DB) tryTx(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx
 	}
 	ended := false
 	defer func() {
-		if !ended { // also when fn panics
-			_ = tx.Rollback() // the reason is on its way already; the server ends what is left
+		if !ended { // also after a panic of fn
+			_ = tx.Rollback() // the cause is already being returned; the server ends what is left
 		}
 	}()
 	if err := fn(ctx, tx); err != nil {
@@ -76,7 +74,7 @@ func (db *DB) tryTx(ctx context.Context, fn func(ctx context.Context, tx *ent.Tx
 	return commitOutcome(tx.Commit())
 }
 
-// commitOutcome tells a commit that certainly did not happen from one that may
+// commitOutcome distinguishes a commit that certainly did not happen from one that may
 // have happened.
 func commitOutcome(err error) error {
 	switch {

@@ -1,12 +1,12 @@
-// Command migratediff writes the next file of migrations/: what has to change
-// for a database that is migrated by the files to equal ent's schema.
+// Command migratediff writes the next file of migrations/: the changes after which a
+// database migrated by the files equals ent's schema.
 //
 //	go run ./internal/postgres/migratediff add_waiting_room
 //
-// It needs the Postgres of `make services`, where it works in a database that it
-// makes and drops again. migrations/atlas.sum guards the files against changes by
-// accident; after a correction by hand, `go run ./internal/postgres/migratediff
-// -rehash` writes it again.
+// It needs the Postgres of `make services`, where it creates a temporary database and
+// drops it again. migrations/atlas.sum protects the files against accidental changes;
+// after a manual correction, `go run ./internal/postgres/migratediff -rehash` updates
+// it.
 package main
 
 import (
@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string, serverURL string) error {
 	return inScratch(ctx, serverURL, func(scratchURL string) error { return diff(ctx, scratchURL, dir, args[0]) })
 }
 
-// diff replays the files of dir in the empty database at scratchURL, compares
-// the tables with ent's schema, and writes the next file when they differ.
+// diff applies the files of dir to the empty database at scratchURL, compares the
+// tables with ent's schema, and writes the next file when they differ.
 func diff(ctx context.Context, scratchURL string, dir *sqltool.GooseDir, name string) error {
 	pool, err := sql.Open("postgres", scratchURL)
 	if err != nil {
@@ -82,7 +82,7 @@ func rehash(dir *sqltool.GooseDir) error {
 	return atlas.WriteSumFile(dir, sum)
 }
 
-// inScratch gives do the URL of an empty database and drops it afterwards.
+// inScratch calls do with the URL of an empty database and drops it afterwards.
 func inScratch(ctx context.Context, serverURL string, do func(scratchURL string) error) (err error) {
 	u, err := url.Parse(serverURL)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const committed = "../../../migrations"
 
-// copyOf returns a copy of the committed files, so that a test may write to it.
+// copyOf returns a copy of the committed files that a test may change.
 func copyOf(t *testing.T) *sqltool.GooseDir {
 	t.Helper()
 	path := t.TempDir()
@@ -36,14 +36,13 @@ func sqlFiles(t *testing.T, dir *sqltool.GooseDir) []string {
 	return names
 }
 
-// The tests run one after the other: ent's comparison writes into the tables of
-// its package.
+// The tests run sequentially, because ent's comparison writes to package-level tables.
 
 func TestADatabaseMigratedByTheFilesEqualsTheSchema(t *testing.T) {
 	dir := copyOf(t)
 	before := len(sqlFiles(t, dir))
 	if err := diff(t.Context(), testenv.EmptyPostgresURL(t), dir, "missing"); err != nil {
-		t.Fatal(err) // a changed file is an error too: the sum does not fit
+		t.Fatal(err) // a changed file is an error too: its checksum differs
 	}
 	after := sqlFiles(t, dir)
 	if len(after) == before {
