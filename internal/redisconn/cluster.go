@@ -7,11 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// reloadOnDialErrors lets a Cluster client read the cluster's state again as soon as a
-// node cannot be dialled. With a single attempt per command go-redis does so only
-// every minute, and the shards of a dead master would stand still for that long,
-// although its replica is elected within seconds. Reloads that are asked for while one
-// is under way become one more.
+// reloadOnDialErrors makes a Cluster client reload the cluster's state as soon as
+// dialling a node fails. With a single attempt per command, go-redis reloads only every
+// minute, and the shards of a dead master would be unavailable for that long, although
+// its replica is elected within seconds. Requests during a reload are combined into one
+// more reload.
 func reloadOnDialErrors(client redis.UniversalClient) {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
@@ -20,7 +20,7 @@ func reloadOnDialErrors(client redis.UniversalClient) {
 	cluster.OnNewNode(func(node *redis.Client) { node.AddHook(reloadHook{cluster}) })
 }
 
-// reloadHook belongs to one node of a Cluster.
+// reloadHook is the hook of one node of a Cluster.
 type reloadHook struct{ cluster *redis.ClusterClient }
 
 // DialHook reloads the cluster's state after a failed dial.

@@ -18,12 +18,12 @@ import (
 const (
 	masters = 3
 	slots   = 16384
-	// recovery bounds the time from the death of a master to the next write on its
+	// recovery bounds the time from the failure of a master to the next write on its
 	// slots: the node timeout, the election of its replica, one reload.
 	recovery = 10 * time.Second
 )
 
-// clusterNode is a server of the test with a client of its own.
+// clusterNode is a test server with its own client.
 type clusterNode struct {
 	*testenv.RedisProcess
 	client *redis.Client
@@ -113,8 +113,8 @@ func keyOf(t *testing.T, nodes []*clusterNode, master int) string {
 	return ""
 }
 
-// A script client sends nothing twice, so it is the next command that has to reach the
-// replica that took over.
+// The script client never retries, so only the next command can reach the promoted
+// replica.
 func TestADeadMasterStopsItsSlotsForSeconds(t *testing.T) {
 	t.Parallel()
 	nodes := startCluster(t)

@@ -9,13 +9,13 @@ import (
 	"seckill/internal/testenv"
 )
 
-// busyFor is how long a call must wait for a connection at the least: the calls of
-// an opening second keep all connections in use for about that long.
+// busyFor is the minimum time that a call must be able to wait for a connection: the
+// calls in the first second of a sale keep all connections in use for about that long.
 const busyFor = 300 * time.Millisecond
 
 func TestACallWaitsForAConnectionThatIsInUse(t *testing.T) {
 	t.Parallel()
-	conn := open(t, "redis://"+testenv.RedisAddr(t)+"/0?read_timeout="+testenv.Wait.String()) // the pool's timeout is the product's
+	conn := open(t, "redis://"+testenv.RedisAddr(t)+"/0?read_timeout="+testenv.Wait.String()) // with the product's pool timeout
 	client := conn.Script.(*redis.Client)                                                     //nolint:forcetypeassert // one server
 	for range client.Options().PoolSize {
 		held := client.Conn()

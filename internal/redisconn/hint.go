@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hints are what to do about what a server answers, by how that begins.
+// hints maps the beginning of a server's error to what an operator should do.
 var hints = []struct{ answer, hint string }{
 	{"NOAUTH", "give its password: redis://:password@host:6379/0"},
 	{"WRONGPASS", "put user and password right"},
@@ -28,7 +28,7 @@ var hints = []struct{ answer, hint string }{
 	{"DENIED", "it is in protected mode: give it a password, or let it listen where we ask"},
 }
 
-// Hint says what to do about an error of Open, for whoever wrote the address.
+// Hint returns how an operator can resolve an error of Open.
 func Hint(err error) string {
 	if answer, ok := errors.AsType[redis.Error](err); ok {
 		for _, h := range hints {

@@ -1,8 +1,8 @@
-// Package redisconn opens connections to Redis, one server or a Cluster, with
-// the settings that the product relies on.
+// Package redisconn opens connections to Redis, one server or a Cluster, with the
+// settings that the product requires.
 //
-// It owns timeouts, retries and the check that the server is fit. It owns no
-// key and knows no script.
+// It owns timeouts, retries and the check that the server is suitable. It owns no key
+// and knows no script.
 package redisconn
 
 import (
@@ -21,38 +21,38 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Bounds of one command. A script takes microseconds; a server that does not
-// answer within these is as good as away, and the caller should hear so early.
+// Bounds of one command. A script takes microseconds; a server that does not reply
+// within these bounds counts as unavailable, and the caller gets an error early.
 const (
 	dialTimeout  = time.Second
 	readTimeout  = 500 * time.Millisecond
 	writeTimeout = 500 * time.Millisecond
-	// poolTimeout bounds the wait for a free connection. A crowd that comes in one second
-	// is served in less: who was told to come back after 150 ms made it longer.
+	// poolTimeout bounds the wait for a free connection. A burst of calls in one second
+	// is served in less time; refusing calls with a retry after 150 ms prolongs it.
 	poolTimeout = time.Second
-	poolSize    = 32 // per client; a group-committed script needs few
+	poolSize    = 32 // per client; a group-committed script needs only a few
 
-	// blockingReadTimeout is longer than any blocking read waits by itself.
+	// blockingReadTimeout is longer than any blocking read.
 	blockingReadTimeout = 15 * time.Second
 )
 
-// Conn is an open Redis.
+// Conn is the set of clients of one Redis.
 type Conn struct {
-	Cmd    redis.UniversalClient // plain commands; a failed one is tried once more
-	Script redis.UniversalClient // scripts and appends; nothing is ever sent twice
+	Cmd    redis.UniversalClient // plain commands; a failed command is retried once
+	Script redis.UniversalClient // scripts and appends; never retried
 
 	opts redis.UniversalOptions
 }
 
-// silence turns the library's own log off, once: what fails is returned, it would
-// be written to standard error besides. The switch is not made for two at a time.
+// silence turns the library's own log off, once, because it writes to stderr and errors
+// are returned anyway. The switch is not safe for concurrent use.
 var silence = sync.OnceFunc(logging.Disable)
 
-// Open connects to the server at rawURL, "redis://user:password@host:port/db"
-// (rediss for TLS), and pings it. A comma-separated list of addresses is a
-// Cluster; what follows the first may be plain host:port. The parameters
-// dial_timeout, read_timeout, write_timeout and pool_timeout of the first URL
-// (durations such as 2s) take the place of the defaults.
+// Open connects to the server at rawURL, "redis://user:password@host:port/db" (rediss
+// for TLS), and pings it. A comma-separated list of addresses is a Cluster; the
+// addresses after the first may be plain host:port. The parameters dial_timeout,
+// read_timeout, write_timeout and pool_timeout of the first URL (durations such as 2s)
+// override the defaults.
 func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	opts, err := parse(rawURL)
 	if err != nil {
@@ -69,12 +69,12 @@ func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	return c, nil
 }
 
-// NewClient returns a client of its own that sends nothing twice, for a part
-// that closes the client it was given. The caller closes it.
+// NewClient returns a separate client without retries, for a component that closes its
+// client. The caller closes it.
 func (c *Conn) NewClient() redis.UniversalClient { return c.client(neverTwice) }
 
-// NewBlocking returns a client of its own for blocking reads, which would hold
-// the connections of everybody else. The caller closes it.
+// NewBlocking returns a separate client for blocking reads, which would occupy the
+// connections of other callers. The caller closes it.
 func (c *Conn) NewBlocking() redis.UniversalClient {
 	return c.client(func(o *redis.UniversalOptions) {
 		neverTwice(o)
@@ -85,10 +85,9 @@ func (c *Conn) NewBlocking() redis.UniversalClient {
 // Close closes Cmd and Script.
 func (c *Conn) Close() error { return errors.Join(c.Cmd.Close(), c.Script.Close()) }
 
-// neverTwice turns retries off: a command whose reply was lost may have taken
-// effect. On a Cluster that includes redirections, which go-redis counts with
-// the retries; after one the caller sees the error, and the next call goes to
-// the right node.
+// neverTwice disables retries, because a command whose reply was lost may have taken
+// effect. On a Cluster this includes redirections, which go-redis counts as retries:
+// the caller gets the error, and the next call goes to the right node.
 func neverTwice(o *redis.UniversalOptions) { o.MaxRetries, o.MaxRedirects = -1, -1 }
 
 func (c *Conn) client(adjust func(*redis.UniversalOptions)) redis.UniversalClient {
@@ -110,7 +109,7 @@ func parse(rawURL string) (redis.UniversalOptions, error) {
 		PoolSize:              poolSize,
 		ContextTimeoutEnabled: true,
 		DisableIdentity:       true,
-		// Only managed offerings announce maintenance.
+		// Only managed services send maintenance notifications.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	for i, part := range strings.Split(rawURL, ",") {
@@ -140,7 +139,7 @@ func parse(rawURL string) (redis.UniversalOptions, error) {
 	return opts, nil
 }
 
-// setTimeouts takes over the timeouts that a URL sets.
+// setTimeouts copies the timeouts of a URL.
 func setTimeouts(opts *redis.UniversalOptions, one *redis.Options) {
 	for field, value := range map[*time.Duration]time.Duration{
 		&opts.DialTimeout: one.DialTimeout, &opts.ReadTimeout: one.ReadTimeout,
@@ -152,8 +151,8 @@ func setTimeouts(opts *redis.UniversalOptions, one *redis.Options) {
 	}
 }
 
-// cloneTLS drops the server name that the first address set, so that each node
-// of a Cluster is verified by its own.
+// cloneTLS removes the server name of the first address, so that each node of a Cluster
+// is verified by its own name.
 func cloneTLS(cfg *tls.Config) *tls.Config {
 	if cfg == nil {
 		return nil
@@ -161,7 +160,7 @@ func cloneTLS(cfg *tls.Config) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12}
 }
 
-// hidePassword keeps what net/url says is wrong and drops the text it quotes.
+// hidePassword keeps the reason of a net/url error and removes the quoted URL.
 func hidePassword(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

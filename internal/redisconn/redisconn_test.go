@@ -16,8 +16,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// A pool that could not dial looks for its server once a second, and notices its Close
-// after that pause only.
+// A pool that failed to dial retries once per second, and notices its Close only after
+// that pause.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }
@@ -28,7 +28,7 @@ func open(t *testing.T, url string) *redisconn.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // the server may be gone
+	t.Cleanup(func() { _ = conn.Close() }) // the server may be stopped
 	return conn
 }
 

@@ -11,23 +11,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// noEviction is the only policy that never drops stock to make room.
+// noEviction is the only policy that never evicts keys, and so never loses stock.
 const noEviction = "noeviction"
 
-// ErrEvicts says that the server may throw keys away.
+// ErrEvicts reports a server that may evict keys.
 var ErrEvicts = errors.New("maxmemory-policy is not noeviction")
 
-// Server is what one server says about itself. What it refuses to tell is empty.
+// Server is the information that one server reports. Fields that it does not report are
+// empty.
 type Server struct {
 	Addr       string
 	Version    string
 	RunID      string    // changes with every start of the process
 	Policy     string    // maxmemory-policy
 	AppendOnly string    // "yes" or "no"
-	Now        time.Time // its clock, which windows are judged by
+	Now        time.Time // its clock, which determines the windows of gates
 }
 
-// Servers asks every server, on a Cluster every master, about itself.
+// Servers queries every server, or every master of a Cluster.
 func (c *Conn) Servers(ctx context.Context) ([]Server, error) {
 	cluster, ok := c.Cmd.(*redis.ClusterClient)
 	if !ok {
@@ -46,8 +47,8 @@ func (c *Conn) Servers(ctx context.Context) ([]Server, error) {
 	return all, err
 }
 
-// Check refuses a server that would drop keys when its memory is full. A server
-// that does not tell is let through; Findings says so.
+// Check returns ErrEvicts for a server that would evict keys when its memory is full. A
+// server that does not report its policy passes; Findings lists it.
 func (c *Conn) Check(ctx context.Context) error {
 	servers, err := c.Servers(ctx)
 	if err != nil {
@@ -62,8 +63,8 @@ func (c *Conn) Check(ctx context.Context) error {
 	return nil
 }
 
-// Findings lists what an operator should know and that does not forbid to
-// start, one line each.
+// Findings lists what an operator should know but does not prevent a start, one line
+// each.
 func (c *Conn) Findings(ctx context.Context) ([]string, error) {
 	servers, err := c.Servers(ctx)
 	if err != nil {
@@ -88,7 +89,7 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 		return s, fmt.Errorf("redis %s: time: %w", addr, err)
 	}
 	s.Now = now
-	// A server may forbid or not know the rest; what it does not say stays empty.
+	// A server may forbid or not know the other commands; their fields stay empty.
 	info, err := node.Info(ctx, "server").Result()
 	if err != nil && !answered(err) {
 		return s, fmt.Errorf("redis %s: info: %w", addr, err)
@@ -104,8 +105,8 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 	return s, nil
 }
 
-// answered reports whether an error is the server's own word, not a failure to
-// reach it.
+// answered reports whether an error is a reply of the server, and not a connection
+// failure.
 func answered(err error) bool {
 	_, ok := errors.AsType[redis.Error](err)
 	return ok
