@@ -1,5 +1,5 @@
-// Package money holds exact amounts: an integer of minor units and a currency.
-// Arithmetic on floats has no place here; the number of decimals comes from CLDR.
+// Package money holds exact amounts: an integer of minor units and a currency. It uses
+// no floats; the number of decimals comes from CLDR.
 package money
 
 import (
@@ -18,17 +18,17 @@ type Amount struct {
 // Decimal returns the amount in major units, for example "1299.00".
 func (a Amount) Decimal() string {
 	m, err := currency.NewAmountFromInt64(a.Minor, a.Currency)
-	if err != nil { // the currency was checked when it was stored
+	if err != nil { // the currency was validated when it was stored
 		return strconv.FormatInt(a.Minor, 10)
 	}
 	return m.Number()
 }
 
-// Times returns the amount n times.
+// Times returns the amount multiplied by n.
 func (a Amount) Times(n int) Amount { return Amount{Minor: a.Minor * int64(n), Currency: a.Currency} }
 
-// Parse reads a decimal number of major units. The error says what is wrong
-// with it: no number, more decimals than the currency has, negative, or too large.
+// Parse parses a decimal number of major units. The error gives the reason: not a
+// number, more decimals than the currency has, negative, or too large.
 func Parse(decimal, code string) (Amount, error) {
 	m, err := currency.NewAmount(decimal, code)
 	if err != nil {
