@@ -1,6 +1,6 @@
-// Package periodic runs bounded steps again and again: the one loop behind the
-// scheduler, the reconciler, the trimmer and the like. Every loop is safe on
-// every process at once; none needs a leader.
+// Package periodic runs bounded steps repeatedly: the scheduler, the reconciler, the
+// trimmer and other loops. Every loop may run on all processes concurrently; none needs
+// a leader.
 package periodic
 
 import (
@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// logEvery is the least time between two lines about a step that fails again and
-// again: in an outage every loop of every process fails several times a second.
+// logEvery is the minimum time between two log lines about a step that keeps failing:
+// in an outage every loop of every process fails several times a second.
 const logEvery = 10 * time.Second
 
-// Step does one bounded batch of work and returns what it changed, by name. It
-// is quiet when nothing happened: an empty or all-zero map is not logged.
+// Step does one bounded batch of work and returns what it changed, by name. An empty or
+// all-zero map is not logged.
 type Step func(ctx context.Context) (counts map[string]int, err error)
 
-// Loop is a step and its rhythm.
+// Loop is a step and its interval.
 type Loop struct {
 	Name    string
 	Every   time.Duration // pause between the end of a step and the next; 10% of jitter is added
-	Timeout time.Duration // bound of one step; 0 = 10 × Every
+	Timeout time.Duration // timeout of one step; 0 = 10 × Every
 	Step    Step
 	Log     *slog.Logger
 }
 
-// Run runs the step at once and then in its rhythm until ctx ends. A failing
-// step is logged and tried again; Run returns nil when ctx ends. While it goes on
-// failing, the log says so every ten seconds, and once more when it works again.
+// Run runs the step immediately and then repeatedly until ctx ends. A failed step is
+// logged and retried; Run returns nil when ctx ends. While the step keeps failing, this
+// is logged every ten seconds, and once more when it succeeds again.
 func (l Loop) Run(ctx context.Context) error {
 	timeout := l.Timeout
 	if timeout == 0 {
@@ -52,9 +52,9 @@ func (l Loop) Run(ctx context.Context) error {
 	}
 }
 
-// trouble is what was logged of a step that fails.
+// trouble is the logging state of a failing step.
 type trouble struct {
-	logged   time.Time // of the last line; zero = the step works
+	logged   time.Time // time of the last line; zero = the step succeeds
 	unlogged int       // failures since then
 }
 
@@ -76,8 +76,8 @@ func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble)
 	}
 }
 
-// logOutcome logs how a step went, at most every logEvery while it fails. A panic is
-// always logged: it is a bug of its own.
+// logOutcome logs the result of a step, at most every logEvery while it fails. A panic
+// is always logged, because it is a separate bug.
 func (l Loop) logOutcome(ctx context.Context, err error, failing *trouble) {
 	attrs := []slog.Attr{slog.String("loop", l.Name)}
 	if failing.unlogged > 0 {
@@ -102,14 +102,14 @@ func (l Loop) logOutcome(ctx context.Context, err error, failing *trouble) {
 // errPanic marks the error of a step that panicked.
 var errPanic = errors.New("panic")
 
-// step runs the step; a panic is an error of that step and does not end the loop.
+// step runs the step; a panic becomes an error of that step and does not end the loop.
 func (l Loop) step(ctx context.Context) (counts map[string]int, err error) {
 	defer Recover(&err)
 	return l.Step(ctx)
 }
 
-// Recover makes a panic the caller's error. It is for defer, in a step and in every
-// goroutine that a step starts: a panic there ends the process.
+// Recover converts a panic to the caller's error. Defer it in a step and in every
+// goroutine that a step starts, where a panic would end the process.
 func Recover(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())

@@ -54,8 +54,8 @@ func TestALoopRunsAtOnceThenInItsRhythmWhateverAStepDoes(t *testing.T) {
 	})
 }
 
-// In an outage the loops of all processes fail several times a second; an operator
-// has to find the rest of the log between their lines.
+// In an outage the loops of all processes fail several times a second; the rest of the
+// log must stay readable.
 func TestAStepThatFailsAgainAndAgainIsToldOfNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
