@@ -10,10 +10,10 @@ import (
 	"os"
 )
 
-// Disk keeps files in a folder. Several processes may share it.
+// Disk stores files in a folder. Several processes may share it.
 type Disk struct{ root *os.Root }
 
-// OpenDisk returns a store in a folder, which is made if need be.
+// OpenDisk returns a store in a folder, which it creates when missing.
 func OpenDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("folder for pictures: %w", err)
@@ -25,10 +25,10 @@ func OpenDisk(dir string) (*Disk, error) {
 	return &Disk{root: root}, nil
 }
 
-// Close lets the folder go.
+// Close closes the folder.
 func (d *Disk) Close() error { return d.root.Close() }
 
-// Put keeps a file: whole or not at all, whatever happens in between.
+// Put stores a file atomically: after a failure the file is complete or missing.
 func (d *Disk) Put(_ context.Context, name, _ string, body []byte) error {
 	if _, err := d.root.Stat(name); err == nil {
 		return nil

@@ -13,15 +13,15 @@ import (
 	"seckill/internal/fault"
 )
 
-// serveTimeout bounds the reading of one picture from the store.
+// serveTimeout bounds the read of one picture from the store.
 const serveTimeout = 10 * time.Second
 
-// uploadTimeout bounds an upload from the header to the answer. The server's own
-// bounds are for small requests of strangers; 8 MB over 1 Mbit/s take 67 s.
+// uploadTimeout bounds an upload from the header to the response. The server's own
+// timeouts are for small requests of anonymous clients; 8 MB over 1 Mbit/s take 67 s.
 const uploadTimeout = 90 * time.Second
 
-// Handler serves pictures below Path to everybody, and takes one in by POST of its
-// bytes to Path from whoever authorise lets: it answers {"url": …}.
+// Handler serves pictures below Path without authorisation. A POST to Path with the
+// bytes of a picture stores it when authorise returns nil; the response is {"url": …}.
 func (s *Service) Handler(authorise func(*http.Request) error, log *slog.Logger) http.Handler {
 	h := handler{service: s, authorise: authorise, log: log}
 	mux := http.NewServeMux()
@@ -92,8 +92,8 @@ func (h handler) post(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusCreated, map[string]any{"url": address})
 }
 
-// patience lets a picture of somebody known take its time. A writer without
-// deadlines has none to move.
+// patience extends the deadlines of an authorised upload. A writer without deadlines is
+// left unchanged.
 func patience(w http.ResponseWriter) {
 	rc, until := http.NewResponseController(w), time.Now().Add(uploadTimeout)
 	_ = rc.SetReadDeadline(until)

@@ -3,8 +3,8 @@
 //
 // A picture is named after the hash of its content: equal pictures are stored once,
 // none is ever replaced, and browsers and CDNs may cache them without limit. Encoding
-// drops all metadata, such as the place where a photograph was taken. The package knows
-// neither products nor roles.
+// removes all metadata, such as the location of a photograph. The package knows neither
+// products nor roles.
 package media
 
 import (
@@ -15,55 +15,57 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // read, and kept as PNG
+	_ "image/gif" // accepted, and stored as PNG
 	"image/jpeg"
 	"image/png"
 	"io"
 	"regexp"
 
 	"golang.org/x/image/draw"
-	_ "golang.org/x/image/webp" // read, and kept as PNG or JPEG
+	_ "golang.org/x/image/webp" // accepted, and stored as PNG or JPEG
 
 	"seckill/internal/fault"
 )
 
 // Bounds of a picture.
 const (
-	// MaxBytes bounds what is uploaded, and what is kept: stores give out no more.
+	// MaxBytes bounds uploads and stored files. Stores return no more than this.
 	MaxBytes = 8 << 20
-	// maxPixels bounds what is decoded: 24 million need about 100 MB for a moment.
+	// maxPixels bounds the decoded picture: 24 million pixels need about 100 MB for a
+	// short time.
 	maxPixels = 24_000_000
 	// freePixels and pixelsPerByte bound the pixels of a picture by its length, so that
-	// 50 bytes cannot cost 300 MB: a WebP of one colour has the same length at any size. A
-	// photograph has fewer than 20 pixels for each byte, one colour in a 24-bit PNG 340.
+	// 50 bytes cannot cost 300 MB: a WebP of one colour has the same length at any
+	// size. A photograph has fewer than 20 pixels per byte, a single colour in a 24-bit
+	// PNG 340.
 	freePixels    = 1_000_000
 	pixelsPerByte = 1_000
-	// maxSide is the longest side of what is kept; larger pictures are made smaller.
-	// With half of it any picture is far below MaxBytes: 800 × 800 pixels of 4 bytes.
+	// maxSide is the longest side of a stored picture; larger pictures are scaled down.
+	// At half of it any picture is far below MaxBytes: 800 × 800 pixels of 4 bytes.
 	maxSide = 1600
-	// decodesAtOnce bounds how many pictures a process decodes at a time.
+	// decodesAtOnce bounds how many pictures a process decodes concurrently.
 	decodesAtOnce = 2
 	jpegQuality   = 85
 )
 
-// Path is where pictures are served.
+// Path is the URL path of pictures.
 const Path = "/media/"
 
-// ErrNotFound says that there is no picture of that name.
+// ErrNotFound reports that no picture has that name.
 var ErrNotFound = errors.New("no such picture")
 
-// nameFormat is that of all names.
+// nameFormat is the format of all names.
 var nameFormat = regexp.MustCompile(`^[0-9a-f]{40}\.(png|jpg)$`)
 
-// Store keeps files under names that follow from their content.
+// Store stores files under names derived from their content.
 type Store interface {
-	// Put keeps a file. Doing it again changes nothing.
+	// Put stores a file. Repeating it changes nothing.
 	Put(ctx context.Context, name, contentType string, body []byte) error
-	// Get returns a file; the error wraps ErrNotFound when there is none.
+	// Get returns a file; the error wraps ErrNotFound when it does not exist.
 	Get(ctx context.Context, name string) ([]byte, error)
 }
 
-// Service takes pictures in and gives them out. It is safe for concurrent use.
+// Service stores and serves pictures. It is safe for concurrent use.
 type Service struct {
 	store Store
 	slots chan struct{}
@@ -106,7 +108,7 @@ func bad(rule string) fault.Refusal {
 	return fault.BadField{At: []string{"picture"}, Rule: rule}
 }
 
-// cleaned decodes a picture and encodes it again, smaller if need be.
+// cleaned decodes a picture and encodes it again, scaled down if necessary.
 func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err error) {
 	size, refusal := declaredSize(raw)
 	if refusal != nil {
@@ -118,7 +120,7 @@ func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err 
 	}
 	picture = shrunk(picture, maxSide)
 	clean, kind, err = encoded(picture)
-	if err == nil && len(clean) > MaxBytes { // noise in grey or few colours grows by encoding
+	if err == nil && len(clean) > MaxBytes { // noise in grey or few colours grows when it is encoded
 		clean, kind, err = encoded(shrunk(picture, maxSide/2))
 	}
 	if err != nil {
@@ -127,8 +129,8 @@ func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err 
 	return clean, kind, nil, nil
 }
 
-// declaredSize returns the size that decoding will allocate, or refuses the picture
-// before anything of that size is allocated.
+// declaredSize returns the size that decoding will allocate, or rejects the picture
+// before that allocation.
 func declaredSize(raw []byte) (image.Point, fault.Refusal) {
 	head, format, err := image.DecodeConfig(bytes.NewReader(raw))
 	size := image.Pt(head.Width, head.Height)
@@ -149,7 +151,7 @@ func declaredSize(raw []byte) (image.Point, fault.Refusal) {
 	return size, nil
 }
 
-// encoded writes a picture as JPEG, or as PNG when one can see through it.
+// encoded encodes a picture as JPEG, or as PNG when it has transparent pixels.
 func encoded(picture image.Image) (body []byte, kind string, err error) {
 	var out bytes.Buffer
 	if opaque(picture) {
@@ -160,7 +162,7 @@ func encoded(picture image.Image) (body []byte, kind string, err error) {
 	return out.Bytes(), kind, err
 }
 
-// shrunk makes a picture smaller whose longest side is above side.
+// shrunk scales down a picture whose longest side is above side.
 func shrunk(picture image.Image, side int) image.Image {
 	size := picture.Bounds().Size()
 	longest := max(size.X, size.Y)

@@ -67,7 +67,7 @@ func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unchunked reads the aws-chunked coding: size;signature, bytes, and so on.
+// unchunked decodes the aws-chunked encoding: size;signature, bytes, and so on.
 func unchunked(body []byte) (out []byte) {
 	for len(body) > 0 {
 		head, rest, _ := bytes.Cut(body, []byte("\r\n"))
@@ -109,7 +109,7 @@ func onBoth(t *testing.T, test func(t *testing.T, store media.Store)) {
 	})
 }
 
-// picture is a noisy picture of some size; a transparent one has a hole.
+// picture returns a noisy picture of a given size; a transparent one has a hole.
 func picture(w, h int, hole bool) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))
 	random := rand.New(rand.NewPCG(uint64(w), uint64(h)))
@@ -201,8 +201,8 @@ func TestKindsAndSizes(t *testing.T) {
 	})
 }
 
-// mist is a PNG of noise in grey and alpha, two bytes a pixel; decoded and encoded
-// anew it has four.
+// mist returns a PNG of noise in grey and alpha, two bytes per pixel; decoded and
+// encoded again it has four.
 func mist(w, h int) []byte {
 	random := rand.NewChaCha8([32]byte{1})
 	var body bytes.Buffer
@@ -247,7 +247,7 @@ func TestAPictureThatGrowsBeyondTheBoundIsMadeSmallerAndServedWhole(t *testing.T
 	}
 }
 
-// bomb is the head of a PNG that says it is huge.
+// bomb returns the header of a PNG that declares a huge size.
 func bomb(t *testing.T) []byte {
 	raw := asPNG(t, picture(1, 1, false))
 	copy(raw[16:24], []byte{0, 1, 0, 0, 0, 1, 0, 0}) // 65,536 × 65,536

@@ -12,16 +12,16 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
-// S3 keeps files in a bucket of any store that speaks S3.
+// S3 stores files in a bucket of any S3-compatible store.
 type S3 struct {
 	client *minio.Client
 	bucket string
 	prefix string
 }
 
-// OpenS3 returns a store in a bucket that exists:
-// s3://key:secret@host:port/bucket/prefix?region=…&insecure=true. Without a key the
-// usual AWS_ variables are read. It does not connect yet.
+// OpenS3 returns a store in an existing bucket:
+// s3://key:secret@host:port/bucket/prefix?region=…&insecure=true. Without a key it
+// reads the usual AWS_ variables. It does not connect yet.
 func OpenS3(address string) (*S3, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "s3" || u.Host == "" {
@@ -47,7 +47,7 @@ func OpenS3(address string) (*S3, error) {
 	return &S3{client: client, bucket: bucket, prefix: prefix}, nil
 }
 
-// Put keeps a file.
+// Put stores a file.
 func (s *S3) Put(ctx context.Context, name, contentType string, body []byte) error {
 	_, err := s.client.PutObject(ctx, s.bucket, s.prefix+name, bytes.NewReader(body), int64(len(body)),
 		minio.PutObjectOptions{ContentType: contentType, DisableMultipart: true})
@@ -74,8 +74,8 @@ func (s *S3) Get(ctx context.Context, name string) ([]byte, error) {
 	return body, nil
 }
 
-// Open returns the store that an address names: s3://… as OpenS3, else a folder.
-// close lets it go.
+// Open returns the store at an address: s3://… as for OpenS3, otherwise a folder.
+// closeStore closes it.
 func Open(address string) (store Store, closeStore func() error, err error) {
 	if strings.HasPrefix(address, "s3://") {
 		s, err := OpenS3(address)

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/media"
 )
 
-// slow is a body whose second half comes late.
+// slow is a body whose second half is delayed.
 type slow struct {
 	halves []io.Reader
 	after  time.Duration

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/image/vp8l"
 )
 
-// errTwoSizes refuses a WebP whose bit stream has another size than its canvas: the
-// decoder allocates what the stream says, DecodeConfig reports the canvas.
+// errTwoSizes rejects a WebP whose bit stream has another size than its canvas: the
+// decoder allocates the size of the stream, but DecodeConfig reports the canvas.
 var errTwoSizes = errors.New("the picture has two sizes")
 
 // webpStreamSize returns the size of the first bit stream of a WebP file.

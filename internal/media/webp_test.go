@@ -10,13 +10,13 @@ import (
 	"seckill/internal/media"
 )
 
-// flatVP8L is a lossless bit stream of one colour: 8 bytes for any size.
+// flatVP8L returns a lossless bit stream of one colour: 8 bytes for any size.
 func flatVP8L(width, height int) []byte {
 	out := binary.LittleEndian.AppendUint32([]byte{0x2f}, uint32(width-1)|uint32(height-1)<<14)
 	return append(out, 0b10001000, 0b10001000, 0b0000_1000) // no transform, five prefix codes of one symbol
 }
 
-// chunk is one chunk of a RIFF file.
+// chunk returns one chunk of a RIFF file.
 func chunk(name string, body []byte) []byte {
 	out := append([]byte(name), binary.LittleEndian.AppendUint32(nil, uint32(len(body)))...)
 	out = append(out, body...)
@@ -26,7 +26,8 @@ func chunk(name string, body []byte) []byte {
 	return out
 }
 
-// extendedWebP declares a canvas of another size than its bit stream has.
+// extendedWebP returns a file that declares a canvas of another size than its bit
+// stream.
 func extendedWebP(canvasWidth, canvasHeight int, stream []byte) []byte {
 	header := make([]byte, 10)
 	header[4], header[5], header[6] = byte(canvasWidth-1), byte((canvasWidth-1)>>8), byte((canvasWidth-1)>>16)
@@ -34,7 +35,7 @@ func extendedWebP(canvasWidth, canvasHeight int, stream []byte) []byte {
 	return chunk("RIFF", append([]byte("WEBP"), append(chunk("VP8X", header), chunk("VP8L", stream)...)...))
 }
 
-func TestAWebPCannotDecodeToMoreThanItDeclares(t *testing.T) { // not parallel: it counts what is allocated
+func TestAWebPCannotDecodeToMoreThanItDeclares(t *testing.T) { // not parallel: it measures allocations
 	store, done, err := media.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
