@@ -54,7 +54,6 @@ const Path = "/media/"
 // ErrNotFound reports that no picture has that name.
 var ErrNotFound = errors.New("no such picture")
 
-// nameFormat is the format of all names.
 var nameFormat = regexp.MustCompile(`^[0-9a-f]{40}\.(png|jpg)$`)
 
 // Store stores files under names derived from their content.

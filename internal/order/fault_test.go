@@ -60,7 +60,6 @@ func newWire(t testing.TB, databaseURL string) (*wire, string) {
 	return w, u.String()
 }
 
-// next cuts the next connection that commits.
 func (w *wire) next(c cut) { w.mode.Store(int32(c)) }
 
 func (w *wire) accept() {

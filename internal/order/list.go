@@ -16,7 +16,6 @@ import (
 	"seckill/ent/predicate"
 )
 
-// maxPage bounds a page.
 const maxPage = 200
 
 // ErrCursor reports a cursor that Cursor.String did not produce.

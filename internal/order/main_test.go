@@ -92,7 +92,6 @@ func setupOn(t testing.TB, db *postgres.DB, s stock) *env {
 	return e
 }
 
-// addSale adds a sale of one item.
 func (e *env) addSale(s stock) (saleID, itemID uuid.UUID) {
 	e.t.Helper()
 	saleID = id.New()

@@ -12,7 +12,6 @@ import (
 // form that this package writes, because every order passes here twice. Any other form
 // is left to encoding/json. A test compares the two.
 
-// marshal returns the JSON of a request.
 func (r Requested) marshal() ([]byte, error) {
 	if !plain(r.Currency) || !plain(r.IdempotencyKey) || r.Epoch != 0 || r.SubmittedAtMs != 0 {
 		return json.Marshal(r)
@@ -30,7 +29,6 @@ func (r Requested) marshal() ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// unmarshal parses the JSON of a request.
 func (r *Requested) unmarshal(text []byte) error {
 	c := cursor{rest: text}
 	read := Requested{

@@ -62,7 +62,6 @@ func (m *Metrics) Released() {
 	}
 }
 
-// batch counts one transaction of size requests.
 func (m *Metrics) batch(size int, took time.Duration, err error) {
 	if m == nil {
 		return

@@ -69,7 +69,6 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	return moved, moveStock(ctx, tx, stock, moved)
 }
 
-// moved returns the order after a move.
 func (o *Order) moved(to Status, at time.Time) *Order {
 	next := *o
 	next.Status = to

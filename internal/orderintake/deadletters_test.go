@@ -118,7 +118,6 @@ func (r *rig) spoil(msg *stream.Message) {
 	r.must(r.conn.Cmd.XDel(r.t.Context(), r.key, entry).Err()) // acknowledged and trimmed
 }
 
-// only returns the only letter.
 func (r *rig) only() *orderintake.Letter {
 	r.t.Helper()
 	list, err := r.dead.List(r.t.Context(), "", 10)

@@ -97,7 +97,6 @@ func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, fault.Ref
 	return l, nil, err
 }
 
-// open reads the letter of a decision.
 func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, fault.Refusal, error) {
 	in.Note = strings.TrimSpace(in.Note)
 	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {

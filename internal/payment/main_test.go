@@ -281,7 +281,6 @@ func (s *shop) buy() *order.Order {
 	return o
 }
 
-// begin begins a payment of an order.
 func (s *shop) begin(o *order.Order, key string) *payment.Payment {
 	s.t.Helper()
 	p, refusal, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: key})

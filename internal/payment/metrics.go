@@ -7,7 +7,6 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// metrics counts payment events and failed calls to providers.
 type metrics struct {
 	events *prometheus.CounterVec // by kind and outcome
 	faults *prometheus.CounterVec // by step
@@ -32,14 +31,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// outcomeLabels maps outcomes to values of the label outcome.
 var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
 	outcomeTwoTx: "held_second_transaction", outcomeAbandoned: "held_unmatched", outcomePutOff: "put_off",
 }
 
-// event counts one handled event.
 func (m *metrics) event(kind EventKind, o outcome) {
 	m.events.WithLabelValues(string(kind), outcomeLabels[o]).Inc()
 }

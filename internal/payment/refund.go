@@ -102,7 +102,6 @@ func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundD
 	return moved, r, err
 }
 
-// refundDraft is a refund to write.
 type refundDraft struct {
 	id      uuid.UUID // zero = a new one
 	payment *Payment

@@ -69,7 +69,6 @@ func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	})
 }
 
-// payAt begins a payment at a provider.
 func (s *shop) payAt(provider string, o *order.Order) uuid.UUID {
 	s.t.Helper()
 	p, refusal, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: provider, IdempotencyKey: "key-1"})

@@ -24,7 +24,6 @@ func (s *Service) byKey(ctx context.Context, order uuid.UUID, key string) (*Paym
 	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.IdempotencyKey(key)).Only(ctx))
 }
 
-// openOf returns the open payment of an order, or nil.
 func (s *Service) openOf(ctx context.Context, order uuid.UUID) (*Payment, error) {
 	return one(s.db.Ent.Payment.Query().Where(entpayment.OrderID(order), entpayment.StatusIn(openStatuses...)).Only(ctx))
 }
@@ -39,7 +38,6 @@ func one(row *ent.Payment, err error) (*Payment, error) {
 	return fromRow(row), nil
 }
 
-// open returns the open payments of several orders.
 func (s *Service) open(ctx context.Context, orders []uuid.UUID) ([]*Payment, error) {
 	if len(orders) == 0 {
 		return nil, nil

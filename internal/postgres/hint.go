@@ -38,7 +38,6 @@ func isTimeout(err error) bool {
 	return ok && n.Timeout()
 }
 
-// hintOf returns the hint for an SQLSTATE.
 func hintOf(state string) string {
 	switch {
 	case state == "3D000":

@@ -47,7 +47,6 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d.DialContext(ctx, network, address)
 }
 
-// netConnKey is the context key of a netConnSlot.
 type netConnKey struct{}
 
 // netConnSlot passes the connection from the dialer to connector, because lib/pq gives

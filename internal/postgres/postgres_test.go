@@ -163,7 +163,7 @@ func TestAStatementWhoseReplyIsLostIsNotRunTwice(t *testing.T) {
 	if !errors.Is(err, postgres.ErrConnectionLost) {
 		t.Errorf("error is %v, want ErrConnectionLost", err)
 	}
-	if !fault.Passing(err) { // otherwise a restart of Postgres would create dead letters and INTERNAL errors for buyers
+	if !fault.Passing(err) { // otherwise a restart would create dead letters and INTERNAL errors
 		t.Errorf("%v does not count as passing", err)
 	}
 	if n := number(t, direct, "SELECT n FROM counter"); n != 1 {

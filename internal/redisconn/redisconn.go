@@ -139,7 +139,6 @@ func parse(rawURL string) (redis.UniversalOptions, error) {
 	return opts, nil
 }
 
-// setTimeouts copies the timeouts of a URL.
 func setTimeouts(opts *redis.UniversalOptions, one *redis.Options) {
 	for field, value := range map[*time.Duration]time.Duration{
 		&opts.DialTimeout: one.DialTimeout, &opts.ReadTimeout: one.ReadTimeout,

@@ -170,7 +170,6 @@ func (b *Broadcast) check(cursor string) (string, error) {
 	return cursor, nil
 }
 
-// beforeID reports whether one stream id is lower than another.
 func beforeID(a, b string) bool {
 	ams, aseq, errA := splitID(a)
 	bms, bseq, errB := splitID(b)

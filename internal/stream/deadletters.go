@@ -25,7 +25,7 @@ var replay string
 // Bounds of the dead letters.
 const (
 	maxLetters     = 500            // letters per List
-	maxReplay      = 1000           // fields of an entry that can be replayed; a script can pass at most some thousands
+	maxReplay      = 1000           // fields of a replayable entry; a script can pass only some thousands
 	replayMemory   = 24 * time.Hour // how long a replay is remembered, so that it is not repeated
 	indexSuffix    = ":index"       // appended to the key of the letters
 	replayedSuffix = ":replayed:"   // appended to the key of a stream, followed by the id of a letter

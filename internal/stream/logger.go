@@ -22,7 +22,6 @@ type logger struct {
 	sampler *sampler
 }
 
-// newLogger returns a watermill logger on log.
 func newLogger(log *slog.Logger) watermill.LoggerAdapter {
 	return logger{log: log, sampler: &sampler{texts: map[string]*sample{}}}
 }

@@ -22,7 +22,7 @@ const (
 	MalformedSeen Event = "malformed"       // entries that could not be decoded
 	ReadFailed    Event = "read_failed"     // failed reads; one per attempt
 	AckFailed     Event = "ack_failed"      // failed acknowledgements; one per attempt
-	GroupLost     Event = "group_lost"      // consumer group lost: Redis was emptied, replaced, or failed over to an older copy
+	GroupLost     Event = "group_lost"      // group lost: Redis was emptied, replaced, or failed over to an older copy
 	DeadLettered  Event = "dead_lettered"   // entries moved to the dead letters
 	DeadFailed    Event = "dead_failed"     // failed attempts to move an entry to the dead letters
 	RouterStopped Event = "router_stopped"  // router ended before its context did
@@ -103,7 +103,6 @@ func (m *Metrics) ShowSilence(r *Router, c clock.Clock) {
 	})
 }
 
-// count counts n entries of a stream.
 func (m *Metrics) count(event Event, topic string, n int) {
 	if m == nil || n <= 0 {
 		return

@@ -147,7 +147,6 @@ func command(block time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), block+commandTimeout)
 }
 
-// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

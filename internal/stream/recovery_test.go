@@ -26,7 +26,7 @@ func TestALostGroupIsMadeAgainAndReadingGoesOn(t *testing.T) {
 		}
 		r.publish(3, 3)
 		seen := map[string]bool{}
-		for !seen[name(3)] || !seen[name(4)] || !seen[name(5)] { // redelivery: the new group starts at the first entry
+		for !seen[name(3)] || !seen[name(4)] || !seen[name(5)] { // the new group starts at the first entry
 			msg := r.next(messages)
 			seen[msg.UUID] = true
 			msg.Ack()

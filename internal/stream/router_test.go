@@ -51,7 +51,6 @@ func (r *rig) route(handle func(msg *Message) error, adjust func(*RouterConfig))
 // effect is a handler that counts each message once.
 func (r *rig) effect(msg *Message) error { return effect(msg.Context(), r.redis, r.topic, msg) }
 
-// letters returns all dead letters.
 func (r *rig) letters() []Letter {
 	r.t.Helper()
 	letters, err := r.dead.List(context.Background(), "", maxLetters)

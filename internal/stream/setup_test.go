@@ -40,7 +40,6 @@ type rig struct {
 	pad   string // appended to the payload of published messages
 }
 
-// setup returns a rig on the shared Redis.
 func setup(t testing.TB) *rig {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)

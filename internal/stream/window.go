@@ -71,7 +71,6 @@ func (w *window) remove(epoch int, batch []*delivery) {
 	}
 }
 
-// current reports whether epoch is the current one.
 func (w *window) current(epoch int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
