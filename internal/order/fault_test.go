@@ -60,6 +60,7 @@ func newWire(t testing.TB, databaseURL string) (*wire, string) {
 	return w, u.String()
 }
 
+// next sets where the next connection that commits is cut.
 func (w *wire) next(c cut) { w.mode.Store(int32(c)) }
 
 func (w *wire) accept() {

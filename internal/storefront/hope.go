@@ -14,8 +14,8 @@ type Hope struct {
 	Next   *time.Time // earliest time at which one of them returns; nil = unknown
 }
 
-// Hope returns the prospect for an item, from memory. For an item sold out for less
-// than a second it is not known yet; its units count as unpaid.
+// Hope returns the prospect for an item, from memory. It may be unknown for an item that
+// was sold out less than a second ago: Open is true then, because units are unpaid.
 func (s *Storefront) Hope(item *sale.Item) Hope {
 	view, ok := s.stock.View(item.ID)
 	if !ok || view.ForSale(s.Now()) > 0 {
