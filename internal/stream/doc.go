@@ -25,7 +25,7 @@
 //	                      ▼  │
 //	                    waiting ──permanent error, or too many failures──► dead letter ──► acknowledged
 //	                                                                           │
-//	                                                       replay (once) or drop ◄┘
+//	                                                    replay (once) or drop ◄┘
 //
 // # Ownership of pending entries
 //
