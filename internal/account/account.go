@@ -1,23 +1,23 @@
-// Package account owns people's accounts: names to sign in with, passwords,
-// sessions and their refresh tokens, roles, and what bounds guessing.
+// Package account implements user accounts: account names, passwords, sessions, refresh
+// tokens, roles, and the limits on password guessing.
 //
-// It does not own access tokens or the memory of ended sessions (package auth),
-// nor captchas, whose verdicts it asks for. HTTP, cookies and GraphQL are above it.
+// Access tokens and revoked sessions belong to package auth, captchas to package captcha.
+// HTTP, cookies and GraphQL are in the layers above.
 //
 //	          Register, Login
-//	person ─────────────────────► session (generation 1)
+//	user ───────────────────────► session (generation 1)
 //	                                │  Refresh: compare-and-set on the generation,
-//	                                │  the refresh token before stays good for 10 s
-//	                                ▼  and gives the same successor
+//	                                │  the previous refresh token stays valid for 10 s
+//	                                ▼  and returns the same successor
 //	                              session (generation n + 1) ──┐
 //	                                │  ▲                        │ Refresh
 //	                                │  └────────────────────────┘
-//	   Logout, an older token shown,│
-//	   30 minutes idle, 24 h in all ▼
-//	                              ended, everywhere within a second
+//	   Logout, reuse of an old token│
+//	   30 minutes idle, 24 h total  ▼
+//	                              ended, in all processes within a second
 //
-// An unknown account and a wrong password are one refusal that takes the same
-// time; only the person who knows the password learns that there is an account.
+// An unknown account and a wrong password return the same refusal after the same time.
+// Only a client that sends the right password learns that the account exists.
 package account
 
 import (
@@ -37,20 +37,22 @@ import (
 )
 
 const (
-	// DefaultIdle ends a session that was not refreshed for this long.
+	// DefaultIdle is the time after the last refresh at which a session ends.
 	DefaultIdle = 30 * time.Minute
-	// DefaultLongest ends a session this long after signing in, refreshed or not.
+	// DefaultLongest is the time after sign-in at which a session ends, even if it was
+	// refreshed.
 	DefaultLongest = 24 * time.Hour
 )
 
-// Limits per address, of IPv6 per /64. They bound guessing of many accounts from
-// one place; guessing of one account from many places is bounded by the guard.
+// Limits per address, for IPv6 per /64. They limit guessing of many accounts from one
+// network;
+// the guard limits guessing of one account from many networks.
 var (
 	loginsPerAddress    = ratelimit.Policy{Name: "login_address", Burst: 20, PerSecond: 0.5, Mode: ratelimit.FailClosed}
 	registersPerAddress = ratelimit.Policy{Name: "register_address", Burst: 10, PerSecond: 0.1, Mode: ratelimit.FailClosed}
 )
 
-// User is an account. It is shared between requests: never change one.
+// User is an account. It is shared between requests and must not be changed.
 type User struct {
 	ID          uuid.UUID
 	Account     string // normalised e-mail address or E.164 phone number
@@ -61,15 +63,15 @@ type User struct {
 	CreatedAt   time.Time
 }
 
-// Tokens are what a signed-in person holds.
+// Tokens are the access and refresh token of a session.
 type Tokens struct {
 	Access           string
 	AccessExpiresAt  time.Time
-	Refresh          string // opaque; good for one refresh
+	Refresh          string // opaque; valid for one refresh
 	RefreshExpiresAt time.Time
 }
 
-// SignedIn is a user and the tokens of a session.
+// SignedIn is a user with the tokens of a new or refreshed session.
 type SignedIn struct {
 	User    *User
 	Session uuid.UUID
@@ -79,7 +81,7 @@ type SignedIn struct {
 	DeviceExpiresAt time.Time
 }
 
-// Config is what a Service needs.
+// Config configures a Service.
 type Config struct {
 	DB          *postgres.DB
 	Redis       redis.UniversalClient // without retries
@@ -97,7 +99,8 @@ type Config struct {
 	Admin       *Admin
 }
 
-// Service holds the use cases. It is safe for concurrent use.
+// Service implements registration, sign-in, refresh and sign-out. It is safe for
+// concurrent use.
 type Service struct {
 	cfg       Config
 	store     *Store
@@ -107,7 +110,7 @@ type Service struct {
 	devices   devices
 }
 
-// New returns a service. It hashes one password, about 25 ms.
+// New returns a Service. It hashes one password, which takes about 25 ms.
 func New(cfg Config) (*Service, error) {
 	for _, missing := range []bool{
 		cfg.DB == nil, cfg.Redis == nil, cfg.Tokens == nil, cfg.Revocations == nil,
@@ -134,13 +137,13 @@ func New(cfg Config) (*Service, error) {
 	}, nil
 }
 
-// Admin returns what changes users on behalf of staff.
+// Admin returns the service for changes of users by operators.
 func (s *Service) Admin() *Admin { return s.cfg.Admin }
 
 // Directory returns the reader of users.
 func (s *Service) Directory() *Directory { return s.cfg.Directory }
 
-// refused is a refusal with nothing to tell but why.
+// refused returns a refusal that carries only a reason.
 func refused(why fault.Reason, at ...string) fault.Refusal {
 	return fault.Refused{Why: why, At: at}
 }

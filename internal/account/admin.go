@@ -14,10 +14,10 @@ import (
 	"seckill/internal/fault"
 )
 
-// maxUsers bounds a list of users.
+// maxUsers limits the length of a list of users.
 const maxUsers = 200
 
-// AdminConfig is what an Admin needs. Every field is required but those that say so.
+// AdminConfig configures an Admin. Fields are required unless stated otherwise.
 type AdminConfig struct {
 	Store       *Store
 	Directory   *Directory
@@ -28,15 +28,15 @@ type AdminConfig struct {
 	SignedOut func(ctx context.Context, sessions ...uuid.UUID) error
 }
 
-// Admin changes users on behalf of staff. Every change ends the sessions of the user,
-// with tokens and sockets, in every process within a second, and is in the security
-// log. It is safe for concurrent use.
+// Admin changes users for operators. Each change ends the user's sessions, with tokens
+// and sockets, in all processes within a second, and is written to the security log. It
+// is safe for concurrent use.
 type Admin struct{ cfg AdminConfig }
 
 // NewAdmin returns an Admin.
 func NewAdmin(cfg AdminConfig) *Admin { return &Admin{cfg: cfg} }
 
-// Users returns users whose account begins with a text, newest first, at most 200.
+// Users returns the users whose account begins with prefix, newest first, at most 200.
 func (a *Admin) Users(ctx context.Context, prefix string) ([]*User, error) {
 	query := a.cfg.Store.db.Ent.User.Query().Order(ent.Desc(user.FieldCreatedAt, user.FieldID)).Limit(maxUsers)
 	if prefix != "" {
@@ -53,13 +53,14 @@ func (a *Admin) Users(ctx context.Context, prefix string) ([]*User, error) {
 	return out, nil
 }
 
-// ByAccount returns a user by the account as it was typed; nil when there is none.
+// ByAccount returns the user of an account, which is normalised first; nil if there is
+// none.
 func (a *Admin) ByAccount(ctx context.Context, account string) (*User, error) {
 	found, _, err := a.cfg.Store.byAccount(ctx, lookupName(account))
 	return found, err
 }
 
-// SetRole gives a user another role. It returns nil when there is no such user. by is
+// SetRole changes the role of a user. It returns nil if the user does not exist. by is
 // Nil for the command line.
 func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Role) (*User, error) {
 	if !role.Valid() {
@@ -76,8 +77,7 @@ func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Rol
 	return changed, a.endAll(ctx, userID, uuid.Nil, endedByRole)
 }
 
-// Disable keeps a user from signing in, for a reason. It returns nil when there is no
-// such user.
+// Disable prevents a user from signing in. It returns nil if the user does not exist.
 func (a *Admin) Disable(ctx context.Context, by, userID uuid.UUID, reason string) (*User, error) {
 	if by == userID {
 		return nil, fault.New(fault.Forbidden, "Another administrator has to disable your account.")
@@ -92,7 +92,7 @@ func (a *Admin) Disable(ctx context.Context, by, userID uuid.UUID, reason string
 	return changed, a.endAll(ctx, userID, uuid.Nil, endedByDisabling)
 }
 
-// Enable lets a disabled user sign in again. It returns nil when there is no such user.
+// Enable lets a disabled user sign in again. It returns nil if the user does not exist.
 func (a *Admin) Enable(ctx context.Context, by, userID uuid.UUID) (*User, error) {
 	changed, err := a.change(ctx, userID, func(u *ent.UserUpdateOne) { u.ClearDisabledAt().SetDisabledReason("") })
 	if err != nil || changed == nil {
@@ -102,14 +102,13 @@ func (a *Admin) Enable(ctx context.Context, by, userID uuid.UUID) (*User, error)
 	return changed, nil
 }
 
-// EndSessions ends the sessions of a user.
+// EndSessions ends all sessions of a user.
 func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) error {
 	a.cfg.Security.Write(ctx, Event{Kind: EventSessionsEnded, Actor: by, Subject: userID})
 	return a.endAll(ctx, userID, uuid.Nil, endedByStaff)
 }
 
-// SetPassword gives a user another password, without the present one. The refusal is
-// BadField.
+// SetPassword sets a password without checking the present one. The refusal is BadField.
 func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password string) (fault.Refusal, error) {
 	password = normalisePassword(password)
 	if refusal := checkPassword(password, u.Account, "password"); refusal != nil {
@@ -126,8 +125,8 @@ func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password
 	return nil, a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
 }
 
-// change writes a change of a user, and makes every process forget the user it knew.
-// It returns nil when there is no such user.
+// change updates a user and invalidates the cached user in all processes. It returns nil
+// if the user does not exist.
 func (a *Admin) change(ctx context.Context, userID uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
 	changed, err := a.cfg.Store.update(ctx, userID, set)
 	if err != nil || changed == nil {
@@ -140,7 +139,7 @@ func (a *Admin) change(ctx context.Context, userID uuid.UUID, set func(*ent.User
 	return changed, nil
 }
 
-// endAll ends the sessions of a user but one.
+// endAll ends the sessions of a user except keep.
 func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) error {
 	live, err := a.cfg.Store.endAll(ctx, userID, keep, why)
 	if err != nil {
@@ -149,7 +148,6 @@ func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) 
 	return a.signedOut(ctx, live...)
 }
 
-// signedOut publishes that sessions have ended.
 func (a *Admin) signedOut(ctx context.Context, sessions ...uuid.UUID) error {
 	if err := a.cfg.Revocations.Revoke(ctx, sessions...); err != nil || a.cfg.SignedOut == nil {
 		return err

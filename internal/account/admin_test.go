@@ -81,7 +81,7 @@ func TestADisabledUserCannotSignInUntilEnabled(t *testing.T) {
 	}
 }
 
-// An operator of the installation has nothing but SQL at hand.
+// An operator of the installation may have SQL access only.
 func TestSessionsAndUsersChangedInSQLEndWithinSeconds(t *testing.T) {
 	t.Parallel()
 	f := real(t)
@@ -130,7 +130,7 @@ func TestAPasswordIsChangedByItsOwner(t *testing.T) {
 		}
 		f.login(who.Account, nextPassword)
 		guesses := map[fault.Reason]int{}
-		for range 8 { // a stolen token does not find out the password
+		for range 8 { // a stolen token must not allow guessing of the password
 			_, refusal := change("wrong password", goodPassword)
 			guesses[reason(refusal)]++
 		}

@@ -11,15 +11,15 @@ import (
 	"seckill/internal/ratelimit"
 )
 
-// ChangePasswordInput is the present and the next password of the signed-in user.
+// ChangePasswordInput holds the present and the new password of the signed-in user.
 type ChangePasswordInput struct {
 	Current string
 	Next    string
 	Addr    netip.Addr // of the client
 }
 
-// ChangePassword changes the password of the signed-in user and ends the user's other
-// sessions; it returns how many. Guesses of the present password are bounded per
+// ChangePassword changes the password of the signed-in user, ends the user's other
+// sessions and returns their number. Guesses of the present password are limited per
 // session. Refusals: BadField, INVALID_CREDENTIALS, fault.Throttled, captcha.Required.
 func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in ChangePasswordInput) (int, fault.Refusal, error) {
 	user, err := s.store.User(ctx, p.UserID)
@@ -71,7 +71,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 	return len(others), nil, s.cfg.Admin.signedOut(ctx, others...)
 }
 
-// samePassword compares with the stored hash.
+// samePassword compares a password with the stored hash.
 func (s *Service) samePassword(ctx context.Context, user *User, password string) (bool, error) {
 	_, hash, err := s.store.byAccount(ctx, user.Account)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 //go:embed common_passwords.txt
 var commonPasswordsText string
 
-// commonWords is the kept list of words that a password cannot consist of.
+// commonWords is the embedded list of words that must not be the whole password.
 var commonWords = func() map[string]bool {
 	words := map[string]bool{}
 	for line := range strings.Lines(commonPasswordsText) {
@@ -20,18 +20,18 @@ var commonWords = func() map[string]bool {
 	return words
 }()
 
-// minDistinct is how many different characters a password needs at least.
+// minDistinct is the minimum number of different characters in a password.
 const minDistinct = 5
 
-// keyRows are the runs that sequences are taken from, in both directions.
+// keyRows are the character sequences that sequence looks for, in both directions.
 var keyRows = []string{"01234567890123456789", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "asdfghjkl", "zxcvbnm"}
 
-// leet undoes the usual substitutions of letters.
+// leet reverses common substitutions of letters.
 var leet = strings.NewReplacer("@", "a", "4", "a", "3", "e", "1", "i", "0", "o", "$", "s", "5", "s", "7", "t")
 
-// common reports whether a password is among the first that are guessed: few
-// characters, a piece that repeats, a row of keys, a common word with digits, or the
-// account's own name with digits.
+// common reports whether a password is easy to guess: few different characters, a
+// repeated substring, a keyboard row, a common word with digits, or the account name with
+// digits.
 func common(password, account string) bool {
 	password = strings.ToLower(password)
 	distinct := map[rune]bool{}
@@ -57,7 +57,7 @@ func common(password, account string) bool {
 	return len(piece) < len(password) && len(piece) < minPassword
 }
 
-// sequence reports whether the text is one run of a row of keys.
+// sequence reports whether the text is part of one of keyRows.
 func sequence(text string) bool {
 	for _, row := range keyRows {
 		if strings.Contains(row, text) || strings.Contains(reversed(row), text) {
@@ -75,8 +75,8 @@ func reversed(text string) string {
 	return string(out)
 }
 
-// repeated returns the shortest piece that the text is a repetition of; the text
-// itself when there is none.
+// repeated returns the shortest substring whose repetition is the text; the text itself
+// if there is none.
 func repeated(text string) string {
 	for n := 1; n <= len(text)/2; n++ {
 		if len(text)%n == 0 && strings.Repeat(text[:n], len(text)/n) == text {

@@ -12,20 +12,22 @@ import (
 	"seckill/internal/auth"
 )
 
-// A device token proves that a device signed in to an account before (OWASP, "Slow
-// Down Online Guessing Attacks with Device Cookies"). It grants nothing but a counter
-// of failures and a place in the queue of its own: failures of others do not keep the
+// A device token proves that a device signed in to an account before (OWASP, "Slow Down
+// Online Guessing Attacks with Device Cookies"). It only gives the device its own failure
+// counter and its own share of the hash queue, so that failures of other clients do not
+// lock the device out. It is base64url(nonce | issued | tag); the tag binds it to the
+// account.
 // device out. It is base64url(nonce | issued | tag), bound to the account by the tag.
 const (
 	deviceNonceBytes = 16
 	deviceBytes      = deviceNonceBytes + 8 + tagBytes
-	// DeviceLife is how long a device is remembered after its last sign-in.
+	// DeviceLife is how long a device token stays valid after the last sign-in.
 	DeviceLife = 180 * 24 * time.Hour
 )
 
-// devices makes and reads device tokens.
+// devices issues and verifies device tokens.
 type devices struct {
-	keys [][]byte // the first makes, all read
+	keys [][]byte // the first signs, all verify
 }
 
 func newDevices(keys auth.Keys) devices { return devices{keys: keys.Derive("device tokens")} }
@@ -41,8 +43,8 @@ func (d devices) issue(account string, now time.Time) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(raw), nil
 }
 
-// open returns the id of the device; "" when the token is expired, for another account
-// or not ours.
+// open returns the id of the device; "" if the token is expired, invalid, or for another
+// account.
 func (d devices) open(token, account string, now time.Time) string {
 	if base64.RawURLEncoding.DecodedLen(len(token)) != deviceBytes {
 		return ""

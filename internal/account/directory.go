@@ -21,9 +21,9 @@ import (
 
 const (
 	localTTL    = 4 * time.Second // in the process
-	staffTTL    = 4 * time.Second // of operators and administrators in Redis: a role taken away behind our back stops within localTTL + staffTTL
+	staffTTL    = 4 * time.Second // of operators and administrators in Redis: a role removed by SQL stops working within localTTL + staffTTL
 	customerTTL = 10 * time.Minute
-	localSize   = 1 << 15 // people, about 300 bytes each
+	localSize   = 1 << 15 // users, about 300 bytes each
 )
 
 //go:embed lua/cache_user.lua
@@ -31,7 +31,7 @@ var cacheSource string
 
 var cacheScript = redis.NewScript(cacheSource)
 
-// DirectoryConfig is what a Directory needs.
+// DirectoryConfig configures a Directory.
 type DirectoryConfig struct {
 	Store  *Store
 	Client redis.UniversalClient
@@ -40,22 +40,22 @@ type DirectoryConfig struct {
 	Log    *slog.Logger
 }
 
-// Directory reads people: from the process, else from Redis, else from the
-// record. A change made by the product is seen everywhere within a second, one
-// made behind its back within eight for staff. It is safe for concurrent use.
+// Directory reads users from process memory, then Redis, then Postgres. A change made by
+// the application is visible in all processes within a second, a change made by SQL
+// within eight seconds for staff. It is safe for concurrent use.
 type Directory struct {
 	cfg    DirectoryConfig
 	local  *lru.Cache[uuid.UUID, localUser]
 	flight singleflight.Group
 }
 
-// localUser is a person as this process knows it; user is nil when there is none.
+// localUser is a cached user; user is nil if there is none.
 type localUser struct {
 	user  *User
 	until time.Time
 }
 
-// NewDirectory returns a directory. Give its Forget to Revocations.OnUserChanged.
+// NewDirectory returns a Directory. Register its Forget with Revocations.OnUserChanged.
 func NewDirectory(cfg DirectoryConfig) *Directory {
 	local, err := lru.New[uuid.UUID, localUser](localSize)
 	if err != nil {
@@ -64,13 +64,13 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	return &Directory{cfg: cfg, local: local}
 }
 
-// User returns a person; nil when there is none.
+// User returns a user; nil if there is none.
 func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	if known, ok := d.local.Get(id); ok && d.cfg.Clock.Now().Before(known.until) {
 		return known.user, nil
 	}
 	found, err, _ := d.flight.Do(id.String(), func() (any, error) {
-		return d.fetch(context.WithoutCancel(ctx), id) // the first caller may leave; the others wait on
+		return d.fetch(context.WithoutCancel(ctx), id) // the first caller may cancel while others wait
 	})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	return found.(*User), nil
 }
 
-// Role returns a person's role as it is now; see auth.TokensConfig.
+// Role returns the present role of a user; see auth.TokensConfig.
 func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
 	u, err := d.User(ctx, id)
 	if err != nil {
@@ -90,13 +90,13 @@ func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
 	return u.Role, nil
 }
 
-// Forget drops what this process knows about a person.
+// Forget removes a user from the process cache.
 func (d *Directory) Forget(id uuid.UUID) { d.local.Remove(id) }
 
 func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
 	u, err := d.fromRedis(ctx, id)
 	if err != nil {
-		d.cfg.Log.WarnContext(ctx, "user cache cannot be read", slog.Any("error", err)) // the record answers instead
+		d.cfg.Log.WarnContext(ctx, "user cache cannot be read", slog.Any("error", err)) // Postgres is read instead
 	}
 	if u == nil {
 		if u, err = d.cfg.Store.User(ctx, id); err != nil {
@@ -110,7 +110,7 @@ func (d *Directory) fetch(ctx context.Context, id uuid.UUID) (*User, error) {
 	return u, nil
 }
 
-// fromRedis reads Redis; nil when it knows nothing.
+// fromRedis returns the user cached in Redis; nil if there is none.
 func (d *Directory) fromRedis(ctx context.Context, id uuid.UUID) (*User, error) {
 	text, err := d.cfg.Client.HGet(ctx, d.key(id), "user").Result()
 	if errors.Is(err, redis.Nil) {
@@ -129,8 +129,8 @@ func (d *Directory) fromRedis(ctx context.Context, id uuid.UUID) (*User, error) 
 	return &u, nil
 }
 
-// cache writes a person as the record has it to Redis, unless a newer version
-// is there. A fault is logged: the copy lapses by itself.
+// cache writes a user read from Postgres to Redis, unless a newer version is there. An
+// error is only logged: the cached copy expires by itself.
 func (d *Directory) cache(ctx context.Context, u *User) {
 	text, err := json.Marshal(u)
 	if err == nil {

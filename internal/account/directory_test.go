@@ -16,7 +16,7 @@ func TestSignedInPersonIsFoundWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
 	f := real(t)
 	in := f.register(someone())
-	fresh := f.another(testKeys) // a process that never saw the person
+	fresh := f.another(testKeys) // a process that has not cached the user
 	if err := f.db.SQL.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,9 +89,9 @@ func TestRoleTakenAwayBehindOurBackStopsWithinTenSeconds(t *testing.T) {
 	in := f.login(who.Account, goodPassword)
 	late := f.another(testKeys)
 	f.principal(in.Tokens.Access)
-	f.db.Ent.User.UpdateOneID(u.ID).SetRole(user.RoleCUSTOMER).ExecX(t.Context()) // no version, no announcement
+	f.db.Ent.User.UpdateOneID(u.ID).SetRole(user.RoleCUSTOMER).ExecX(t.Context()) // no new version, no notification
 	f.advance(staffTTL - time.Millisecond)
-	late.principal(in.Tokens.Access) // takes the old copy over at the last moment
+	late.principal(in.Tokens.Access) // caches the old copy at the last moment
 	f.advance(localTTL)
 	for _, process := range []*fixture{f, late} {
 		if p := process.principal(in.Tokens.Access); p.Role != auth.Customer {

@@ -32,12 +32,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// cheap is what tests hash with that are not about hashing: 0.2 ms.
+// cheap are hash parameters for tests that do not test hashing: 0.2 ms.
 var cheap = &argon2id.Params{Memory: 256, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const goodPassword = "correct horse battery"
 
-// fixture is one process on its services.
+// fixture is one process with its services.
 type fixture struct {
 	*Service
 	t      *testing.T
@@ -61,7 +61,7 @@ func mustKeys(signing auth.Key, older ...auth.Key) auth.Keys {
 	return keys
 }
 
-// real is a process on Postgres and Redis.
+// real returns a process on Postgres and Redis.
 func real(t *testing.T) *fixture {
 	t.Helper()
 	conn, prefix := testenv.Redis(t)
@@ -69,7 +69,7 @@ func real(t *testing.T) *fixture {
 	return f.start(testKeys)
 }
 
-// embedded is a process as the demo runs it. The clock moves Redis too.
+// embedded returns a process as in the demo. The clock also moves Redis.
 func embedded(t *testing.T) *fixture {
 	t.Helper()
 	mini := miniredis.RunT(t)
@@ -104,13 +104,13 @@ func onBoth(t *testing.T, test func(t *testing.T, f *fixture)) {
 	})
 }
 
-// another is a second process on the same services, with keys of its own choice.
+// another returns a second process on the same services, with other keys.
 func (f *fixture) another(keys auth.Keys) *fixture {
 	g := *f
 	return g.start(keys)
 }
 
-// start wires the process and follows announcements until the test ends.
+// start wires the process and follows the revocation stream until the test ends.
 func (f *fixture) start(keys auth.Keys) *fixture {
 	f.t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -156,7 +156,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	return f
 }
 
-// limited is the same process with its rate limits on.
+// limited returns the same process with rate limits enabled.
 func (f *fixture) limited() *fixture {
 	f.cfg.Limits = ratelimit.New(ratelimit.Config{Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock})
 	return f
@@ -172,12 +172,12 @@ func (f *fixture) advance(d time.Duration) {
 
 var serial atomic.Int64
 
-// someone is an account that nobody has yet.
+// someone returns an account name that is not registered.
 func someone() NewUser {
 	return NewUser{Account: fmt.Sprintf("someone%d@example.com", serial.Add(1)), Password: goodPassword, DisplayName: "Someone"}
 }
 
-// answer is a right answer for a purpose.
+// answer returns a correct captcha answer for a purpose.
 func (f *fixture) answer(purpose captcha.Purpose) captcha.Answer {
 	f.t.Helper()
 	c, refusal, err := f.cfg.Captchas.Create(f.t.Context(), captcha.CreateInput{Purpose: purpose, Kind: captcha.ProofOfWork})
@@ -206,7 +206,7 @@ func (f *fixture) solve(c captcha.Challenge) captcha.Answer {
 	return captcha.Answer{}
 }
 
-// register makes an account and signs in.
+// register creates an account and signs in.
 func (f *fixture) register(who NewUser) *SignedIn {
 	f.t.Helper()
 	in, refusal, err := f.Register(f.t.Context(), RegisterInput{NewUser: who, Captcha: f.answer(captcha.Register)})
@@ -216,7 +216,7 @@ func (f *fixture) register(who NewUser) *SignedIn {
 	return in
 }
 
-// login wants to be let in.
+// login signs in and fails the test on a refusal.
 func (f *fixture) login(account, password string) *SignedIn {
 	f.t.Helper()
 	in, refusal, err := f.Login(f.t.Context(), LoginInput{Account: account, Password: password})
@@ -243,7 +243,7 @@ func (f *fixture) refreshRefused(what, token string) {
 	}
 }
 
-// principal is who an access token stands for, nil when it is refused.
+// principal returns the principal of an access token, nil if it is refused.
 func (f *fixture) principal(access string) *auth.Principal {
 	f.t.Helper()
 	p, err := f.cfg.Tokens.Verify(f.t.Context(), access)

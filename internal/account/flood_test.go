@@ -19,7 +19,7 @@ import (
 // network returns an address of the n-th network.
 func network(n int) netip.Addr { return netip.AddrFrom4([4]byte{93, byte(n >> 8), byte(n), 7}) }
 
-// busy stops the hash workers until the returned function is called.
+// busy blocks the hash workers until the returned function is called.
 func (f *fixture) busy() (release func()) {
 	for range hashWorkers {
 		f.passwords.running <- struct{}{}
@@ -31,8 +31,8 @@ func (f *fixture) busy() (release func()) {
 	})
 }
 
-// guess has every network try a password of an account of its own, until all who are
-// let in wait for a worker. The returned function ends the attempts.
+// guess sends a sign-in attempt from each network for a different account and waits until
+// all accepted ones are in the hash queue. The returned function ends the attempts.
 func (f *fixture) guess(networks int, in func(n int) LoginInput) (end func()) {
 	ctx, cancel := context.WithCancel(f.t.Context())
 	var all sync.WaitGroup
@@ -134,7 +134,7 @@ func TestOneNetworkHasAShareOfTheQueue(t *testing.T) {
 	}
 }
 
-// Anybody who knows an account's name can fail to sign in to it.
+// An attacker who knows an account name can fail to sign in to it.
 func TestFailuresOfOthersDoNotLockOutADeviceThatSignedInBefore(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
@@ -162,7 +162,7 @@ func TestFailuresOfOthersDoNotLockOutADeviceThatSignedInBefore(t *testing.T) {
 		}
 		own.Password = "wrong password"
 		outcomes := map[fault.Reason]int{}
-		for range 10 { // a stolen device does not guess without bound either
+		for range 10 { // a stolen device token must not allow unlimited guesses
 			_, refusal, err := f.Login(t.Context(), own)
 			if err != nil {
 				t.Fatal(err)

@@ -16,17 +16,17 @@ import (
 	"seckill/internal/ratelimit"
 )
 
-// Bounds of guessing one account's password: 5 attempts at once and about 9 more in the
-// next ten minutes, each from the fourth on with a captcha. Unknown devices share one
-// counter per account, from however many addresses they come. A device that signed in
-// to the account before has a counter of its own, so that others do not lock it out.
+// Limits on guessing one account's password: 5 attempts at once and about 9 more in the
+// next ten minutes, with a captcha from the fourth on. Unknown devices share one counter
+// per account, whatever their addresses. A device that signed in to the account before
+// has its own counter, so that other clients cannot lock it out.
 const (
 	captchaFrom = 3 // failures
 	delayFrom   = 5 // failures
 	firstDelay  = time.Second
 	longestWait = 15 * time.Minute
 	guardMemory = time.Hour // after the last attempt; longer than longestWait
-	// networkMemory is how long a network is known after a sign-in from it.
+	// networkMemory is how long a network is remembered after a sign-in from it.
 	networkMemory = 30 * 24 * time.Hour
 )
 
@@ -35,8 +35,8 @@ var guardSource string
 
 var guardScript = redis.NewScript(guardSource)
 
-// guard bounds guessing per account and device, and remembers the networks of sign-ins.
-// Accounts that do not exist are guarded alike.
+// guard limits guessing per account and device, and remembers the networks of sign-ins.
+// Accounts that do not exist are limited in the same way.
 type guard struct {
 	client   redis.UniversalClient
 	prefix   string
@@ -46,14 +46,14 @@ type guard struct {
 // guarded is an attempt to sign in.
 type guarded struct {
 	account  string
-	device   string // "" = not known
+	device   string // "" = unknown
 	from     netip.Addr
 	answer   captcha.Answer
-	answered bool // the answer was right, and is used up
+	answered bool // the captcha answer was correct, and is consumed
 }
 
-// admit lets an attempt through and counts it as failed until succeeded takes that
-// back. It asks for a captcha only when one is needed, and only then uses an answer up.
+// admit accepts an attempt and counts it as failed; succeeded reverts the count. It
+// requires a captcha only when necessary, and consumes an answer only then.
 func (g *guard) admit(ctx context.Context, try guarded) (fault.Refusal, error) {
 	verdict, wait, err := g.evaluate(ctx, try, try.answered)
 	if err != nil {
@@ -77,7 +77,7 @@ func (g *guard) admit(ctx context.Context, try guarded) (fault.Refusal, error) {
 	return nil, fmt.Errorf("guard of an account replied %q", verdict)
 }
 
-// succeeded forgets the counted failures after the right password and remembers the
+// succeeded clears the counted failures after a correct password and remembers the
 // network.
 func (g *guard) succeeded(ctx context.Context, try guarded) error {
 	_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -90,8 +90,8 @@ func (g *guard) succeeded(ctx context.Context, try guarded) error {
 	return err
 }
 
-// knownNetwork reports whether a user signed in from the network lately; false when
-// that cannot be read.
+// knownNetwork reports whether a user signed in from the network recently. It returns
+// false if Redis cannot be read.
 func (g *guard) knownNetwork(ctx context.Context, network netip.Prefix) bool {
 	if !network.IsValid() {
 		return false
@@ -118,7 +118,7 @@ func (g *guard) evaluate(ctx context.Context, try guarded, answered bool) (verdi
 	return verdict, time.Duration(ms) * time.Millisecond, nil
 }
 
-// key names an account by a hash, so that keys hold no personal data.
+// key contains a hash of the account name, so that keys hold no personal data.
 func (g *guard) key(try guarded) string {
 	sum := sha256.Sum256([]byte(try.account))
 	key := g.prefix + "guard:" + hex.EncodeToString(sum[:16])

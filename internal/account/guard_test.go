@@ -11,8 +11,8 @@ import (
 	"seckill/internal/fault"
 )
 
-// A thousand guesses at one account, from a hundred addresses, spread over ten
-// minutes, by somebody who answers every captcha.
+// A thousand guesses at one account, from a hundred addresses, over ten minutes, by an
+// attacker who solves every captcha.
 func TestAtMostTwentyOfAThousandGuessesAreEvaluated(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"an account", "no account"} {
@@ -98,7 +98,7 @@ func TestCaptchaIsAskedForFromTheThirdFailureAndDelayFromTheFifth(t *testing.T) 
 	}
 	want("without a captcha", try(goodPassword, captcha.Answer{}), fault.CaptchaRequired)
 	want("wrong captcha", try(goodPassword, captcha.Answer{ChallengeID: unused.ChallengeID, Text: "x"}), fault.CaptchaInvalid)
-	want("the fourth", try("wrong password", unused), fault.InvalidCredentials) // it was not used up before
+	want("the fourth", try("wrong password", unused), fault.InvalidCredentials) // it was not consumed before
 	want("captcha used up", try("wrong password", unused), fault.CaptchaInvalid)
 	want("the fifth", try("wrong password", f.answer(captcha.Login)), fault.InvalidCredentials)
 

@@ -14,23 +14,23 @@ import (
 	"seckill/internal/fault"
 )
 
-// Bounds of what a person types, in characters.
+// Limits of input, in characters.
 const (
 	maxAccount  = 254 // RFC 5321 §4.5.3.1.3, less the brackets
 	minPassword = 10
-	maxPassword = 128 // bounds the work of hashing
+	maxPassword = 128 // limits the work of hashing
 	maxName     = 32
 )
 
-// mailbox is an e-mail address as sign-up forms take it (HTML §4.10.5.1.5), with
-// a dot in its domain. International domains come in their ASCII form.
+// mailbox is an e-mail address as HTML forms accept it (HTML §4.10.5.1.5), with a dot in
+// its domain. International domains are given in ASCII form.
 var mailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
 
-// normaliseAccount returns what an account is stored and found under: an e-mail
-// address in small letters, or a phone number in E.164. ok is false when the text
-// is neither.
+// normaliseAccount returns the form in which an account is stored and looked up: an
+// e-mail address in lower case, or a phone number in E.164. ok is false if the text is
+// neither.
 func normaliseAccount(text string) (account string, ok bool) {
-	if len(text) > 4*maxAccount { // before any work is done on it
+	if len(text) > 4*maxAccount { // checked before further processing
 		return "", false
 	}
 	text = strings.ToLower(strings.TrimSpace(norm.NFKC.String(text)))
@@ -47,8 +47,8 @@ func normaliseAccount(text string) (account string, ok bool) {
 	return phonenumbers.Format(number, phonenumbers.E164), true
 }
 
-// lookupName returns the normalised account. A text that is none becomes a name that
-// no account can have, so that it is looked up and refused like any unknown one.
+// lookupName returns the normalised account. Invalid text becomes a name that no account
+// can have, so that it is looked up and refused like an unknown account.
 func lookupName(text string) string {
 	if account, ok := normaliseAccount(text); ok {
 		return account
@@ -57,18 +57,18 @@ func lookupName(text string) string {
 	return "no account " + hex.EncodeToString(sum[:])
 }
 
-// normalisePassword makes a password the same from every keyboard (NIST SP
-// 800-63B §3.1.1.2).
+// normalisePassword makes a password independent of the keyboard and input method (NIST
+// SP 800-63B §3.1.1.2).
 func normalisePassword(password string) string { return norm.NFKC.String(password) }
 
-// NewUser is what makes an account.
+// NewUser holds the input for a new account.
 type NewUser struct {
 	Account     string
 	Password    string
 	DisplayName string
 }
 
-// clean returns the normalised form, or why it cannot be taken.
+// clean returns the normalised form, or the reason of a refusal.
 func (n NewUser) clean() (NewUser, fault.Refusal) {
 	account, ok := normaliseAccount(n.Account)
 	if !ok {
@@ -90,7 +90,7 @@ func (n NewUser) clean() (NewUser, fault.Refusal) {
 	return NewUser{Account: account, Password: password, DisplayName: name}, nil
 }
 
-// checkPassword returns why a normalised password cannot be taken.
+// checkPassword returns the reason to refuse a normalised password, if any.
 func checkPassword(password, account, field string) fault.Refusal {
 	switch length := utf8.RuneCountInString(password); {
 	case length < minPassword:

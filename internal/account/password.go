@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	hashWorkers = 2  // each takes a core for 25 ms and 19 MiB; the rest of the machine belongs to orders
-	hashWaiting = 64 // requests that wait for a worker: the last of them about 1 s
-	// hashPerNetwork bounds the places of untrusted requests from one network.
+	hashWorkers = 2  // each uses a core for 25 ms and 19 MiB; the other cores serve orders
+	hashWaiting = 64 // requests waiting for a worker: the last waits about 1 s
+	// hashPerNetwork limits untrusted requests in the queue per network.
 	hashPerNetwork = 8
-	// hashRetry is when to retry after the queue was full: about the time it takes to empty.
+	// hashRetry is the retry delay when the queue is full: about the time to empty it.
 	hashRetry = time.Second
 )
 
-// owaspMinimum is argon2id as the OWASP Password Storage sheet asks for at least:
+// owaspMinimum are the minimum argon2id parameters of the OWASP Password Storage sheet:
 // 19 MiB, two passes, one lane.
 var owaspMinimum = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// HashPassword returns the encoded argon2id hash of a password, about 25 ms. It is
-// for tools; the service hashes at most two passwords at a time.
+// HashPassword returns the encoded argon2id hash of a password, which takes about 25 ms.
+// It is for tools; the service hashes at most two passwords at a time.
 func HashPassword(password string) (string, error) {
 	hash, err := argon2id.CreateHash(normalisePassword(password), owaspMinimum)
 	if err != nil {
@@ -35,7 +35,7 @@ func HashPassword(password string) (string, error) {
 	return hash, nil
 }
 
-// rank says how much of the hash queue a request may fill.
+// rank sets how much of the hash queue a request may fill.
 type rank int
 
 const (
@@ -44,7 +44,7 @@ const (
 	trusted              // all: a device that signed in to this account before
 )
 
-// places returns the bound of the queue for the rank, workers included.
+// places returns the queue limit of the rank, including workers.
 func (r rank) places() int {
 	switch r {
 	case unproven:
@@ -56,15 +56,15 @@ func (r rank) places() int {
 	return hashWorkers + hashWaiting
 }
 
-// passwords hashes and compares, hashWorkers at a time, behind a bounded queue.
+// passwords hashes and compares passwords, hashWorkers at a time, with a bounded queue.
 type passwords struct {
 	params  *argon2id.Params
-	dummy   string        // hash to compare with when there is no account; no password matches it
+	dummy   string        // compared with when there is no account; no password matches it
 	running chan struct{} // a token for each busy worker
 
 	mu        sync.Mutex
-	waiting   int                  // guarded by mu; requests in the queue or at work
-	byNetwork map[netip.Prefix]int // guarded by mu; those of them that are not trusted
+	waiting   int                  // guarded by mu; requests queued or hashing
+	byNetwork map[netip.Prefix]int // guarded by mu; untrusted ones among waiting
 }
 
 func newPasswords(params *argon2id.Params) (*passwords, error) {
@@ -77,16 +77,16 @@ func newPasswords(params *argon2id.Params) (*passwords, error) {
 	}, nil
 }
 
-// full reports whether the part of the queue is full that the rank may fill.
+// full reports whether the rank's share of the queue is full.
 func (p *passwords) full(r rank) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waiting >= r.places()
 }
 
-// enqueue takes a place in the queue, before a captcha is used up. It refuses when
-// the rank's part is full or the network has its share; an invalid network has none.
-// leave gives the place back.
+// enqueue reserves a place in the queue, before a captcha answer is consumed. It refuses
+// when the rank's share is full or the network has reached its limit; an invalid network
+// has no limit. leave releases the place.
 func (p *passwords) enqueue(r rank, network netip.Prefix) (leave func(), refusal fault.Refusal) {
 	shared := r != trusted && network.IsValid()
 	p.mu.Lock()
@@ -111,7 +111,7 @@ func (p *passwords) enqueue(r rank, network netip.Prefix) (leave func(), refusal
 	}, nil
 }
 
-// hash needs a place. password is normalised.
+// hash requires a place in the queue. password is normalised.
 func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	if err := p.acquire(ctx); err != nil {
 		return "", err
@@ -124,9 +124,9 @@ func (p *passwords) hash(ctx context.Context, password string) (string, error) {
 	return hash, nil
 }
 
-// matches needs a place. An empty hash, that of no account, takes the same time and
-// never matches. stale says that the hash was made with other parameters than
-// those in force.
+// matches requires a place in the queue. An empty hash (no account) takes the same time
+// and never matches. stale reports that the hash has other parameters than the current
+// ones.
 func (p *passwords) matches(ctx context.Context, password, hash string) (ok, stale bool, err error) {
 	if err := p.acquire(ctx); err != nil {
 		return false, false, err

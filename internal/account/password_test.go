@@ -49,7 +49,7 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	p := f.passwords
-	for range hashWorkers { // somebody hashes
+	for range hashWorkers { // all workers are busy
 		p.running <- struct{}{}
 	}
 	answer := f.answer(captcha.Register)

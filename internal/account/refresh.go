@@ -15,33 +15,33 @@ import (
 
 // A refresh token is base64url(session | secret | tag).
 //
-// The first secret of a session is random. Each later one is an HMAC of the one
-// before it, so that whoever asks twice with one token gets one successor, on any
-// process, with nothing but hashes stored: neither the database alone nor the key
-// alone yields a token. The tag tells tokens that we made from inventions, so that
-// only a token that was really given out can end its session by being shown late.
+// The first secret of a session is random. Each later one is an HMAC of its predecessor,
+// so that repeated requests with one token return the same successor in every process,
+// while only hashes are stored: neither the database alone nor the key alone yields a
+// token. The tag distinguishes issued tokens from forged ones, so that only an issued
+// token can end its session when it is reused late.
 const (
 	secretBytes  = 32 // 256 bits
 	tagBytes     = 16
 	refreshBytes = 16 + secretBytes + tagBytes
 )
 
-// refreshToken is a refresh token taken apart.
+// refreshToken is a parsed refresh token.
 type refreshToken struct {
 	session uuid.UUID
 	secret  [secretBytes]byte
 	text    string // as the client holds it
 }
 
-// hash is what is stored of a token.
+// hash returns the stored form of a token.
 func (t refreshToken) hash() []byte {
 	sum := sha256.Sum256([]byte(t.text))
 	return sum[:]
 }
 
-// refresher makes and reads refresh tokens.
+// refresher issues and verifies refresh tokens.
 type refresher struct {
-	keys [][]byte // the first makes, all read
+	keys [][]byte // the first signs, all verify
 }
 
 func newRefresher(keys auth.Keys) refresher { return refresher{keys: keys.Derive("refresh tokens")} }
@@ -55,9 +55,9 @@ func (r refresher) first(session uuid.UUID) (refreshToken, error) {
 	return r.make(r.keys[0], session, secret), nil
 }
 
-// successors returns what may follow a token as the given generation: one per
-// key, the present key's first. While a key is rotated two processes may have
-// different ones in front.
+// successors returns the possible successors of a token for the given generation: one per
+// key, that of the present key first. During a key rotation, processes may differ in
+// which key comes first.
 func (r refresher) successors(t refreshToken, generation int64) []refreshToken {
 	next := make([]refreshToken, len(r.keys))
 	for i, key := range r.keys {
@@ -69,7 +69,7 @@ func (r refresher) successors(t refreshToken, generation int64) []refreshToken {
 	return next
 }
 
-// open reads a token; false when it is none of ours.
+// open parses and verifies a token; it returns false if no key matches.
 func (r refresher) open(text string) (refreshToken, bool) {
 	if base64.RawURLEncoding.DecodedLen(len(text)) != refreshBytes {
 		return refreshToken{}, false
@@ -101,7 +101,7 @@ func tag(key []byte, t refreshToken) []byte {
 	return mac(key, "tag", t.session[:], t.secret[:])[:tagBytes]
 }
 
-// mac is HMAC-SHA256 over parts of fixed length, told apart by their use.
+// mac is HMAC-SHA256 over parts of fixed length, with a separate use per purpose.
 func mac(key []byte, use string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(use))

@@ -40,7 +40,7 @@ func TestFiftyRefreshesOfOneTokenMakeOneSuccessor(t *testing.T) {
 			t.Fatalf("%d successors, generation %d", len(successors), row.Generation)
 		}
 		for next := range successors {
-			f.refresh(next) // and it is good
+			f.refresh(next) // and it is valid
 		}
 	})
 }
@@ -114,7 +114,7 @@ func TestInventedTokensEndNothing(t *testing.T) {
 	} {
 		f.refreshRefused(name, text)
 	}
-	f.refresh(token) // it did not suffer
+	f.refresh(token) // it stayed valid
 }
 
 // flip changes one character.
@@ -174,7 +174,7 @@ func TestRefreshSurvivesTheRotationOfKeys(t *testing.T) {
 	rotated.refresh(next.Tokens.Refresh)
 }
 
-// docs/operations.md puts a new key among the previous ones of all processes first.
+// docs/operations.md adds a new key to the previous keys of all processes first.
 func TestAKeyThatAllKnowBeforeItSignsSignsNobodyOut(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
@@ -236,7 +236,7 @@ func TestSignOutEndsTheSessionEverywhere(t *testing.T) {
 		in := f.register(someone())
 		other := f.login(in.User.Account, goodPassword)
 		p := f.principal(in.Tokens.Access)
-		there.principal(in.Tokens.Access) // known there already
+		there.principal(in.Tokens.Access) // cached there already
 		closed := make(chan struct{})
 		there.cfg.Revocations.OnRevoked(in.Session, func() { close(closed) })
 
@@ -289,7 +289,7 @@ func TestSignOutEverywhereEndsAllSessions(t *testing.T) {
 		if f.principal(stranger.Tokens.Access) == nil {
 			t.Error("somebody else was signed out")
 		}
-		f.refresh(f.login(who.Account, goodPassword).Tokens.Refresh) // and the person may come back
+		f.refresh(f.login(who.Account, goodPassword).Tokens.Refresh) // and the user may sign in again
 	})
 }
 
@@ -313,7 +313,7 @@ func TestEndedSessionsAreKeptAWeek(t *testing.T) {
 func TestOneStepPurgesMoreThanOneBatch(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
-		const ended, some = 2*purgeBatch + 1, 300 // some fit into one statement
+		const ended, some = 2*purgeBatch + 1, 300 // some fit in one statement
 		long := f.clock.Now().Add(-purgeAfter - time.Hour)
 		for from := 0; from < ended; from += some {
 			err := f.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {

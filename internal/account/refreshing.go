@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// refreshGrace is how long the token before gives the same successor again:
-	// for a reply that was lost, or two tabs that refresh at once (RFC 9700 §4.14.2).
+	// refreshGrace is how long the previous token returns the same successor: for a lost
+	// reply, or two tabs that refresh at once (RFC 9700 §4.14.2).
 	refreshGrace = 10 * time.Second
-	// refreshTries bounds how often a refresh that lost a race looks again.
+	// refreshTries limits the attempts of a refresh that lost a race.
 	refreshTries = 3
 )
 
-// Refresh trades a refresh token for the next pair and puts the end of the session
-// off. However many ask with one token at once, one successor comes of it. A token
-// that was replaced longer ago than the grace ends the whole session: it was
-// copied. The refusal is SESSION_INVALID.
+// Refresh exchanges a refresh token for a new pair and extends the session. Concurrent
+// requests with one token return the same successor. A token that was replaced longer ago
+// than the grace period ends the session, because it was copied. The refusal is
+// SESSION_INVALID.
 func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.Refusal, error) {
 	invalid := refused(fault.SessionInvalid, "input", "refreshToken")
 	shown, ok := s.refresher.open(token)
@@ -58,7 +58,7 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.R
 					return s.refreshed(ctx, row, next)
 				}
 			}
-			return nil, invalid, nil // made with a key that is gone
+			return nil, invalid, nil // issued with a removed key
 		case tokenReused:
 			return nil, invalid, s.endReused(ctx, row.ID)
 		}
@@ -66,9 +66,9 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.R
 	return nil, nil, fault.New(fault.Unavailable, "the session is being refreshed elsewhere; try again shortly")
 }
 
-// Refresher is who is counted for showing a refresh token: its session, so that
-// nobody spends the tries of others. It is false for a token that none of our keys
-// made; a right one may have been used or its session be over. It does no I/O.
+// Refresher returns the rate limit subject of a refresh token: its session, so that other
+// clients cannot use up its attempts. It is false for a token that no key verifies; a
+// verified one may be used already or its session ended. It does no I/O.
 func (s *Service) Refresher(token string) (ratelimit.Subject, bool) {
 	shown, ours := s.refresher.open(token)
 	if !ours {
@@ -77,13 +77,13 @@ func (s *Service) Refresher(token string) (ratelimit.Subject, bool) {
 	return ratelimit.Session(shown.session), true
 }
 
-// tokenState is how a refresh token that we made relates to its session.
+// tokenState is the state of a verified refresh token in its session.
 type tokenState int
 
 const (
 	tokenCurrent  tokenState = iota // the newest
-	tokenReplaced                   // the one before, within the grace
-	tokenReused                     // older: a copy is about
+	tokenReplaced                   // the previous one, within the grace period
+	tokenReused                     // older: the token was copied
 )
 
 func (s *Service) classify(row *ent.Session, shown refreshToken, now time.Time) tokenState {
@@ -98,7 +98,7 @@ func (s *Service) classify(row *ent.Session, shown refreshToken, now time.Time) 
 	}
 }
 
-// refreshed makes the pair with the role that the person has now.
+// refreshed returns a pair with the user's present role.
 func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshToken) (*SignedIn, fault.Refusal, error) {
 	user, err := s.store.User(ctx, row.UserID)
 	if err != nil {
@@ -121,10 +121,10 @@ func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
 	return s.cfg.Revocations.Revoke(ctx, session)
 }
 
-// Logout ends the person's session, or all of them, with their access tokens and
-// open sockets, everywhere within a second. It returns how many sessions were
-// live. After an error, call again: ending twice is harmless, and UNAUTHENTICATED
-// means that the session is over; others are told as soon as they can be.
+// Logout ends the user's session, or all of them, with their access tokens and open
+// sockets, in all processes within a second. It returns the number of sessions ended.
+// After an error, call again: ending twice is harmless, and UNAUTHENTICATED means that
+// the session is ended; other processes are notified as soon as Redis answers.
 func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, fault.Refusal, error) {
 	if !everywhere {
 		count, err := s.store.end(ctx, p.SessionID, endedByLogout)

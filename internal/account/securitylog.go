@@ -16,7 +16,7 @@ import (
 	"seckill/internal/postgres"
 )
 
-// EventKind is what a line of the security log is about.
+// EventKind is the type of an entry of the security log.
 type EventKind string
 
 // Kinds of security events.
@@ -34,21 +34,21 @@ const (
 )
 
 const (
-	// eventTimeout bounds one write of the log.
+	// eventTimeout is the timeout of one write.
 	eventTimeout = 2 * time.Second
-	// eventLife is how long lines are kept.
+	// eventLife is the retention of entries.
 	eventLife = 180 * 24 * time.Hour
-	// maxEvents bounds a list.
+	// maxEvents limits the length of a list.
 	maxEvents = 1000
-	// maxDetail bounds a detail, in bytes.
+	// maxDetail limits the detail, in bytes.
 	maxDetail = 800
 )
 
-// Event is a line of the security log. It holds no secrets.
+// Event is an entry of the security log. It holds no secrets.
 type Event struct {
 	Kind    EventKind
-	Actor   uuid.UUID  // who acted; Nil = the command line, or not known
-	Subject uuid.UUID  // whose account it is about; Nil = none
+	Actor   uuid.UUID  // who acted; Nil = the command line, or unknown
+	Subject uuid.UUID  // the user affected; Nil = none
 	Addr    netip.Addr // of the client; invalid = that of the request in the context
 	Detail  string
 	At      time.Time // set by the log
@@ -59,18 +59,18 @@ type SecurityLog struct {
 	db    *postgres.DB
 	clock clock.Clock
 	log   *slog.Logger
-	// addr returns the client's address of a request; nil = not known.
+	// addr returns the client address of a request; nil = unknown.
 	addr func(context.Context) netip.Addr
 }
 
-// NewSecurityLog returns a log. addr returns the address of the client of a request,
-// and may be nil.
+// NewSecurityLog returns a SecurityLog. addr returns the client address of a request, and
+// may be nil.
 func NewSecurityLog(db *postgres.DB, c clock.Clock, log *slog.Logger, addr func(context.Context) netip.Addr) *SecurityLog {
 	return &SecurityLog{db: db, clock: c, log: log, addr: addr}
 }
 
-// Write appends a line. An error is logged, with the line: what it is about has
-// happened.
+// Write appends an entry. An error is logged together with the entry and not returned:
+// the action has already happened.
 func (l *SecurityLog) Write(ctx context.Context, e Event) {
 	if !e.Addr.IsValid() && l.addr != nil {
 		e.Addr = l.addr(ctx)
@@ -101,8 +101,8 @@ func (l *SecurityLog) Write(ctx context.Context, e Event) {
 	}
 }
 
-// Since returns the lines from an instant on, newest first, at most 1,000; only those
-// about one user when subject is not Nil.
+// Since returns the entries since a time, newest first, at most 1,000; those of one user
+// if subject is not Nil.
 func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject uuid.UUID) ([]Event, error) {
 	query := l.db.Ent.SecurityEvent.Query().Where(securityevent.CreatedAtGTE(since)).
 		Order(ent.Desc(securityevent.FieldCreatedAt, securityevent.FieldID)).Limit(maxEvents)
@@ -127,7 +127,7 @@ func (l *SecurityLog) Since(ctx context.Context, since time.Time, subject uuid.U
 	return out, nil
 }
 
-// Purge deletes lines older than 180 days, at most a batch: a periodic.Step.
+// Purge deletes entries older than 180 days, at most one batch. It is a periodic.Step.
 func (l *SecurityLog) Purge(ctx context.Context) (map[string]int, error) {
 	deleted := 0
 	err := l.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {

@@ -17,7 +17,7 @@ import (
 	"seckill/internal/postgres"
 )
 
-// Reasons why a session ended, as they stand in the record.
+// Reasons why a session ended, as stored.
 const (
 	endedByLogout = "logout"
 	endedByReuse  = "refresh token used twice"
@@ -30,12 +30,12 @@ const (
 
 const (
 	purgeAfter = 7 * 24 * time.Hour // sessions that ended are kept this long for questions
-	// purgeBatch bounds one transaction of Purge, and maxPurgeBatches one step.
+	// purgeBatch limits one transaction of Purge, and maxPurgeBatches one step.
 	purgeBatch      = 1000
 	maxPurgeBatches = 100
 )
 
-// newSession is a session that is not written yet.
+// newSession returns a session that is not stored yet.
 func (s *Service) newSession(user uuid.UUID, now time.Time) (*ent.Session, refreshToken, error) {
 	row := &ent.Session{ID: id.New(), UserID: user, Generation: 1, CreatedAt: now, RotatedAt: now}
 	token, err := s.refresher.first(row.ID)
@@ -46,7 +46,7 @@ func (s *Service) newSession(user uuid.UUID, now time.Time) (*ent.Session, refre
 	return row, token, nil
 }
 
-// expiry is when a session ends that is refreshed now.
+// expiry returns when a session ends if it is refreshed now.
 func (s *Service) expiry(row *ent.Session, now time.Time) time.Time {
 	idle, longest := now.Add(s.cfg.Idle), row.CreatedAt.Add(s.cfg.Longest)
 	if longest.Before(idle) {
@@ -60,8 +60,8 @@ func insertSession(ctx context.Context, tx *ent.Tx, row *ent.Session) error {
 		SetCreatedAt(row.CreatedAt).SetRotatedAt(row.RotatedAt).SetExpiresAt(row.ExpiresAt).Exec(ctx)
 }
 
-// write runs a transaction that inserts the session, and finds out what came of a
-// commit whose answer was lost.
+// write runs a transaction that inserts the session, and resolves a commit with unknown
+// outcome.
 func (s *Store) write(ctx context.Context, row *ent.Session, fn func(ctx context.Context, tx *ent.Tx) error) error {
 	err := s.db.WithTx(ctx, fn)
 	if !errors.Is(err, postgres.ErrCommitUnknown) {
@@ -74,7 +74,7 @@ func (s *Store) write(ctx context.Context, row *ent.Session, fn func(ctx context
 	return fault.Wrap(fault.Unavailable, "whether this worked is not known; sign in to find out", errors.Join(err, findErr))
 }
 
-// session returns a session; nil when there is none.
+// session returns a session; nil if there is none.
 func (s *Store) session(ctx context.Context, id uuid.UUID) (*ent.Session, error) {
 	row, err := s.db.Ent.Session.Get(ctx, id)
 	if ent.IsNotFound(err) {
@@ -86,8 +86,8 @@ func (s *Store) session(ctx context.Context, id uuid.UUID) (*ent.Session, error)
 	return row, nil
 }
 
-// rotate moves a session from the token it was read with to the next one. It
-// reports false when somebody else moved or ended it first.
+// rotate replaces the token of a session with the next one. It returns false if another
+// process rotated or ended the session first.
 func (s *Store) rotate(ctx context.Context, row *ent.Session, next []byte, now, expires time.Time) (bool, error) {
 	moved := 0
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
@@ -98,7 +98,7 @@ func (s *Store) rotate(ctx context.Context, row *ent.Session, next []byte, now, 
 		return err
 	})
 	if errors.Is(err, postgres.ErrCommitUnknown) {
-		return false, nil // the caller reads the row again: it tells
+		return false, nil // the caller reads the row again
 	}
 	if err != nil {
 		return false, fmt.Errorf("rotate session: %w", err)
@@ -106,7 +106,7 @@ func (s *Store) rotate(ctx context.Context, row *ent.Session, next []byte, now, 
 	return moved == 1, nil
 }
 
-// end ends one session and returns how many were live.
+// end ends one session and returns how many were active.
 func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) {
 	ended := 0
 	now := s.clock.Now()
@@ -121,7 +121,7 @@ func (s *Store) end(ctx context.Context, id uuid.UUID, why string) (int, error) 
 	return ended, nil
 }
 
-// endAll ends every live session of a user but one (keep, Nil = none) and returns which.
+// endAll ends all active sessions of a user except keep (Nil = none) and returns them.
 func (s *Store) endAll(ctx context.Context, userID, keep uuid.UUID, why string) ([]uuid.UUID, error) {
 	var live []uuid.UUID
 	now := s.clock.Now()
@@ -139,8 +139,8 @@ func (s *Store) endAll(ctx context.Context, userID, keep uuid.UUID, why string) 
 	return live, nil
 }
 
-// endError lets the person try again when it is not known whether sessions
-// were ended: ending them twice is harmless.
+// endError makes an error retryable when it is unknown whether sessions were ended:
+// ending twice is harmless.
 func endError(err error) error {
 	if errors.Is(err, postgres.ErrCommitUnknown) {
 		return fault.Wrap(fault.Unavailable, "whether the session was ended is not known; try again", err)
@@ -148,8 +148,8 @@ func endError(err error) error {
 	return fmt.Errorf("end session: %w", err)
 }
 
-// Ended returns the sessions that were ended since an instant, and those of users that
-// were disabled since: both may have been written by SQL. See auth.RevocationsConfig.
+// Ended returns the sessions ended since a time, and those of users disabled since: both
+// may have been written by SQL. See auth.RevocationsConfig.
 func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error) {
 	ids, err := s.db.Ent.Session.Query().Where(session.RevokedAtGTE(since)).IDs(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *Store) Ended(ctx context.Context, since time.Time) ([]uuid.UUID, error)
 	return append(ids, open...), nil
 }
 
-// Purge deletes sessions that ended a week ago, in batches, at most 100,000: a
+// Purge deletes sessions that ended a week ago, in batches, at most 100,000. It is a
 // periodic.Step.
 func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
 	before := s.clock.Now().Add(-purgeAfter)
@@ -184,8 +184,8 @@ func (s *Store) Purge(ctx context.Context) (map[string]int, error) {
 	return map[string]int{"sessions_deleted": total}, nil
 }
 
-// purge deletes a batch of sessions that ended before an instant and returns how
-// many. Of two processes at it at once, one may find its batch gone, and stops.
+// purge deletes a batch of sessions that ended before a time and returns their number. If
+// another process deletes the same batch first, it stops.
 func (s *Store) purge(ctx context.Context, before time.Time) (deleted int, err error) {
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		deleted = 0
@@ -199,4 +199,4 @@ func (s *Store) purge(ctx context.Context, before time.Time) (deleted int, err e
 	return deleted, err
 }
 
-func sameHash(a, b []byte) bool { return bytes.Equal(a, b) } // of hashes: timing tells nothing about tokens
+func sameHash(a, b []byte) bool { return bytes.Equal(a, b) } // hashes: timing reveals nothing about tokens

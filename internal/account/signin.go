@@ -20,9 +20,9 @@ type RegisterInput struct {
 	Addr    netip.Addr // of the client
 }
 
-// Register makes an account and signs in. Refusals: BadField, fault.Throttled,
-// captcha.Required, captcha.Invalid, ACCOUNT_TAKEN: the owner of an address can always
-// find out that it has an account here; captcha and limits bound how many are asked for.
+// Register creates an account and signs in. Refusals: BadField, fault.Throttled,
+// captcha.Required, captcha.Invalid, ACCOUNT_TAKEN. ACCOUNT_TAKEN reveals that an account
+// exists; the captcha and rate limits bound how many can be checked.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fault.Refusal, error) {
 	clean, refusal := in.NewUser.clean()
 	if refusal != nil {
@@ -59,13 +59,13 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fa
 type LoginInput struct {
 	Account  string
 	Password string
-	Captcha  captcha.Answer // zero = none was sent; used up only when one is needed
+	Captcha  captcha.Answer // zero = none was sent; consumed only when required
 	Device   string         // device token of an earlier sign-in; "" or an invalid one = unknown device
 	Addr     netip.Addr     // of the client
 }
 
-// Login opens a session. Refusals: INVALID_CREDENTIALS, whichever of the two was
-// wrong, fault.Throttled, captcha.Required, captcha.Invalid.
+// Login opens a session. Refusals: INVALID_CREDENTIALS for an unknown account or a wrong
+// password, fault.Throttled, captcha.Required, captcha.Invalid.
 func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Refusal, error) {
 	account := lookupName(in.Account)
 	if refusal, err := s.limit(ctx, loginsPerAddress, in.Addr); refusal != nil || err != nil {
@@ -107,8 +107,8 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	return signed, nil, err
 }
 
-// signInFailed writes the security log. What was typed as the account is left out: it
-// may be a password.
+// signInFailed writes to the security log, without the account as typed: it may be a
+// password.
 func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr, passwordOK bool) {
 	e := Event{Kind: EventSignInFailed, Addr: addr, Detail: "unknown account"}
 	if user != nil {
@@ -120,9 +120,9 @@ func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr,
 	s.cfg.Admin.cfg.Security.Write(ctx, e)
 }
 
-// enqueue takes a place in the hash queue. Once the half of it is full that is for
-// everyone, an unknown device in an unknown network needs a captcha answer, which is
-// used up (answered). With an error or a refusal leave is nil.
+// enqueue reserves a place in the hash queue. When the unproven share is full, an unknown
+// device in an unknown network needs a captcha answer, which is consumed (answered). With
+// an error or a refusal leave is nil.
 func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool, _ fault.Refusal, _ error) {
 	network, r := ratelimit.Network(in.Addr), unproven
 	switch {
@@ -134,7 +134,7 @@ func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) 
 	default:
 		r, answered = proven, true
 	}
-	if answered && in.Captcha == (captcha.Answer{}) { // takes no place before there is an answer
+	if answered && in.Captcha == (captcha.Answer{}) { // reserves no place before there is an answer
 		refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
 		return nil, false, refusal, err
 	}
@@ -158,8 +158,8 @@ func (s *Service) limit(ctx context.Context, p ratelimit.Policy, addr netip.Addr
 	return d.Refusal(), nil
 }
 
-// renewHash brings a hash up to the parameters in force. An error is only logged: the
-// next sign-in does it.
+// renewHash rehashes with the current parameters. An error is only logged: the next
+// sign-in tries again.
 func (s *Service) renewHash(ctx context.Context, user *User, password, old string) {
 	hash, err := s.passwords.hash(ctx, password)
 	if err == nil {
@@ -170,7 +170,7 @@ func (s *Service) renewHash(ctx context.Context, user *User, password, old strin
 	}
 }
 
-// signIn opens a session, in one transaction with what comes before it.
+// signIn opens a session, in one transaction with before.
 func (s *Service) signIn(ctx context.Context, user *User, before func(ctx context.Context, tx *ent.Tx) error) (*SignedIn, error) {
 	row, token, err := s.newSession(user.ID, s.cfg.Clock.Now())
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Service) signIn(ctx context.Context, user *User, before func(ctx contex
 	return signed, err
 }
 
-// tokensOf makes the pair of tokens of a session.
+// tokensOf returns the tokens of a session.
 func (s *Service) tokensOf(user *User, row *ent.Session, token refreshToken) (*SignedIn, error) {
 	expires := row.ExpiresAt.UTC()
 	access, accessExpires, err := s.cfg.Tokens.Mint(auth.MintInput{

@@ -73,7 +73,7 @@ func TestOneNameRegisteredFiftyTimesAtOnceIsOneAccount(t *testing.T) {
 		for range 50 {
 			all.Go(func() {
 				in, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: <-answers})
-				for tries := 1; tries < 50 && reason(refusal) == fault.TooManyTries; tries++ { // the queue for hashes is full
+				for tries := 1; tries < 50 && reason(refusal) == fault.TooManyTries; tries++ { // the hash queue is full
 					in, refusal, err = f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: f.answer(captcha.Register)})
 				}
 				if err != nil || (in == nil) == (refusal == nil) {
@@ -141,13 +141,13 @@ func TestUnknownAccountAndWrongPasswordGetOneAnswer(t *testing.T) {
 	})
 }
 
-// timedTries are tries of each kind whose medians are compared. A thousand, on a
-// machine that does nothing else, show the difference to the millisecond; fewer
-// show that no hash is skipped.
+// timedTries is the number of attempts of each kind whose medians are compared. A
+// thousand, on an idle machine, show the difference to the millisecond; fewer show that
+// no hash is skipped.
 var timedTries = flag.Int("timed", 60, "tries of each kind whose times are compared; from 1000 to the millisecond")
 
-// The two answers take the same time. One hash costs three milliseconds here; at
-// the strength in force this would take a minute.
+// Both answers take the same time. One hash takes three milliseconds here; with
+// production parameters the test would take a minute.
 func TestUnknownAccountAndWrongPasswordTakeTheSameTime(t *testing.T) { // not parallel: it measures
 	f := real(t)
 	params := *cheap
@@ -167,7 +167,7 @@ func TestUnknownAccountAndWrongPasswordTakeTheSameTime(t *testing.T) { // not pa
 		if reason(refusal) != fault.InvalidCredentials || err != nil {
 			t.Fatalf("%#v, %v", refusal, err)
 		}
-		if err := f.guard.succeeded(t.Context(), guarded{account: account}); err != nil { // else the guard would answer
+		if err := f.guard.succeeded(t.Context(), guarded{account: account}); err != nil { // else the guard would refuse
 			t.Fatal(err)
 		}
 	}

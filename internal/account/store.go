@@ -16,7 +16,7 @@ import (
 	"seckill/internal/postgres"
 )
 
-// Store is the record of accounts and sessions.
+// Store reads and writes accounts and sessions in Postgres.
 type Store struct {
 	db    *postgres.DB
 	clock clock.Clock
@@ -25,7 +25,7 @@ type Store struct {
 // NewStore returns a store.
 func NewStore(db *postgres.DB, c clock.Clock) *Store { return &Store{db: db, clock: c} }
 
-// Create makes an account with any role, without captcha or limits: for tools. The
+// Create creates an account with any role, without captcha or limits, for tools. The
 // refusal is BadField or ACCOUNT_TAKEN.
 func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, fault.Refusal, error) {
 	in, refusal := in.clean()
@@ -61,7 +61,7 @@ func insertUser(ctx context.Context, tx *ent.Tx, u *User, hash string) error {
 		SetRole(user.Role(u.Role)).SetVersion(u.Version).SetCreatedAt(u.CreatedAt).Exec(ctx)
 }
 
-// User returns a user; nil when there is none.
+// User returns a user; nil if there is none.
 func (s *Store) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	row, err := s.db.Ent.User.Get(ctx, id)
 	if ent.IsNotFound(err) {
@@ -73,7 +73,7 @@ func (s *Store) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	return toUser(row), nil
 }
 
-// byAccount returns a user and the hash of the password; nil and "" when there is none.
+// byAccount returns a user and the password hash; nil and "" if there is none.
 func (s *Store) byAccount(ctx context.Context, account string) (*User, string, error) {
 	row, err := s.db.Ent.User.Query().Where(user.Account(account)).Only(ctx)
 	if ent.IsNotFound(err) {
@@ -85,7 +85,7 @@ func (s *Store) byAccount(ctx context.Context, account string) (*User, string, e
 	return toUser(row), row.PasswordHash, nil
 }
 
-// update changes a user and returns the user as changed; nil when there is none.
+// update changes a user and returns it as changed; nil if there is none.
 func (s *Store) update(ctx context.Context, id uuid.UUID, set func(*ent.UserUpdateOne)) (*User, error) {
 	var row *ent.User
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
@@ -106,8 +106,8 @@ func (s *Store) update(ctx context.Context, id uuid.UUID, set func(*ent.UserUpda
 	return toUser(row), nil
 }
 
-// setHash replaces a hash by one with the parameters in force, unless the
-// password was changed meanwhile.
+// setHash replaces a hash by one with the current parameters, unless the password has
+// changed.
 func (s *Store) setHash(ctx context.Context, id uuid.UUID, old, hash string) error {
 	err := s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.User.Update().Where(user.ID(id), user.PasswordHash(old)).SetPasswordHash(hash).Exec(ctx)

@@ -1,15 +1,15 @@
-// Package auth says who is asking: principals, access tokens, and which sessions
-// have been ended.
+// Package auth implements authentication: principals, access tokens, and revoked
+// sessions.
 //
-// It owns the signing keys, the format of access tokens (JWT, HS256), the cache
-// of verified tokens and the process's view of revoked sessions. It does not own
-// accounts, passwords or refresh tokens (package account), and decides nothing
-// about what a principal may do beyond ordering the roles.
+// It owns the signing keys, the format of access tokens (JWT, HS256), the cache of
+// verified tokens and the process's copy of revoked sessions. Accounts, passwords and
+// refresh tokens belong to package account. Package auth orders the roles; which
+// operation needs which role is decided elsewhere.
 //
-// A principal costs no round trip: a token that was verified is remembered until
-// it lapses, and the end of a session is pushed to every process (Revocations).
-// Only staff tokens are looked up, because a role that was taken away must stop
-// working within seconds; a customer's token grants nothing that could be taken.
+// Verifying a token needs no network call: a verified token is cached until it expires,
+// and the end of a session is published to all processes (Revocations). Only the role of
+// staff tokens is looked up, because a removed role must stop working within seconds; a
+// customer's token has no rights to remove.
 package auth
 
 import (
@@ -19,22 +19,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// Role is what a person may do. Roles are ordered: each may do all that the
-// roles before it may.
+// Role is a set of rights. Roles are ordered: each includes the rights of the previous
+// ones.
 type Role string
 
 // Roles, lowest first.
 const (
 	Customer Role = "CUSTOMER" // buys
 	Operator Role = "OPERATOR" // prepares and watches sales
-	Admin    Role = "ADMIN"    // everything, approval included
+	Admin    Role = "ADMIN"    // everything, including approval
 )
 
-// Valid says whether the role is one of those above.
+// Valid reports whether the role is one of the constants.
 func (r Role) Valid() bool { return r.rank() > 0 }
 
-// AtLeast says whether r may do all that least may. An unknown role may nothing,
-// and nobody may what an unknown role is asked for.
+// AtLeast reports whether r includes the rights of least. It is false if either role is
+// unknown.
 func (r Role) AtLeast(least Role) bool {
 	return r.Valid() && least.Valid() && r.rank() >= least.rank()
 }
@@ -51,7 +51,7 @@ func (r Role) rank() int {
 	return 0
 }
 
-// lower returns the lesser of two roles.
+// lower returns the lower of two roles.
 func lower(a, b Role) Role {
 	if a.rank() < b.rank() {
 		return a
@@ -59,22 +59,23 @@ func lower(a, b Role) Role {
 	return b
 }
 
-// Principal is a signed-in person. It is shared between requests: never change one.
+// Principal is an authenticated user. It is shared between requests and must not be
+// changed.
 type Principal struct {
 	UserID    uuid.UUID
 	SessionID uuid.UUID
 	Role      Role
-	ExpiresAt time.Time // when the access token lapses
+	ExpiresAt time.Time // when the access token expires
 }
 
 type principalKey struct{}
 
-// WithPrincipal returns a context that carries who is asking.
+// WithPrincipal returns a context that carries the principal.
 func WithPrincipal(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// PrincipalFrom returns who is asking, nil when nobody is signed in.
+// PrincipalFrom returns the principal, nil without authentication.
 func PrincipalFrom(ctx context.Context) *Principal {
 	p, _ := ctx.Value(principalKey{}).(*Principal)
 	return p

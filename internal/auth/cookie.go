@@ -15,30 +15,30 @@ const (
 	// hostPrefix makes a browser accept a cookie only from this host over TLS, so that
 	// no other subdomain sets or shadows it (RFC 6265bis §4.1.3.2).
 	hostPrefix = "__Host-"
-	// cookieHeader asks for cookies. A page of another origin cannot send it: a custom
-	// header needs a preflight, which other origins are refused.
+	// cookieHeader requests cookies. Pages of other origins cannot send it: a custom
+	// header needs a preflight, which is refused for other origins.
 	cookieHeader = "X-Seckill-Session"
 )
 
-// Cookie carries a browser's tokens where no script can read them: HttpOnly, and sent
-// by pages of the same site alone. Over TLS the names begin with "__Host-".
+// Cookie carries a browser's tokens in cookies that scripts cannot read: HttpOnly and
+// SameSite=Strict. Over TLS the names begin with "__Host-".
 type Cookie struct {
 	answer          http.Header
-	refresh, device string // as they came with the request
+	refresh, device string // as received with the request
 	secure          bool
 }
 
 type cookieKey struct{}
 
-// CookieFrom returns the cookie of a request that asked for one; nil = tokens travel in
+// CookieFrom returns the cookie of a request that requested one; nil = tokens are sent in
 // bodies.
 func CookieFrom(ctx context.Context) *Cookie {
 	c, _ := ctx.Value(cookieKey{}).(*Cookie)
 	return c
 }
 
-// WithCookies gives requests with the header "X-Seckill-Session: cookie" their
-// cookie. secure says whether the client's connection is encrypted.
+// WithCookies attaches a Cookie to requests with the header "X-Seckill-Session: cookie".
+// secure reports whether the client's connection is encrypted.
 func WithCookies(next http.Handler, secure func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.EqualFold(r.Header.Get(cookieHeader), "cookie") {
@@ -56,7 +56,7 @@ func WithCookies(next http.Handler, secure func(*http.Request) bool) http.Handle
 	})
 }
 
-// Sent is the refresh token that came with the request, "" when none did.
+// Sent returns the refresh token received with the request, "" if there is none.
 func (c *Cookie) Sent() string {
 	if c == nil {
 		return ""
@@ -64,7 +64,7 @@ func (c *Cookie) Sent() string {
 	return c.refresh
 }
 
-// Device is the device token that came with the request, "" when none did.
+// Device returns the device token received with the request, "" if there is none.
 func (c *Cookie) Device() string {
 	if c == nil {
 		return ""
@@ -72,12 +72,12 @@ func (c *Cookie) Device() string {
 	return c.device
 }
 
-// Set gives a refresh token to the browser.
+// Set sends a refresh token to the browser.
 func (c *Cookie) Set(token string, expires time.Time) {
 	c.write(&http.Cookie{Name: refreshCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
 }
 
-// SetDevice gives a device token to the browser.
+// SetDevice sends a device token to the browser.
 func (c *Cookie) SetDevice(token string, expires time.Time) {
 	c.write(&http.Cookie{Name: deviceCookie, Value: token, Expires: expires}) //nolint:gosec // write sets the attributes
 }
@@ -96,11 +96,11 @@ func (c *Cookie) name(name string) string {
 	return name
 }
 
-// write replaces an earlier cookie of the same name in the answer.
+// write replaces an earlier cookie of the same name in the response.
 func (c *Cookie) write(v *http.Cookie) {
 	path := "/graphql"
 	if c.secure {
-		path = "/" // hostPrefix needs it
+		path = "/" // required by hostPrefix
 	}
 	v.Name, v.Path, v.HttpOnly, v.Secure, v.SameSite = c.name(v.Name), path, true, c.secure, http.SameSiteStrictMode //nolint:gosec // Secure follows the request: the demo has no TLS
 	c.answer["Set-Cookie"] = append(slices.DeleteFunc(c.answer["Set-Cookie"], func(line string) bool {

@@ -30,7 +30,7 @@ func raw(header, body string, key []byte) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// forge signs good claims with some of the header and claims changed; a nil value
+// forge signs valid claims with parts of the header and claims changed; a nil value
 // removes one.
 func forge(t *testing.T, method jwt.SigningMethod, key any, header, body map[string]any) string {
 	t.Helper()
@@ -150,14 +150,14 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		t.Fatalf("only %d kinds of forgery", len(forged))
 	}
 	for name, token := range forged {
-		for range 2 { // a refusal must not be remembered as anything else
+		for range 2 { // a refusal must not be cached as a success
 			p, err := w.tokens.Verify(t.Context(), token)
 			wantUnauthenticated(t, name, p, err)
 		}
 	}
 }
 
-// looseEnd changes the unused last bits of a base64 text, which lax decoders ignore.
+// looseEnd changes the unused last bits of a base64 text, which lenient decoders ignore.
 func looseEnd(s string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := strings.IndexByte(alphabet, s[len(s)-1])

@@ -8,29 +8,29 @@ import (
 	"log/slog"
 )
 
-// MinKeyBytes is the shortest signing key: as long as the hash of HS256
-// (RFC 7518 §3.2). The JWT library would take an empty one.
+// MinKeyBytes is the minimum length of a signing key: the size of the HS256 hash (RFC
+// 7518 §3.2). The JWT library would accept an empty one.
 const MinKeyBytes = 32
 
-// ErrUnfitKey says that a signing key is too short, or has no name of its own.
+// ErrUnfitKey reports a signing key that is too short, or has no unique id.
 var ErrUnfitKey = errors.New("unfit signing key")
 
-// Key is a secret and the id that travels in the header of tokens (kid).
+// Key is a secret with the id in the header of tokens (kid).
 type Key struct {
 	ID     string
 	Secret []byte
 }
 
-// Keys is the fixed set of secrets of an installation. The first signs, all
-// verify, so that a key is rotated by making the new one known to every process,
-// then putting it in front, and dropping the old one when its tokens have lapsed.
+// Keys is the fixed set of secrets of an installation. The first signs, all verify. To
+// rotate a key, add the new one in all processes, then move it to the front, and remove
+// the old one when its tokens have expired.
 type Keys struct {
 	keys []Key
 }
 
-// NewKeys returns the set of a signing key and, while a rotation lasts, the ones
-// before it. The error wraps ErrUnfitKey when one has fewer than MinKeyBytes, no
-// id, or the id of another.
+// NewKeys returns the set of a signing key and, during a rotation, the previous ones. The
+// error wraps ErrUnfitKey if a key has fewer than MinKeyBytes, no id, or the id of
+// another.
 func NewKeys(signing Key, older ...Key) (Keys, error) {
 	var set Keys
 	for i, k := range append([]Key{signing}, older...) {
@@ -70,7 +70,7 @@ func (k Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
 func (k Keys) signing() Key { return k.keys[0] }
 
-// byID returns the secret of a key id, nil when there is none.
+// byID returns the secret of a key id, nil if there is none.
 func (k Keys) byID(kid string) []byte {
 	for _, known := range k.keys {
 		if known.ID == kid {

@@ -26,48 +26,49 @@ var publishScript = redis.NewScript(publishSource)
 const (
 	kindSessions = "sessions"
 	kindUser     = "user"
-	// publishBatch bounds the ids in one entry, so that an entry stays below 4 kB.
+	// publishBatch limits the ids in one entry, so that an entry stays below 4 kB.
 	publishBatch = 100
 )
 
-// RevocationsConfig is what Revocations needs.
+// RevocationsConfig configures Revocations.
 type RevocationsConfig struct {
 	Client redis.UniversalClient // short commands
-	Tail   redis.UniversalClient // a client of its own for blocking reads
+	Tail   redis.UniversalClient // separate client for blocking reads
 	Prefix string                // of every key, for example "sk:"
-	// Keep is how long an ended session must be remembered: the life of an access
-	// token plus the leeway of its check. 0 = DefaultAccessLife + 1 minute.
+	// Keep is how long an ended session is remembered: the life of an access token plus
+	// the leeway of its check. 0 = DefaultAccessLife + 1 minute.
 	Keep  time.Duration
 	Clock clock.Clock
 	Log   *slog.Logger
-	// Ended returns the sessions that the record says were ended since an
-	// instant. It is asked at the start and when Redis has lost the stream. May be nil.
+	// Ended returns the sessions in Postgres that ended since a time. It is called at the
+	// start and when Redis has lost the stream. May be nil.
 	Ended func(ctx context.Context, since time.Time) ([]uuid.UUID, error)
 }
 
-// Revocations is this process's view of the sessions that were ended, kept in
-// step with all other processes through a small Redis stream. Asking it costs a
-// map look-up. It is safe for concurrent use.
+// Revocations is the process's copy of the revoked sessions, synchronised with all other
+// processes through a small Redis stream. A lookup is a map access. It is safe for
+// concurrent use.
 //
-// A session that was ended stays so; only its memory is dropped, once no access
-// token of it can still be valid.
+// An ended session stays ended; its entry is removed when no access token of it can still
+// be valid.
 type Revocations struct {
 	cfg    RevocationsConfig
 	stream string
 	ready  chan struct{}
 
 	mu      sync.RWMutex
-	ended   map[uuid.UUID]time.Time         // guarded by mu; session → when it may be forgotten
-	unsent  map[uuid.UUID]time.Time         // guarded by mu; those of ended that Run has to announce
-	watches map[uuid.UUID]map[*watch]func() // guarded by mu; session → what to call once it ends
-	changed map[*watch]func(uuid.UUID)      // guarded by mu; what to call when a user changed
+	ended   map[uuid.UUID]time.Time         // guarded by mu; session → when it may be removed
+	unsent  map[uuid.UUID]time.Time         // guarded by mu; those of ended that Run has to publish
+	watches map[uuid.UUID]map[*watch]func() // guarded by mu; session → callbacks for its end
+	changed map[*watch]func(uuid.UUID)      // guarded by mu; callbacks for a changed user
 	sweepAt time.Time                       // guarded by mu
 }
 
-// watch is the identity of a registration. It has a size, so that each has an address of its own.
+// watch identifies a registration. It is not zero-sized, so that each has a unique
+// address.
 type watch struct{ _ byte }
 
-// NewRevocations returns an empty view. Run keeps it in step.
+// NewRevocations returns an empty copy. Run synchronises it.
 func NewRevocations(cfg RevocationsConfig) *Revocations {
 	if cfg.Keep == 0 {
 		cfg.Keep = DefaultAccessLife + time.Minute
@@ -83,7 +84,7 @@ func NewRevocations(cfg RevocationsConfig) *Revocations {
 	}
 }
 
-// Revoked says whether a session was ended.
+// Revoked reports whether a session was ended.
 func (r *Revocations) Revoked(session uuid.UUID) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -91,9 +92,9 @@ func (r *Revocations) Revoked(session uuid.UUID) bool {
 	return ended
 }
 
-// Revoke ends sessions in this process at once and tells every other process. An
-// error is a fault UNAVAILABLE: others may not know yet. Nobody has to call again,
-// and whose session it was cannot: Run tells them as soon as Redis answers.
+// Revoke ends sessions in this process at once and publishes their end to all others. An
+// error is a fault UNAVAILABLE: other processes may not know yet. The caller need not
+// retry: Run publishes as soon as Redis answers.
 func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
 	r.markEnded(sessions)
 	for len(sessions) > 0 {
@@ -107,7 +108,7 @@ func (r *Revocations) Revoke(ctx context.Context, sessions ...uuid.UUID) error {
 	return nil
 }
 
-// keep remembers sessions whose end others were not told, for as long as that matters.
+// keepUnsent stores sessions whose end was not published, while that matters.
 func (r *Revocations) keepUnsent(sessions []uuid.UUID) {
 	until := r.cfg.Clock.Now().Add(r.cfg.Keep)
 	r.mu.Lock()
@@ -117,7 +118,7 @@ func (r *Revocations) keepUnsent(sessions []uuid.UUID) {
 	}
 }
 
-// resend announces what could not be announced before. Twice is harmless.
+// resend publishes the sessions of unsent. Publishing twice is harmless.
 func (r *Revocations) resend(ctx context.Context) error {
 	for {
 		batch := r.unsentBatch()
@@ -135,7 +136,7 @@ func (r *Revocations) resend(ctx context.Context) error {
 	}
 }
 
-// kept returns what resend has to send next, without what matters no more.
+// unsentBatch returns what resend has to send next, without expired entries.
 func (r *Revocations) unsentBatch() []uuid.UUID {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
@@ -152,16 +153,15 @@ func (r *Revocations) unsentBatch() []uuid.UUID {
 	return batch
 }
 
-// UserChanged tells every process, this one included, to forget what it knows
-// about a person.
+// UserChanged invalidates the cached user in all processes, including this one.
 func (r *Revocations) UserChanged(ctx context.Context, user uuid.UUID) error {
 	r.notifyChanged(user)
 	return r.publish(ctx, kindUser, []uuid.UUID{user})
 }
 
-// OnRevoked calls fn once, as soon as this process learns that the session was
-// ended, at once when it already was. fn must not block: cancel a context, close
-// a channel. The returned function takes the registration back.
+// OnRevoked calls fn once, as soon as this process learns that the session was ended, or
+// at once if it was already. fn must not block: cancel a context, close a channel. The
+// returned function removes the registration.
 func (r *Revocations) OnRevoked(session uuid.UUID, fn func()) (unregister func()) {
 	w := new(watch)
 	r.mu.Lock()
@@ -185,8 +185,8 @@ func (r *Revocations) OnRevoked(session uuid.UUID, fn func()) (unregister func()
 	}
 }
 
-// OnUserChanged calls fn each time a person's record changed anywhere. fn must
-// not block. The returned function takes the registration back.
+// OnUserChanged calls fn each time a user was changed in any process. fn must not block.
+// The returned function removes the registration.
 func (r *Revocations) OnUserChanged(fn func(user uuid.UUID)) (unregister func()) {
 	w := new(watch)
 	r.mu.Lock()
@@ -199,8 +199,8 @@ func (r *Revocations) OnUserChanged(fn func(user uuid.UUID)) (unregister func())
 	}
 }
 
-// Ready is closed once the view has caught up with the others. Before, sessions that
-// were ended may still be taken for good.
+// Ready is closed once the stream has been read up to its end. Before that, Revoked may
+// return false for sessions that were ended.
 func (r *Revocations) Ready() <-chan struct{} { return r.ready }
 
 func (r *Revocations) publish(ctx context.Context, kind string, ids []uuid.UUID) error {
@@ -215,7 +215,7 @@ func (r *Revocations) publish(ctx context.Context, kind string, ids []uuid.UUID)
 	return nil
 }
 
-// end remembers sessions as ended and calls what waits for that.
+// markEnded stores sessions as ended and calls their callbacks.
 func (r *Revocations) markEnded(sessions []uuid.UUID) {
 	now := r.cfg.Clock.Now()
 	var calls []func()
@@ -245,7 +245,7 @@ func (r *Revocations) notifyChanged(user uuid.UUID) {
 	}
 }
 
-// sweep forgets sessions whose access tokens have all lapsed, at most once a minute.
+// sweep removes sessions whose access tokens have all expired, at most once a minute.
 func (r *Revocations) sweep() {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()

@@ -22,10 +22,11 @@ import (
 	"seckill/internal/testenv"
 )
 
-// known is how soon every process must know that a session was ended, or a user changed.
+// known is the time within which all processes must know of an ended session or a changed
+// user.
 const known = time.Second
 
-// process is one process's view, running until the test ends.
+// process returns one process's copy, running until the test ends.
 func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []uuid.UUID) *auth.Revocations {
 	t.Helper()
 	blocking := conn.NewBlocking()
@@ -56,7 +57,7 @@ func process(t *testing.T, conn *redisconn.Conn, prefix string, ended func() []u
 	return r
 }
 
-// onBoth runs a test on real Redis and on the one that the demo embeds.
+// onBoth runs a test on real Redis and on the embedded Redis of the demo.
 func onBoth(t *testing.T, test func(t *testing.T, conn *redisconn.Conn, prefix string)) {
 	t.Helper()
 	t.Run("redis", func(t *testing.T) {
@@ -110,7 +111,7 @@ func TestProcessThatStartsLaterKnowsWhatWasEnded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here := process(t, conn, prefix, nil)
-		sessions := make([]uuid.UUID, 250) // more than one announcement
+		sessions := make([]uuid.UUID, 250) // more than one entry
 		for i := range sessions {
 			sessions[i] = id.New()
 		}
@@ -164,7 +165,7 @@ func TestViewComesBackAfterAnOutage(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "is read again")
 }
 
-// mute is a client whose scripts are not answered while it is told so.
+// mute is a client that can drop the replies of scripts.
 type mute struct {
 	redis.UniversalClient
 	on atomic.Bool
@@ -177,7 +178,7 @@ func (m *mute) EvalSha(ctx context.Context, sha string, keys []string, args ...a
 	return m.UniversalClient.EvalSha(ctx, sha, keys, args...)
 }
 
-// muted returns connections like others whose scripts can be left without an answer.
+// muted returns connections with a mute client.
 func muted(conn *redisconn.Conn) (*redisconn.Conn, *mute) {
 	m, c := &mute{UniversalClient: conn.Script}, *conn
 	c.Script = m
@@ -189,7 +190,7 @@ func TestEndOfASessionThatCouldNotBeToldIsToldWithoutAnotherCall(t *testing.T) {
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		spoiled, line := muted(conn)
 		here, there := process(t, spoiled, prefix, nil), process(t, conn, prefix, nil)
-		sessions := make([]uuid.UUID, 250) // more than one announcement
+		sessions := make([]uuid.UUID, 250) // more than one entry
 		for i := range sessions {
 			sessions[i] = id.New()
 		}
@@ -221,7 +222,7 @@ func TestEndOfASessionIsNotToldOnceItDoesNotMatter(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = r.Run(ctx) })
-	<-r.Ready() // a turn of Run is over
+	<-r.Ready() // one iteration of Run is complete
 	cancel()
 	running.Wait()
 	_ = blocking.Close()
@@ -238,7 +239,7 @@ func TestRecordTellsAfterAnOutageWhatNobodyIsLeftToTell(t *testing.T) {
 	r := process(t, server.Conn(), "t:", func() []uuid.UUID { return *record.Load() })
 	server.Kill()
 	session := id.New()
-	record.Store(&[]uuid.UUID{session}) // by a process that ended before it could tell
+	record.Store(&[]uuid.UUID{session}) // by a process that ended before it could publish
 	server.Restart()
 	testenv.Eventually(t, testenv.Wait, func() bool { return r.Revoked(session) }, "the record is asked again")
 }
@@ -347,7 +348,7 @@ func TestOldAnnouncementsAreTrimmed(t *testing.T) {
 	if err := r.Revoke(t.Context(), id.New()); err != nil {
 		t.Fatal(err)
 	}
-	mini.SetTime(noon.Add(90 * time.Second)) // the first three do not matter any more
+	mini.SetTime(noon.Add(90 * time.Second)) // the first three have expired
 	if err := r.Revoke(t.Context(), id.New()); err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// maxMembers bounds the members of a header or of claims; ours have 3 and 7.
+// maxMembers limits the members of a header or of claims; issued tokens have 3 and 7.
 const maxMembers = 16
 
 var errMembers = errors.New("members not distinct")
 
-// strictSegments refuses a token whose header or claims name a member twice:
-// parsers disagree on which of the two counts (RFC 8725 §2.4, RFC 7519 §4). The
-// token has been parsed, so both are well-formed JSON objects.
+// strictSegments refuses a token whose header or claims contain a member twice: parsers
+// disagree on which one counts (RFC 8725 §2.4, RFC 7519 §4). The token has been parsed,
+// so both are well-formed JSON objects.
 func strictSegments(token string) error {
 	header, rest, _ := strings.Cut(token, ".")
 	body, _, _ := strings.Cut(rest, ".")
@@ -33,9 +33,9 @@ func strictSegments(token string) error {
 	return nil
 }
 
-// distinctMembers checks that the members of a well-formed JSON object have
-// distinct names, compared as our decoder does: without regard to case. A name
-// with an escape in it is refused, because two spellings may be one name.
+// distinctMembers checks that the members of a well-formed JSON object have distinct
+// names, compared case-insensitively like the decoder does. A name with an escape is
+// refused, because two spellings may be one name.
 func distinctMembers(raw []byte) error {
 	var names [maxMembers][]byte
 	count, depth := 0, 0
@@ -66,8 +66,8 @@ func distinctMembers(raw []byte) error {
 	return nil
 }
 
-// jsonString returns the inside of the string that begins at raw[start], and
-// where its closing quote stands.
+// jsonString returns the content of the string that begins at raw[start], and the index
+// of its closing quote.
 func jsonString(raw []byte, start int) (text []byte, end int) {
 	for i := start + 1; i < len(raw); i++ {
 		switch raw[i] {

@@ -19,18 +19,18 @@ const (
 	tailBlock   = 400 * time.Millisecond // below the 1 s in which an ended session must be known, also when Redis lost the stream
 	tailRetry   = 200 * time.Millisecond // after a fault
 
-	// recordEvery is how often the record is read for sessions that were ended, or users
-	// that were disabled, by SQL: they end within twice that.
+	// recordEvery is the interval of reading Postgres for sessions ended, or users
+	// disabled, by SQL. Such sessions end within twice that.
 	recordEvery   = 4 * time.Second
 	recordTimeout = 2 * time.Second
-	// recordOverlap covers transactions that commit late, and clocks that differ.
+	// recordOverlap covers transactions that commit late and clock differences.
 	recordOverlap = 30 * time.Second
 )
 
-// Run keeps the view in step until ctx ends, and returns nil then. It first reads all
-// that still matters, then follows the stream, sends what Revoke could not, and reads
-// the record every few seconds for what was written by SQL. An error is logged once per
-// outage; after one the record is read as at the start.
+// Run synchronises the copy until ctx ends, and then returns nil. It first reads all
+// entries that still matter, then follows the stream, sends what Revoke could not, and
+// reads Postgres every few seconds for changes made by SQL. An error is logged once per
+// outage; after an outage Postgres is read as at the start.
 func (r *Revocations) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	watching.Go(func() { r.watchRecord(ctx) })
@@ -60,7 +60,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 	return nil
 }
 
-// watchRecord reads the record until ctx ends. An error is logged once per outage.
+// watchRecord reads Postgres until ctx ends. An error is logged once per outage.
 func (r *Revocations) watchRecord(ctx context.Context) {
 	if r.cfg.Ended == nil {
 		return
@@ -97,14 +97,14 @@ func (r *Revocations) readRecord(ctx context.Context, since time.Time) error {
 	return err
 }
 
-// tail is the reading position of Run.
+// tail is the read position of Run.
 type tail struct {
 	r        *Revocations
 	cursor   string // last entry that was applied
-	restored bool   // whether the record was asked since the start, the last loss or the last outage
+	restored bool   // whether Postgres was read since the start, the last loss or the last outage
 }
 
-// step asks the record when that is due, reads one batch and applies it.
+// step reads Postgres if necessary, then reads one batch and applies it.
 func (t *tail) step(ctx context.Context) error {
 	if !t.restored {
 		if err := t.restore(ctx); err != nil {
@@ -113,7 +113,7 @@ func (t *tail) step(ctx context.Context) error {
 	}
 	block := tailBlock
 	if !t.caughtUp() {
-		block = -1 // what is there already, without waiting
+		block = -1 // return existing entries without blocking
 	}
 	streams, err := t.r.cfg.Tail.XRead(ctx, &redis.XReadArgs{
 		Streams: []string{t.r.stream, t.cursor}, Count: tailBatch, Block: block,
@@ -137,8 +137,7 @@ func (t *tail) step(ctx context.Context) error {
 	return nil
 }
 
-// restore takes over what the record says was ended lately: Redis may have
-// lost announcements.
+// restore applies the sessions recently ended in Postgres: Redis may have lost entries.
 func (t *tail) restore(ctx context.Context) error {
 	if t.r.cfg.Ended != nil {
 		ended, err := t.r.cfg.Ended(ctx, t.r.cfg.Clock.Now().Add(-t.r.cfg.Keep))
@@ -151,8 +150,8 @@ func (t *tail) restore(ctx context.Context) error {
 	return nil
 }
 
-// checkHistory starts over when the stream ends before the cursor: it lapsed,
-// Redis was emptied, or an older copy took over. Applying an entry twice is harmless.
+// checkHistory starts over when the stream ends before the cursor: it expired, Redis was
+// flushed, or an older replica was promoted. Applying an entry twice is harmless.
 func (t *tail) checkHistory(ctx context.Context) error {
 	if t.cursor == streamStart {
 		return nil
@@ -176,8 +175,8 @@ func (t *tail) caughtUp() bool {
 	}
 }
 
-// apply takes one announcement over. What cannot be read is logged and passed by:
-// one bad entry must not blind the process.
+// apply applies one entry. An unreadable entry is logged and skipped, so that it does not
+// block later ones.
 func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 	kind, _ := entry.Values["kind"].(string)
 	list, _ := entry.Values["ids"].(string)

@@ -18,34 +18,33 @@ import (
 const (
 	issuer    = "seckill"
 	audience  = "seckill-api"
-	tokenType = "at+jwt" // RFC 9068 §2.1; a refresh token or anything else signed with the key is no access token
+	tokenType = "at+jwt" // RFC 9068 §2.1; rejects refresh tokens and anything else signed with the key
 
-	// leeway bounds how far the clocks of two processes may differ.
+	// leeway limits the clock difference between two processes.
 	leeway = 5 * time.Second
-	// maxTokenBytes is three times the length of our own tokens.
+	// maxTokenBytes is three times the length of an issued token.
 	maxTokenBytes = 1024
-	// DefaultAccessLife is how long an access token lives: short, because the
-	// role of a customer is not looked up and revocations are kept this long.
+	// DefaultAccessLife is the lifetime of an access token. It is short, because the role
+	// of a customer is not looked up and revocations are kept this long.
 	DefaultAccessLife = 10 * time.Minute
-	// defaultCacheSize bounds the verified tokens kept, about 250 bytes each.
+	// defaultCacheSize limits the cached verified tokens, about 250 bytes each.
 	defaultCacheSize = 1 << 16
 )
 
-// TokensConfig is what Tokens needs.
+// TokensConfig configures Tokens.
 type TokensConfig struct {
 	Keys       Keys
 	AccessLife time.Duration // 0 = DefaultAccessLife
-	CacheSize  int           // verified tokens kept; 0 = 65,536
+	CacheSize  int           // cached verified tokens; 0 = 65,536
 	Clock      clock.Clock
-	// Revoked says whether a session was ended; see Revocations.Revoked. Required.
+	// Revoked reports whether a session was ended; see Revocations.Revoked. Required.
 	Revoked func(session uuid.UUID) bool
-	// Role returns a person's role as it is now, at most seconds old. It is asked
-	// for staff tokens only. An error that is no fault refuses the token with
-	// UNAVAILABLE. Required.
+	// Role returns the role of a user, at most seconds old. It is called for staff tokens
+	// only. An error that is not a fault refuses the token with UNAVAILABLE. Required.
 	Role func(ctx context.Context, user uuid.UUID) (Role, error)
 }
 
-// Tokens mints and verifies access tokens. It is safe for concurrent use.
+// Tokens issues and verifies access tokens. It is safe for concurrent use.
 type Tokens struct {
 	cfg      TokensConfig
 	parser   *jwt.Parser
@@ -59,8 +58,8 @@ type claims struct {
 	Role    Role      `json:"role"`
 }
 
-// NewTokens returns a mint and verifier. The error wraps ErrUnfitKey when the keys
-// were not made by NewKeys, or another error when something required is missing.
+// NewTokens returns Tokens. The error wraps ErrUnfitKey if the keys were not made by
+// NewKeys; another error reports a missing required field.
 func NewTokens(cfg TokensConfig) (*Tokens, error) {
 	if len(cfg.Keys.keys) == 0 {
 		return nil, fmt.Errorf("%w: none given", ErrUnfitKey)
@@ -90,10 +89,10 @@ func NewTokens(cfg TokensConfig) (*Tokens, error) {
 	)}, nil
 }
 
-// AccessLife returns how long an access token lives.
+// AccessLife returns the lifetime of an access token.
 func (t *Tokens) AccessLife() time.Duration { return t.cfg.AccessLife }
 
-// MintInput is what an access token says.
+// MintInput is the content of an access token.
 type MintInput struct {
 	User    uuid.UUID
 	Session uuid.UUID
@@ -101,13 +100,13 @@ type MintInput struct {
 	Life    time.Duration // 0 = AccessLife; a longer one is for load tools: ended sessions are not remembered that long
 }
 
-// Mint returns a signed access token and when it lapses.
+// Mint returns a signed access token and its expiry time.
 func (t *Tokens) Mint(in MintInput) (token string, expiresAt time.Time, err error) {
 	life := in.Life
 	if life == 0 {
 		life = t.cfg.AccessLife
 	}
-	now := t.cfg.Clock.Now().UTC().Truncate(time.Second) // JWT instants are whole seconds
+	now := t.cfg.Clock.Now().UTC().Truncate(time.Second) // JWT times are whole seconds
 	expiresAt = now.Add(life).Truncate(time.Second)
 	key := t.cfg.Keys.signing()
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
@@ -130,9 +129,9 @@ func (t *Tokens) Mint(in MintInput) (token string, expiresAt time.Time, err erro
 	return token, expiresAt, nil
 }
 
-// Verify returns who holds an access token. A token that is malformed, forged,
-// lapsed or whose session was ended is a fault UNAUTHENTICATED. The principal's
-// role is never higher than the token says, nor than the person's role is now.
+// Verify returns the principal of an access token. A token that is malformed, forged or
+// expired, or whose session was ended, is a fault UNAUTHENTICATED. The principal's role
+// is the lower of the token's role and the user's present role.
 func (t *Tokens) Verify(ctx context.Context, token string) (*Principal, error) {
 	if token == "" || len(token) > maxTokenBytes {
 		return nil, unauthenticated(errors.New("length out of range"))
@@ -160,7 +159,7 @@ func (t *Tokens) Verify(ctx context.Context, token string) (*Principal, error) {
 	return t.withRoleNow(ctx, p)
 }
 
-// withRoleNow lowers the role of a staff principal to what the person still is.
+// withRoleNow lowers the role of a staff principal to the user's present role.
 func (t *Tokens) withRoleNow(ctx context.Context, p *Principal) (*Principal, error) {
 	role, err := t.cfg.Role(ctx, p.UserID)
 	if err != nil {
@@ -177,12 +176,12 @@ func (t *Tokens) withRoleNow(ctx context.Context, p *Principal) (*Principal, err
 	return &lowered, nil
 }
 
-// parse checks a token that was not seen before.
+// parse verifies a token that is not cached.
 func (t *Tokens) parse(token string) (*Principal, error) {
 	var c claims
 	parsed, err := t.parser.ParseWithClaims(token, &c, t.keyFor)
 	if err != nil {
-		return nil, err // what parsed holds now is the attacker's
+		return nil, err // the parsed claims are not verified
 	}
 	if !parsed.Valid {
 		return nil, jwt.ErrTokenUnverifiable
@@ -200,8 +199,8 @@ func (t *Tokens) parse(token string) (*Principal, error) {
 	return &Principal{UserID: user, SessionID: c.Session, Role: c.Role, ExpiresAt: c.ExpiresAt.UTC()}, nil
 }
 
-// keyFor picks the key by its id from the fixed set, after the header proved to
-// be one of ours: nothing but alg, typ and kid, so no crit, jwk, jku or x5u.
+// keyFor selects the key by its id from the fixed set, after checking that the header has
+// no members but alg, typ and kid: no crit, jwk, jku or x5u.
 func (t *Tokens) keyFor(token *jwt.Token) (any, error) {
 	if len(token.Header) != 3 {
 		return nil, errors.New("unexpected header fields")

@@ -73,7 +73,7 @@ func TestTokenNamesWhoHoldsIt(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	token, in := w.mint(t, auth.Customer)
-	for range 2 { // parsed, then remembered
+	for range 2 { // parsed, then cached
 		p, err := w.tokens.Verify(t.Context(), token)
 		if err != nil {
 			t.Fatal(err)

@@ -1,18 +1,18 @@
--- Lets a try to sign in to one account through, or not, and counts it.
+-- Accepts or refuses an attempt to sign in to one account, and counts it.
 --
--- KEYS[1]  guard of the account: hash fails, until (Unix ms); lapses
--- ARGV[1]  "1" = a right captcha answer came with the try
--- ARGV[2]  failures from which an answer is needed
--- ARGV[3]  failures from which each try must wait for the one before
+-- KEYS[1]  guard of the account: hash fails, until (Unix ms); expires
+-- ARGV[1]  "1" = the attempt has a correct captcha answer
+-- ARGV[2]  failures from which an answer is required
+-- ARGV[3]  failures from which each attempt must wait after the previous one
 -- ARGV[4]  first wait, milliseconds; it doubles with each further failure
 -- ARGV[5]  longest wait, milliseconds
 -- ARGV[6]  how long failures are remembered, milliseconds
 --
 -- Replies {"wait", ms to wait}, {"captcha", 0} or {"go", failures if this one fails}.
 --
--- Keeps true: a try counts as failed before its password is looked at, and is
--- forgotten when it was right, so that a thousand tries at once are not let
--- through together. A try that is not let through changes nothing.
+-- Invariant: an attempt counts as failed before its password is checked, and the failures
+-- are cleared if it was correct, so that a thousand concurrent attempts are not accepted
+-- together. A refused attempt changes nothing.
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local guard = redis.call('HMGET', KEYS[1], 'fails', 'until')

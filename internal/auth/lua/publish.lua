@@ -1,16 +1,16 @@
--- Announces that sessions were ended or that a person's record changed.
+-- Publishes that sessions were ended or that a user was changed.
 --
--- KEYS[1]  stream of announcements
+-- KEYS[1]  revocation stream
 -- ARGV[1]  kind: "sessions" or "user"
 -- ARGV[2]  ids, comma separated
--- ARGV[3]  how long an announcement matters, milliseconds
+-- ARGV[3]  retention of an entry, milliseconds
 --
 -- Replies the id of the entry.
 --
--- Keeps true: every announcement of the last ARGV[3] milliseconds is in the
--- stream, so that a process that starts, or was away, reads what it missed; what
--- is older is trimmed; a quiet stream lapses. Trimming goes by Redis TIME, which
--- also numbers the entries: a process with a wrong clock cannot trim too much.
+-- Invariant: the stream holds all entries of the last ARGV[3] milliseconds, so that a
+-- process that starts, or was disconnected, reads what it missed. Older entries are
+-- trimmed; the stream expires without new entries. Trimming uses Redis TIME, which also
+-- numbers the entries: a process with a wrong clock cannot trim too much.
 local keep = tonumber(ARGV[3])
 local id = redis.call('XADD', KEYS[1], '*', 'kind', ARGV[1], 'ids', ARGV[2])
 local time = redis.call('TIME')
