@@ -7,11 +7,11 @@ import (
 	"seckill/internal/id"
 )
 
-// changes are the fields that an edit changed, each with what it is now, as they
-// stand in the log.
+// changes are the fields that an edit changed, each with its new value, as written to the
+// log.
 type changes map[string]any
 
-// put notes a field if it changed.
+// put records a field if it changed.
 func put[T comparable](c changes, field string, before, now T) {
 	if before != now {
 		c[field] = now
@@ -55,10 +55,10 @@ func (d GoodsDraft) changes(before GoodsDraft) changes {
 	return c
 }
 
-// maxPictureName bounds what the log keeps of a picture that lies in its address.
+// maxPictureName limits what the log stores of a picture in a data URL.
 const maxPictureName = 128
 
-// pictureName names a picture in the log; "" = none.
+// pictureName returns the log's name for a picture; "" = none.
 func pictureName(address *string) string {
 	if address == nil {
 		return ""

@@ -11,14 +11,14 @@ import (
 	"seckill/internal/sale"
 )
 
-// ExportPath is where the orders of a sale are downloaded: ?sale=<public id>.
+// ExportPath is the download URL of a sale's orders: ?sale=<public id>.
 const ExportPath = "/exports/orders.csv"
 
-// writeDeadline bounds how long a download may stand still.
+// writeDeadline is the timeout of one write of a download.
 const writeDeadline = 30 * time.Second
 
-// Downloads serves exports to operators. authenticate tells who asks; its error is
-// a fault.
+// Downloads serves exports to operators. authenticate returns the user of a request; its
+// error is a fault.
 func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+ExportPath, func(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,8 @@ func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)
 	return mux
 }
 
-// send streams an export. One that breaks off is cut, so that nobody takes a part
-// for the whole.
+// send streams an export. After an error the connection is aborted, so that a partial
+// file is not taken for a complete one.
 func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+export.Name()+`"`)
@@ -57,7 +57,7 @@ func (s *Service) send(w http.ResponseWriter, r *http.Request, export *Export) {
 	}
 }
 
-// deadlineWriter gives each write a deadline of its own, however long the whole takes.
+// deadlineWriter sets a deadline for each write, independent of the total duration.
 type deadlineWriter struct{ w http.ResponseWriter }
 
 func (p deadlineWriter) Write(b []byte) (int, error) {

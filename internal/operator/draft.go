@@ -20,17 +20,17 @@ import (
 	"seckill/internal/sale"
 )
 
-// preheatBefore is how long before its start a sale is loaded when nobody says.
+// preheatBefore is the default time before its start at which a sale is loaded.
 const preheatBefore = 10 * time.Minute
 
-// ItemDraft is one goods in a sale as an operator writes it.
+// ItemDraft is one product in a sale, as input by an operator.
 type ItemDraft struct {
 	Goods uuid.UUID
 	Price money.Amount
 	Stock int
 }
 
-// SaleDraft is a sale as an operator writes it.
+// SaleDraft is a sale as input by an operator.
 type SaleDraft struct {
 	Title          string
 	Slug           string // "" = made from the title
@@ -72,7 +72,7 @@ func (d *SaleDraft) check() fault.Refusal {
 	return refusal
 }
 
-// CreateSale makes a sale, as a draft.
+// CreateSale creates a sale as a draft.
 func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*sale.Sale, fault.Refusal, error) {
 	if err := authorise(by, sale.ActCreate); err != nil {
 		return nil, nil, err
@@ -111,12 +111,12 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	return made, nil, err
 }
 
-// unknownGoods says that an item names no goods.
+// unknownGoods reports an item whose product does not exist.
 type unknownGoods struct{ item int }
 
 func (u unknownGoods) Error() string { return fmt.Sprintf("item %d names no goods", u.item) }
 
-// draftOutcome tells what came of writing a draft.
+// draftOutcome converts the error of writing a draft.
 func draftOutcome(err error) (fault.Refusal, error) {
 	if missing, ok := errors.AsType[unknownGoods](err); ok {
 		return unknown("items", strconv.Itoa(missing.item), "goodsId"), nil
@@ -130,8 +130,8 @@ func draftOutcome(err error) (fault.Refusal, error) {
 	return nil, nil
 }
 
-// writeItems writes the items of a draft anew. Their stock enters the ledger when
-// the sale is approved.
+// writeItems replaces the items of a draft. Their stock enters the ledger when the sale
+// is approved.
 func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, items []ItemDraft) error {
 	if _, err := tx.SaleItem.Delete().Where(saleitem.SaleID(saleID)).Exec(ctx); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, 
 	return nil
 }
 
-// SalePatch is what changes of a draft; nil leaves a field as it is.
+// SalePatch holds the changes of a draft; nil leaves a field unchanged.
 type SalePatch struct {
 	Title          *string
 	Slug           *string
@@ -164,8 +164,8 @@ type SalePatch struct {
 	PaymentWindow  *time.Duration
 	PurchaseLimit  *int
 	HideExactStock *bool
-	Items          []ItemDraft // nil = as they are
-	Note           string      // why
+	Items          []ItemDraft // nil = unchanged
+	Note           string      // the reason
 }
 
 func (p SalePatch) of(v *sale.Sale) SaleDraft {
@@ -189,8 +189,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	return d
 }
 
-// UpdateSale changes a draft, or a sale that was sent back, which becomes a draft
-// again.
+// UpdateSale changes a draft, or a rejected sale, which becomes a draft again.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, fault.Refusal, error) {
 	if refusal := checkText(p.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil

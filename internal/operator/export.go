@@ -20,17 +20,17 @@ import (
 	"seckill/internal/sale"
 )
 
-// exportPage is how many orders are read at a time: an export holds no more in
-// memory, however large the sale is.
+// exportPage is the number of orders per read: the maximum that an export holds in
+// memory.
 const exportPage = 1000
 
-// exportHeader names the columns of an export.
+// exportHeader contains the column names of an export.
 var exportHeader = []string{
 	"order_id", "number", "status", "sale_id", "item_id", "goods", "buyer_id", "buyer_account", "quantity",
 	"unit_price", "total", "currency", "reserved_at", "created_at", "payment_deadline", "paid_at", "updated_at",
 }
 
-// Export is the orders of a sale as a table.
+// Export is the table of a sale's orders.
 type Export struct {
 	s    *Service
 	sale *sale.Sale
@@ -51,8 +51,7 @@ func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.U
 	return export, nil, err
 }
 
-// OpenExport is ExportOrders for whoever runs the installation; nil when there is no
-// such sale.
+// OpenExport is ExportOrders for the command line; nil if the sale does not exist.
 func (s *Service) OpenExport(ctx context.Context, saleID uuid.UUID) (*Export, error) {
 	v, err := s.cfg.Sales.ByID(ctx, saleID)
 	if v == nil || err != nil {
@@ -61,12 +60,11 @@ func (s *Service) OpenExport(ctx context.Context, saleID uuid.UUID) (*Export, er
 	return &Export{s: s, sale: v}, nil
 }
 
-// Name is what the file of the export is called.
+// Name returns the file name of the export.
 func (e *Export) Name() string { return e.sale.Slug + "-orders.csv" }
 
-// CSV writes the orders as CSV (RFC 4180), oldest first, page by page, and
-// returns how many there were. Text that a spreadsheet would take for a formula
-// is quoted.
+// CSV writes the orders as CSV (RFC 4180), oldest first, page by page, and returns their
+// number. Text that a spreadsheet would interpret as a formula is quoted.
 func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error) {
 	w := csv.NewWriter(out)
 	w.UseCRLF = true
@@ -99,8 +97,8 @@ func (e *Export) CSV(ctx context.Context, out io.Writer) (orders int, err error)
 	}
 }
 
-// page reads the orders after an id, with the accounts of their buyers. Ids grow
-// with time.
+// page reads the orders after an id, with the accounts of their buyers. Ids are ordered
+// by time.
 func (e *Export) page(ctx context.Context, last uuid.UUID) ([]*ent.Order, map[uuid.UUID]string, error) {
 	rows, err := e.s.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(e.sale.ID), entorder.IDGT(last)).
 		Order(ent.Asc(entorder.FieldID)).Limit(exportPage).All(ctx)
@@ -132,7 +130,8 @@ func exportRow(r *ent.Order, goods, account string) []string {
 	}
 }
 
-// plain keeps a spreadsheet from reading a text as a formula (OWASP, CSV injection).
+// plain prevents a spreadsheet from interpreting a text as a formula (OWASP, CSV
+// injection).
 func plain(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text

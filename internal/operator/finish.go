@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	// finishEvery is the pause between steps: how long a change of stock may lie
-	// after a crash before another process goes on with it.
+	// finishEvery is the pause between steps: the delay until another process continues a
+	// change of stock after a crash.
 	finishEvery = time.Second
-	// finishBatch bounds one step.
+	// finishBatch limits one step.
 	finishBatch = 100
-	// finishAfter leaves fresh acts to the process that began them.
+	// finishAfter leaves recent interventions to the process that started them.
 	finishAfter = 2 * time.Second
 )
 
-// Loop returns the loop that finishes interventions. Any number of processes may
-// run it at once.
+// Loop returns the loop that finishes interventions. It may run in any number of
+// processes.
 func (s *Service) Loop() periodic.Loop {
 	return periodic.Loop{Name: "finish interventions", Every: finishEvery, Step: s.Step, Log: s.cfg.Log}
 }
 
-// Step goes on with interventions that were left half way.
+// Step continues interventions that were interrupted.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	rows, err := s.cfg.DB.Ent.Intervention.Query().Where(
 		intervention.StateIn(intervention.StateTAKING, intervention.StateRETURNING, intervention.StateREFUNDING, intervention.StateFINISHING),
@@ -52,15 +52,15 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 			counts[string(now.State)]++
 			continue
 		}
-		if _, err := s.move(ctx, act, act.State); err != nil { // to the end of the line
+		if _, err := s.move(ctx, act, act.State); err != nil { // so that it is tried last
 			errs = append(errs, err)
 		}
 	}
 	return counts, errors.Join(errs...)
 }
 
-// finish goes on with an intervention as far as it can, and returns it as it
-// stands then. One that has to wait stays as it is.
+// finish continues an intervention as far as possible, and returns its new state. One
+// that has to wait remains unchanged.
 func (s *Service) finish(ctx context.Context, act *Intervention) (*Intervention, error) {
 	if act.Kind == VoidOrder && (act.State == Finishing || act.State == Refunding) {
 		return s.finishVoid(ctx, act)
@@ -77,15 +77,15 @@ func (s *Service) finish(ctx context.Context, act *Intervention) (*Intervention,
 	return act, nil
 }
 
-// finishAdding adds written units to the gate.
+// finishAdding adds units to the gate that are in Postgres already.
 func (s *Service) finishAdding(ctx context.Context, act *Intervention) (*Intervention, error) {
 	r, err := s.cfg.Gate.Adjust(ctx, act.adjustment())
 	if err != nil {
 		return nil, err
 	}
 	if !r.Counted() {
-		// Without a gate there is nothing to follow, unless one is to be built: the
-		// build then has the units in it, and this act finds itself counted.
+		// Without a gate there is nothing to update, unless one is being built: that gate
+		// then includes the units, and this intervention is found counted.
 		v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 		if err != nil || r.Code != reservation.AdjustNotLoaded || v == nil || v.Status.Loaded() {
 			return act, err
@@ -94,14 +94,14 @@ func (s *Service) finishAdding(ctx context.Context, act *Intervention) (*Interve
 	return s.move(ctx, act, Done)
 }
 
-// finishTaking takes units off the gate, and then off the record.
+// finishTaking takes units from the gate, and then from Postgres.
 func (s *Service) finishTaking(ctx context.Context, act *Intervention) (*Intervention, error) {
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {
 		return nil, err
 	}
 	if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
-		return s.giveBack(ctx, act) // the sale is over
+		return s.giveBack(ctx, act) // the sale has ended
 	}
 	r, err := s.cfg.Gate.Adjust(ctx, act.adjustment())
 	switch {
@@ -112,13 +112,13 @@ func (s *Service) finishTaking(ctx context.Context, act *Intervention) (*Interve
 	case !r.Counted():
 		return act, nil // the gate is being built: later
 	case r.Epoch != v.Epoch:
-		return act, nil // the gate was built anew since the sale was read: later
+		return act, nil // the gate was rebuilt since the sale was read: later
 	}
 	err = s.writeStock(ctx, act.actor(), v, act, Done)
 	switch {
 	case errors.Is(err, errConflict):
 	case errors.Is(err, sale.ErrMoved):
-		return act, nil // the sale was changed, or its gate built anew: later
+		return act, nil // the sale was changed, or its gate rebuilt: later
 	case errors.Is(err, errTooFew):
 		return s.giveBack(ctx, act)
 	case err != nil:
@@ -127,8 +127,8 @@ func (s *Service) finishTaking(ctx context.Context, act *Intervention) (*Interve
 	return s.Intervention(ctx, act.ID)
 }
 
-// giveBack gives units that were taken off the gate back to it, because the
-// record does not let them go.
+// giveBack returns units to the gate that were taken from it, because Postgres cannot
+// release them.
 func (s *Service) giveBack(ctx context.Context, act *Intervention) (*Intervention, error) {
 	now, err := s.move(ctx, act, Returning)
 	if err != nil || now.State != Returning {
@@ -147,10 +147,11 @@ func (s *Service) finishReturning(ctx context.Context, act *Intervention) (*Inte
 	if r.Code == reservation.AdjustBuilding {
 		return act, nil
 	}
-	return s.move(ctx, act, Refused) // given back, or there is no gate that took them
+	return s.move(ctx, act, Refused) // returned, or the gate that they were taken from is gone
 }
 
-// actor is in whose name an act is written: the person who let it happen.
+// actor returns the user on whose behalf an intervention is logged: the one who confirmed
+// it.
 func (act *Intervention) actor() sale.Actor {
 	by := sale.Actor{ID: act.RequestedBy, Role: auth.Operator}
 	if act.DecidedBy != nil {

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/sale"
 )
 
-// GoodsDraft is a goods as an operator writes it.
+// GoodsDraft is a product as input by an operator.
 type GoodsDraft struct {
 	Name        string
 	Description string
@@ -31,7 +31,7 @@ func (d *GoodsDraft) check() fault.Refusal {
 	)
 }
 
-// CreateGoods makes a catalogue entry.
+// CreateGoods creates a product.
 func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) (*sale.Goods, fault.Refusal, error) {
 	if err := requireStaff(by); err != nil {
 		return nil, nil, err
@@ -57,13 +57,13 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 	return made, nil, err
 }
 
-// GoodsPatch is what changes of a goods; nil leaves a field as it is.
+// GoodsPatch holds the changes of a product; nil leaves a field unchanged.
 type GoodsPatch struct {
 	Name        *string
 	Description *string
-	ImageURL    **string // nil inside = take the picture away
+	ImageURL    **string // nil inside = remove the picture
 	ListPrice   *money.Amount
-	Note        string // why
+	Note        string // the reason
 }
 
 func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
@@ -75,15 +75,15 @@ func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
 	return d
 }
 
-// set takes a value over when there is one.
+// set assigns a value unless it is nil.
 func set[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// UpdateGoods changes a catalogue entry. Its currency stays. A patch that changes
-// nothing does nothing.
+// UpdateGoods changes a product. Its currency cannot change. A patch without changes does
+// nothing.
 func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.UUID, p GoodsPatch) (*sale.Goods, fault.Refusal, error) {
 	if err := requireStaff(by); err != nil {
 		return nil, nil, err
@@ -144,13 +144,13 @@ func (s *Service) updateGoods(ctx context.Context, line sale.GoodsLine, g *sale.
 	return n, err
 }
 
-// logGoods writes a line of the log of a goods in the caller's transaction.
+// logGoods writes an entry of a product's log in the caller's transaction.
 func (s *Service) logGoods(ctx context.Context, tx *ent.Tx, line sale.GoodsLine) error {
 	return tx.GoodsLog.Create().SetID(s.cfg.NewID()).SetGoodsID(line.Goods).SetActorID(line.Actor).SetAct(string(line.Act)).
 		SetRevision(line.Revision).SetNote(line.Note).SetDetails(line.Details).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 }
 
-// requireStaff lets operators and administrators through.
+// requireStaff requires an operator or administrator.
 func requireStaff(by sale.Actor) error {
 	if by.Clock() {
 		return fault.New(fault.Unauthenticated, "Sign in first.")

@@ -16,7 +16,7 @@ import (
 	"seckill/internal/sale"
 )
 
-// Kind is what an intervention does.
+// Kind is the type of an intervention.
 type Kind string
 
 // Kinds of interventions.
@@ -25,39 +25,39 @@ const (
 	VoidOrder   Kind = "VOID_ORDER"
 )
 
-// State is how far an intervention has got.
+// State is the progress of an intervention.
 //
 //	a change of stock                          the void of an order
 //
 //	REQUESTED ──► DECLINED                     REQUESTED (paid) ──► DECLINED
 //	    │ confirmed by a second person             │ confirmed by a second person
 //	    │                                          ▼
-//	    ├─ units put on sale:                  REFUNDING ──► DONE
-//	    │    record, then FINISHING, then gate
+//	    ├─ units added:                        REFUNDING ──► DONE
+//	    │    Postgres, then FINISHING, then gate
 //	    │    ──► DONE                          FINISHING (unpaid) ──► DONE
 //	    │                                          │
-//	    └─ units taken off sale:                   └─ paid meanwhile ──► REFUSED
-//	         TAKING: gate, then record ──► DONE
+//	    └─ units taken off:                        └─ paid meanwhile ──► REFUSED
+//	         TAKING: gate, then Postgres ──► DONE
 //	           │ ├─ fewer are left ──► REFUSED
-//	           └─ the record does not let go: RETURNING to the gate ──► REFUSED
+//	           └─ Postgres has fewer: RETURNING to the gate ──► REFUSED
 //
-// An act that needs one person begins at once. What is left half way by a process
-// that died is finished by Step.
+// An intervention that needs no confirmation begins at once. Step finishes those that a
+// crashed process left.
 type State string
 
 // States of an intervention.
 const (
 	Requested State = "REQUESTED" // waits for a second person
 	Declined  State = "DECLINED"
-	Taking    State = "TAKING"    // units are to be taken off the gate, then off the record
-	Returning State = "RETURNING" // the record did not let them go: the gate gets them back
-	Refunding State = "REFUNDING" // the money of a paid order is to go back
-	Finishing State = "FINISHING" // units were added to the record, the gate is to follow; or an unpaid order is to end
+	Taking    State = "TAKING"    // units are to be taken from the gate, then from Postgres
+	Returning State = "RETURNING" // Postgres could not release them: they go back to the gate
+	Refunding State = "REFUNDING" // the money of a paid order is to be refunded
+	Finishing State = "FINISHING" // units were added to Postgres, the gate is to follow; or an unpaid order is to end
 	Done      State = "DONE"
-	Refused   State = "REFUSED" // fewer units were left than were to be taken
+	Refused   State = "REFUSED" // fewer units were left than requested
 )
 
-// Intervention is an act of an operator that moves units.
+// Intervention is an operation of an operator that moves units.
 type Intervention struct {
 	ID          uuid.UUID
 	Kind        Kind
@@ -68,8 +68,8 @@ type Intervention struct {
 	Units       int        // signed for AdjustStock
 	Note        string
 	RequestedBy uuid.UUID
-	DecidedBy   *uuid.UUID // the second person
-	Decision    string     // remark of the second person
+	DecidedBy   *uuid.UUID // the second operator
+	Decision    string     // remark of the second operator
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -82,13 +82,13 @@ func fromRow(r *ent.Intervention) *Intervention {
 	}
 }
 
-// Acts of the live feed that ask for a second person. They change nothing of the sale.
+// Entries of the live feed about requests for confirmation. They do not change the sale.
 const (
 	ActRequestAdjust sale.Act = "REQUEST_ADJUST_STOCK"
 	ActRequestVoid   sale.Act = "REQUEST_VOID_ORDER"
 )
 
-// publishRequest writes a line of the live feed about a request.
+// publishRequest publishes an entry about a request to the live feed.
 func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Intervention, what sale.Act) {
 	details, err := act.details()
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Interve
 	})
 }
 
-// details are those of the log: what moves, and who asked and who confirmed, each with
-// their own reason.
+// details returns the log details: what moves, who requested and who confirmed it, each
+// with the reason.
 func (act *Intervention) details() (string, error) {
 	d := map[string]any{"units": act.Units}
 	if act.Order != nil {
@@ -126,7 +126,7 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 		SetRequestedBy(in.RequestedBy).SetCreatedAt(now).SetUpdatedAt(now).Exec(ctx)
 }
 
-// errConflict says that somebody else moved the intervention first.
+// errConflict reports that another process advanced the intervention first.
 var errConflict = errors.New("intervention was moved by somebody else")
 
 // advance moves an intervention by compare-and-set in the caller's transaction.
@@ -143,8 +143,8 @@ func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to 
 	return nil
 }
 
-// move is advance in a transaction of its own. Being overtaken is no error: then
-// the intervention is read as it stands.
+// move is advance in its own transaction. After a conflict it returns the intervention as
+// read again.
 func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Intervention, error) {
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.advance(ctx, tx, in, to) })
 	if err != nil && !errors.Is(err, errConflict) {
@@ -153,7 +153,7 @@ func (s *Service) move(ctx context.Context, in *Intervention, to State) (*Interv
 	return s.Intervention(ctx, in.ID)
 }
 
-// Intervention returns an intervention; nil when there is none.
+// Intervention returns an intervention; nil if there is none.
 func (s *Service) Intervention(ctx context.Context, interventionID uuid.UUID) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Get(ctx, interventionID)
 	if ent.IsNotFound(err) {
@@ -165,11 +165,11 @@ func (s *Service) Intervention(ctx context.Context, interventionID uuid.UUID) (*
 	return fromRow(row), nil
 }
 
-// maxInterventions bounds a list of interventions.
+// maxInterventions limits the length of a list.
 const maxInterventions = 200
 
-// Interventions lists those of a sale, or of every sale, newest first; only those
-// in the given states when there are any.
+// Interventions returns those of a sale, or of all sales, newest first, filtered by
+// states if any are given.
 func (s *Service) Interventions(ctx context.Context, saleID *uuid.UUID, states ...State) ([]*Intervention, error) {
 	query := s.cfg.DB.Ent.Intervention.Query().
 		Order(ent.Desc(intervention.FieldCreatedAt, intervention.FieldID)).Limit(maxInterventions)
@@ -194,7 +194,7 @@ func (s *Service) Interventions(ctx context.Context, saleID *uuid.UUID, states .
 	return list, nil
 }
 
-// DecideInput is what the second person says to a request.
+// DecideInput is the decision of the second operator on a request.
 type DecideInput struct {
 	By           sale.Actor
 	Intervention uuid.UUID
@@ -203,7 +203,7 @@ type DecideInput struct {
 }
 
 // Decide confirms or declines a request. The requester cannot confirm it, nor can the
-// buyer of an order confirm its void; a requester who declines takes the request back.
+// buyer of an order confirm its void; a requester who declines cancels the request.
 func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fault.Refusal, error) {
 	if err := requireStaff(in.By); err != nil {
 		return nil, nil, err

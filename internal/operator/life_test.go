@@ -95,7 +95,7 @@ func TestASaleHeldBeforeItsOpeningGoesOnWaiting(t *testing.T) {
 	}
 }
 
-// acts are the acts on a sale, each with what it needs.
+// acts returns the operations on a sale, each with its input.
 func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() (fault.Refusal, error) {
 	ctx, in := e.t.Context(), operator.ActInput{By: by, Sale: v.ID, Note: "because"}
 	only := func(_ *sale.Sale, refusal fault.Refusal, err error) (fault.Refusal, error) { return refusal, err }
@@ -126,12 +126,12 @@ func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() (fault.Refus
 	}
 }
 
-// fits says from which statuses an act may be taken, besides the role.
+// fits lists the statuses in which each operation is allowed, apart from the role.
 var fits = map[sale.Act][]sale.Status{
 	sale.ActUpdate: {sale.Draft, sale.Rejected}, sale.ActSubmit: {sale.Draft},
 	sale.ActApprove: {sale.PendingApproval}, sale.ActReject: {sale.PendingApproval},
 	sale.ActSchedule: {sale.Approved, sale.Scheduled},
-	sale.ActPreheat:  {sale.Scheduled, sale.Preheated, sale.Live, sale.Paused}, // again changes nothing
+	sale.ActPreheat:  {sale.Scheduled, sale.Preheated, sale.Live, sale.Paused}, // repeating it changes nothing
 	sale.ActPause:    {sale.Preheated, sale.Live}, sale.ActResume: {sale.Paused},
 	sale.ActEnd: {
 		sale.Draft, sale.PendingApproval, sale.Rejected, sale.Approved, sale.Scheduled, sale.Preheated, sale.Live, sale.Paused,
@@ -144,7 +144,7 @@ var fits = map[sale.Act][]sale.Status{
 
 var needsAdmin = map[sale.Act]bool{sale.ActApprove: true, sale.ActReject: true, sale.ActEnd: true}
 
-// Every act, in every status, by everybody: 550 tries.
+// Every operation, in every status, by every role: 550 attempts.
 func TestEveryActInEveryStatusByEveryRole(t *testing.T) {
 	t.Parallel()
 	for _, status := range sale.Statuses() {
@@ -236,7 +236,7 @@ func TestAnUnknownSaleIsToldSo(t *testing.T) {
 	}
 }
 
-// Many operators press at once, in several processes: each act is taken once.
+// Many operators act at once, in several processes: each operation happens once.
 func TestOfManyOperatorsAtOnceOneWins(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {

@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// People of the tests.
+// Users of the tests.
 var (
 	ann    = sale.Actor{ID: id.New(), Role: auth.Operator}
 	bob    = sale.Actor{ID: id.New(), Role: auth.Operator}
@@ -44,7 +44,7 @@ var (
 	nobody = sale.Actor{}
 )
 
-// env is one process that operators work with.
+// env is one process of the admin pages.
 type env struct {
 	t       *testing.T
 	db      *postgres.DB
@@ -68,7 +68,7 @@ func setup(t *testing.T) *env {
 	return newEnv(t, testenv.Postgres(t), conn, prefix)
 }
 
-// onBoth runs a test on Postgres and Redis, and on what the demo embeds.
+// onBoth runs a test on Postgres and Redis, and on the embedded services of the demo.
 func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Run("services", func(t *testing.T) {
@@ -153,7 +153,7 @@ func (e *env) goods(name string) *sale.Goods {
 	return g
 }
 
-// draft is a sale of one item that begins in an hour.
+// draft returns a sale of one item that begins in an hour.
 func (e *env) draft(stock int) operator.SaleDraft {
 	e.t.Helper()
 	return operator.SaleDraft{
@@ -163,7 +163,7 @@ func (e *env) draft(stock int) operator.SaleDraft {
 	}
 }
 
-// sale makes a draft of ann's.
+// sale creates a draft by ann.
 func (e *env) sale(stock int) *sale.Sale {
 	e.t.Helper()
 	v, refusal, err := e.ops.CreateSale(e.t.Context(), ann, e.draft(stock))
@@ -174,7 +174,7 @@ func (e *env) sale(stock int) *sale.Sale {
 	return v
 }
 
-// put puts a sale of ann's into a status, along the product's own way.
+// put moves a sale of ann's into a status through the regular operations.
 func (e *env) put(status sale.Status, stock int) *sale.Sale {
 	e.t.Helper()
 	v := e.sale(stock)
@@ -226,14 +226,14 @@ func (e *env) read(saleID uuid.UUID) *sale.Sale {
 	return v
 }
 
-// step is one round of the scheduler.
+// step runs the scheduler once.
 func (e *env) step() {
 	e.t.Helper()
 	_, err := e.pre.Step(e.t.Context())
 	e.must(err)
 }
 
-// gate is the gate of a sale's first item in Redis.
+// gate returns the gate of a sale's first item in Redis.
 func (e *env) gate(v *sale.Sale) map[string]string {
 	e.t.Helper()
 	g, err := e.conn.Cmd.HGetAll(e.t.Context(), e.keys.Item(id.ShardOf(v.ID), v.Items[0].ID)).Result()
@@ -241,7 +241,7 @@ func (e *env) gate(v *sale.Sale) map[string]string {
 	return g
 }
 
-// figures are an item's in Postgres and in Redis.
+// figures are the counts of an item in Postgres and in Redis.
 type figures struct{ total, available, held, sold, gateTotal, stock, reserved int }
 
 func (e *env) figures(v *sale.Sale) figures {
@@ -308,7 +308,7 @@ func (e *env) pay(o *order.Order) *order.Order {
 	return paid
 }
 
-// returned gives back in Redis what ended orders held, as the loop does.
+// returned releases the units of ended orders in Redis, as the loop does.
 func (e *env) returned() {
 	e.t.Helper()
 	releaser := reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys})
@@ -340,7 +340,7 @@ func reason(r fault.Refusal) fault.Reason {
 	return r.Reason()
 }
 
-// another is the catalogue of another process.
+// another returns the catalogue of another process.
 func (e *env) another() *sale.Catalog {
 	log := slog.New(slog.DiscardHandler)
 	return sale.NewCatalog(e.sales, e.clock, log).Following(sale.NewVersions(e.conn.Cmd, e.keys.Prefix, log))

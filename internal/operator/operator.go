@@ -1,16 +1,15 @@
-// Package operator holds what operators do: write goods and sales, take a sale
-// through its review, open, hold and end it, change its stock and its switches,
-// void orders, look things up.
+// Package operator implements the operations of operators: write products and sales,
+// review, start, pause and end sales, change stock and switches, void orders, search.
 //
-// Every act goes along the one table of package sale, as a compare-and-set on the
-// sale's status and revision, and is logged in the same transaction with who, when
-// and why. What Redis has to follow is done at once after the commit; when the
-// process dies in between, the loops finish it: preload turns gates, Step of this
-// package finishes changes of stock. See stock.go for how a change of stock comes
-// through a crash, and interventions.go for the rule of two persons.
+// Each operation on a sale follows the transition table of package sale, as a
+// compare-and-set on the sale's status and revision, and is logged in the same
+// transaction with actor, time and reason. Redis is updated right after the commit. If
+// the process crashes in between, the loops finish the work: preload updates gates, Step
+// of this package finishes changes of stock. See stock.go for crash safety of stock
+// changes, and interventions.go for the two-person rule.
 //
-// The package owns the interventions. It does not build gates (package preload),
-// take stock (package reservation), or move orders and money (package payment).
+// The package owns the interventions. It does not build gates (package preload), take
+// stock (package reservation), or move orders and money (package payment).
 package operator
 
 import (
@@ -33,47 +32,48 @@ import (
 	"seckill/internal/sale"
 )
 
-// DefaultTwoPersonUnits is how many units of an item are put on sale within 24 h
-// without a second person.
+// DefaultTwoPersonUnits is how many units of an item can be added within 24 h without
+// confirmation by a second operator.
 const DefaultTwoPersonUnits = 100
 
-// maxTries is how often an act is decided anew because somebody else changed the
-// sale meanwhile. Past it the caller is told CONFLICT.
+// maxTries is how often an operation is retried because the sale was changed
+// concurrently. After that the error is CONFLICT.
 const maxTries = 8
 
-// Config says what a Service needs.
+// Config configures a Service.
 type Config struct {
 	DB       *postgres.DB
 	Sales    *sale.Store
-	Versions *sale.Versions // nil = other processes find changes by themselves
-	Forget   func()         // tells the catalogue of this process to read anew
+	Versions *sale.Versions // nil = other processes detect changes by polling
+	Forget   func()         // invalidates the catalogue of this process
 	Gate     *reservation.Gate
 	Orders   *order.Store
-	// Load builds the gates of a scheduled sale in somebody's name.
+	// Load builds the gates of a scheduled sale on behalf of an actor.
 	Load func(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
-	// SetState makes the gates of a sale stand as its status says.
+	// SetState sets the state of a sale's gates to match its status.
 	SetState func(ctx context.Context, sale uuid.UUID) error
-	// RefreshStock reads the gates anew for this process, so that who changed stock sees
-	// what came of it; nil = it is seen a moment later.
+	// RefreshStock reloads the gates in this process, so that the operator sees a change
+	// of stock at once; nil = it is visible a moment later.
 	RefreshStock func(ctx context.Context) error
 	Payments     *payment.Service
-	// Publish is told of every act after its commit, for the live log; may be nil.
+	// Publish is called with each log entry after its commit, for the live feed; may be
+	// nil.
 	Publish func(ctx context.Context, line sale.LogLine)
 	// Audit is called when an operator exports orders ("ORDERS_EXPORTED") or searches for
 	// buyers ("BUYERS_SEARCHED"); may be nil.
 	Audit func(ctx context.Context, by uuid.UUID, kind, detail string)
-	// TwoPersonUnits is how many units of an item are put on sale within 24 h without a
-	// second person; 0 = DefaultTwoPersonUnits.
+	// TwoPersonUnits is how many units of an item can be added within 24 h without
+	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
 	Clock          clock.Clock
 	NewID          id.Generator // nil = id.New
 	Log            *slog.Logger
 }
 
-// Service does what operators ask for. It is safe for concurrent use.
+// Service implements the operations. It is safe for concurrent use.
 type Service struct{ cfg Config }
 
-// New returns a service.
+// New returns a Service.
 func New(cfg Config) *Service {
 	if cfg.TwoPersonUnits == 0 {
 		cfg.TwoPersonUnits = DefaultTwoPersonUnits
@@ -93,23 +93,24 @@ func New(cfg Config) *Service {
 	return &Service{cfg: cfg}
 }
 
-// act is an act on a sale, to be decided on the sale as it stands.
+// act is an operation on a sale, decided on the sale's present state.
 type act struct {
 	by      sale.Actor
 	sale    uuid.UUID
 	what    sale.Act
 	note    string
-	details any // what changed beside the status; nil = nothing
-	// decide chooses the target and may refuse; nil = the table's only target.
+	details any // what changed apart from the status; nil = nothing
+	// decide selects the target status and may refuse; nil = the only target in the
+	// table.
 	decide func(v *sale.Sale) (sale.Status, fault.Refusal, error)
-	// set adds to the update of the sale's row; within does more in the same
-	// transaction. Both may be nil.
+	// set adds to the update of the sale's row; within runs in the same transaction. Both
+	// may be nil.
 	set    func(u *ent.SaleUpdate)
 	within func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error
 }
 
-// do carries an act out and returns the sale as it stands then. Beside a refusal
-// it returns the sale that the refusal was decided on.
+// do executes an operation and returns the sale afterwards. With a refusal it returns the
+// sale that the refusal is based on.
 func (s *Service) do(ctx context.Context, a act) (*sale.Sale, fault.Refusal, error) {
 	if err := authorise(a.by, a.what); err != nil {
 		return nil, nil, err
@@ -142,7 +143,7 @@ func (s *Service) do(ctx context.Context, a act) (*sale.Sale, fault.Refusal, err
 	return v, conflict(), err
 }
 
-// target returns where the act leads from where the sale stands.
+// target returns the status that the operation leads to.
 func (a act) target(v *sale.Sale) (sale.Status, fault.Refusal, error) {
 	targets := sale.Targets(a.what, v.Status)
 	if len(targets) == 0 {
@@ -154,7 +155,7 @@ func (a act) target(v *sale.Sale) (sale.Status, fault.Refusal, error) {
 	return a.decide(v)
 }
 
-// try makes the change of a sale as it was read.
+// try writes the change of a sale as it was read.
 func (s *Service) try(ctx context.Context, a act, v *sale.Sale, to sale.Status) (sale.LogLine, error) {
 	details, err := detailsOf(a.details)
 	if err != nil {
@@ -181,14 +182,15 @@ func (s *Service) write(ctx context.Context, fn func(ctx context.Context, tx *en
 	return s.cfg.Versions.Write(ctx, func(ctx context.Context) error { return s.cfg.DB.WithTx(ctx, fn) })
 }
 
-// setState lets the gates follow a sale at once. The act stands whatever comes of it.
+// setState updates the gates of a sale. A failure does not undo the operation.
 func (s *Service) setState(ctx context.Context, saleID uuid.UUID) {
 	if err := s.cfg.SetState(ctx, saleID); err != nil {
 		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
 	}
 }
 
-// authorise tells nobody, a role that is too low, and everybody else apart.
+// authorise returns Unauthenticated without a principal and Forbidden below the required
+// role.
 func authorise(by sale.Actor, what sale.Act) error {
 	if by.Clock() {
 		return fault.New(fault.Unauthenticated, "Sign in first.")
@@ -214,7 +216,8 @@ func detailsOf(details any) (string, error) {
 	return string(text), nil
 }
 
-// unknownOutcome words an error after which nobody knows whether the act took effect.
+// unknownOutcome describes an error after which it is unknown whether the operation took
+// effect.
 func unknownOutcome(err error) error {
 	if errors.Is(err, postgres.ErrCommitUnknown) {
 		return fault.Wrap(fault.Timeout, "It is not known whether this took effect; look before you try again.", err)
@@ -224,15 +227,14 @@ func unknownOutcome(err error) error {
 
 func conflict(path ...string) fault.Refusal { return refused(fault.Conflict, path) }
 
-// SelfApproval refuses to let somebody decide on what they wrote or asked for
-// themselves: it takes another person.
+// SelfApproval refuses a decision by the user who wrote or requested the change.
 type SelfApproval struct{ fault.Refused }
 
 func selfApproval(field string) fault.Refusal {
 	return SelfApproval{fault.Refused{Why: fault.Conflict, At: []string{"input", field}}}
 }
 
-// TooFew refuses to take units off sale that somebody has.
+// TooFew refuses to remove units that are not available.
 type TooFew struct{ fault.Refused }
 
 func tooFew() fault.Refusal {
@@ -252,15 +254,15 @@ func invalid(rule string, path ...string) fault.Refusal {
 	return fault.BadField{At: append([]string{"input"}, path...), Rule: rule}
 }
 
-// maxTimeline is how many lines of a sale's log are shown.
+// maxTimeline limits the displayed entries of a sale's log.
 const maxTimeline = 50
 
-// Timeline returns the newest acts on a sale, newest first.
+// Timeline returns the newest log entries of a sale, newest first.
 func (s *Service) Timeline(ctx context.Context, saleID uuid.UUID) ([]sale.LogLine, error) {
 	return s.cfg.Sales.Log(ctx, saleID, maxTimeline)
 }
 
-// GoodsTimeline returns the newest changes of a goods, newest first.
+// GoodsTimeline returns the newest log entries of a product, newest first.
 func (s *Service) GoodsTimeline(ctx context.Context, goodsID uuid.UUID) ([]sale.GoodsLine, error) {
 	return s.cfg.Sales.GoodsLog(ctx, goodsID, maxTimeline)
 }

@@ -14,14 +14,14 @@ import (
 	"seckill/internal/sale"
 )
 
-// ActInput is an act on a sale that needs nothing but a reason.
+// ActInput is the input of an operation on a sale that only needs a reason.
 type ActInput struct {
 	By   sale.Actor
 	Sale uuid.UUID
 	Note string
 }
 
-// Submit hands a draft in for approval.
+// Submit submits a draft for approval.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
@@ -29,8 +29,8 @@ func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Re
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note})
 }
 
-// Approve lets a sale through. Nobody who made or edited it may. Its stock enters
-// the ledger.
+// Approve approves a sale. Users who created or edited it cannot approve it. Its stock
+// enters the ledger.
 func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
@@ -62,7 +62,7 @@ func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) erro
 	return nil
 }
 
-// Reject sends a sale back with a reason.
+// Reject sends a sale back to its author with a reason.
 func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
@@ -70,7 +70,7 @@ func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, fault.Re
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActReject, note: in.Note})
 }
 
-// ScheduleInput sets the times of an approved sale; nil leaves a time as it is.
+// ScheduleInput sets the times of an approved sale; nil leaves a time unchanged.
 type ScheduleInput struct {
 	By        sale.Actor
 	Sale      uuid.UUID
@@ -80,7 +80,7 @@ type ScheduleInput struct {
 	Note      string
 }
 
-// times are those of a sale.
+// times are the times of a sale.
 type times struct{ starts, ends, preheat time.Time }
 
 // MarshalJSON writes the times for the log.
@@ -107,7 +107,7 @@ func (t times) check(now time.Time) fault.Refusal {
 	return checkTimes(t.starts, t.ends)
 }
 
-// Schedule sets the times of an approved sale, or of one that waits to be loaded.
+// Schedule sets the times of an approved sale, or of one that is not loaded yet.
 func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil

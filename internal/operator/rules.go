@@ -13,7 +13,7 @@ import (
 	"seckill/internal/money"
 )
 
-// Bounds of what operators write; lengths are in characters.
+// Limits of input; lengths are in characters.
 const (
 	maxName     = 120
 	maxText     = 10_000
@@ -30,7 +30,7 @@ const (
 
 var slugFormat = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// first returns the first refusal there is.
+// first returns the first refusal that is not nil.
 func first(refusals ...fault.Refusal) fault.Refusal {
 	for _, r := range refusals {
 		if r != nil {
@@ -40,7 +40,7 @@ func first(refusals ...fault.Refusal) fault.Refusal {
 	return nil
 }
 
-// required cuts a text that must be there and bounds it.
+// required trims a text, which must not be empty, and checks its length.
 func required(text *string, most int, path ...string) fault.Refusal {
 	*text = strings.TrimSpace(*text)
 	if *text == "" {
@@ -49,7 +49,8 @@ func required(text *string, most int, path ...string) fault.Refusal {
 	return checkText(*text, most, path...)
 }
 
-// checkText bounds a text and keeps out what Postgres cannot keep, whoever calls.
+// checkText checks the length of a text and refuses characters that Postgres cannot
+// store.
 func checkText(text string, most int, path ...string) fault.Refusal {
 	switch {
 	case !utf8.ValidString(text):
@@ -84,8 +85,7 @@ func checkPrice(price money.Amount, path ...string) fault.Refusal {
 	return nil
 }
 
-// checkImageURL allows addresses on this server, addresses by https, and small
-// pictures in the address itself.
+// checkImageURL allows paths on this server, https URLs, and small data URLs.
 func checkImageURL(address *string, path ...string) fault.Refusal {
 	if address == nil {
 		return nil
@@ -112,8 +112,8 @@ func checkTimes(starts, ends time.Time, path ...string) fault.Refusal {
 	return nil
 }
 
-// slugOf turns a title into a part of an address, with room for a tag after it;
-// "" when nothing of it fits.
+// slugOf converts a title into a part of a URL, with space for a tag after it; "" if no
+// characters remain.
 func slugOf(title string) string {
 	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
@@ -125,5 +125,5 @@ func slugOf(title string) string {
 	return slug
 }
 
-// slugTag is how many characters make the slug of a title unique.
+// slugTag is the number of characters that make the slug of a title unique.
 const slugTag = 8

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/sale"
 )
 
-// Preheat loads a scheduled sale into Redis now. Doing it again changes nothing.
+// Preheat loads a scheduled sale into Redis now. Repeating it changes nothing.
 func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if err := authorise(in.By, sale.ActPreheat); err != nil {
 		return nil, nil, err
@@ -41,7 +41,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.R
 	return v, conflict("saleId"), err
 }
 
-// Pause holds a live sale; buyers see why.
+// Pause pauses a live sale; buyers see the reason.
 func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
@@ -54,7 +54,7 @@ func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Ref
 	return s.withGate(ctx, v, refusal, err)
 }
 
-// Resume goes on with a held sale.
+// Resume resumes a paused sale.
 func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
@@ -72,8 +72,8 @@ func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Re
 	return s.withGate(ctx, v, refusal, err)
 }
 
-// beforeItsEnd leads to a status unless the sale's time is over: then the clock
-// is about to end it.
+// beforeItsEnd returns the status unless the sale's end time has passed: then the
+// scheduler is about to end it.
 func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, fault.Refusal, error) {
 	return func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
 		if !s.cfg.Clock.Now().Before(v.EndsAt) {
@@ -83,7 +83,7 @@ func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, fa
 	}
 }
 
-// End ends a sale that has begun, or calls one off that has not; buyers see why.
+// End ends a sale that has begun, or cancels one that has not; buyers see the reason.
 func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
 	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
 		return nil, refusal, nil
@@ -108,7 +108,7 @@ func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refus
 			by: in.By, sale: in.Sale, what: what, note: in.Note,
 			decide: func(found *sale.Sale) (sale.Status, fault.Refusal, error) {
 				if found.Status != v.Status {
-					return "", changed{}, nil // ending or calling off is decided anew
+					return "", changed{}, nil // whether to end or to cancel is decided again
 				}
 				return sale.Targets(what, v.Status)[0], nil, nil
 			},
@@ -128,10 +128,10 @@ func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refus
 	return v, conflict("saleId"), err
 }
 
-// changed refuses a decision that was made for another status.
+// changed refuses a decision based on an outdated status.
 type changed struct{ fault.Refused }
 
-// withGate lets the gates follow after an act that was carried out.
+// withGate updates the gates after a successful operation.
 func (s *Service) withGate(ctx context.Context, v *sale.Sale, refusal fault.Refusal, err error) (*sale.Sale, fault.Refusal, error) {
 	if err == nil && refusal == nil {
 		s.setState(ctx, v.ID)
@@ -139,18 +139,18 @@ func (s *Service) withGate(ctx context.Context, v *sale.Sale, refusal fault.Refu
 	return v, refusal, err
 }
 
-// SwitchesPatch is what is switched; nil leaves a switch as it is.
+// SwitchesPatch holds the changes of switches; nil leaves a switch unchanged.
 type SwitchesPatch struct {
 	CaptchaRequired *bool
-	CaptchaKinds    []string // nil = as they are; empty = every kind
+	CaptchaKinds    []string // nil = unchanged; empty = every kind
 	PowMax          *int     // highest number of a proof of work; 0 = the server's default
-	PermitRatio     *float64 // unused paths at a time per unit left; 0 = any number
+	PermitRatio     *float64 // unused paths at a time per unit left; 0 = no limit
 	InflowPerSecond *int
 	LimitBurst      *int
 	LimitPerSecond  *float64
 }
 
-// Bounds of switches.
+// Limits of switches.
 const (
 	maxRatio  = 1000
 	maxInflow = 1_000_000
@@ -176,7 +176,7 @@ func (p SwitchesPatch) check() fault.Refusal {
 	)
 }
 
-// within bounds a number from nothing up; NaN is out of bounds.
+// within checks that a number is between 0 and most; NaN is refused.
 func within(n *float64, most float64, path ...string) fault.Refusal {
 	if n == nil || (*n >= 0 && *n <= most) {
 		return nil
@@ -206,8 +206,8 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 	return v
 }
 
-// SetSwitches changes the rules of a sale at the gate, also while it runs. Every
-// process follows within a second.
+// SetSwitches changes the admission rules of a sale, also while it is live. All processes
+// apply them within a second.
 func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, fault.Refusal, error) {
 	if refusal := first(p.check(), checkText(in.Note, maxNote, "note")); refusal != nil {
 		return nil, refusal, nil

@@ -31,7 +31,7 @@ type running struct {
 
 func (e *env) run(v *sale.Sale) *running {
 	log := slog.New(slog.DiscardHandler)
-	// The gate goes by the clock of Redis, the rest of the test by its own.
+	// The gate uses the clock of Redis, the rest of the test its own clock.
 	e.must(e.conn.Cmd.HSet(e.t.Context(), e.keys.Item(id.ShardOf(v.ID), v.Items[0].ID), "opens", 0).Err())
 	r := &running{
 		env: e, sale: v,
@@ -43,7 +43,7 @@ func (e *env) run(v *sale.Sale) *running {
 	return r
 }
 
-// buy is one buyer's way: a path, the gate, and the worker's write.
+// buy makes one purchase: a path, the gate, and the worker's write.
 func (r *running) buy(ctx context.Context) {
 	shard, item, user := id.ShardOf(r.sale.ID), r.sale.Items[0], id.New()
 	if err := r.conn.Cmd.Set(ctx, r.keys.Path(shard, item.ID, user), fmt.Sprintf("%d|t", r.sale.Epoch), time.Minute).Err(); err != nil {
@@ -74,8 +74,7 @@ func (r *running) buy(ctx context.Context) {
 	}
 }
 
-// broken counts what does not add up in the record, in one statement: I1, the
-// ledger, and I3.
+// broken counts violations in Postgres, in one statement: I1, the ledger, and I3.
 const broken = `
 SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total OR available < 0
      OR total <> (SELECT COALESCE(sum(quantity), 0) FROM stock_movements m WHERE m.item_id = i.id AND kind IN ('OPEN', 'ADJUST'))
@@ -83,7 +82,7 @@ SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total
      + (SELECT count(*) FROM (SELECT 1 FROM orders WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
         GROUP BY item_id, user_id HAVING count(*) > 1) twice)`
 
-// sample looks at both stores until ctx ends and returns how often it looked.
+// sample checks both stores until ctx ends and returns the number of samples.
 func (r *running) sample(ctx context.Context) (looks int) {
 	key := r.keys.Item(id.ShardOf(r.sale.ID), r.sale.Items[0].ID)
 	for ; ctx.Err() == nil; looks++ {
@@ -106,8 +105,8 @@ func (r *running) sample(ctx context.Context) (looks int) {
 	return looks
 }
 
-// Stock goes up and down, by two processes, while buyers buy: I1 to I3 hold at
-// every sample, and no buyer who was accepted is left without a unit.
+// Two processes change the stock up and down while buyers buy: I1 to I3 hold at every
+// sample, and each accepted buyer receives a unit.
 func TestAdjustingARunningSaleKeepsTheInvariantsAtEverySample(t *testing.T) {
 	t.Parallel()
 	e := setup(t)

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// maxFound bounds what a search shows.
+	// maxFound limits the results of a search.
 	maxFound = 50
-	// maxQuery bounds what is searched for, in characters.
+	// maxQuery limits the search text, in characters.
 	maxQuery = 254
 )
 
-// Person is somebody as support sees them.
+// Person is a user as shown to support staff.
 type Person struct {
 	ID          uuid.UUID
 	Account     string
@@ -38,8 +38,8 @@ type Person struct {
 	CreatedAt   time.Time
 }
 
-// FindUsers returns people by their id, the beginning of their account, or a part
-// of their name; newest first, at most 50.
+// FindUsers returns users by id, account prefix, or part of the name; newest first, at
+// most 50.
 func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]Person, fault.Refusal, error) {
 	text, refusal, err := query(by, text)
 	if refusal != nil || err != nil {
@@ -81,8 +81,7 @@ func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
 	return rows, nil
 }
 
-// FindOrders returns orders by their id, the beginning of their number, or their
-// buyer; newest first, at most 50.
+// FindOrders returns orders by id, number prefix, or buyer; newest first, at most 50.
 func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([]*order.Order, fault.Refusal, error) {
 	text, refusal, err := query(by, text)
 	if refusal != nil || err != nil {
@@ -104,7 +103,7 @@ func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([
 	return orders, nil, nil
 }
 
-// ofItem matches the orders of an item, which are found by its sale.
+// ofItem matches the orders of an item, using the index on its sale.
 func ofItem(item uuid.UUID) predicate.Order {
 	return entorder.And(entorder.ItemID(item), func(s *sql.Selector) {
 		items := sql.Table(saleitem.Table)
@@ -113,7 +112,7 @@ func ofItem(item uuid.UUID) predicate.Order {
 	})
 }
 
-// orderMatch reads the text as a public id, else as a number or a buyer.
+// orderMatch parses the text as a public id, else as a number or a buyer.
 func (s *Service) orderMatch(ctx context.Context, text string) (predicate.Order, error) {
 	if kind, u, err := id.Split(text); err == nil {
 		switch kind {

@@ -71,7 +71,7 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 	})
 }
 
-// pages counts how often an export was written out.
+// pages counts how often an export was written.
 type pages struct {
 	bytes.Buffer
 	writes int
@@ -89,7 +89,7 @@ func TestAnExportIsStreamedWholeAndInOrder(t *testing.T) {
 	const n = 2500
 	e.manyOrders(v, n)
 	last := e.pay(e.order(v))
-	e.user(last.User, "+8613800000000", "x") // a spreadsheet would add it up
+	e.user(last.User, "+8613800000000", "x") // a spreadsheet would calculate it
 	export, refusal, err := e.ops.ExportOrders(t.Context(), ann, v.ID)
 	if err != nil || refusal != nil {
 		t.Fatal(refusal, err)
@@ -121,7 +121,7 @@ func TestAnExportIsStreamedWholeAndInOrder(t *testing.T) {
 	}
 }
 
-// manyOrders writes cancelled orders, which hold nothing.
+// manyOrders writes cancelled orders, which hold no units.
 func (e *env) manyOrders(v *sale.Sale, n int) {
 	e.t.Helper()
 	now := e.clock.Now()

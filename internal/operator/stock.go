@@ -21,40 +21,40 @@ import (
 	"seckill/internal/sale"
 )
 
-// The order of the two stores is what keeps a change of stock safe.
+// The order of writes to the two stores keeps a change of stock safe.
 //
-// Units that are put on sale are written first and added to the gate after: what
-// Redis sells is always there. The row FINISHING says that the gate does not have
-// them yet. The gate counts an act once, and one that is built meanwhile from the
-// record knows the acts that its stock has in it.
+// Added units are written to Postgres first and added to the gate afterwards, so that the
+// gate never sells units that Postgres does not have. The row in state FINISHING means
+// that the gate does not have them yet. The gate counts an intervention once, and a gate
+// built meanwhile from Postgres records the interventions that its stock includes.
 //
-// Units that are taken off sale leave the gate first, because only it knows what
-// is on its way to the record, and the record after: so nobody is promised a unit
-// that the record has not. The record lets go only while the gate is of the same
-// epoch: one that was built anew from the record has the units back, and the act
-// is begun again. A sale that is not in Redis has the record alone.
+// Removed units are taken from the gate first, because only the gate knows the orders in
+// transit to Postgres, and from Postgres afterwards. So no buyer is accepted for a unit
+// that Postgres does not have. Postgres releases them only while the gate has the same
+// epoch: a gate rebuilt from Postgres has the units again, and the removal starts over.
+// For a sale that is not in Redis, only Postgres is changed.
 
-// AdjustInput changes the stock of an item.
+// AdjustInput is the input of AdjustStock.
 type AdjustInput struct {
 	By    sale.Actor
 	Item  uuid.UUID
 	Units int // signed
 	Note  string
-	// Key makes a repeated call the same act: chosen by the client, per person.
+	// Key makes a repeated call return the same intervention: chosen by the client, per
+	// user.
 	Key string
 }
 
-// namespace of the ids that follow from a person and a key.
+// namespace is the UUID namespace of ids derived from a user and a key.
 var namespace = uuid.MustParse("6f6c1d3e-64a7-4f5b-8a55-0b5e6e5c7a11")
 
 func actID(by uuid.UUID, what, key string) uuid.UUID {
 	return uuid.NewSHA1(namespace, []byte(by.String()+"|"+what+"|"+key))
 }
 
-// AdjustStock puts units on sale, or takes free units off sale. Once the units that
-// single persons put on sale of an item within 24 h exceed Config.TwoPersonUnits, the
-// act becomes a request. The intervention says how far
-// it has got: FINISHING, or TAKING, when Redis did not answer in time.
+// AdjustStock adds units to an item, or removes available units. Once the units added
+// without confirmation to an item within 24 h exceed Config.TwoPersonUnits, it creates a
+// request instead. The state is FINISHING or TAKING if Redis did not answer in time.
 func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Intervention, fault.Refusal, error) {
 	if err := authorise(in.By, sale.ActAdjust); err != nil {
 		return nil, nil, err
@@ -86,7 +86,7 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 	return s.adjust(ctx, in.By, act)
 }
 
-// replayed returns the act that a key stands for, if it is the same.
+// replayed returns the earlier intervention of a key, if it has the same input.
 func replayed(before, act *Intervention) *Intervention {
 	if mismatch(before, act) != nil {
 		return nil
@@ -101,7 +101,7 @@ func mismatch(before, act *Intervention) fault.Refusal {
 	return refused(fault.IdempotencyMismatch, []string{"idempotencyKey"})
 }
 
-// request records what a second person has to confirm, and publishes it.
+// request records a request for confirmation, and publishes it.
 func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention
 	act.State = Requested
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
 	if postgres.IsUnique(err) {
-		act, err = s.Intervention(ctx, act.ID) // the same key at once
+		act, err = s.Intervention(ctx, act.ID) // concurrent call with the same key
 		return act, nil, err
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention
 	return act, nil, nil
 }
 
-// adjust begins a change of stock: a fresh one, or a request that was confirmed.
+// adjust begins a change of stock: a new one, or a confirmed request.
 func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) (*Intervention, fault.Refusal, error) {
 	for range maxTries {
 		v, err := s.cfg.Sales.ByID(ctx, act.Sale)
@@ -148,7 +148,7 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 			return nil, tooFew(), nil
 		case errors.Is(err, errNeedsSecond):
 			return s.request(ctx, act)
-		case errors.Is(err, errConflict), postgres.IsUnique(err): // the same act at once, elsewhere
+		case errors.Is(err, errConflict), postgres.IsUnique(err): // concurrent call elsewhere
 			act, err = s.Intervention(ctx, act.ID)
 			return act, nil, err
 		case err != nil:
@@ -160,11 +160,11 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 	return nil, conflict("itemId"), nil
 }
 
-// errTooFew says that the record has fewer units nobody has than are to be taken.
+// errTooFew reports that Postgres has fewer available units than are to be removed.
 var errTooFew = errors.New("fewer units are left")
 
-// writeStock changes the record in one transaction: the sale's revision and log,
-// the item, the ledger, and how far the act has got.
+// writeStock changes Postgres in one transaction: the sale's revision and log, the item,
+// the ledger, and the state of the intervention.
 func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, act *Intervention, to State) error {
 	details, err := act.details()
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 		if err := sale.Apply(ctx, tx, c, func(u *ent.SaleUpdate) { u.Where(entsale.Epoch(v.Epoch)) }); err != nil {
 			return err
 		}
-		if err := s.checkAlone(ctx, tx, act); err != nil { // behind the sale's row, which orders adjustments
+		if err := s.checkAlone(ctx, tx, act); err != nil { // after locking the sale's row, which serialises adjustments
 			return err
 		}
 		if err := s.record(ctx, tx, act, to); err != nil {
@@ -202,17 +202,17 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 	return nil
 }
 
-// errNeedsSecond says that an adjustment needs a second person.
+// errNeedsSecond reports that an adjustment needs confirmation by a second operator.
 var errNeedsSecond = errors.New("a second person has to confirm")
 
-// aloneWindow is the time over which the units are summed that single persons put on sale.
+// aloneWindow is the period over which units added without confirmation are summed.
 const aloneWindow = 24 * time.Hour
 
-// checkAlone returns errNeedsSecond for a fresh adjustment that exceeds what single
-// persons may put on sale of an item.
+// checkAlone returns errNeedsSecond for a new adjustment that exceeds the units allowed
+// without confirmation.
 func (s *Service) checkAlone(ctx context.Context, tx *ent.Tx, act *Intervention) error {
 	if act.State != "" || act.Units <= 0 {
-		return nil // confirmed, or taken off sale
+		return nil // confirmed, or a removal
 	}
 	before, err := tx.Intervention.Query().Where(
 		intervention.ItemID(act.Item), intervention.KindEQ(intervention.KindADJUST_STOCK), intervention.QuantityGT(0),
@@ -232,7 +232,7 @@ func (s *Service) checkAlone(ctx context.Context, tx *ent.Tx, act *Intervention)
 	return nil
 }
 
-// record notes how far an act has got: a fresh one is inserted.
+// record writes the state of an intervention: a new one is inserted.
 func (s *Service) record(ctx context.Context, tx *ent.Tx, act *Intervention, to State) error {
 	if act.State != "" {
 		return s.advance(ctx, tx, act, to)
@@ -247,7 +247,7 @@ func (s *Service) ledger(ctx context.Context, tx *ent.Tx, act *Intervention) err
 		SetKind(stockmovement.KindADJUST).SetQuantity(act.Units).SetCreatedAt(s.cfg.Clock.Now()).Exec(ctx)
 }
 
-// takeOff takes units off a gate that stands, and then off the record.
+// takeOff takes units from a loaded gate, and then from Postgres.
 func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.record(ctx, tx, act, Taking) })
 	switch {
@@ -265,7 +265,7 @@ func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention
 	return act, nil, nil
 }
 
-// tryFinish finishes an act, or leaves it to Step.
+// tryFinish finishes an intervention, or leaves it to Step.
 func (s *Service) tryFinish(ctx context.Context, act *Intervention) *Intervention {
 	now, err := s.finish(ctx, act)
 	if err != nil {

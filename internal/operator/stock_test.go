@@ -38,7 +38,7 @@ func (e *env) wantState(act *operator.Intervention, want operator.State) {
 	}
 }
 
-// finish lets the loop go on with what was left half way.
+// finish runs the loop that continues interrupted interventions.
 func (e *env) finish() map[string]int {
 	e.t.Helper()
 	e.clock.Advance(3 * time.Second)
@@ -176,13 +176,13 @@ func TestManyUnitsNeedTwoPersons(t *testing.T) {
 	})
 }
 
-// flaky loses what is asked of Redis, or its answer, while it is set to.
+// flaky drops requests to Redis, or replies, depending on its mode.
 type flaky struct{ mode atomic.Int32 }
 
 const (
 	works      = 0
-	losesAsks  = 1 // nothing reaches Redis
-	losesReply = 2 // it is carried out, and nobody hears of it
+	losesAsks  = 1 // the request does not reach Redis
+	losesReply = 2 // executed, but the reply is lost
 )
 
 var errLost = &net.OpError{Op: "read", Err: errors.New("connection reset")}
@@ -213,7 +213,7 @@ func (f *flaky) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// breaking replaces the process by one whose way to the gate can be cut.
+// breaking replaces the process by one whose connection to the gate can fail.
 func (e *env) breaking() *flaky {
 	e.t.Helper()
 	conn, err := redisconn.Open(e.t.Context(), testenv.RedisURL(e.t))
@@ -273,7 +273,7 @@ func TestAGateThatIsBuiltAnewInBetweenCountsEachActOnce(t *testing.T) {
 			more, _ := e.adjust(v, 5)
 			fewer, _ := e.adjust(v, -4)
 			e.lose(v)
-			e.step() // built anew from the record
+			e.step() // rebuilt from Postgres
 			f.mode.Store(works)
 			e.finish()
 			e.wantState(more, operator.Done)
@@ -287,7 +287,7 @@ func TestAGateThatIsBuiltAnewInBetweenCountsEachActOnce(t *testing.T) {
 	}
 }
 
-// lose empties Redis of a sale's gate.
+// lose deletes a sale's gate from Redis.
 func (e *env) lose(v *sale.Sale) {
 	e.t.Helper()
 	for _, key := range e.conn.Cmd.Keys(e.t.Context(), e.keys.Prefix+"*item*").Val() {
@@ -328,7 +328,7 @@ func TestUnitsGoBackToTheGateWhenTheSaleEndedMeanwhile(t *testing.T) {
 			if _, refusal, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "over"}); err != nil || refusal != nil {
 				t.Fatal(refusal, err)
 			}
-			if _, err := e.ops.Step(t.Context()); err != nil { // too fresh: nothing happens
+			if _, err := e.ops.Step(t.Context()); err != nil { // too recent: nothing happens
 				t.Fatal(err)
 			}
 			e.clock.Advance(3 * time.Second)
@@ -341,7 +341,7 @@ func TestUnitsGoBackToTheGateWhenTheSaleEndedMeanwhile(t *testing.T) {
 	}
 }
 
-// Whoever built the gate died, and the sale ended before another process began anew.
+// The process that built the gate crashed, and the sale ended before another rebuilt it.
 func TestActsOnAGateThatWasNeverBuiltEndWithTheSale(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
@@ -372,7 +372,7 @@ func TestADriftedRecordNeverLetsGoOfHeldUnits(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	v := e.put(sale.Live, 10)
-	// The record has fewer units nobody has than the gate: as after a lost gate key.
+	// Postgres has fewer available units than the gate: as after a lost gate key.
 	e.must(e.db.Ent.SaleItem.UpdateOneID(v.Items[0].ID).SetAvailable(2).SetSold(8).Exec(t.Context()))
 	act, refusal := e.adjust(v, -5)
 	if reason(refusal) != fault.Conflict || act.State != operator.Refused {

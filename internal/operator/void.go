@@ -15,23 +15,23 @@ import (
 	"seckill/internal/sale"
 )
 
-// VoidInput names an order to void.
+// VoidInput is the input of VoidOrder.
 type VoidInput struct {
 	By    sale.Actor
 	Order uuid.UUID
-	Note  string // why; the buyer sees it
+	Note  string // the reason; the buyer sees it
 }
 
-// Voided is what came of a void.
+// Voided is the result of a void.
 type Voided struct {
-	Order        *order.Order // as it stands now
+	Order        *order.Order // its present state
 	Intervention *Intervention
 }
 
-// VoidOrder cancels an order on behalf of the shop. An unpaid one is cancelled at once
-// and its units go back; a paid one becomes a request, and once a second person has
-// confirmed it, money and units go back. An order that is paid at the same moment is
-// refused: it needs the second person too. The buyer cannot void the order.
+// VoidOrder cancels an order on behalf of the shop. An unpaid order is cancelled at once
+// and its units are released; a paid one becomes a request, and after confirmation by a
+// second operator, money and units go back. An order that is paid at the same time is
+// refused: it needs confirmation too. The buyer of an order cannot void it.
 func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Refusal, error) {
 	if err := authorise(in.By, sale.ActVoid); err != nil {
 		return Voided{}, nil, err
@@ -82,8 +82,7 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Re
 	return Voided{Order: o, Intervention: act}, nil, nil
 }
 
-// voidable refuses an order that has ended, or whose sale is in no state to have
-// orders voided.
+// voidable refuses an order that has ended, or whose sale's status does not allow a void.
 func (s *Service) voidable(ctx context.Context, o *order.Order) (fault.Refusal, error) {
 	if o.Status != order.PendingPayment && o.Status != order.Paid {
 		return conflict("orderId"), nil
@@ -98,7 +97,7 @@ func (s *Service) voidable(ctx context.Context, o *order.Order) (fault.Refusal, 
 	return nil, nil
 }
 
-// openVoid returns what is under way for an order; nil when there is nothing.
+// openVoid returns the unfinished void of an order; nil if there is none.
 func (s *Service) openVoid(ctx context.Context, orderID uuid.UUID) (*Intervention, error) {
 	row, err := s.cfg.DB.Ent.Intervention.Query().Where(
 		intervention.OrderID(orderID), intervention.StateIn(intervention.StateREQUESTED, intervention.StateREFUNDING, intervention.StateFINISHING),
@@ -112,7 +111,7 @@ func (s *Service) openVoid(ctx context.Context, orderID uuid.UUID) (*Interventio
 	return fromRow(row), nil
 }
 
-// voidConfirmed voids a paid order that two persons agreed on.
+// voidConfirmed voids a paid order after confirmation.
 func (s *Service) voidConfirmed(ctx context.Context, request *Intervention) (*Intervention, fault.Refusal, error) {
 	confirmed, err := s.move(ctx, request, Refunding)
 	switch {
@@ -128,8 +127,8 @@ func (s *Service) voidConfirmed(ctx context.Context, request *Intervention) (*In
 	return done, nil, nil
 }
 
-// finishVoid has package payment end the order, which does nothing the second
-// time, and then writes the act into the log of the sale.
+// finishVoid ends the order with package payment, which is idempotent, and then writes an
+// entry to the log of the sale.
 func (s *Service) finishVoid(ctx context.Context, act *Intervention) (*Intervention, error) {
 	void := s.cfg.Payments.VoidUnpaid
 	if act.State == Refunding {
@@ -145,8 +144,8 @@ func (s *Service) finishVoid(ctx context.Context, act *Intervention) (*Intervent
 	return s.logVoid(ctx, act)
 }
 
-// voidedBefore reports whether an order was ended by a void: its money may be on
-// its way already.
+// voidedBefore reports whether an order was ended by a void: its refund may be in
+// progress.
 func (s *Service) voidedBefore(ctx context.Context, o *order.Order) bool {
 	log, err := s.cfg.Orders.Timeline(ctx, o)
 	if err != nil {

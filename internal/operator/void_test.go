@@ -98,8 +98,8 @@ func TestAVoidThatWasLeftHalfWayIsFinished(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	v := e.put(sale.Live, 10)
-	// The process died after it wrote down what it was about to do, or after the
-	// order had ended and before the log of the sale said so.
+	// The process crashed after writing its intent, or after the order had ended and
+	// before the log of the sale was written.
 	for name, ended := range map[string]bool{"before the order ended": false, "after the order ended": true} {
 		unpaid, paid := e.order(v), e.pay(e.order(v))
 		for o, state := range map[*order.Order]intervention.State{unpaid: intervention.StateFINISHING, paid: intervention.StateREFUNDING} {
@@ -195,7 +195,7 @@ func TestVoidsInEveryStatusByEveryRole(t *testing.T) {
 	}
 }
 
-// Operators void, the buyer pays, at once: one of the two wins, and every unit is
+// Operators void and the buyer pays concurrently: one of the two wins, and all units are
 // accounted for.
 func TestVoidAndPaymentMeetOnOneRow(t *testing.T) {
 	t.Parallel()

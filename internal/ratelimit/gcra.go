@@ -1,13 +1,13 @@
-// Package ratelimit says who may go on and who must wait, and until when.
+// Package ratelimit implements rate limits with the generic cell rate algorithm (GCRA).
 //
-// It owns the generic cell rate algorithm (GCRA), its state in Redis and in the
-// process, and the identity of who is counted. It does not own the limits
-// themselves: each operation brings its Policy. A rate limit bounds tries over
-// time; it is neither a quota nor the purchase limit of a sale.
+// It owns the algorithm, its state in Redis and in the process, and the identity of the
+// counted subjects. It does not own the limits: each operation passes its Policy. A rate
+// limit bounds attempts over time; it is neither a quota nor the purchase limit of a
+// sale.
 //
-// Limiter counts across all processes, in Redis, with this process's own view in
-// front, so that a flood is refused without a round trip. Local counts in this
-// process only and never does I/O: it is what the hot path uses.
+// Limiter counts across all processes, in Redis, with a copy in the process, so that a
+// flood is refused without a network call. Local counts in this process only and never
+// does I/O: the hot path uses it.
 package ratelimit
 
 import (
@@ -16,40 +16,40 @@ import (
 	"seckill/internal/fault"
 )
 
-// Mode says what a policy does when nobody can count.
+// Mode is the behaviour of a policy when Redis does not answer.
 type Mode int
 
 // Modes.
 const (
-	FailClosed Mode = iota // refuse: logging in, captchas, paths, orders
-	FailOpen               // let through what this process alone would let through: reads
+	FailClosed Mode = iota // refuse: sign-in, captchas, paths, orders
+	FailOpen               // apply the limit in this process only: reads
 )
 
-// Policy is the limit of one operation: Burst tries at once, and PerSecond more
-// each second. Over any span of d seconds at most Burst + d × PerSecond pass.
+// Policy is the rate limit of one operation: Burst attempts at once, and PerSecond more
+// each second. In any interval of d seconds at most Burst + d × PerSecond are allowed.
 type Policy struct {
-	Name      string // names the operation in keys and metrics: "login_ip"
+	Name      string // the operation in keys and metrics: "login_ip"
 	Burst     int    // at least 1
 	PerSecond float64
 	Mode      Mode
 }
 
-// unlimited says whether the policy lets everything through.
+// unlimited reports whether the policy allows everything.
 func (p Policy) unlimited() bool { return p.Burst <= 0 || p.PerSecond <= 0 }
 
-// interval is the time that one token takes to come back, in microseconds.
+// interval returns the time in which one token is refilled, in microseconds.
 func (p Policy) interval() int64 { return max(1, int64(1e6/p.PerSecond)) }
 
-// Decision is the answer to a try.
+// Decision is the result of an attempt.
 type Decision struct {
 	Allowed    bool
-	Limit      int           // most tokens that the bucket holds; 0 = no limit
+	Limit      int           // capacity of the bucket in tokens; 0 = no limit
 	Remaining  int           // tokens left now
-	RetryAfter time.Duration // how long to wait before trying again; 0 when allowed
-	ResetAfter time.Duration // how long until the bucket is full
+	RetryAfter time.Duration // wait before the next attempt; 0 when allowed
+	ResetAfter time.Duration // time until the bucket is full
 }
 
-// Refusal returns nil when the try is allowed, else what to tell the caller.
+// Refusal returns nil if the attempt is allowed, else a refusal with the wait.
 func (d Decision) Refusal(path ...string) fault.Refusal {
 	if d.Allowed {
 		return nil
@@ -58,13 +58,13 @@ func (d Decision) Refusal(path ...string) fault.Refusal {
 }
 
 // decide is GCRA, the leaky bucket as a meter (ITU-T I.371, annex A), in whole
-// microseconds, as lua/gcra.lua does it. tat is the theoretical arrival time of
-// the last try, 0 for none; cost is how many tokens are asked for, 0 only looks.
-// It returns the arrival time to keep.
+// microseconds, the same as lua/gcra.lua. tat is the theoretical arrival time of the last
+// attempt, 0 for none; cost is the number of tokens requested, 0 takes none. It returns
+// the arrival time to store.
 func (p Policy) decide(tat, now, cost int64) (int64, Decision) {
 	interval := p.interval()
 	depth := interval * int64(p.Burst)
-	tat = min(max(tat, now), now+depth) // past it: of a stricter limit, that was loosened
+	tat = min(max(tat, now), now+depth) // beyond it: stored under a stricter limit, which was raised
 	next := tat + cost*interval
 	if wait := next - depth - now; wait > 0 {
 		return tat, p.decision(tat, now, wait)
@@ -72,7 +72,7 @@ func (p Policy) decide(tat, now, cost int64) (int64, Decision) {
 	return next, p.decision(next, now, 0)
 }
 
-// decision describes a bucket whose arrival time is tat; wait > 0 is a refusal.
+// decision describes a bucket with arrival time tat; wait > 0 is a refusal.
 func (p Policy) decision(tat, now, wait int64) Decision {
 	interval := p.interval()
 	room := interval*int64(p.Burst) - (tat - now)
@@ -85,5 +85,5 @@ func (p Policy) decision(tat, now, wait int64) Decision {
 	}
 }
 
-// free is the decision where nothing is counted.
+// free returns the decision for an attempt that is not counted.
 func free() Decision { return Decision{Allowed: true} }

@@ -12,15 +12,14 @@ import (
 	"seckill/internal/ratelimit"
 )
 
-// Any stretch of time: at most burst + elapsed × rate pass, and at least the
-// burst does.
+// In any interval at most burst + elapsed × rate attempts pass, and at least the burst.
 func TestNoWindowLetsMoreThrough(t *testing.T) {
 	t.Parallel()
 	p := ratelimit.Policy{Name: "p", Burst: 10, PerSecond: 10}
 	c := clock.NewFake(noon)
 	l := ratelimit.NewLocal[int](c, 16)
 	var passed []time.Time
-	for range 100_000 { // 100 s, a try each millisecond
+	for range 100_000 { // 100 s, an attempt each millisecond
 		if l.Allow(p, 1).Allowed {
 			passed = append(passed, c.Now())
 		}
@@ -39,7 +38,7 @@ func TestNoWindowLetsMoreThrough(t *testing.T) {
 	}
 }
 
-// The script and the Go reference give the same answers to the same history.
+// The script and the Go reference return the same results for the same history.
 func TestScriptAgreesWithTheReference(t *testing.T) {
 	t.Parallel()
 	conn, mini := embedded(t)
@@ -54,7 +53,8 @@ func TestScriptAgreesWithTheReference(t *testing.T) {
 		reference := ratelimit.NewLocal[ratelimit.Subject](c, 16)
 		for range rapid.IntRange(1, 60).Draw(rt, "tries") {
 			mini.SetTime(c.Advance(time.Duration(rapid.IntRange(0, 300_000).Draw(rt, "pause")) * time.Microsecond))
-			// A limiter of its own each time has no view of its own: the script decides.
+			// A new limiter for each attempt has no local state, so that the script
+			// decides.
 			script := ratelimit.New(ratelimit.Config{Client: conn.Script, Prefix: "t:", Clock: c})
 			got, err := script.Allow(t.Context(), p, who)
 			if err != nil {

@@ -21,42 +21,42 @@ var gcraSource string
 
 var gcra = redis.NewScript(gcraSource)
 
-// Outcome is how a try ended, for metrics.
+// Outcome is the outcome of an attempt, for metrics.
 type Outcome string
 
 // Outcomes.
 const (
 	Passed       Outcome = "passed"
-	RefusedHere  Outcome = "refused_locally" // without asking Redis
+	RefusedHere  Outcome = "refused_locally" // without a call to Redis
 	RefusedThere Outcome = "refused"
-	Faulted      Outcome = "fault" // nobody could count
+	Faulted      Outcome = "fault" // Redis did not answer
 )
 
-// Config is what a Limiter needs.
+// Config configures a Limiter.
 type Config struct {
-	Client redis.UniversalClient // without retries: a try that ran twice counts twice
+	Client redis.UniversalClient // without retries: an attempt executed twice counts twice
 	Prefix string                // of every key, for example "sk:"
 	Clock  clock.Clock
-	Size   int  // subjects remembered in the process; 0 = DefaultLocalSize
-	Off    bool // let everything through: for drills and tests
-	// Registerer gets the metrics; nil = they are shown nowhere.
+	Size   int  // subjects stored in the process; 0 = DefaultLocalSize
+	Off    bool // allow everything: for drills and tests
+	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer
 }
 
-// Limiter counts tries across all processes. It is safe for concurrent use.
+// Limiter counts attempts across all processes. It is safe for concurrent use.
 type Limiter struct {
 	cfg   Config
 	tries *prometheus.CounterVec // by policy and outcome
 	local *Local[bucket]
 }
 
-// bucket is one subject under one policy.
+// bucket identifies one subject under one policy.
 type bucket struct {
 	policy  string
 	subject Subject
 }
 
-// New returns a limiter.
+// New returns a Limiter.
 func New(cfg Config) *Limiter {
 	tries := promauto.With(cfg.Registerer).NewCounterVec(prometheus.CounterOpts{
 		Namespace: telemetry.Namespace, Subsystem: "ratelimit", Name: "tries_total",
@@ -66,24 +66,23 @@ func New(cfg Config) *Limiter {
 	return &Limiter{cfg: cfg, tries: tries, local: NewLocal[bucket](cfg.Clock, cfg.Size)}
 }
 
-// count counts one try.
 func (l *Limiter) count(policy string, o Outcome) { l.tries.WithLabelValues(policy, string(o)).Inc() }
 
-// Allow takes one token of a subject's bucket. The error is a fault UNAVAILABLE:
-// nobody could count, and the policy fails closed.
+// Allow takes one token from a subject's bucket. The error is a fault UNAVAILABLE: Redis
+// did not answer, and the policy fails closed.
 func (l *Limiter) Allow(ctx context.Context, p Policy, subject Subject) (Decision, error) {
 	return l.AllowN(ctx, p, subject, 1)
 }
 
-// AllowN takes several tokens at once, or none when they are not all there; with
-// 0 it tells how the bucket stands and takes nothing.
+// AllowN takes several tokens, or none if fewer are available; with 0 it returns the
+// state of the bucket and takes nothing.
 func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens int) (Decision, error) {
 	if l.cfg.Off || p.unlimited() {
 		return free(), nil
 	}
 	b, cost := bucket{p.Name, subject}, int64(tokens)
-	// The process's view runs ahead of Redis only by tries under way, so what it
-	// refuses Redis would refuse too.
+	// The local state is ahead of Redis only by attempts in transit, so Redis would
+	// refuse whatever it refuses.
 	if d := l.local.take(p, b, l.local.now(), cost); !d.Allowed {
 		l.count(p.Name, RefusedHere)
 		return d, nil
@@ -106,10 +105,10 @@ func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens 
 	return d, nil
 }
 
-// AllowAddr takes one token of every network that the address is counted in, the
-// narrowest first: of IPv6 the /64, and the /56 and /48 with two and three times the
-// bounds. It stops at the first network that refuses; tokens taken before stay taken.
-// The decision is that of the fullest bucket.
+// AllowAddr takes one token from each network that contains the address, the smallest
+// first: for IPv6 the /64, and the /56 and /48 with two and three times the limit. It
+// stops at the first network that refuses; tokens taken before are not returned. The
+// decision is that of the fullest bucket.
 func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (Decision, error) {
 	var tightest Decision
 	for i, r := range ranges(ip) {
@@ -136,8 +135,8 @@ func (l *Limiter) ask(ctx context.Context, p Policy, b bucket, cost int64) (wait
 	return reply[0], reply[1], nil
 }
 
-// uncounted decides when Redis did not answer. Under FailOpen the token taken
-// from the process's own bucket stays taken: that bucket is the limit now.
+// uncounted decides when Redis did not answer. Under FailOpen the token taken from the
+// local bucket is not returned: that bucket is the limit now.
 func (l *Limiter) uncounted(p Policy, b bucket, cost int64, cause error) (Decision, error) {
 	l.count(p.Name, Faulted)
 	if p.Mode == FailOpen {

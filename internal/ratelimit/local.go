@@ -12,13 +12,14 @@ import (
 
 const (
 	localShards = 16 // locks; more than the cores of one process
-	// DefaultLocalSize bounds the subjects that a Local remembers, about 150 bytes each.
+	// DefaultLocalSize is the maximum number of subjects in a Local, about 150 bytes
+	// each.
 	DefaultLocalSize = 1 << 17
 )
 
-// Local counts the attempts of one operation in this process only. When it is full it
-// drops the least recently used subject. It is safe for concurrent use, does no I/O
-// and allocates only for a new subject.
+// Local counts the attempts of one operation in this process only. When full, it evicts
+// the least recently used subject. It is safe for concurrent use, does no I/O and
+// allocates only for a new subject.
 type Local[K comparable] struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -31,7 +32,7 @@ type localShard[K comparable] struct {
 	tats *simplelru.LRU[K, int64] // guarded by mu; subject → theoretical arrival time, Unix microseconds
 }
 
-// NewLocal returns a counter that remembers about size subjects, 0 = DefaultLocalSize.
+// NewLocal returns a Local for about size subjects, 0 = DefaultLocalSize.
 func NewLocal[K comparable](c clock.Clock, size int) *Local[K] {
 	if size <= 0 {
 		size = DefaultLocalSize
@@ -47,10 +48,10 @@ func NewLocal[K comparable](c clock.Clock, size int) *Local[K] {
 	return l
 }
 
-// NewLocalOff returns a counter that lets everything through: for drills and tests.
+// NewLocalOff returns a Local that allows everything: for drills and tests.
 func NewLocalOff[K comparable]() *Local[K] { return &Local[K]{off: true} }
 
-// Allow takes one token of the subject's bucket.
+// Allow takes one token from the subject's bucket.
 func (l *Local[K]) Allow(p Policy, subject K) Decision {
 	if l.off || p.unlimited() {
 		return free()
@@ -58,7 +59,7 @@ func (l *Local[K]) Allow(p Policy, subject K) Decision {
 	return l.take(p, subject, l.now(), 1)
 }
 
-// AllowN takes several tokens at once, or none when they are not all there.
+// AllowN takes several tokens, or none if fewer are available.
 func (l *Local[K]) AllowN(p Policy, subject K, tokens int) Decision {
 	if l.off || p.unlimited() {
 		return free()
@@ -93,7 +94,7 @@ func (l *Local[K]) take(p Policy, subject K, now, cost int64) Decision {
 	return d
 }
 
-// giveBack undoes a take.
+// giveBack reverts a take.
 func (l *Local[K]) giveBack(p Policy, subject K, cost int64) {
 	s := l.shard(subject)
 	s.mu.Lock()
@@ -103,7 +104,7 @@ func (l *Local[K]) giveBack(p Policy, subject K, cost int64) {
 	}
 }
 
-// raise takes over an arrival time that others have reached.
+// raise stores an arrival time that is later than the local one.
 func (l *Local[K]) raise(subject K, tat int64) {
 	s := l.shard(subject)
 	s.mu.Lock()

@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// slow gives nothing back while a test lasts.
+// slow refills nothing during a test.
 var slow = ratelimit.Policy{Name: "slow", Burst: 5, PerSecond: 0.001}
 
 func onBoth(t *testing.T, test func(t *testing.T, conn *redisconn.Conn, prefix string)) {
@@ -55,12 +55,13 @@ func limiter(conn *redisconn.Conn, prefix string) *ratelimit.Limiter {
 	return ratelimit.New(ratelimit.Config{Client: conn.Script, Prefix: prefix, Clock: clock.System{}})
 }
 
-// flood sends n tries at once, spread over the limiters, and counts those that pass.
+// flood makes n concurrent attempts, spread over the limiters, and counts those that
+// pass.
 func flood(t *testing.T, n int, p ratelimit.Policy, who ratelimit.Subject, limiters ...*ratelimit.Limiter) int {
 	t.Helper()
 	var passed atomic.Int32
 	var all sync.WaitGroup
-	gate := make(chan struct{}, 24) // below the connections of the pool
+	gate := make(chan struct{}, 24) // below the size of the connection pool
 	for i := range n {
 		all.Go(func() {
 			gate <- struct{}{}
@@ -195,7 +196,7 @@ func TestWithoutRedisClosedRefusesAndOpenLimitsAlone(t *testing.T) {
 
 func TestOffAndUnlimitedLetEverythingThrough(t *testing.T) {
 	t.Parallel()
-	off := ratelimit.New(ratelimit.Config{Clock: clock.System{}, Off: true}) // not even a client
+	off := ratelimit.New(ratelimit.Config{Clock: clock.System{}, Off: true}) // without a client
 	on := ratelimit.New(ratelimit.Config{Clock: clock.System{}})
 	local := ratelimit.NewLocalOff[uuid.UUID]()
 	for range 100 {
@@ -210,7 +211,7 @@ func TestOffAndUnlimitedLetEverythingThrough(t *testing.T) {
 
 func TestWiderIPv6NetworksHaveBoundsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	// passes counts how many of 100 attempts pass, each from an address of its own.
+	// passes counts how many of 100 attempts pass, each from a different address.
 	passes := func(allow func(ip netip.Addr) bool, at func(n int) [16]byte) (passed int) {
 		for n := range 100 {
 			if allow(netip.AddrFrom16(at(n))) {
@@ -279,7 +280,7 @@ func TestWaitingCallerHonoursItsContext(t *testing.T) {
 	}
 }
 
-// tries returns the counted tries by outcome.
+// tries returns the counted attempts by outcome.
 func tries(t *testing.T, shown *prometheus.Registry) map[ratelimit.Outcome]int {
 	t.Helper()
 	families, err := shown.Gather()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Subject is who or what is counted.
+// Subject is the key that attempts are counted by.
 type Subject string
 
 // All counts all requests together.
@@ -19,27 +19,27 @@ func User(id uuid.UUID) Subject { return Subject("u:" + id.String()) }
 // Session counts one session.
 func Session(id uuid.UUID) Subject { return Subject("s:" + id.String()) }
 
-// In counts the subject in one sale, apart from itself elsewhere.
+// In counts the subject separately in one sale.
 func (s Subject) In(sale uuid.UUID) Subject { return s + "@" + Subject(sale.String()) }
 
-// Addr counts one address; of IPv6 the /64, the smallest network that a customer is
-// given. Invalid addresses count together. A limit by address uses AllowAddr, which
-// counts the wider IPv6 networks too.
+// Addr counts one address; for IPv6 the /64, the smallest network assigned to a customer.
+// Invalid addresses count together. A limit by address uses AllowAddr, which counts the
+// wider IPv6 networks too.
 func Addr(ip netip.Addr) Subject { return ranges(ip)[0].subject }
 
-// addrRange is a network that an address is counted in, and how many times the
-// bounds of a single address it may use.
+// addrRange is a network that contains an address, and the factor by which its limit
+// exceeds that of a single address.
 type addrRange struct {
 	subject Subject
 	factor  int
 }
 
-// ipv6Ranges are the networks that providers give to one customer: a /64, a /56 or a
-// /48 (RFC 6177). The bounds grow far more slowly than the number of /64s, because
-// one customer chooses freely among them.
+// ipv6Ranges are the networks that providers assign to one customer: a /64, a /56 or a
+// /48 (RFC 6177). The limits grow far more slowly than the number of /64s, because one
+// customer can use all of them.
 var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}}
 
-// ranges returns what an address counts as, the narrowest network first.
+// ranges returns the networks of an address, the smallest first.
 func ranges(ip netip.Addr) []addrRange {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsValid() {
@@ -52,22 +52,22 @@ func ranges(ip netip.Addr) []addrRange {
 	for _, r := range ipv6Ranges {
 		prefix, err := ip.Prefix(r.bits)
 		if err != nil {
-			continue // only for bits that an IPv6 address does not have
+			continue // only for bits beyond the length of an IPv6 address
 		}
 		out = append(out, addrRange{Subject("a:" + prefix.Addr().String() + "/" + strconv.Itoa(r.bits)), r.factor})
 	}
 	return out
 }
 
-// times returns the policy with its bounds multiplied.
+// times returns the policy with its limits multiplied.
 func (p Policy) times(factor int) Policy {
 	p.Burst, p.PerSecond = p.Burst*factor, p.PerSecond*float64(factor)
 	return p
 }
 
-// Network returns the /24 of an IPv4 or the /48 of an IPv6 address: what shares are
-// given by. It is invalid for an address that is not public: that of a proxy or of the
-// machine itself says nothing about the client.
+// Network returns the /24 of an IPv4 or the /48 of an IPv6 address, for limits per
+// network. It is invalid for an address that is not public: that of a proxy or of the
+// machine itself does not identify the client.
 func Network(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
@@ -79,7 +79,7 @@ func Network(ip netip.Addr) netip.Prefix {
 	}
 	network, err := ip.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // only for bits that an address does not have
+		return netip.Prefix{} // only for bits beyond the length of an address
 	}
 	return network
 }

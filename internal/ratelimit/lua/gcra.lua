@@ -1,17 +1,17 @@
--- One try against a rate limit (GCRA).
+-- Counts one attempt against a rate limit (GCRA).
 --
--- KEYS[1]  bucket: string, theoretical arrival time in Unix microseconds; lapses
--- ARGV[1]  time that one token takes to come back, microseconds
+-- KEYS[1]  bucket: string, theoretical arrival time in Unix microseconds; expires
+-- ARGV[1]  time in which one token is refilled, microseconds
 -- ARGV[2]  burst, tokens
--- ARGV[3]  tokens asked for; 0 only looks
+-- ARGV[3]  tokens requested; 0 takes none
 --
--- Replies {wait, ahead}, microseconds: wait > 0 is how long to wait before trying
--- again, 0 = allowed; ahead is how far the arrival time lies in the future, which
--- is how long until the bucket is full.
+-- Replies {wait, ahead}, microseconds: wait > 0 is the time until the next attempt, 0 =
+-- allowed; ahead is how far the arrival time lies in the future, which is the time until
+-- the bucket is full.
 --
--- Keeps true: over any span of time at most burst + span / interval tokens are
--- taken, whatever the number of processes. Goes by Redis TIME. A refused try
--- takes nothing. Same arithmetic as Policy.decide.
+-- Invariant: in any interval at most burst + interval length / ARGV[1] tokens are taken,
+-- whatever the number of processes. Uses Redis TIME. A refused attempt takes nothing.
+-- Same arithmetic as Policy.decide.
 local interval = tonumber(ARGV[1])
 local depth = interval * tonumber(ARGV[2])
 local cost = tonumber(ARGV[3])
