@@ -11,8 +11,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// unopened takes the stock out of the ledger, and the gate out of Redis, and gives
-// the sale a status and a number of gates that it had.
+// unopened removes the stock from the ledger, and the gate from Redis, and sets the
+// sale's status and epoch.
 func (w *world) unopened(status entsale.Status, epoch int64) {
 	w.Helper()
 	w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Reservations(w.shard(), w.item)).Err())

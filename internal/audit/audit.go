@@ -1,13 +1,13 @@
-// Package audit checks that a sale adds up: that the record in Postgres, the
-// gate in Redis and the messages between them tell the same story.
+// Package audit checks the invariants of a sale: that Postgres, the gate in Redis and the
+// messages between them are consistent.
 //
-//	holders in Redis = live orders in Postgres
-//	                 + messages whose order is not written yet
-//	                 + failed tasks whose units are on their way back
-//	                 + offers of the waitlist
+//	reservations in Redis = live orders in Postgres
+//	                      + messages whose order is not written yet
+//	                      + failed tasks whose units are being released
+//	                      + offers of the waitlist
 //
-// It reads and changes nothing. It owns no table and no key; it knows the
-// meaning of those that packages order and reservation own.
+// It only reads. It owns no tables or keys; it uses those that packages order and
+// reservation own.
 package audit
 
 import (
@@ -24,15 +24,15 @@ import (
 	"seckill/internal/reservation"
 )
 
-// The three stores cannot be read at one instant. While a sale runs, a reading
-// may catch an order between two of them; so one that does not add up is read
-// again, and only what stays is reported.
+// The three stores cannot be read at one instant. While a sale runs, a reading may see an
+// order between two of them; so an inconsistent reading is repeated, and only findings
+// that remain are reported.
 const (
 	readings     = 5
 	defaultPause = 300 * time.Millisecond
 )
 
-// ErrUnknownSale says that no sale has the id.
+// ErrUnknownSale reports that no sale has the id.
 var ErrUnknownSale = errors.New("no such sale")
 
 // Auditor checks sales.
@@ -40,32 +40,32 @@ type Auditor struct {
 	DB    *postgres.DB
 	Redis *redisconn.Conn
 	Keys  reservation.Keys
-	Pause time.Duration // between readings that do not add up; 0 = 300 ms
+	Pause time.Duration // between inconsistent readings; 0 = 300 ms
 }
 
 // Report is the result for one sale. All figures are sums over its items.
 type Report struct {
 	SaleID   string   `json:"saleId"`
 	OK       bool     `json:"ok"`
-	Findings []string `json:"findings"`        // one sentence each; empty when all adds up
-	Notes    []string `json:"notes,omitempty"` // one sentence each about what could not be checked; no findings
+	Findings []string `json:"findings"`        // one sentence each; empty if all is consistent
+	Notes    []string `json:"notes,omitempty"` // one sentence each about checks that could not be made; not findings
 	Postgres Record   `json:"postgres"`
 	Redis    Gate     `json:"redis"`
 	Stream   Queue    `json:"stream"`
 	Money    Money    `json:"-"`
 
-	Drift int    `json:"-"` // how many findings are about Redis: the record could mend them
-	Lost  []Lost `json:"-"` // holders in Redis with neither an order, nor a failure, nor a message
+	Drift int    `json:"-"` // number of findings about Redis: a rebuild from Postgres could repair them
+	Lost  []Lost `json:"-"` // reservations in Redis without an order, a failure, or a message
 }
 
-// Lost is a hold whose message is gone.
+// Lost is a reservation whose message is lost.
 type Lost struct {
 	Item, User, Task uuid.UUID
 	Quantity         int
 }
 
-// Record is what Postgres says, in units; Orders counts the live ones. Offers are
-// available units that are held for people of the waitlist.
+// Record holds the figures of Postgres, in units; Orders counts the live ones. Offers are
+// available units that are reserved for buyers of the waitlist.
 type Record struct {
 	Total     int `json:"total"`
 	Available int `json:"available"`
@@ -75,21 +75,21 @@ type Record struct {
 	Offers    int `json:"offers"`
 }
 
-// Gate is what Redis says, in units.
+// Gate holds the figures of Redis, in units.
 type Gate struct {
 	Stock    int `json:"stock"`
 	Reserved int `json:"reserved"`
 }
 
-// Queue counts the sale's messages that are not done with.
+// Queue counts the sale's messages that are not acknowledged.
 type Queue struct {
-	Unread  int `json:"unread"`  // no worker has them
-	Pending int `json:"pending"` // a worker has them, or had
-	Dead    int `json:"dead"`    // set aside
+	Unread  int `json:"unread"`  // not delivered to a worker
+	Pending int `json:"pending"` // delivered and not acknowledged
+	Dead    int `json:"dead"`    // dead letters
 }
 
-// Sale checks one sale. The error says what could not be read; that something
-// does not add up is a finding.
+// Sale checks one sale. The error reports what could not be read; an inconsistency is a
+// finding.
 func (a *Auditor) Sale(ctx context.Context, sale uuid.UUID) (*Report, error) {
 	var report *Report
 	for try := range readings {
@@ -110,9 +110,10 @@ func (a *Auditor) Sale(ctx context.Context, sale uuid.UUID) (*Report, error) {
 	return report, nil
 }
 
-// read takes one reading: the gates, the messages, Postgres, the gates again. A
-// holder of the first look whose message was done with in between has its order
-// by then; an order or message that is newer has its holder in the second look.
+// read takes one reading: the gates, the messages, Postgres, the gates again. If the
+// message of a reservation in the first reading of the gates was processed in between,
+// its order exists by then; an order or message that is newer has its reservation in the
+// second reading.
 func (a *Auditor) read(ctx context.Context, sale uuid.UUID) (*state, error) {
 	rows, err := a.readSale(ctx, sale)
 	if err != nil {
@@ -155,7 +156,7 @@ func (a *Auditor) wait(ctx context.Context) error {
 	}
 }
 
-// report compares and sums up.
+// report compares the stores and sums up.
 func (s *state) report() *Report {
 	f := s.findings()
 	r := &Report{SaleID: id.Format(id.Sale, s.sale), Findings: f.lines, Notes: f.notes, Stream: s.queue, Drift: f.drift, Lost: f.lost}

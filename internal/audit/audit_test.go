@@ -44,7 +44,7 @@ func everyStep(w *world) {
 		w.Helper()
 		want := &audit.Report{SaleID: id.Format(id.Sale, w.sale), OK: true, Findings: []string{}, Postgres: record, Redis: gate, Stream: queue}
 		got := w.audit()
-		want.Money = got.Money // has a test of its own
+		want.Money = got.Money // has its own test
 		if diff := cmp.Diff(want, got); diff != "" {
 			w.Errorf("%s (-want +got):\n%s", step, diff)
 		}
@@ -141,7 +141,7 @@ func TestTheJSONHasTheAgreedNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"saleId":"sal_1","ok":false,"findings":["x"],"notes":["y"],` + // no notes without any
+	want := `{"saleId":"sal_1","ok":false,"findings":["x"],"notes":["y"],` + // notes are omitted when empty
 		`"postgres":{"total":0,"available":0,"held":0,"sold":0,"orders":0,"offers":0},` +
 		`"redis":{"stock":0,"reserved":0},"stream":{"unread":0,"pending":0,"dead":0}}`
 	if string(text) != want {
@@ -276,7 +276,7 @@ func setAside(w *world) {
 	w.must(subscriber.Close())
 }
 
-// bigOrder makes the first order one of two units.
+// bigOrder sets the quantity of the first order to two units.
 func (w *world) bigOrder() {
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
 		if _, err := tx.Order.Delete().Where(entorder.ID(w.tasks[0])).Exec(ctx); err != nil {

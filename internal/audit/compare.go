@@ -14,13 +14,13 @@ import (
 	"seckill/internal/reservation"
 )
 
-// Kinds of ledger lines that no order causes.
+// Kinds of ledger lines that are not caused by an order.
 const (
 	movementOpen   order.Movement = "OPEN"   // stock put on sale
-	movementAdjust order.Movement = "ADJUST" // stock added or taken away by an operator; signed
+	movementAdjust order.Movement = "ADJUST" // stock added or removed by an operator; signed
 )
 
-// examples bounds how many ids a finding lists.
+// examples limits the ids listed in a finding.
 const examples = 3
 
 // findings compares the three stores of every item.
@@ -42,15 +42,15 @@ func (s *state) findings() findings {
 	return f
 }
 
-// promised reports units that are reserved and do not exist. No rebuild mends that: the
-// orders behind them fail, and their units fill the stock up to zero.
+// promised reports units that are reserved and do not exist. A rebuild cannot repair
+// that: the orders behind them fail, and their units fill the stock up to zero.
 func (f *findings) promised(it *itemState) {
 	if it.gate.there && it.gate.stock < 0 {
 		f.add("%d more units are reserved than there are", -it.gate.stock)
 	}
 }
 
-// inRedis checks what Redis holds of an item.
+// inRedis checks an item in Redis.
 func (f *findings) inRedis(s *state, it *itemState) {
 	if !it.gate.there {
 		if s.status.Loaded() {
@@ -63,13 +63,13 @@ func (f *findings) inRedis(s *state, it *itemState) {
 	f.withoutHolder(it)
 }
 
-// findings collects sentences about one item after the other.
+// findings collects sentences about one item after another.
 type findings struct {
 	item  string
 	lines []string
-	notes []string // of checks that were left out
+	notes []string // of skipped checks
 	drift int      // how many of the lines are about Redis
-	lost  []Lost   // holders that nothing else knows of
+	lost  []Lost   // reservations without a counterpart
 }
 
 func (f *findings) add(format string, args ...any) {
@@ -80,7 +80,7 @@ func (f *findings) sentence(format string, args ...any) string {
 	return "Item " + f.item + ": " + fmt.Sprintf(format, args...) + "."
 }
 
-// tasks adds a finding about tasks, when there are any.
+// tasks adds a finding about tasks, if there are any.
 func (f *findings) tasks(tasks []uuid.UUID, format string) {
 	if len(tasks) == 0 {
 		return
@@ -109,7 +109,7 @@ func (f *findings) stockRow(it *itemState) {
 	if held := units[order.PendingPayment]; held != row.Held {
 		f.add("%d units are held by its row, and %d by unpaid orders", row.Held, held)
 	}
-	// A refund gives the unit back by choice, so a refunded order may keep it sold.
+	// A refund may or may not release the unit, so a refunded order may keep it sold.
 	least := units[order.Paid] + units[order.Refunding]
 	if row.Sold < least || row.Sold > least+units[order.Refunded] {
 		f.add("%d units are sold by its row, and %d by paid orders", row.Sold, least)
@@ -144,7 +144,7 @@ func (f *findings) ledger(s *state, it *itemState) {
 	}
 }
 
-// limit checks that nobody has more live orders' units than one person may.
+// limit checks that the live orders of each buyer are within the purchase limit.
 func (f *findings) limit(it *itemState, limit int) {
 	units := map[uuid.UUID]int{}
 	var over []uuid.UUID
@@ -159,7 +159,7 @@ func (f *findings) limit(it *itemState, limit int) {
 	f.tasks(over, "%d orders exceed the purchase limit of their buyers")
 }
 
-// ends checks that every task ended once.
+// ends checks that each task ended once.
 func (f *findings) ends(it *itemState) {
 	var twice []uuid.UUID
 	for task := range it.failures {
@@ -192,7 +192,7 @@ func (f *findings) gate(it *itemState, epoch int64) {
 	if g.epoch != epoch {
 		f.add("its gate has epoch %d, and its sale epoch %d", g.epoch, epoch)
 	}
-	// Units that stay sold after a refund have a holder until the gate is built anew.
+	// Units that stay sold after a refund have a reservation until the gate is rebuilt.
 	if sum := g.stock + g.reserved; g.reserved < 0 || sum > g.total || sum < g.total-it.kept() {
 		f.add("stock %d + reserved %d in Redis is not the %d units that were loaded", g.stock, g.reserved, g.total)
 	}
@@ -212,13 +212,13 @@ func (f *findings) gate(it *itemState, epoch int64) {
 		}
 		return
 	}
-	// Each holder is still checked by itself.
+	// Each reservation is still checked separately.
 	f.notes = append(f.notes, f.sentence("it changed while its holders were read, so that their sum was not checked"))
 }
 
-// holders checks that each holder has a live order, a message that will become
-// one, an offer of the waitlist, or an end whose units are on their way back. One
-// that the second look does not have was given back while the rest was read.
+// holders checks that each reservation has a live order, a message that will become one,
+// an offer of the waitlist, or an end whose units are being released. A reservation
+// missing in the second reading was released in between.
 func (f *findings) holders(it *itemState) {
 	claims := make(map[uuid.UUID]orderRow, len(it.orders))
 	for _, o := range it.orders {
@@ -251,7 +251,7 @@ func (f *findings) holders(it *itemState) {
 			kept -= o.quantity
 		case ordered, failed:
 			stale = append(stale, h.task)
-		case !queued && !dead: // a dead letter is a finding of its own
+		case !queued && !dead: // a dead letter is a separate finding
 			lost = append(lost, h.task)
 			f.lost = append(f.lost, Lost{Item: it.id, User: user, Task: h.task, Quantity: h.quantity})
 		}
@@ -261,7 +261,8 @@ func (f *findings) holders(it *itemState) {
 	f.tasks(different, "%d holders in Redis differ from their orders in user or quantity")
 }
 
-// withoutHolder checks that whoever has an order, or will, is known to the gate.
+// withoutHolder checks that each live order, message and offer has a reservation in the
+// gate.
 func (f *findings) withoutHolder(it *itemState) {
 	holding := make(map[uuid.UUID]bool, len(it.gate.holders))
 	for _, look := range []gate{it.gate, it.later} {
@@ -287,8 +288,8 @@ func (f *findings) withoutHolder(it *itemState) {
 	f.offers(it, holding)
 }
 
-// offers checks that each offer has its units, under its own name or that of the
-// attempt that it became a moment ago.
+// offers checks that each offer has its units, under its own id or that of the attempt
+// that has just redeemed it.
 func (f *findings) offers(it *itemState, holding map[uuid.UUID]bool) {
 	var empty []uuid.UUID
 	for _, e := range it.offers() {

@@ -17,11 +17,11 @@ import (
 	"seckill/internal/testenv"
 )
 
-// crowd is more holders than are read at once, and more is stock that they leave.
+// crowd is more reservations than are read at once, and more is stock that remains.
 const crowd, more = 20_100, 50_000
 
-// gather puts more units on sale and lets a crowd take one each; their messages
-// wait. Some that have none yet can buy. It returns one of the crowd.
+// gather adds units and reserves one for each user of a crowd; their messages wait. Some
+// users of the test can still buy. It returns one user of the crowd.
 func (w *world) gather() (one uuid.UUID) {
 	w.Helper()
 	now := time.Now()
@@ -42,7 +42,7 @@ func (w *world) gather() (one uuid.UUID) {
 		w.must(err)
 		pipe.HSet(w.Context(), w.keys.Reservations(w.shard(), w.item), one.String(), fmt.Sprintf("%s|1|%d|key", r.Task, now.UnixMilli()))
 		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: []any{"payload", payload}})
-		if i%500 == 0 { // more at once may take a busy server longer than a command may
+		if i%500 == 0 { // more at once may exceed the command timeout on a busy server
 			_, err := pipe.Exec(w.Context())
 			w.must(err)
 		}
@@ -78,7 +78,7 @@ func TestUnitsThatNobodyHoldsAreFoundWhenTheRushRests(t *testing.T) {
 	looks := 0
 	w.redis.Cmd.AddHook(&before{name: "hlen", do: func() { looks++ }})
 	w.redis.Cmd.AddHook(&before{name: "hscan", do: func() {
-		if looks%2 == 1 { // the first look of each reading is torn, the second is not
+		if looks%2 == 1 { // the first reading of each pair is torn, the second is not
 			w.buy(1)
 		}
 	}})

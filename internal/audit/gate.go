@@ -11,15 +11,14 @@ import (
 	"seckill/internal/reservation"
 )
 
-// Bounds of reading holders.
+// Limits of reading reservations.
 const (
-	atOnce    = 20_000 // so many are read with their item in one step, some 10 ms of Redis
+	atOnce    = 20_000 // read with their item in one step, about 10 ms of Redis
 	scanCount = 1000   // fields per HSCAN when there are more
-	scanTries = 5      // how often a scan is begun again because the item changed meanwhile
+	scanTries = 5      // how often a scan restarts because the item changed meanwhile
 )
 
-// readGate reads an item's gate with its holders, as they stood together unless it
-// is torn.
+// readGate reads an item's gate with its reservations, consistently unless it is torn.
 func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, error) {
 	shard := id.ShardOf(sale)
 	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Reservations(shard, item)
@@ -55,9 +54,10 @@ func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (g
 	return g, nil
 }
 
-// scan reads many holders bit by bit, and all again when the item changed
-// meanwhile. A rush that never stops ends the tries, and then the reading is torn: a
-// holder that it has was there, and one that was there all the time it has.
+// scan reads many reservations incrementally, and restarts when the item changed
+// meanwhile. In a continuous rush the scan gives up after scanTries and the reading is
+// torn: each reservation in it existed at some time, and those that existed throughout
+// are in it.
 func (a *Auditor) scan(ctx context.Context, itemKey, holdersKey string) (gate, error) {
 	for try := 1; ; try++ {
 		fields, err := a.Redis.Cmd.HGetAll(ctx, itemKey).Result()
@@ -98,7 +98,7 @@ func (a *Auditor) scanHolders(ctx context.Context, key string, g *gate) error {
 	}
 }
 
-// parseItem reads an item's hash; version changes with every change of it.
+// parseItem parses an item's hash; version changes with each change of the item.
 func parseItem(fields map[string]string) (g gate, version string, err error) {
 	if len(fields) == 0 {
 		return g, "", nil

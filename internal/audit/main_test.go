@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const group = "orders"
 
-// world is a seeded, loaded sale of 20 units, its buyers, and what works on it.
+// world is a seeded, loaded sale of 20 units, its buyers, and the services of the test.
 type world struct {
 	*testing.T
 	db       *postgres.DB
@@ -69,7 +69,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// seed makes the sale and opens its gate.
+// seed creates the sale and opens its gate.
 func (w *world) seed() {
 	w.Helper()
 	s := &seed.Seeder{
@@ -90,7 +90,7 @@ func (w *world) seed() {
 	w.must(err)
 }
 
-// load builds the gate as the scheduler does; again, it builds it anew.
+// load builds the gate as the scheduler does; a second call rebuilds it.
 func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
 	return preload.New(preload.Config{
 		DB: w.db, Gate: reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}),
@@ -152,7 +152,7 @@ func (w *world) read(n int) []redis.XMessage {
 	return streams[0].Messages
 }
 
-// work reads n messages, writes their orders and acknowledges.
+// work reads n messages, writes their orders and acknowledges them.
 func (w *world) work(n int) {
 	w.Helper()
 	for _, entry := range w.read(n) {
@@ -169,7 +169,7 @@ func (w *world) work(n int) {
 	}
 }
 
-// audit returns the report and fails the test when it cannot be made.
+// audit returns the report and fails the test on an error.
 func (w *world) audit() *audit.Report {
 	w.Helper()
 	report, err := w.auditor.Sale(w.Context(), w.sale)
@@ -177,7 +177,7 @@ func (w *world) audit() *audit.Report {
 	return report
 }
 
-// finds checks that the audit finds this one thing, named by a part of it.
+// finds checks that the audit has exactly this finding, given a part of it.
 func (w *world) finds(part string) {
 	w.Helper()
 	report := w.audit()
@@ -191,7 +191,8 @@ func (w *world) finds(part string) {
 	}
 }
 
-// move moves an order the way that payments, buyers and clocks do, with its money.
+// move changes the status of an order as payments, buyers and the scheduler do, with its
+// money.
 func (w *world) move(i int, to order.Status, claim *uuid.UUID, keep bool) {
 	w.Helper()
 	w.moveOnly(i, to, claim, keep)
@@ -209,7 +210,7 @@ func (w *world) move(i int, to order.Status, claim *uuid.UUID, keep bool) {
 	}
 }
 
-// moveOnly moves an order and no money.
+// moveOnly changes the status of an order without money.
 func (w *world) moveOnly(i int, to order.Status, claim *uuid.UUID, keep bool) {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
@@ -225,7 +226,7 @@ func (w *world) moveOnly(i int, to order.Status, claim *uuid.UUID, keep bool) {
 	})
 }
 
-// returned marks all orders whose units are back.
+// returned marks the units of all orders as released.
 func (w *world) returned() {
 	w.Helper()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {

@@ -17,23 +17,23 @@ import (
 )
 
 // overdue is how long after its time a payment may stay open: its provider may be
-// away, and is asked every two minutes at the most.
+// unavailable, and is polled at most every two minutes.
 const overdue = 10 * time.Minute
 
-// Money is what Postgres says of the money of a sale, in minor units.
+// Money holds the figures of a sale's money in Postgres, in minor units.
 type Money struct {
-	Paid   int64 `json:"paid"`   // came in, whatever became of it
-	Back   int64 `json:"back"`   // went back
-	Coming int64 `json:"coming"` // decided to go back, and not gone yet
+	Paid   int64 `json:"paid"`   // received, including what was refunded later
+	Back   int64 `json:"back"`   // refunded
+	Coming int64 `json:"coming"` // refund decided, and not complete yet
 }
 
-// paymentRow is a payment with what goes back of it.
+// paymentRow is a payment with its refund.
 type paymentRow struct {
 	order  uuid.UUID
 	status payment.Status
 	amount int64
 	until  time.Time
-	refund *refundRow // the one that was not rejected; the database lets there be one
+	refund *refundRow // the refund that was not rejected; the database allows at most one
 }
 
 type refundRow struct {
@@ -42,11 +42,10 @@ type refundRow struct {
 	amount int64
 }
 
-// came tells whether money came in.
+// came reports whether money was received.
 func (p paymentRow) came() bool { return p.status == payment.Succeeded || p.status == payment.Refunded }
 
-// pays tells whether the money is what its order was paid with: not late, and not
-// a second time.
+// pays reports whether the payment pays its order: not late, and not a second time.
 func (p paymentRow) pays() bool {
 	return p.came() && (p.refund == nil || p.refund.cause == payment.Asked || p.refund.cause == payment.Voided)
 }
@@ -94,8 +93,8 @@ func readMoney(ctx context.Context, tx *ent.Tx, sale, item uuid.UUID) (map[uuid.
 	}
 }
 
-// money checks that every order is paid once if it is sold, that no money stays
-// which pays for nothing, and that what came comes to an end.
+// money checks that each sold order is paid once, that money received without an order is
+// refunded, and that each payment reaches a final state.
 func (f *findings) money(it *itemState, now time.Time) {
 	pays := map[uuid.UUID]int{}
 	var wrong, open []uuid.UUID
@@ -129,8 +128,8 @@ func (f *findings) money(it *itemState, now time.Time) {
 	f.tasks(open, "%d payments have no end long after their time")
 }
 
-// sound tells whether a payment and its refund agree. Held money may be another
-// sum than was asked for, and goes back as it came: its refund is LATE.
+// sound reports whether a payment and its refund match. Held money may differ from the
+// requested amount, and is refunded in the received amount: its refund is LATE.
 func (p paymentRow) sound() bool {
 	if p.refund == nil {
 		return p.status != payment.Refunded

@@ -83,7 +83,7 @@ func TestTheAuditFindsMoneyThatIsNotWhereItBelongs(t *testing.T) {
 	}
 }
 
-// sell moves an order to PAID without a word about money.
+// sell moves an order to PAID without a payment.
 func (w *world) sell(i int) {
 	w.Helper()
 	w.moveOnly(i, order.Paid, nil, false)

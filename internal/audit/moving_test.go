@@ -14,7 +14,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// before calls do before each command of a name.
+// before is a hook that calls do before each command with a name.
 type before struct {
 	name string
 	do   func()
@@ -37,7 +37,7 @@ func (b *before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	return next
 }
 
-// giveBack gives the units back in Redis that a user holds under a name.
+// giveBack releases the units in Redis that a user has reserved under an id.
 func (w *world) giveBack(user, name uuid.UUID) {
 	w.Helper()
 	_, err := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}).Release(w.Context(), reservation.Ref{
@@ -52,7 +52,7 @@ func TestAnOrderThatEndsDuringEveryReadingIsNoFinding(t *testing.T) {
 	w.buy(10)
 	w.work(10)
 	next := 0
-	w.redis.Cmd.AddHook(&before{name: "xinfo", do: func() { // between the first look and the record
+	w.redis.Cmd.AddHook(&before{name: "xinfo", do: func() { // between the first reading of the gate and Postgres
 		if next == 5 {
 			return
 		}
@@ -66,7 +66,7 @@ func TestAnOrderThatEndsDuringEveryReadingIsNoFinding(t *testing.T) {
 	}
 	next = 5
 	w.moveOnly(next, order.Expired, nil, false)
-	w.returned() // and Redis was not told
+	w.returned() // and Redis was not updated
 	w.finds("1 holders in Redis belong to tasks that are over")
 }
 

@@ -15,7 +15,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// place writes a place in line for a user.
+// place writes a waitlist entry for a user.
 func (w *world) place(user uuid.UUID, status waitlistentry.Status, returnDue bool) uuid.UUID {
 	w.Helper()
 	place, now := id.New(), time.Now()
@@ -26,7 +26,7 @@ func (w *world) place(user uuid.UUID, status waitlistentry.Status, returnDue boo
 	return place
 }
 
-// hold holds a unit in the gate under a name.
+// hold reserves a unit in the gate under an id.
 func (w *world) hold(user, name uuid.UUID) {
 	w.Helper()
 	r, err := reservation.NewGate(reservation.GateConfig{Client: w.redis.Script, Keys: w.keys}).Reacquire(w.Context(), reservation.Reacquire{
@@ -46,15 +46,15 @@ func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
 	users := w.users[20:]
 	w.hold(users[0], w.place(users[0], waitlistentry.StatusOFFERED, false))
 	w.hold(users[1], w.place(users[1], waitlistentry.StatusWAITING, false)) // the row follows
-	w.hold(users[2], w.place(users[2], waitlistentry.StatusEXPIRED, true))  // on its way back
+	w.hold(users[2], w.place(users[2], waitlistentry.StatusEXPIRED, true))  // being released
 	redeemed := w.users[3]
-	w.place(redeemed, waitlistentry.StatusOFFERED, false) // became an attempt a moment ago
+	w.place(redeemed, waitlistentry.StatusOFFERED, false) // has just become an attempt
 	w.buy(1)
 	report := w.audit()
 	if !report.OK || report.Postgres.Offers != 2 || report.Redis.Reserved != 7 || report.Drift != 0 || len(report.Lost) != 0 {
 		t.Errorf("report %+v", report)
 	}
-	w.must(w.load(t.Context(), w.sale)) // the gate is built anew, with the offers in it
+	w.must(w.load(t.Context(), w.sale)) // the gate is rebuilt, with the offers in it
 	report = w.audit()
 	if !report.OK || report.Redis.Reserved != 5 || report.Redis.Stock != 15 {
 		t.Errorf("built anew: %+v", report)

@@ -16,22 +16,22 @@ import (
 const (
 	// orderGroup is the consumer group of the order streams.
 	orderGroup = "orders"
-	// payloadField is where watermill's wire format keeps the message.
+	// payloadField is the field of the message in watermill's wire format.
 	payloadField = "payload"
-	// chunk bounds one read of entries.
+	// chunk limits one read of entries.
 	chunk = 1000
 )
 
-// readQueue reads the sale's messages that are not done with. Entries that carry
-// no order message of this sale are somebody else's.
+// readQueue reads the sale's messages that are not acknowledged. Entries without an order
+// message of this sale are ignored.
 func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error {
 	for _, it := range s.items {
 		it.queued, it.dead = map[uuid.UUID]int{}, map[uuid.UUID]int{}
 	}
 	key := a.Keys.Orders(id.ShardOf(sale))
 	queued := func(it *itemState) map[uuid.UUID]int { return it.queued }
-	// Pending before unread: what is delivered in between is then seen twice,
-	// not missed; the maps hold it once.
+	// Pending before unread: a message delivered in between is then seen twice, not
+	// missed; the maps hold it once.
 	pending, last, err := a.pending(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read pending messages: %w", err)
@@ -58,8 +58,8 @@ func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error
 	return nil
 }
 
-// readDead reads the letters of the sale's stream. They are few: each is one
-// that an operator has to look at.
+// readDead reads the dead letters of the sale's stream. They are few: an operator has to
+// handle each.
 func (a *Auditor) readDead(ctx context.Context, sale uuid.UUID, key string, s *state) error {
 	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: a.Redis.Cmd, Key: a.Keys.DeadLetters()})
 	for after := ""; ; {
@@ -95,7 +95,7 @@ func payloadOfLetter(letter *stream.Letter) []byte {
 	return nil
 }
 
-// enter notes a message of this sale and returns 1 when it is one, and new.
+// enter records a message of this sale and returns 1 if it is one, and new.
 func (s *state) enter(sale uuid.UUID, payload []byte, set func(*itemState) map[uuid.UUID]int) int {
 	var r order.Requested
 	if err := json.Unmarshal(payload, &r); err != nil || r.Sale != sale {
@@ -113,8 +113,8 @@ func (s *state) enter(sale uuid.UUID, payload []byte, set func(*itemState) map[u
 	return 1
 }
 
-// pending returns the entries that were delivered and not acknowledged, and the
-// id of the last one delivered: "0" when no group reads the stream.
+// pending returns the entries that were delivered and not acknowledged, and the id of the
+// last delivered one: "0" if no group reads the stream.
 func (a *Auditor) pending(ctx context.Context, key string) ([]redis.XMessage, string, error) {
 	groups, err := a.Redis.Cmd.XInfoGroups(ctx, key).Result()
 	if err != nil {
@@ -152,8 +152,7 @@ func (a *Auditor) pending(ctx context.Context, key string) ([]redis.XMessage, st
 	}
 }
 
-// entries fetches entries by their ids in one round trip. One that was trimmed
-// meanwhile is left out.
+// entries fetches entries by id in one pipeline. Trimmed entries are left out.
 func (a *Auditor) entries(ctx context.Context, key string, list []redis.XPendingExt) ([]redis.XMessage, error) {
 	if len(list) == 0 {
 		return nil, nil

@@ -18,7 +18,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// page bounds one read of rows; each stays far below the statement timeout.
+// page limits one read of rows; each stays far below the statement timeout.
 const page = 5000
 
 // readSale returns the items of a sale by position, or ErrUnknownSale.
@@ -37,7 +37,7 @@ func (a *Auditor) readSale(ctx context.Context, saleID uuid.UUID) ([]*ent.SaleIt
 	return nil, err
 }
 
-// readRecord reads everything of Postgres in one snapshot.
+// readRecord reads all rows of Postgres in one snapshot.
 func (a *Auditor) readRecord(ctx context.Context, saleID uuid.UUID, s *state) error {
 	return a.DB.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row, err := tx.Sale.Get(ctx, saleID)
@@ -77,8 +77,8 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	return err
 }
 
-// readPlaces reads the places in line that have an offer, and those that units are
-// held for in Redis.
+// readPlaces reads the waitlist entries that have an offer, or that have units reserved
+// in Redis.
 func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[uuid.UUID]*waitlist.Entry, error) {
 	var names []uuid.UUID
 	for _, h := range it.gate.holders {
@@ -97,8 +97,8 @@ func readPlaces(ctx context.Context, tx *ent.Tx, it *itemState) (map[uuid.UUID]*
 	return byID, nil
 }
 
-// readMoving sums the changes of stock that one store has and the other may not
-// have yet.
+// readMoving sums the changes of stock that are written to one store and possibly not to
+// the other yet.
 func readMoving(ctx context.Context, tx *ent.Tx, item uuid.UUID) (int, error) {
 	acts, err := tx.Intervention.Query().Where(
 		intervention.ItemID(item), intervention.KindEQ(intervention.KindADJUST_STOCK),
@@ -114,7 +114,7 @@ func readMoving(ctx context.Context, tx *ent.Tx, item uuid.UUID) (int, error) {
 	return units, nil
 }
 
-// readLedger sums the units of each kind of line.
+// readLedger sums the units of each kind of movement.
 func readLedger(ctx context.Context, tx *ent.Tx, item uuid.UUID) (map[order.Movement]int, error) {
 	var sums []struct {
 		Kind string `json:"kind"`

@@ -14,8 +14,8 @@ import (
 type state struct {
 	sale   uuid.UUID
 	status sale.Status
-	epoch  int64 // of the gate, as Postgres has it
-	limit  int   // most units that one person may hold of one item
+	epoch  int64 // of the gate, from Postgres
+	limit  int   // purchase limit per user and item
 	items  []*itemState
 	queue  Queue
 }
@@ -29,19 +29,19 @@ type itemState struct {
 	moving   int                    // units that operators are moving between Postgres and Redis
 	failures map[uuid.UUID]failure  // by task
 	payments map[uuid.UUID]paymentRow
-	places   map[uuid.UUID]*waitlist.Entry // offers of the waitlist, and places that Redis holds units for
-	gate     gate                          // before all else was read
-	later    gate                          // after
+	places   map[uuid.UUID]*waitlist.Entry // waitlist entries that are offers, or that have units reserved in Redis
+	gate     gate                          // read before everything else
+	later    gate                          // read after everything else
 	queued   map[uuid.UUID]int             // task → units, unread or pending
-	dead     map[uuid.UUID]int             // task → units, set aside
+	dead     map[uuid.UUID]int             // task → units, dead letters
 }
 
 type orderRow struct {
 	user      uuid.UUID
 	quantity  int
 	status    order.Status
-	claim     uuid.UUID // under which name Redis holds the units
-	returnDue bool      // whether Redis is still to be told that they came back
+	claim     uuid.UUID // id of the reservation in Redis
+	returnDue bool      // whether the units are still to be released in Redis
 }
 
 type failure struct {
@@ -49,7 +49,7 @@ type failure struct {
 	released bool
 }
 
-// gate is an item in Redis.
+// gate is one reading of an item in Redis.
 type gate struct {
 	there     bool
 	state     string
@@ -58,14 +58,14 @@ type gate struct {
 	stock     int
 	reserved  int
 	holders   map[uuid.UUID]holder // by user
-	malformed int                  // holders that cannot be read
-	torn      bool                 // the item changed while its holders were read: they do not belong to its sums
+	malformed int                  // reservations that cannot be parsed
+	torn      bool                 // the item changed while its reservations were read: they do not match its sums
 }
 
-// whole tells whether the gate and its holders were read as they stood together.
+// whole reports whether the gate and its reservations were read consistently.
 func (g *gate) whole() bool { return g.there && !g.torn && g.state != reservation.GateLoading }
 
-// held is how many units the holders have.
+// held returns the total units of the reservations.
 func (g *gate) held() int {
 	units := 0
 	for _, h := range g.holders {
@@ -79,7 +79,7 @@ type holder struct {
 	quantity int
 }
 
-// item returns the reading of an item, nil when it is not the sale's.
+// item returns the reading of an item, nil if it is not part of the sale.
 func (s *state) item(itemID uuid.UUID) *itemState {
 	for _, it := range s.items {
 		if it.id == itemID {
@@ -89,8 +89,8 @@ func (s *state) item(itemID uuid.UUID) *itemState {
 	return nil
 }
 
-// unapproved tells whether the sale has no lines in the ledger because nobody
-// approved it. Of those that were cancelled, one that had a gate was approved.
+// unapproved reports whether the sale has no ledger lines because it was not approved. A
+// cancelled sale that had a gate was approved.
 func (s *state) unapproved(it *itemState) bool {
 	if len(it.ledger) > 0 {
 		return false
@@ -106,7 +106,7 @@ func (s *state) unapproved(it *itemState) bool {
 	return false
 }
 
-// offers are the places that have an offer.
+// offers returns the entries that have an offer.
 func (it *itemState) offers() []*waitlist.Entry {
 	var out []*waitlist.Entry
 	for _, e := range it.places {
@@ -117,7 +117,7 @@ func (it *itemState) offers() []*waitlist.Entry {
 	return out
 }
 
-// kept is how many units stay sold although their orders were refunded.
+// kept returns how many units stay sold although their orders were refunded.
 func (it *itemState) kept() int {
 	units := -it.ledger[order.Restock]
 	for _, o := range it.orders {

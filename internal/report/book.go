@@ -19,16 +19,16 @@ import (
 	"seckill/internal/sale"
 )
 
-// page bounds one read of rows.
+// page limits one read of rows.
 const page = 5000
 
-// book is everything in the record that a report needs, read at one moment.
+// book holds the rows of Postgres that a report needs, read in one snapshot.
 type book struct {
 	sale   *sale.Sale
 	items  []*ent.SaleItem
 	orders []entry
 	moves  []movement
-	units  map[entorder.Status]int // in orders of each state
+	units  map[entorder.Status]int // units in orders of each status
 }
 
 // entry is one order: when its units were taken, and when it was written.
@@ -37,7 +37,7 @@ type entry struct {
 	quantity          int
 }
 
-// movement is one line of the ledger but for HOLD, which the orders tell better.
+// movement is one line of the ledger except HOLD, for which the orders are more precise.
 type movement struct {
 	kind     order.Movement
 	at       time.Time
@@ -45,7 +45,7 @@ type movement struct {
 	item     uuid.UUID
 }
 
-// Kinds of ledger lines that no order causes.
+// Kinds of ledger lines that are not caused by an order.
 const (
 	opened   order.Movement = "OPEN"
 	adjusted order.Movement = "ADJUST"
@@ -108,7 +108,7 @@ func (b *book) readMoves(ctx context.Context, tx *ent.Tx, item uuid.UUID) error 
 	}
 }
 
-// moved sums the ledger's lines of some kinds.
+// moved sums the ledger's lines of the given kinds.
 func (b *book) moved(kinds ...order.Movement) (units int) {
 	for _, m := range b.moves {
 		for _, k := range kinds {
@@ -120,7 +120,7 @@ func (b *book) moved(kinds ...order.Movement) (units int) {
 	return units
 }
 
-// taken is all units that orders ever took.
+// taken returns all units ever taken by orders.
 func (b *book) taken() (units int) {
 	for _, o := range b.orders {
 		units += o.quantity
@@ -128,14 +128,14 @@ func (b *book) taken() (units int) {
 	return units + b.moved(order.Reacquire)
 }
 
-// change is units that became free, or were taken, at a moment.
+// change is a number of units released or taken at a time.
 type change struct {
 	at    time.Time
-	units int // signed: what is left grows by it
+	units int // signed: the units left change by it
 	took  bool
 }
 
-// changes lists all changes of what was left, in the order of time.
+// changes returns all changes of the units left, in order of time.
 func (b *book) changes() []change {
 	list := make([]change, 0, len(b.orders)+len(b.moves))
 	for _, o := range b.orders {
@@ -178,7 +178,7 @@ func (r *Report) addItems(b *book) {
 	r.Units.Resold = max(0, b.taken()-r.Units.Total)
 }
 
-// maxActs bounds the acts in a report.
+// maxActs limits the operations in a report.
 const maxActs = 500
 
 func (src Source) acts(ctx context.Context, v *sale.Sale) ([]Act, error) {

@@ -8,8 +8,8 @@ import (
 	"seckill/internal/salestats"
 )
 
-// check says what does not add up: the columns of each item, the ledger against
-// them, the orders against them, and the gate while there is one.
+// check adds findings about each mismatch: the columns of each item, the ledger, the
+// orders, and the gate while there is one.
 func (r *Report) check(s *salestats.Stats, b *book) {
 	find := func(format string, args ...any) { r.Findings = append(r.Findings, fmt.Sprintf(format, args...)) }
 	for _, it := range r.Items {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxLevels and lagPoints bound the points of a curve.
+	// maxLevels and lagPoints limit the points of a curve.
 	maxLevels = 1200
 	lagPoints = 80
 )
 
-// addCurves adds everything that is drawn over time.
+// addCurves adds the series over time.
 func (r *Report) addCurves(v *sale.Sale, b *book, history *salestats.Kept) {
 	since := func(at time.Time) int64 { return at.Sub(v.StartsAt).Milliseconds() }
 	r.addSelling(b, since)
@@ -23,10 +23,10 @@ func (r *Report) addCurves(v *sale.Sale, b *book, history *salestats.Kept) {
 	r.addSeries(b, history, since)
 }
 
-// addSelling follows what was left over time.
+// addSelling adds the units left over time.
 func (r *Report) addSelling(b *book, since func(time.Time) int64) {
 	changes := b.changes()
-	total := r.Units.Total - b.moved(adjusted) // at the beginning
+	total := r.Units.Total - b.moved(adjusted) // at the opening
 	left, taken := total, 0
 	r.Sale = Selling{-1, -1, -1, -1}
 	levels := []Level{{Ms: 0, Left: left}}
@@ -46,7 +46,7 @@ func (r *Report) addSelling(b *book, since func(time.Time) int64) {
 	r.Curve = thinned(levels)
 }
 
-// reach notes when a share of the units was taken for the first time.
+// reach records when a share of the units was first taken.
 func (s *Selling) reach(at int64, taken, total, left int) {
 	for _, mark := range []struct {
 		at      *int64
@@ -60,8 +60,8 @@ func (s *Selling) reach(at int64, taken, total, left int) {
 	}
 }
 
-// thinned leaves out levels that nobody would see: of those close together it
-// keeps the first, the lowest and the last.
+// thinned removes levels too close to be visible: of levels close together it keeps the
+// first, the lowest and the last.
 func thinned(levels []Level) []Level {
 	if len(levels) <= maxLevels {
 		return levels
@@ -80,8 +80,8 @@ func thinned(levels []Level) []Level {
 	return out
 }
 
-// addLag measures how long orders waited for their row, in all and, during the
-// rush, over time.
+// addLag measures how long orders waited for their row, in total and, during the rush,
+// over time.
 func (r *Report) addLag(b *book, since func(time.Time) int64) {
 	r.LagCurve = []LagPoint{}
 	if len(b.orders) == 0 {
@@ -109,13 +109,12 @@ func (r *Report) addLag(b *book, since func(time.Time) int64) {
 	r.Lag = Lag{P50Ms: ms(quantile(all, 0.50)), P99Ms: ms(quantile(all, 0.99)), MaxMs: ms(all[len(all)-1])}
 }
 
-// quantile returns the value that a share of the sorted values does not exceed.
+// quantile returns the value that the given share of the sorted values does not exceed.
 func quantile(sorted []time.Duration, share float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(share*float64(len(sorted))))-1)]
 }
 
-// addSeries joins what was asked for and what was written, by the second or the
-// history's step.
+// addSeries combines requests and written orders, by the second or the history's step.
 func (r *Report) addSeries(b *book, history *salestats.Kept, since func(time.Time) int64) {
 	step := max(1, history.Step)
 	written := map[int64]int{}
@@ -133,7 +132,7 @@ func (r *Report) addSeries(b *book, history *salestats.Kept, since func(time.Tim
 		add(at, Second{Requests: m.Requests, Accepted: m.Accepted, Orders: written[at]})
 		delete(written, at)
 	}
-	for at, n := range written { // seconds in which nobody asked
+	for at, n := range written { // seconds without requests
 		add(at, Second{Orders: n})
 	}
 	slices.SortFunc(r.Series, func(a, b Second) int { return int(a.Ms - b.Ms) })

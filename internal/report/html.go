@@ -32,19 +32,19 @@ var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
 	},
 }).Parse(pageSource))
 
-// view is what the page shows beside the report itself.
+// view is the data of the page in addition to the report.
 type view struct {
 	*Report
-	Rush    template.HTML // what was left, while it sold
-	Whole   template.HTML // what was left, from beginning to end
+	Rush    template.HTML // units left, during the rush
+	Whole   template.HTML // units left, over the whole sale
 	Asked   template.HTML
 	Written template.HTML
 	Waited  template.HTML
 	Why     template.HTML
 }
 
-// HTML writes the report as one page that needs nothing beside itself: styles and
-// plots are inside, and there is no script.
+// HTML writes the report as one self-contained page: styles and plots are inline, and
+// there is no script.
 func (r *Report) HTML(out io.Writer) error {
 	end, asked, last := r.rushEnd(), r.askedEnd(), r.lastMs()
 	v := view{
@@ -64,8 +64,8 @@ func (r *Report) HTML(out io.Writer) error {
 	return nil
 }
 
-// rushEnd is when the rush was over: a little after everything was sold, or after
-// nineteen of twenty units that were ever taken.
+// rushEnd returns the end of the rush: a little after the sale was sold out, or after 95%
+// of the units ever taken.
 func (r *Report) rushEnd() float64 {
 	end := float64(r.Sale.SoldOutMs)
 	if end < 0 {
@@ -84,8 +84,8 @@ func (r *Report) rushEnd() float64 {
 	return max(2000, end*1.15)
 }
 
-// askedEnd is when the crowd had gone: after 49 of 50 requests, yet never so late
-// that the rush cannot be seen.
+// askedEnd returns the end of the request peak: after 98% of the requests, but not so
+// late that the rush is too narrow to see.
 func (r *Report) askedEnd() float64 {
 	rush := r.rushEnd()
 	all, seen := 0, 0
@@ -100,7 +100,7 @@ func (r *Report) askedEnd() float64 {
 	return rush
 }
 
-// lastMs is when anything happened last.
+// lastMs returns the time of the last event.
 func (r *Report) lastMs() float64 {
 	last := int64(2000)
 	if n := len(r.Curve); n > 0 {
@@ -133,8 +133,7 @@ func orNever(ms int64) string {
 	return lasts(float64(ms))
 }
 
-// seriesPlot draws one figure of every second; seconds in which nothing was
-// counted are 0.
+// seriesPlot draws one figure by the second; seconds without counts are 0.
 func (r *Report) seriesPlot(title string, to float64, class string, of func(Second) int) plot {
 	c := curve{name: title, class: class, step: true, area: true}
 	most, from := 0, 0.0
@@ -171,7 +170,7 @@ func (r *Report) lagPlot(to float64) plot {
 	return plot{title: "From taking the unit to the written order", about: about, unit: " ms", to: to, curves: []curve{slow, fast}}
 }
 
-// reasons words why buyers were refused.
+// reasons are the display texts of refusal reasons.
 var reasons = map[string]string{
 	"SOLD_OUT": "sold out", "PATH_INVALID": "no valid path", "RATE_LIMITED": "too many tries", "SALE_NOT_STARTED": "not begun",
 	"SALE_CLOSED": "over or held", "PURCHASE_LIMIT_REACHED": "bought before", "IDEMPOTENCY_MISMATCH": "key used otherwise",

@@ -1,10 +1,9 @@
-// Package report tells how a sale went, once it is over or while it runs: how fast
-// it sold, who was refused and why, how long orders waited for their row, what
-// lapsed and was sold again, what operators did, and whether everything adds up.
+// Package report builds the report of a sale, during or after the sale: how fast it sold,
+// refusals and their reasons, how long orders waited for their row, expired orders and
+// resold units, operations of operators, and whether all figures add up.
 //
-// It reads the record and the kept figures and changes nothing. The same report
-// is JSON for programs, one self-contained page for people, and a few lines for a
-// terminal.
+// It reads Postgres and the stored figures and changes nothing. The same report is
+// available as JSON, as one self-contained HTML page, and as text for a terminal.
 package report
 
 import (
@@ -22,10 +21,10 @@ import (
 	"seckill/internal/salestats"
 )
 
-// ErrUnknownSale says that no sale has the id.
+// ErrUnknownSale reports that no sale has the id.
 var ErrUnknownSale = errors.New("no such sale")
 
-// Source is what a report is made from.
+// Source holds the dependencies of a report.
 type Source struct {
 	DB    *postgres.DB
 	Sales *sale.Store
@@ -33,7 +32,7 @@ type Source struct {
 	Clock clock.Clock
 }
 
-// Report is how a sale went. Times are UTC; durations are milliseconds.
+// Report is the report of a sale. Times are UTC; durations are milliseconds.
 type Report struct {
 	SaleID    string    `json:"saleId"`
 	Title     string    `json:"title"`
@@ -42,8 +41,8 @@ type Report struct {
 	StartsAt  time.Time `json:"startsAt"`
 	EndsAt    time.Time `json:"endsAt"`
 	MadeAt    time.Time `json:"madeAt"`
-	Final     bool      `json:"final"`    // the sale is settled: nothing will change any more
-	Findings  []string  `json:"findings"` // what does not add up; empty when all does
+	Final     bool      `json:"final"`    // the sale is settled: the report will not change
+	Findings  []string  `json:"findings"` // mismatches; empty if all figures add up
 	Conserved bool      `json:"conserved"`
 
 	Requests Requests   `json:"requests"`
@@ -58,18 +57,18 @@ type Report struct {
 	Acts     []Act      `json:"acts"`
 }
 
-// Requests is what buyers asked for.
+// Requests are the requests of buyers and their results.
 type Requests struct {
 	Total    int64                 `json:"total"`
 	Accepted int64                 `json:"accepted"`
 	Replayed int64                 `json:"replayed"`
 	Faulted  int64                 `json:"faulted"`
 	Refused  []salestats.Rejection `json:"refused"` // most frequent first
-	P50Ms    float64               `json:"p50Ms"`   // of answering placeOrder
+	P50Ms    float64               `json:"p50Ms"`   // latency of placeOrder
 	P99Ms    float64               `json:"p99Ms"`
 }
 
-// Orders is what became of the orders.
+// Orders are the numbers of orders by outcome.
 type Orders struct {
 	Written   int    `json:"written"`
 	Paid      int    `json:"paid"`
@@ -78,24 +77,24 @@ type Orders struct {
 	Cancelled int    `json:"cancelled"`
 	Refunded  int    `json:"refunded"`
 	Failed    int    `json:"failed"` // tasks that ended without an order
-	GMV       string `json:"gmv"`    // what paid orders come to
+	GMV       string `json:"gmv"`    // total of paid orders
 	Currency  string `json:"currency"`
 }
 
-// Units is where the units went.
+// Units are the numbers of units by outcome.
 type Units struct {
 	Total     int `json:"total"`
 	Remaining int `json:"remaining"`
 	Held      int `json:"held"`
 	Sold      int `json:"sold"`
-	Lapsed    int `json:"lapsed"`   // given back by orders that were not paid in time
-	Returned  int `json:"returned"` // given back in all
-	// Resold is how many units were taken beyond those on sale: each of them had
-	// come back and found another buyer.
+	Lapsed    int `json:"lapsed"`   // returned by orders that were not paid in time
+	Returned  int `json:"returned"` // returned in total
+	// Resold is how many units were taken beyond the total: each of them was returned and
+	// taken by another buyer.
 	Resold int `json:"resold"`
 }
 
-// Selling is how fast it went, in milliseconds from the opening; -1 = not reached.
+// Selling is the speed of the sale, in milliseconds from the opening; -1 = not reached.
 type Selling struct {
 	FirstMs   int64 `json:"firstMs"`
 	HalfMs    int64 `json:"halfMs"`
@@ -103,14 +102,14 @@ type Selling struct {
 	SoldOutMs int64 `json:"soldOutMs"`
 }
 
-// Lag is how long orders waited between taking the unit and being written.
+// Lag is the time between taking the unit and writing the order.
 type Lag struct {
 	P50Ms float64 `json:"p50Ms"`
 	P99Ms float64 `json:"p99Ms"`
 	MaxMs float64 `json:"maxMs"`
 }
 
-// Item is one goods of the sale.
+// Item is one product of the sale.
 type Item struct {
 	ID        string     `json:"id"`
 	Goods     string     `json:"goods"`
@@ -123,13 +122,13 @@ type Item struct {
 	SoldOutAt *time.Time `json:"soldOutAt"`
 }
 
-// Level is how many units were left at a moment, in milliseconds from the opening.
+// Level is the number of units left at a time, in milliseconds from the opening.
 type Level struct {
 	Ms   int64 `json:"ms"`
 	Left int   `json:"left"`
 }
 
-// Second is what was asked for and written in one second, or one step of several.
+// Second holds the requests and written orders of one second, or of one step of several.
 type Second struct {
 	Ms       int64 `json:"ms"`
 	Requests int   `json:"requests"`
@@ -144,11 +143,11 @@ type LagPoint struct {
 	P99Ms float64 `json:"p99Ms"`
 }
 
-// Act is one act of an operator, or of the clock.
+// Act is one operation of an operator, or of the scheduler.
 type Act struct {
 	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"` // public id; "" = the clock
-	Name   string    `json:"name"`  // to show
+	Actor  string    `json:"actor"` // public id; "" = the scheduler
+	Name   string    `json:"name"`  // display name
 	Act    string    `json:"act"`
 	From   string    `json:"from"`
 	To     string    `json:"to"`
@@ -156,8 +155,8 @@ type Act struct {
 	Detail string    `json:"detail"` // JSON, or ""
 }
 
-// Build makes the report of a sale. The error is ErrUnknownSale, or says what
-// could not be read.
+// Build returns the report of a sale. The error is ErrUnknownSale, or reports what could
+// not be read.
 func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) {
 	v, err := src.Sales.ByID(ctx, saleID)
 	if err != nil {
@@ -193,7 +192,7 @@ func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) 
 	return r, nil
 }
 
-// history is what was counted by the second: kept, or still in Redis.
+// history returns the counts by the second: stored, or still in Redis.
 func (src Source) history(ctx context.Context, v *sale.Sale, now time.Time) (*salestats.Kept, error) {
 	kept, err := src.Stats.History(ctx, v.ID, v.StartsAt.Add(-time.Minute), now)
 	if kept != nil || err != nil {

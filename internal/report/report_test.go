@@ -37,8 +37,8 @@ const (
 	lapses = 30
 )
 
-// env is a sale that was sold out in a rush, some of whose orders lapsed and were
-// bought by others.
+// env is a sale that sold out in a rush, some of whose orders expired and whose units
+// were resold.
 type env struct {
 	t      *testing.T
 	db     *postgres.DB
@@ -109,8 +109,8 @@ func (e *env) movement(ctx context.Context, tx *ent.Tx, of uuid.UUID, kind strin
 		SetQuantity(units).SetCreatedAt(at).Exec(ctx)
 }
 
-// rush sells the stock in about three seconds, lets some orders lapse after
-// fifteen minutes, and sells their units again.
+// rush sells the stock in about three seconds, lets some orders expire after fifteen
+// minutes, and sells their units again.
 func (e *env) rush() {
 	e.t.Helper()
 	var orders []*order.Order
@@ -174,7 +174,7 @@ func (e *env) move(o *order.Order, to order.Status, code order.Code, at time.Tim
 	}))
 }
 
-// place counts what the buyers of the rush asked for.
+// place counts the requests of the buyers in the rush.
 func (e *env) place() {
 	e.t.Helper()
 	left := stock
@@ -257,7 +257,7 @@ func TestAReportIsTheSameFromKeptFigures(t *testing.T) {
 	e.rush()
 	before := e.build()
 	e.must(e.src.Stats.Keep(t.Context(), e.sale))
-	conn, prefix := testenv.Redis(t) // another, empty stretch of Redis
+	conn, prefix := testenv.Redis(t) // another, empty key prefix of Redis
 	e.src.Stats = salestats.NewReader(salestats.ReaderConfig{
 		DB: e.db, Client: conn.Cmd, Keys: reservation.Keys{Prefix: prefix}, Clock: e.clock,
 		Queue: func(context.Context, int) (int, time.Duration, error) { return 0, 0, nil },

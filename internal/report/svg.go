@@ -28,9 +28,9 @@ type curve struct {
 	area  bool // filled down to the axis
 }
 
-// plot is a picture of some curves over time.
+// plot is a diagram of curves over time.
 type plot struct {
-	title, about string // about is read out in place of the picture
+	title, about string // about is the text alternative for screen readers
 	unit         string
 	from, to     float64 // milliseconds from the opening
 	curves       []curve
@@ -66,7 +66,7 @@ func (p plot) draw() template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // built here of numbers and escaped text
 }
 
-// anchor keeps the outermost labels inside the picture.
+// anchor keeps the outermost labels inside the diagram.
 func anchor(t float64, p plot) string {
 	switch {
 	case t <= p.from:
@@ -151,7 +151,7 @@ func niceStep(least float64) float64 {
 	return 10 * base
 }
 
-// timeSteps are what a clock is read in, in milliseconds.
+// timeSteps are the steps of a time axis, in milliseconds.
 var timeSteps = []float64{
 	1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3,
 	3600e3, 7200e3, 10800e3, 21600e3, 43200e3, 86400e3,
@@ -172,7 +172,7 @@ func timeTicks(from, to float64) []float64 {
 	return ticks
 }
 
-// lasts words milliseconds as a person would.
+// lasts formats milliseconds as a duration.
 func lasts(ms float64) string {
 	d := time.Duration(math.Abs(ms) * float64(time.Millisecond))
 	sign := ""
@@ -197,7 +197,7 @@ func lasts(ms float64) string {
 	return number(d.Hours()) + " h"
 }
 
-// short writes a number for an axis.
+// short formats a number for an axis.
 func short(v float64) string {
 	switch {
 	case v >= 1e6:
@@ -208,7 +208,7 @@ func short(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
-// grouped writes a whole number in groups of three.
+// grouped formats an integer in groups of three digits.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {

@@ -20,78 +20,78 @@ import (
 )
 
 const (
-	// feedLength is about how many lines of a sale's log are kept in Redis.
+	// feedLength is the approximate number of lines of a sale's log kept in Redis.
 	feedLength = 5000
-	// feedLife is how long a log outlives its last line.
+	// feedLife is how long a log is kept after its last line.
 	feedLife = 7 * 24 * time.Hour
-	// feedTimeout bounds one write.
+	// feedTimeout is the timeout of one write.
 	feedTimeout = time.Second
-	// followEvery is how often a follower looks for new lines.
+	// followEvery is how often a follower polls for new lines.
 	followEvery = 500 * time.Millisecond
-	// followBatch bounds the lines of one look.
+	// followBatch limits the lines of one poll.
 	followBatch = 200
 	// start is the cursor before the first line.
 	start = "0-0"
 )
 
-// LineKind is what a line of the log is about.
+// LineKind is the type of a line.
 type LineKind string
 
 // Kinds of lines.
 const (
-	LineAct    LineKind = "ACT"    // an operator, or the clock, did something with the sale
+	LineAct    LineKind = "ACT"    // an operation on the sale by an operator or the scheduler
 	LineOrders LineKind = "ORDERS" // orders were written
 	LineFailed LineKind = "FAILED" // tasks ended without an order
-	LineMoved  LineKind = "MOVED"  // orders moved: paid, lapsed, cancelled, refunded
+	LineMoved  LineKind = "MOVED"  // orders changed status: paid, expired, cancelled, refunded
 )
 
-// Line is one line of a sale's log. Lines are for people: orders that were written
-// within the same second are one line.
+// Line is one line of a sale's log. Lines are for display: orders written within the same
+// second share one line.
 type Line struct {
 	Kind   LineKind     `json:"kind"`
 	At     time.Time    `json:"at"`
 	Act    sale.Act     `json:"act,omitempty"`
 	From   sale.Status  `json:"from,omitempty"`
 	To     sale.Status  `json:"to,omitempty"`
-	Actor  *uuid.UUID   `json:"actor,omitempty"` // nil = the clock, or nobody in person
+	Actor  *uuid.UUID   `json:"actor,omitempty"` // nil = the scheduler, or no single user
 	Note   string       `json:"note,omitempty"`
-	Units  int          `json:"units,omitempty"`  // of ACT: that were put on sale, below 0 taken off it
+	Units  int          `json:"units,omitempty"`  // of ACT: units added, below 0 removed
 	Count  int          `json:"count,omitempty"`  // of ORDERS, FAILED and MOVED
-	Order  *uuid.UUID   `json:"order,omitempty"`  // when the line is about one
-	Status order.Status `json:"status,omitempty"` // of MOVED: where to
+	Order  *uuid.UUID   `json:"order,omitempty"`  // if the line is about a single order
+	Status order.Status `json:"status,omitempty"` // of MOVED: the new status
 	Reason string       `json:"reason,omitempty"` // of FAILED, the last one
 }
 
-// FeedConfig is what a Feed needs.
+// FeedConfig configures a Feed.
 type FeedConfig struct {
 	Client redis.UniversalClient
 	Keys   reservation.Keys
 	Log    *slog.Logger
 }
 
-// Feed is the log of each sale in Redis. It is a help for those who watch, not a
-// record: what Redis loses is gone. The acts are in the sale's log for good.
+// Feed is the live log of each sale in Redis. It is for monitoring and not a record: what
+// Redis loses is gone. Operations are also stored in the sale's log in Postgres.
 type Feed struct {
 	cfg FeedConfig
 
 	mu      sync.Mutex
 	waiting map[joined]*Line // guarded by mu; written by Flush
-	began   []joined         // guarded by mu; what is waiting, in the order in which it began
+	began   []joined         // guarded by mu; the keys of waiting, in order of their first event
 }
 
-// joined is what lines are joined by.
+// joined is the key by which lines are merged.
 type joined struct {
 	sale   uuid.UUID
 	kind   LineKind
 	status order.Status
 }
 
-// NewFeed returns a feed.
+// NewFeed returns a Feed.
 func NewFeed(cfg FeedConfig) *Feed {
 	return &Feed{cfg: cfg, waiting: map[joined]*Line{}}
 }
 
-// Act writes an act into the log of its sale.
+// Act writes an operation to the log of its sale.
 func (f *Feed) Act(ctx context.Context, line sale.LogLine) {
 	l := Line{Kind: LineAct, At: line.At, Act: line.Act, From: line.From, To: line.To, Actor: line.Actor, Note: line.Note}
 	var details struct {
@@ -109,8 +109,8 @@ func (f *Feed) Act(ctx context.Context, line sale.LogLine) {
 	f.write(ctx, line.Sale, l)
 }
 
-// Moved notes that orders moved. The lines are written by Run, one for all orders
-// of a sale that moved alike within a second.
+// Moved records status changes of orders. Run writes the lines, one for all orders of a
+// sale with the same change within a second.
 func (f *Feed) Moved(orders ...*order.Order) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +121,8 @@ func (f *Feed) Moved(orders ...*order.Order) {
 	}
 }
 
-// Ended notes that tasks ended. The lines are written by Run, one for all tasks of
-// a sale that ended within a second.
+// Ended records tasks that ended. Run writes the lines, one for all tasks of a sale that
+// ended within a second.
 func (f *Feed) Ended(tasks []order.Task) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *Feed) Ended(tasks []order.Task) {
 	}
 }
 
-// line returns the line that waits, a fresh one if need be. Called with mu held.
+// line returns the waiting line of a key, and creates it if necessary. mu must be held.
 func (f *Feed) line(key joined) *Line {
 	line := f.waiting[key]
 	if line == nil {
@@ -149,7 +149,7 @@ func (f *Feed) line(key joined) *Line {
 	return line
 }
 
-// add joins one more order; a line about one names it.
+// add adds an order to the line; a line about a single order names it.
 func (l *Line) add(at time.Time, orderID uuid.UUID) {
 	l.Count++
 	l.At, l.Order = at, &orderID
@@ -158,7 +158,7 @@ func (l *Line) add(at time.Time, orderID uuid.UUID) {
 	}
 }
 
-// Run writes what was noted once a second until ctx ends, and what is left then.
+// Run writes recorded lines once a second until ctx ends, and then the remaining ones.
 func (f *Feed) Run(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -173,7 +173,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	}
 }
 
-// Flush writes what was noted, in the order in which it began.
+// Flush writes recorded lines, in order of their first event.
 func (f *Feed) Flush(ctx context.Context) {
 	f.mu.Lock()
 	waiting, began := f.waiting, f.began
@@ -201,29 +201,29 @@ func (f *Feed) write(ctx context.Context, saleID uuid.UUID, line Line) {
 	}
 }
 
-// EventKind is what an event of a follower is.
+// EventKind is the type of an event of a follower.
 type EventKind string
 
 // Kinds of events.
 const (
-	Snapshot EventKind = "SNAPSHOT" // where the follower begins; always first
+	Snapshot EventKind = "SNAPSHOT" // the start of the follower; always first
 	Update   EventKind = "UPDATE"   // a line
-	Gap      EventKind = "GAP"      // lines between were trimmed, or Redis lost them
+	Gap      EventKind = "GAP"      // lines in between were trimmed, or lost by Redis
 )
 
-// FeedEvent is what a follower of a sale's log gets.
+// FeedEvent is one event for a follower of a sale's log.
 type FeedEvent struct {
 	Kind   EventKind
-	Cursor string // to go on after this event
+	Cursor string // to continue after this event
 	Line   *Line  // of an UPDATE
 }
 
-// ErrCursor says that a cursor was not made here.
+// ErrCursor reports a cursor with an invalid format.
 var ErrCursor = errors.New("malformed cursor")
 
-// Follow sends the lines of a sale's log: after a cursor, or only new ones when it
-// is nil. The first event is a SNAPSHOT. It ends, and the channel is closed, with
-// ctx. The error is ErrCursor, or that Redis cannot be read.
+// Follow sends the lines of a sale's log: after a cursor, or only new ones if it is nil.
+// The first event is a SNAPSHOT. The channel is closed when ctx ends. The error is
+// ErrCursor, or reports that Redis cannot be read.
 func (f *Feed) Follow(ctx context.Context, saleID uuid.UUID, after *string) (<-chan notifier.State[FeedEvent], error) {
 	c := follower{feed: f, key: f.cfg.Keys.Feed(shardOf(saleID), saleID), out: make(chan notifier.State[FeedEvent])}
 	if after != nil {

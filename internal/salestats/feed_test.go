@@ -22,7 +22,7 @@ func (e *env) feed() *salestats.Feed {
 	return salestats.NewFeed(salestats.FeedConfig{Client: e.conn.Cmd, Keys: e.keys, Log: slog.New(slog.DiscardHandler)})
 }
 
-// follow follows the log and returns the next event with each call.
+// follow follows the log; each call of the returned function returns the next event.
 func (e *env) follow(f *salestats.Feed, after *string) func() salestats.FeedEvent {
 	e.t.Helper()
 	ctx, cancel := context.WithCancel(e.t.Context())

@@ -30,13 +30,13 @@ func entStatus(s string) entorder.Status { return entorder.Status(s) }
 
 func refusal(why fault.Reason) fault.Refusal { return fault.Refused{Why: why} }
 
-// counts are what the clients of a test saw.
+// counts are the results that the clients of a test saw.
 type counts struct {
 	requests, accepted, replayed, faulted atomic.Int64
 	soldOut, limited, path                atomic.Int64
 }
 
-// place makes one call of placeOrder and notes what its client saw.
+// place makes one call of placeOrder and counts the client's result.
 func (c *counts) place(r *salestats.Recorder, sale uuid.UUID) {
 	p := salestats.Placement{Sale: sale, Took: time.Duration(rand.IntN(20)+1) * time.Millisecond}
 	c.requests.Add(1)
@@ -124,7 +124,7 @@ func TestTheFiguresOfManyProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	})
 }
 
-// losing loses every other answer of Redis, or every other question.
+// losing drops every other reply of Redis, or every other request.
 type losing struct{ n atomic.Int64 }
 
 func (l *losing) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -224,7 +224,7 @@ func TestStatsJoinTheGateTheRecordAndTheQueue(t *testing.T) {
 				t.Fatalf("nobody sampled, so what is left now stands for all: %+v", p)
 			}
 		}
-		if orders != 8 || s.OrdersPerSecond != 1 { // the ninth is in the second that still runs
+		if orders != 8 || s.OrdersPerSecond != 1 { // the ninth is in the current second
 			t.Errorf("%d orders in the series, %f per second", orders, s.OrdersPerSecond)
 		}
 		e.clock.Advance(time.Second)
@@ -245,7 +245,7 @@ func TestOrdersThatAppearLateAreCountedInTheirSecond(t *testing.T) {
 	e.order("PAID", at)
 	e.clock.Advance(15 * time.Second)
 	e.stats()
-	e.order("PAID", at) // committed long after its time, by a worker that had to try again
+	e.order("PAID", at) // committed long after its time, by a worker that retried
 	for range 4 {
 		e.clock.Advance(4 * time.Second)
 		e.stats()
@@ -314,7 +314,7 @@ func TestFiguresAreKeptForGood(t *testing.T) {
 		for _, key := range e.conn.Cmd.Keys(t.Context(), e.keys.Prefix+"*").Val() {
 			e.must(e.conn.Cmd.Del(t.Context(), key).Err())
 		}
-		e.must(e.reader.Keep(t.Context(), e.sale)) // nothing to keep: what was kept stays
+		e.must(e.reader.Keep(t.Context(), e.sale)) // nothing to store: the stored figures remain
 		seen.compare(t, e.stats())
 		kept, err := e.reader.Kept(t.Context(), e.sale)
 		if err != nil || kept == nil || len(kept.Series) != 3 || kept.Series[1].Requests != 50 || kept.Step != 1 {
@@ -338,7 +338,7 @@ func TestManyWatchersShareOneReadingPerSecond(t *testing.T) {
 		if first == nil {
 			first = got.Value
 		}
-		if got.Value != first || !got.Snapshot { // the clock stands still
+		if got.Value != first || !got.Snapshot { // the clock does not advance
 			t.Error("two watchers read for themselves")
 		}
 	}

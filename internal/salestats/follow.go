@@ -11,14 +11,14 @@ import (
 	"seckill/internal/notifier"
 )
 
-// cursorFormat is that of the ids of stream entries.
+// cursorFormat is the format of stream entry ids.
 var cursorFormat = regexp.MustCompile(`^\d{1,15}-\d{1,15}$`)
 
-// follower reads one log for one who watches.
+// follower reads one log for one subscriber.
 type follower struct {
 	feed   *Feed
 	key    string
-	cursor string // the last line that was sent
+	cursor string // the last line sent
 	out    chan notifier.State[FeedEvent]
 }
 
@@ -45,10 +45,10 @@ func (c *follower) run(ctx context.Context) {
 	}
 }
 
-// look sends the lines behind the cursor. It reads from the line at the cursor on:
-// that it is still there tells that nothing behind it was trimmed. more says that
-// there may be further lines at once; ok is false when nobody listens any more.
-// A failing Redis is asked again at the next look.
+// look sends the lines after the cursor. It reads from the line at the cursor: if that
+// line still exists, no later line was trimmed. more reports that further lines may be
+// available at once; ok is false when the subscriber is gone. After an error of Redis the
+// next poll tries again.
 func (c *follower) look(ctx context.Context) (more, ok bool) {
 	entries, err := c.feed.cfg.Client.XRangeN(ctx, c.key, c.cursor, "+", followBatch).Result()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *follower) look(ctx context.Context) (more, ok bool) {
 	case c.cursor == start && !c.trimmed(ctx, entries):
 	default:
 		if len(entries) == 0 {
-			c.cursor = start // the log is gone, or begins behind its own end
+			c.cursor = start // the log was deleted, or begins after the cursor
 		}
 		if !c.send(ctx, FeedEvent{Kind: Gap, Cursor: c.cursor}) {
 			return false, false
@@ -77,8 +77,8 @@ func (c *follower) look(ctx context.Context) (more, ok bool) {
 	return full, true
 }
 
-// trimmed reports whether lines before the first of these may be gone, for a
-// follower who has seen none.
+// trimmed reports whether lines before the first entry may be missing, for a follower
+// that has received none.
 func (c *follower) trimmed(ctx context.Context, entries []redis.XMessage) bool {
 	if len(entries) == 0 {
 		return false

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// maxHistory is how far apart the ends of a history may be.
+	// maxHistory is the maximum length of a history.
 	maxHistory = 48 * time.Hour
-	// maxKept bounds the points that are kept of a sale: a longer one is kept by
-	// several seconds each.
+	// maxKept limits the stored points of a sale: in a longer one each point covers
+	// several seconds.
 	maxKept = 7200
 )
 
-// Kept is what is kept of a sale's counters for good.
+// Kept is the permanent copy of a sale's counters.
 type Kept struct {
 	Counters counters    `json:"counters"`
-	Step     int64       `json:"step"`   // seconds that one moment stands for
-	Series   []Moment    `json:"series"` // oldest first; moments in which nothing was counted are left out
+	Step     int64       `json:"step"`   // seconds per moment
+	Series   []Moment    `json:"series"` // oldest first; moments without counts are omitted
 	Window   [2]UnixTime `json:"window"`
 }
 
-// UnixTime is an instant in whole seconds.
+// UnixTime is a time in whole seconds.
 type UnixTime int64
 
-// Moment is what was counted within one step.
+// Moment holds the counts within one step.
 type Moment struct {
 	At        UnixTime `json:"at"`
 	Requests  int      `json:"requests"`
@@ -40,8 +40,8 @@ type Moment struct {
 	Remaining int      `json:"remaining"` // at its end; -1 = not sampled
 }
 
-// Keep writes what Redis has counted of a sale into the record, for good. Doing
-// it again replaces it with more, never with less: what Redis has lost stays.
+// Keep stores the counters in Redis permanently in Postgres. Repeating it only adds to
+// the stored figures: what Redis has lost remains stored.
 func (r *Reader) Keep(ctx context.Context, sale uuid.UUID) error {
 	row, err := r.cfg.DB.Ent.Sale.Get(ctx, sale)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Reader) Keep(ctx context.Context, sale uuid.UUID) error {
 	return nil
 }
 
-// Kept returns what was kept of a sale; nil when nothing was.
+// Kept returns the stored figures of a sale; nil if there are none.
 func (r *Reader) Kept(ctx context.Context, sale uuid.UUID) (*Kept, error) {
 	row, err := r.cfg.DB.Ent.SaleFigures.Get(ctx, sale)
 	if ent.IsNotFound(err) {
@@ -84,8 +84,9 @@ func (r *Reader) Kept(ctx context.Context, sale uuid.UUID) (*Kept, error) {
 	return &kept, nil
 }
 
-// History returns what Redis has counted of a sale, by the second or, for a long
-// stretch, by several; nil when it has nothing. Where more was kept, it is that.
+// History returns the counts of a sale by the second or, for a long period, by several
+// seconds; nil if there are none. It returns the stored figures if they are more complete
+// than Redis.
 func (r *Reader) History(ctx context.Context, sale uuid.UUID, from, to time.Time) (*Kept, error) {
 	if to.Sub(from) > maxHistory {
 		from = to.Add(-maxHistory)
@@ -114,8 +115,8 @@ func (r *Reader) History(ctx context.Context, sale uuid.UUID, from, to time.Time
 	return kept, nil
 }
 
-// beginsAfter says whether the series lacks the beginning of another: seconds lapse
-// long before counters do, the oldest first.
+// beginsAfter reports whether the series lacks the beginning of other: series in Redis
+// expire long before counters, the oldest first.
 func (k *Kept) beginsAfter(other *Kept) bool {
 	if len(k.Series) == 0 || len(other.Series) == 0 {
 		return len(other.Series) > 0
@@ -123,7 +124,7 @@ func (k *Kept) beginsAfter(other *Kept) bool {
 	return k.Series[0].At >= other.Series[0].At+UnixTime(max(1, other.Step)) // a moment begins at a multiple of its step
 }
 
-// moments joins seconds into steps.
+// moments aggregates seconds into steps.
 func moments(seconds map[int64]counted, step int64) []Moment {
 	times := make([]int64, 0, len(seconds))
 	for at := range seconds {
@@ -147,7 +148,7 @@ func moments(seconds map[int64]counted, step int64) []Moment {
 	return out
 }
 
-// Stats returns the part of a Stats that was kept.
+// Stats returns the stored part of a Stats.
 func (k *Kept) Stats() *Stats {
 	s := &Stats{}
 	k.Counters.into(s)

@@ -8,7 +8,7 @@ import (
 	"seckill/internal/salestats"
 )
 
-// kept counts for three seconds and keeps the figures, as at the end of a sale.
+// kept counts for three seconds and stores the figures, as at the end of a sale.
 func (e *env) kept(r *salestats.Recorder, seen *counts) {
 	e.t.Helper()
 	for range 3 {
@@ -21,7 +21,7 @@ func (e *env) kept(r *salestats.Recorder, seen *counts) {
 	e.must(e.reader.Keep(e.t.Context(), e.sale))
 }
 
-// forget takes keys of the sale away: the series, and the counters too if all.
+// forget deletes keys of the sale: the series, and the counters too if all.
 func (e *env) forget(all bool) {
 	e.t.Helper()
 	shard, at := id.ShardOf(e.sale), e.clock.Now().Unix()
@@ -32,7 +32,7 @@ func (e *env) forget(all bool) {
 	e.must(e.conn.Cmd.Del(e.t.Context(), keys...).Err())
 }
 
-// late makes a call for a captcha of the ended sale, which anybody can.
+// late requests a captcha for the ended sale, which any client can do.
 func (e *env) late(r *salestats.Recorder) {
 	e.t.Helper()
 	e.clock.Advance(2 * time.Second)
@@ -40,7 +40,8 @@ func (e *env) late(r *salestats.Recorder) {
 	e.flush(r)
 }
 
-// wantSeries wants the three seconds of kept in the history and, kept once more, in the record.
+// wantSeries expects the three seconds of kept in the history and, after another Keep, in
+// Postgres.
 func (e *env) wantSeries(seen *counts) {
 	e.t.Helper()
 	now := e.clock.Now()
@@ -67,7 +68,7 @@ func TestALateCountLeavesWhatWasKept(t *testing.T) {
 		var seen counts
 		r := e.process()
 		e.kept(r, &seen)
-		e.forget(true) // a week of silence, or a Redis that was emptied
+		e.forget(true) // a week without calls, or a Redis that was flushed
 		e.late(r)
 		e.clock.Advance(2 * time.Second)
 		seen.compare(t, e.stats())
@@ -85,8 +86,8 @@ func TestTheKeptSeriesOutlivesTheSecondsInRedis(t *testing.T) {
 		e.late(r)
 		seen.place(r, e.sale)
 		e.flush(r)
-		e.wantSeries(&seen) // Redis has more than was kept: the late order is kept too
-		e.forget(false)     // seconds lapse after two days, the counters after seven
+		e.wantSeries(&seen) // Redis has more than was stored: the late order is stored too
+		e.forget(false)     // series expire after two days, counters after seven
 		e.wantSeries(&seen)
 		e.clock.Advance(2 * time.Second)
 		seen.place(r, e.sale)

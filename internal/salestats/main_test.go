@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// env is a sale of one item and what counts and reads its figures.
+// env is a sale of one item with recorders and a reader of its figures.
 type env struct {
 	t      *testing.T
 	db     *postgres.DB
@@ -40,7 +40,7 @@ func setup(t *testing.T) *env {
 	return newEnv(t, testenv.Postgres(t), conn, prefix)
 }
 
-// onBoth runs a test on Postgres and Redis, and on what the demo embeds.
+// onBoth runs a test on Postgres and Redis, and on the embedded services of the demo.
 func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 	t.Helper()
 	t.Run("services", func(t *testing.T) {
@@ -92,7 +92,7 @@ func (e *env) must(err error) {
 	}
 }
 
-// process is the recorder of one process.
+// process returns the Recorder of one process.
 func (e *env) process() *salestats.Recorder {
 	return salestats.NewRecorder(salestats.Config{
 		Client: e.conn.Script, Keys: e.keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler),

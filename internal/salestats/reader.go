@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// fresh is how long a Stats is shared by all who look at it in this process.
+	// fresh is how long a Stats is shared by all readers in this process.
 	fresh = 900 * time.Millisecond
-	// readTimeout bounds one reading.
+	// readTimeout is the timeout of one reading.
 	readTimeout = 3 * time.Second
-	// maxKnown bounds the sales of which a reader remembers the orders by second.
+	// maxKnown limits the sales for which a reader caches the orders by second.
 	maxKnown = 200
-	// watchEvery is the rhythm of Watch.
+	// watchEvery is the interval of Watch.
 	watchEvery = time.Second
 )
 
-// ReaderConfig is what a Reader needs.
+// ReaderConfig configures a Reader.
 type ReaderConfig struct {
 	DB     *postgres.DB
 	Client redis.UniversalClient
 	Keys   reservation.Keys
-	// Queue tells how many messages of a shard wait for a worker, and how old the
-	// oldest is.
+	// Queue returns how many messages of a shard wait for a worker, and the age of the
+	// oldest.
 	Queue func(ctx context.Context, shard int) (depth int, age time.Duration, err error)
 	Clock clock.Clock
 }
 
-// Reader joins the figures of a sale. It is safe for concurrent use: one reading
-// of a sale runs at a time, and all who ask meanwhile share it.
+// Reader combines the figures of a sale. It is safe for concurrent use: one reading of a
+// sale runs at a time, and concurrent callers share it.
 type Reader struct {
 	cfg    ReaderConfig
 	flight singleflight.Group
@@ -49,20 +49,20 @@ type Reader struct {
 	known map[uuid.UUID]*known // guarded by mu
 }
 
-// known is what a reader remembers of a sale.
+// known holds the cached orders of a sale.
 type known struct {
 	stats   *Stats
 	orders  map[int64]int // written in each second of the window
 	settled int64         // seconds up to this one will not change any more
 }
 
-// NewReader returns a reader.
+// NewReader returns a Reader.
 func NewReader(cfg ReaderConfig) *Reader {
 	return &Reader{cfg: cfg, known: map[uuid.UUID]*known{}}
 }
 
-// Stats returns the figures of a sale, at most a second old; nil when there is no
-// such sale.
+// Stats returns the figures of a sale, at most a second old; nil if the sale does not
+// exist.
 func (r *Reader) Stats(ctx context.Context, sale uuid.UUID) (*Stats, error) {
 	now := r.cfg.Clock.Now()
 	if k := r.recall(sale); k != nil && k.stats != nil && now.Sub(k.stats.At) < fresh {
@@ -97,8 +97,8 @@ func (r *Reader) remember(sale uuid.UUID, k *known) {
 	r.known[sale] = k
 }
 
-// read takes one reading. The record is read before the gate, so that units on
-// their way from the gate to the record are seen as taken, not as lost.
+// read takes one reading. Postgres is read before the gate, so that units in transit from
+// the gate to Postgres are counted as taken, not as lost.
 func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stats, error) {
 	rec, err := r.record(ctx, sale)
 	if rec == nil || err != nil {
@@ -141,8 +141,8 @@ func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stat
 	return s, nil
 }
 
-// fillRemaining carries the units left over seconds that nobody sampled, and back
-// from now where nothing is known before.
+// fillRemaining fills seconds without a sample with the previous number of units left,
+// and the first ones with the present number if no earlier sample exists.
 func (s *Stats) fillRemaining() {
 	left := s.Units.Remaining
 	for i := len(s.Series) - 1; i >= 0; i-- {
@@ -158,9 +158,9 @@ func (s *Stats) fillRemaining() {
 	}
 }
 
-// Watch sends the figures of a sale once a second, at once first, until ctx ends;
-// then the channel is closed. A reading that fails is left out. Nil when there is
-// no such sale.
+// Watch sends the figures of a sale at once and then every second, until ctx ends; then
+// the channel is closed. A failed reading is skipped. It returns nil if the sale does not
+// exist.
 func (r *Reader) Watch(ctx context.Context, sale uuid.UUID) (<-chan notifier.State[*Stats], error) {
 	first, err := r.Stats(ctx, sale)
 	if first == nil || err != nil {
@@ -186,11 +186,11 @@ func (r *Reader) Watch(ctx context.Context, sale uuid.UUID) (<-chan notifier.Sta
 			case <-ctx.Done():
 				return
 			}
-			next, _ = r.Stats(ctx, sale) // the next second brings another chance
+			next, _ = r.Stats(ctx, sale) // the next second tries again
 		}
 	}()
 	return out, nil
 }
 
-// money0 is nothing in a currency.
+// money0 returns zero in a currency.
 func money0(currency string) money.Amount { return money.Amount{Currency: currency} }

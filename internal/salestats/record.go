@@ -18,11 +18,11 @@ import (
 	"seckill/internal/order"
 )
 
-// commitLag is how many seconds after its time an order's row may still appear:
-// longer than a batch of the writer may take with all its repeats.
+// commitLag is how many seconds after its time an order's row may still appear: longer
+// than a batch of the writer can take with all retries.
 const commitLag = 20
 
-// record is what Postgres says of a sale at one moment.
+// record is one reading of a sale in Postgres.
 type record struct {
 	currency string
 	items    []*ent.SaleItem
@@ -30,13 +30,13 @@ type record struct {
 	failed   int
 }
 
-// tally is the orders of one state.
+// tally is the number and value of the orders in one status.
 type tally struct {
 	count int
-	minor int64 // what they come to
+	minor int64 // total value in minor units
 }
 
-// record reads the record of a sale; nil when there is none.
+// record reads a sale from Postgres; nil if there is none.
 func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 	rec := &record{orders: map[order.Status]tally{}}
 	there := false
@@ -107,8 +107,8 @@ func (rec *record) into(s *Stats) {
 	}
 }
 
-// ordersBySecond brings what is known of the orders of each second up to date:
-// only seconds that may still change are read again.
+// ordersBySecond updates the cached orders by second: only seconds that may still change
+// are read again.
 func (r *Reader) ordersBySecond(ctx context.Context, sale uuid.UUID, now time.Time, k *known) error {
 	from := max(now.Unix()-Window, k.settled+1)
 	read, err := r.countOrders(ctx, sale, from)
@@ -128,11 +128,11 @@ func (r *Reader) ordersBySecond(ctx context.Context, sale uuid.UUID, now time.Ti
 	return nil
 }
 
-// countOrders counts the orders of each second from one on.
+// countOrders counts the orders of each second since from.
 func (r *Reader) countOrders(ctx context.Context, sale uuid.UUID, from int64) (map[int64]int, error) {
 	query := r.cfg.DB.Ent.Order.Query().Where(entorder.SaleID(sale), entorder.CreatedAtGTE(time.Unix(from, 0).UTC()))
 	counts := map[int64]int{}
-	if r.cfg.DB.Dialect != dialect.Postgres { // the demo: few orders, and no arithmetic on its times
+	if r.cfg.DB.Dialect != dialect.Postgres { // the demo: few orders, and no arithmetic on times in SQLite
 		rows, err := query.Select(entorder.FieldCreatedAt).All(ctx)
 		for _, row := range rows {
 			counts[row.CreatedAt.Unix()]++

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// flushEvery is how often counts go to Redis: how old the figures of another
-	// process may be.
+	// flushEvery is how often counts are sent to Redis: the maximum age of the figures of
+	// another process.
 	flushEvery = 250 * time.Millisecond
-	// flushTimeout bounds one flush, the last one of a process included.
+	// flushTimeout is the timeout of one flush, including the last one of a process.
 	flushTimeout = 2 * time.Second
-	// maxSales bounds the sales that a process counts for at a time.
+	// maxSales limits the sales that a process counts at a time.
 	maxSales = 1000
 )
 
@@ -33,7 +33,7 @@ var countLua string
 
 var countScript = redis.NewScript(countLua)
 
-// Placement is how one call of placeOrder ended.
+// Placement is the result of one call of placeOrder.
 type Placement struct {
 	Sale     uuid.UUID
 	Took     time.Duration
@@ -42,40 +42,40 @@ type Placement struct {
 	Err      error
 }
 
-// Step is what buyers get on the way to placeOrder.
+// Step is a step before placeOrder.
 type Step string
 
-// The steps, in their order.
+// The steps, in order.
 const (
-	StepCaptcha Step = "captchas" // a challenge to solve
-	StepPath    Step = "paths"    // the right to try, at once or from the waiting room
+	StepCaptcha Step = "captchas" // a challenge issued
+	StepPath    Step = "paths"    // a path token issued, directly or from the waiting room
 )
 
-// Config is what a Recorder needs.
+// Config configures a Recorder.
 type Config struct {
 	Client redis.UniversalClient // without retries
 	Keys   reservation.Keys
-	// Remaining returns the units left in each sale that has a gate, as this
-	// process last saw them; nil = this process samples nothing.
+	// Remaining returns the units left in each sale that has a gate, as last seen by this
+	// process; nil = this process does not sample.
 	Remaining func() map[uuid.UUID]int
 	Clock     clock.Clock
 	Log       *slog.Logger
 }
 
-// Recorder counts what happens in this process. It is safe for concurrent use;
-// counts reach Redis while Run runs.
+// Recorder counts events in this process. It is safe for concurrent use; Run sends the
+// counts to Redis.
 type Recorder struct {
 	cfg     Config
 	process string
 
 	mu    sync.Mutex
 	open  map[uuid.UUID]*batch // guarded by mu
-	spare map[uuid.UUID]*batch // guarded by mu; sent and not answered
+	spare map[uuid.UUID]*batch // guarded by mu; sent and not acknowledged
 	seq   int64                // guarded by mu
 }
 
-// batch is counts of one sale. What every request touches is no map: placeOrder
-// pays for it.
+// batch holds the counts of one sale. Fields updated by each request are not maps, to
+// keep placeOrder fast.
 type batch struct {
 	seq                                   int64
 	requests, accepted, replayed, faulted int64
@@ -88,7 +88,7 @@ type batch struct {
 
 type second struct{ requests, accepted int64 }
 
-// NewRecorder returns a recorder.
+// NewRecorder returns a Recorder.
 func NewRecorder(cfg Config) *Recorder {
 	return &Recorder{
 		cfg: cfg, process: uuid.NewString()[:13],
@@ -126,7 +126,7 @@ func (r *Recorder) Placed(p Placement) {
 	}
 }
 
-// Stepped counts n buyers who came as far as a step.
+// Stepped counts n buyers who reached a step.
 func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
 	}
 }
 
-// batch returns the open batch of a sale; nil when too many sales are counted.
+// batch returns the open batch of a sale; nil if too many sales are counted.
 func (r *Recorder) batch(sale uuid.UUID) *batch {
 	b := r.open[sale]
 	if b == nil {
@@ -148,7 +148,7 @@ func (r *Recorder) batch(sale uuid.UUID) *batch {
 	return b
 }
 
-// Run sends counts until ctx ends, and what is left then.
+// Run sends counts until ctx ends, and then the remaining ones.
 func (r *Recorder) Run(ctx context.Context) error {
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -176,7 +176,7 @@ func (r *Recorder) last(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	err := r.Flush(ctx)
 	if err == nil {
-		err = r.Flush(ctx) // what came in while an older batch was on its way
+		err = r.Flush(ctx) // counts added while an older batch was in transit
 	}
 	if err != nil {
 		r.cfg.Log.WarnContext(ctx, "the last figures are lost", slog.Any("error", err))
@@ -184,7 +184,7 @@ func (r *Recorder) last(ctx context.Context) error {
 	return nil
 }
 
-// sample notes how many units were left at the end of the last second.
+// sample records how many units were left at the end of the last second.
 func (r *Recorder) sample(now int64) {
 	if r.cfg.Remaining == nil {
 		return
@@ -199,8 +199,8 @@ func (r *Recorder) sample(now int64) {
 	}
 }
 
-// Flush sends what was counted. A batch that may have been counted is sent again
-// under its number until Redis says so; meanwhile the next one grows.
+// Flush sends the counts. A batch with unknown outcome is sent again with the same number
+// until Redis acknowledges it; meanwhile the next one accumulates.
 func (r *Recorder) Flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
@@ -219,7 +219,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	return failed
 }
 
-// take closes the open batch of each sale that has none on its way.
+// take closes the open batch of each sale that has no batch in transit.
 func (r *Recorder) take() map[uuid.UUID]*batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +254,7 @@ func (r *Recorder) send(ctx context.Context, sale uuid.UUID, b *batch) error {
 	return nil
 }
 
-// counters returns the fields of the counters that grow, and by how much.
+// counters returns the counter fields and their increments.
 func (b *batch) counters() (fields []any) {
 	add := func(field string, n int64) {
 		if n > 0 {
@@ -277,7 +277,7 @@ func (b *batch) counters() (fields []any) {
 	return fields
 }
 
-// series returns the fields of each stretch that the batch has seconds in.
+// series returns the fields of each stretch for which the batch has counts.
 func (b *batch) series() map[int64][]any {
 	out := map[int64][]any{}
 	add := func(at int64, field string, n any) {

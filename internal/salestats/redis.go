@@ -18,7 +18,7 @@ import (
 
 func shardOf(sale uuid.UUID) int { return id.ShardOf(sale) }
 
-// gates is what Redis says of the units of a sale.
+// gates are the figures of a sale's units in Redis.
 type gates struct {
 	total, stock, reserved int
 	loaded                 int // items that have a gate
@@ -53,8 +53,8 @@ func (r *Reader) gates(ctx context.Context, sale uuid.UUID, items []*ent.SaleIte
 	return g, nil
 }
 
-// into takes the gate's figures over when the whole sale is loaded. Its total
-// differs from the record's for as long as an adjustment is between the two.
+// into copies the gates' figures if the whole sale is loaded. Their total differs from
+// that in Postgres while an adjustment is in progress.
 func (g gates) into(s *Stats, rec *record) {
 	if g.loaded == 0 || g.loaded < len(rec.items) {
 		return
@@ -74,12 +74,12 @@ func number(field any) (int64, bool) {
 	return n, err == nil
 }
 
-// counters are the fields of the counters of a sale.
+// counters are the counter fields of a sale.
 type counters map[string]int64
 
-// counters reads the counters of a sale: from Redis, unless more was kept. Redis
-// forgets a week after the last count, or when it is emptied, and a late count,
-// which anybody can cause, begins again from nothing.
+// counters reads the counters of a sale: from Redis, unless the stored ones are higher.
+// Redis loses them a week after the last count, or when it is flushed, and a late count,
+// which any client can cause, starts again from zero.
 func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error) {
 	c, err := r.inRedis(ctx, sale)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Reader) counters(ctx context.Context, sale uuid.UUID) (counters, error)
 	return c, nil
 }
 
-// inRedis reads the counters that Redis has; nil when it knows nothing of the sale.
+// inRedis reads the counters in Redis; nil if there are none.
 func (r *Reader) inRedis(ctx context.Context, sale uuid.UUID) (counters, error) {
 	fields, err := r.cfg.Client.HGetAll(ctx, r.cfg.Keys.Stats(shardOf(sale), sale)).Result()
 	if err != nil {
@@ -116,7 +116,7 @@ func (r *Reader) inRedis(ctx context.Context, sale uuid.UUID) (counters, error) 
 	return c, nil
 }
 
-// lack says whether counts that were kept are missing here: counters only grow.
+// lack reports whether stored counts are missing here: counters only grow.
 func (c counters) lack(kept counters) bool {
 	for field, n := range kept {
 		if c[field] < n {
@@ -168,8 +168,7 @@ func (r *Reader) points(ctx context.Context, sale uuid.UUID, now time.Time, orde
 // counted is one second as it stands in Redis.
 type counted struct{ requests, accepted, remaining int } // remaining -1 = not sampled
 
-// seconds reads the seconds from, up to and without end, that anything was
-// counted in.
+// seconds reads the seconds from from until end (exclusive) that have counts.
 func (r *Reader) seconds(ctx context.Context, sale uuid.UUID, from, end int64) (map[int64]counted, error) {
 	pipe := r.cfg.Client.Pipeline()
 	cmds := map[int64]*redis.MapStringStringCmd{}

@@ -1,14 +1,14 @@
-// Package salestats owns the figures of a sale: what was asked for, what came of
-// it, how fast, and how it went by the second.
+// Package salestats owns the figures of a sale: requests, their results, rates, and the
+// course by the second.
 //
 // Each process counts in memory and adds its counts to Redis a few times a second
-// (Recorder), once per batch even when an answer is lost, so that the figures of
-// any number of processes are exact and no order pays for them. A Reader joins
-// them with the gate, the stream and the record into one Stats; a Feed is the log
-// of a sale that operators follow.
+// (Recorder). A batch is counted once even if a reply is lost, so that the figures of any
+// number of processes are exact, without a cost per order. A Reader combines them with
+// the gate, the stream and Postgres into one Stats; a Feed is the log of a sale that
+// operators follow.
 //
-// It does not own units, orders or money, which it only reads; metrics of the
-// processes are package telemetry's.
+// The package only reads units, orders and money; metrics of the processes belong to
+// package telemetry.
 package salestats
 
 import (
@@ -25,73 +25,74 @@ import (
 const (
 	// stretch is how many seconds share one hash.
 	stretch = 300
-	// Window is how far back the series of a Stats goes: one point per second.
+	// Window is the length of the series of a Stats in seconds: one point per second.
 	Window = 300
-	// countersLife and seriesLife are how long figures outlive the last count; what
-	// is to stay is kept in the record when the sale is settled (Reader.Keep).
+	// countersLife and seriesLife are how long figures remain in Redis after the last
+	// count; permanent figures are stored in Postgres when the sale is settled
+	// (Reader.Keep).
 	countersLife = 7 * 24 * time.Hour
 	seriesLife   = 48 * time.Hour
 )
 
-// Stats is how a sale stands and how it went.
+// Stats are the present figures of a sale.
 type Stats struct {
 	Sale uuid.UUID
 	At   time.Time
 
-	Captchas int64 // challenges that buyers were given
-	Paths    int64 // rights to try that buyers were given
+	Captchas int64 // challenges issued
+	Paths    int64 // path tokens issued
 	Requests int64 // calls of placeOrder
-	Accepted int64 // that took units
-	Replayed int64 // that were answered with an earlier one's task
-	Faulted  int64 // that ended in an error: overload, a service away
+	Accepted int64 // calls that took units
+	Replayed int64 // calls answered with the task of an earlier call
+	Faulted  int64 // calls that ended in an error: overload, a failed service
 	Refused  []Rejection
-	P50, P99 time.Duration // of answering placeOrder
+	P50, P99 time.Duration // latency of placeOrder
 
 	RequestsPerSecond float64 // in the last whole second
 	OrdersPerSecond   float64
 
-	QueueDepth int           // messages that wait for a worker in the sale's stream
+	QueueDepth int           // messages waiting for a worker in the sale's stream
 	QueueAge   time.Duration // of the oldest of them
 
 	Orders    int // written
 	Paid      int // orders that are paid now
 	Unpaid    int // orders that wait for payment now
-	Lapsed    int // orders that were not paid in time
+	Lapsed    int // orders not paid in time
 	Cancelled int // by the buyer or an operator
-	Refunded  int // or on the way to it
+	Refunded  int // including refunds in progress
 	Failed    int // tasks that ended without an order
 
 	Units Units
-	GMV   money.Amount // what paid orders come to
+	GMV   money.Amount // total of paid orders
 
 	Series []Point // the last five minutes, oldest first
 }
 
-// Units is where the units of a sale are. Remaining and Total are the gate's
-// while there is one; Held and Sold are the record's.
+// Units are the figures of a sale's units. Remaining and Total are those of the gate if
+// there is one; Held and Sold are those of Postgres.
 type Units struct {
 	Total     int
-	Remaining int // nobody has them
+	Remaining int // available
 	Held      int // in unpaid orders
 	Sold      int // in paid orders
 	InFlight  int // taken at the gate, and not yet, or no longer, in an order
 	Loaded    bool
-	// Conserved says that each store adds up in itself and that they agree on the
+	// Conserved reports that the figures of each store add up and that both have the same
 	// total: stock + reserved = total, available + held + sold = total.
 	Conserved bool
 }
 
-// Pending is the units that somebody has who has not paid: Total is always
-// Remaining + Pending + Sold.
+// Pending returns the units that are taken and not paid: Total is always Remaining +
+// Pending + Sold.
 func (u Units) Pending() int { return u.Total - u.Remaining - u.Sold }
 
-// Rejection is how often a reason came up.
+// Rejection is the count of one refusal reason.
 type Rejection struct {
 	Reason fault.Reason `json:"reason"`
 	Count  int64        `json:"count"`
 }
 
-// Point is one second of a sale.
+// Point holds the figures of one second of a sale.
 type Point struct {
 	At        time.Time
 	Requests  int
@@ -100,8 +101,8 @@ type Point struct {
 	Remaining int // units left at its end
 }
 
-// latencies are counts of durations in buckets a fifth wider each, from 1 µs:
-// those of many processes add up exactly.
+// latencies are counts of durations in buckets from 1 µs, each a fifth wider than the
+// last: those of many processes can be added exactly.
 type latencies map[int]int64
 
 const (
@@ -114,13 +115,13 @@ func bucketOf(d time.Duration) int {
 	return min(buckets-1, int(math.Log2(us)*perOctave))
 }
 
-// upper is the longest duration in a bucket.
+// upper returns the longest duration in a bucket.
 func upper(bucket int) time.Duration {
 	return time.Duration(math.Exp2(float64(bucket+1)/perOctave) * float64(time.Microsecond))
 }
 
-// quantile returns the duration that a share of all did not exceed; 0 when there
-// are none. It is at most a fifth too long.
+// quantile returns the duration that the given share did not exceed; 0 without counts. It
+// is at most a fifth too long.
 func (l latencies) quantile(share float64) time.Duration {
 	filled := make([]int, 0, len(l))
 	var all int64

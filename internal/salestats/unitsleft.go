@@ -10,11 +10,11 @@ import (
 	"seckill/internal/sale"
 )
 
-// unitsTimeout bounds one reading of the catalogue for UnitsLeft.
+// unitsTimeout is the timeout of one reading of the catalogue for UnitsLeft.
 const unitsTimeout = time.Second
 
-// UnitsLeft returns a function for Config.Remaining: the units left in each loaded
-// sale whose gates this process knows. A sale with an unknown gate is left out.
+// UnitsLeft returns a function for Config.Remaining: the units left in each loaded sale
+// whose gates are in the cache. A sale with an unknown gate is left out.
 func UnitsLeft(catalog *sale.Catalog, stock *reservation.StockCache) func() map[uuid.UUID]int {
 	return func() map[uuid.UUID]int {
 		ctx, cancel := context.WithTimeout(context.Background(), unitsTimeout)
