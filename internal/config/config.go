@@ -1,8 +1,8 @@
-// Package config owns every setting: its name, default, meaning and rules, and
-// where each value came from. Flags win over the environment, the environment
-// over the file, the file over the default.
+// Package config owns all settings: name, default, meaning and rules, and the origin of
+// each value. Flags override the environment, the environment overrides the file, the
+// file overrides the default.
 //
-// It parses and judges; it opens nothing and knows no other package.
+// It parses and validates; it opens nothing and imports no other package of this module.
 package config
 
 import (
@@ -15,12 +15,12 @@ import (
 // EnvPrefix starts the name of every environment variable.
 const EnvPrefix = "SECKILL_"
 
-// DefaultFile is read when it is there and no other file was named.
+// DefaultFile is read if it exists and no other file is given.
 const DefaultFile = "seckill.toml"
 
-// Config holds the settings. The tags are kong's: they name the flag, from which
-// the environment variable (SECKILL_HTTP_ADDR) and the key in the file
-// (http_addr) derive. Use Default, or parse one with Options.
+// Config holds the settings. The tags are those of kong: they name the flag, from which
+// the environment variable (SECKILL_HTTP_ADDR) and the key in the file (http_addr)
+// derive. Use Default, or parse one with Options.
 type Config struct {
 	File    string  `name:"config" placeholder:"FILE" group:"general" help:"File of settings in TOML. Without it, ./seckill.toml is read when it is there."`
 	Profile Profile `default:"production" group:"general" help:"production, or development: introspection, playground, queries by GET, suggestions for misspelled fields."`
@@ -70,7 +70,7 @@ type Config struct {
 	PreloadEvery time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for approved sales to load into Redis."`
 }
 
-// Groups are the titles of the settings' groups, in the order of the help.
+// Groups returns the groups of settings, in the order of the help.
 func Groups() []Group {
 	return []Group{
 		{Key: "general", Title: "Settings: general"},
@@ -82,13 +82,13 @@ func Groups() []Group {
 	}
 }
 
-// Group is a set of settings that are shown together.
+// Group is a set of related settings.
 type Group struct {
 	Key   string // as in the tags of Config
 	Title string // for the help
 }
 
-// Production says whether the strict profile is on.
+// Production reports whether the strict profile is on.
 func (c *Config) Production() bool { return c.Profile == ProfileProduction }
 
 // PlaygroundOn reports whether GraphiQL is served.
@@ -96,7 +96,7 @@ func (c *Config) PlaygroundOn() bool {
 	return c.Playground == AutoSwitchOn || c.Playground == AutoSwitchAuto && !c.Production()
 }
 
-// WhoIntrospects returns Introspection with auto replaced by what the profile has.
+// WhoIntrospects returns Introspection with auto replaced by the profile's default.
 func (c *Config) WhoIntrospects() Introspection {
 	switch {
 	case c.Introspection != IntrospectionAuto:
@@ -107,16 +107,16 @@ func (c *Config) WhoIntrospects() Introspection {
 	return IntrospectionOn
 }
 
-// LimitsOn says whether rate limits are enforced. Validate sees to it that they
-// are in production.
+// LimitsOn reports whether rate limits are enforced. Validate requires them in
+// production.
 func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
 
-// SandboxOn says whether orders can be paid at the built-in bank.
+// SandboxOn reports whether orders can be paid with the built-in bank.
 func (c *Config) SandboxOn() bool { return c.Sandbox == SwitchOn || !c.Production() }
 
-// ForDemo returns a copy for the demo: development profile, a signing key of its
-// own, few captchas drawn ahead, no waiting at the end. It listens on 127.0.0.1 where
-// no other address is given; the other settings stay as given.
+// ForDemo returns a copy for the demo: development profile, a random signing key, few
+// captchas generated in advance, no drain delay. It listens on 127.0.0.1 unless another
+// address is given; the other settings are unchanged.
 func (c *Config) ForDemo(randomKey Secret) *Config {
 	d := *c
 	d.Profile = ProfileDevelopment

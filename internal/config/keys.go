@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// MinKeyBytes is the least length of a signing key: that of the hash of HS256.
+// MinKeyBytes is the minimum length of a signing key: the size of the HS256 hash.
 const MinKeyBytes = 32
 
-// Key signs access tokens. Its id travels in the token's header.
+// Key signs access tokens. Its id is in the token's header.
 type Key struct {
 	ID     string
 	Secret []byte
@@ -19,9 +19,8 @@ type Key struct {
 
 var keyID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,32}$`)
 
-// SigningKeys returns the key that signs and those that are only checked
-// against. The id of the current key is a fingerprint of it, so that a new key
-// has a new id by itself.
+// SigningKeys returns the key that signs and those that only verify. The id of the
+// current key is a fingerprint of it, so that a new key always has a new id.
 func (c *Config) SigningKeys() (current Key, previous []Key, err error) {
 	if err := c.fitKey(); err != nil {
 		return Key{}, nil, err
@@ -41,7 +40,7 @@ func (c *Config) fitKey() error {
 	return nil
 }
 
-// previousKeys returns the former keys.
+// previousKeys returns the previous keys.
 func (c *Config) previousKeys() ([]Key, error) {
 	var previous []Key
 	seen := map[string]bool{fingerprint(c.JWTKey): true}
@@ -61,7 +60,7 @@ func (c *Config) previousKeys() ([]Key, error) {
 	return previous, nil
 }
 
-// fingerprint names a key by the start of a hash, which tells nothing of it.
+// fingerprint returns a prefix of the key's hash, which does not reveal the key.
 func fingerprint(key Secret) string {
 	sum := sha256.Sum256([]byte("seckill key id:" + string(key)))
 	return hex.EncodeToString(sum[:4])

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// throughMethod are the settings that the program reads by a method of Config.
+// throughMethod lists the settings that the program reads with a method of Config.
 var throughMethod = map[string]string{
 	"Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
 	"Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
@@ -23,7 +23,7 @@ func TestEverySettingIsObeyedSomewhere(t *testing.T) {
 	for i := range fields.NumField() {
 		name := fields.Field(i).Name
 		if name == "File" {
-			continue // obeyed by the source
+			continue // used by the source
 		}
 		reads := name
 		if method, ok := throughMethod[name]; ok {
@@ -35,7 +35,7 @@ func TestEverySettingIsObeyedSomewhere(t *testing.T) {
 	}
 }
 
-// programText is the code of commands and rooms, this one and tests left out.
+// programText returns the code of the commands and packages, except this one and tests.
 func programText(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Setting is one setting with its value and where that came from.
+// Setting is one setting with its value and the origin of the value.
 type Setting struct {
 	Flag    string `json:"flag"`
 	Env     string `json:"env"`
@@ -20,8 +20,8 @@ type Setting struct {
 	Secret  bool   `json:"secret"`
 }
 
-// Options returns what a kong parser needs to fill an embedded Config: the
-// groups, the source, the names of the variables in the help.
+// Options returns the options of a kong parser for an embedded Config: the groups, the
+// source, the names of the variables in the help.
 func Options(source *Source) []kong.Option {
 	groups := make([]kong.Group, 0, len(Groups()))
 	for _, g := range Groups() {
@@ -44,7 +44,7 @@ func helpText(value *kong.Value) string {
 	return fmt.Sprintf("%s [%s]", value.Help, EnvName(value.Name))
 }
 
-// Settings lists every setting of a parsed command line, in the order of the help.
+// Settings returns all settings of a parsed command line, in the order of the help.
 func (s *Source) Settings(ctx *kong.Context) []Setting {
 	given := map[*kong.Flag]bool{}
 	for _, element := range ctx.Path {
@@ -80,7 +80,7 @@ func isSecret(t reflect.Type) bool {
 	return t == reflect.TypeFor[Secret]()
 }
 
-// valueText prints a value the way it is written. Secrets mask themselves.
+// valueText formats a value as it is written in settings. Secrets are masked.
 func valueText(value reflect.Value) string {
 	if value.Kind() != reflect.Slice {
 		return fmt.Sprint(value.Interface())
@@ -92,9 +92,8 @@ func valueText(value reflect.Value) string {
 	return strings.Join(texts, ",")
 }
 
-// Parse fills a config from command-line arguments, which hold flags only, and
-// an environment. The listing says where each value came from. The error is
-// Problems or what the command line did wrong.
+// Parse fills a Config from command-line flags and an environment. The list contains the
+// origin of each value. The error is Problems or an error of the command line.
 func Parse(args []string, lookup func(string) (string, bool)) (*Config, []Setting, error) {
 	var cli struct {
 		Settings Config `embed:""`
@@ -114,8 +113,8 @@ func Parse(args []string, lookup func(string) (string, bool)) (*Config, []Settin
 	return &cli.Settings, source.Settings(ctx), nil
 }
 
-// Default returns the settings with nothing set, whatever the environment and
-// the working directory hold.
+// Default returns the default settings, independent of the environment and the working
+// directory.
 func Default() *Config {
 	var cli struct {
 		Settings Config `embed:""`
@@ -130,9 +129,9 @@ func Default() *Config {
 	return &cli.Settings
 }
 
-// UnknownVariables returns the SECKILL_ variables of an environment (as of
-// os.Environ) that no setting has: mostly misspelt ones. SECKILL_TEST_ variables
-// belong to the tests.
+// UnknownVariables returns the SECKILL_ variables of an environment (as of os.Environ)
+// that match no setting: usually misspelt ones. SECKILL_TEST_ variables belong to the
+// tests.
 func UnknownVariables(settings []Setting, environ []string) []string {
 	known := map[string]bool{}
 	for _, s := range settings {

@@ -13,18 +13,19 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Origin says where the value of a setting came from.
+// Origin is the source of a setting's value.
 type Origin string
 
-// Origins. That of the environment names the variable, that of a file its path.
+// Origins. The origin of an environment value names the variable, that of a file value
+// its path.
 const (
 	OriginDefault Origin = "default"
 	OriginFlag    Origin = "flag"
 )
 
-// Source finds the settings that the command line left open, in the environment
-// and then in the file. It is a kong resolver for one parse. What it cannot read
-// it collects, so that all mistakes are told at once.
+// Source reads the settings that are not on the command line, from the environment and
+// then from the file. It is a kong resolver for one parse. It collects errors, so that
+// all are reported at once.
 type Source struct {
 	lookup   func(string) (string, bool)
 	file     map[string]string // by flag name; nil until read
@@ -33,7 +34,7 @@ type Source struct {
 	problems Problems
 }
 
-// NewSource returns a source over an environment, mostly os.LookupEnv.
+// NewSource returns a Source for an environment, usually os.LookupEnv.
 func NewSource(lookup func(string) (string, bool)) *Source {
 	return &Source{lookup: lookup, origins: map[string]Origin{}}
 }
@@ -43,11 +44,11 @@ func EnvName(flag string) string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Validate is part of kong's resolver. There is nothing to check ahead.
+// Validate implements kong.Resolver. There is nothing to check in advance.
 func (s *Source) Validate(*kong.Application) error { return nil }
 
-// Resolve returns the value of a flag that the command line does not give, nil
-// when only the default is left. Flags without a group are not settings.
+// Resolve returns the value of a flag that is not on the command line, nil if only the
+// default is left. Flags without a group are not settings.
 func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if flag.Group == nil {
 		return nil, nil //nolint:nilnil // kong's way to say "not here"
@@ -62,11 +63,11 @@ func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 	return nil, nil //nolint:nilnil // kong's way to say "not here"
 }
 
-// Problems returns what could not be read, one line each.
+// Problems returns the errors, one line each.
 func (s *Source) Problems() Problems { return s.problems }
 
-// checked returns the value when it parses, and notes where it came from; else
-// it notes the problem and leaves the default.
+// checked returns the value if it parses, and records its origin; otherwise it records
+// the problem and the default applies.
 func (s *Source) checked(flag *kong.Flag, value string, origin Origin) any {
 	scan := kong.Scan().PushTyped(value, kong.FlagValueToken)
 	if err := flag.Value.Parse(scan, reflect.New(flag.Target.Type()).Elem()); err != nil {
@@ -80,7 +81,7 @@ func (s *Source) checked(flag *kong.Flag, value string, origin Origin) any {
 	return value
 }
 
-// plain takes kong's own name of the flag off its error.
+// plain removes kong's name of the flag from its error.
 func plain(err error, flag *kong.Flag) string {
 	return strings.TrimPrefix(err.Error(), flag.ShortSummary()+": ")
 }
@@ -120,8 +121,8 @@ func (s *Source) fileName(ctx *kong.Context, settings map[string]*kong.Flag) str
 	return name
 }
 
-// decode takes the flat keys of a TOML text. Every value becomes the text that
-// the flag would be given.
+// decode reads the flat keys of a TOML text. Each value is converted to the text form of
+// the flag.
 func (s *Source) decode(text []byte, settings map[string]*kong.Flag) {
 	var keys map[string]any
 	if err := toml.Unmarshal(text, &keys); err != nil {
@@ -147,7 +148,7 @@ func (s *Source) decode(text []byte, settings map[string]*kong.Flag) {
 	}
 }
 
-// flagText returns a TOML value as it would stand behind a flag.
+// flagText converts a TOML value to the text form of a flag.
 func flagText(value any) (string, bool) {
 	switch v := value.(type) {
 	case map[string]any, []map[string]any:

@@ -10,17 +10,16 @@ import (
 	"time"
 )
 
-// Problems are what is wrong with the settings, one clear line each: what, and
-// what to do.
+// Problems are the errors in the settings, one line each, with the remedy.
 type Problems []string
 
 // Error returns the lines.
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
-// maxPort is the last port that there is.
+// maxPort is the highest port number.
 const maxPort = 65535
 
-// Need is something that a command cannot do without.
+// Need is a service or key that a command requires.
 type Need int
 
 // Needs.
@@ -30,7 +29,7 @@ const (
 	NeedKeys                     // SECKILL_JWT_KEY
 )
 
-// Validate judges the settings for a command with its needs. The error is nil or
+// Validate checks the settings for a command with its needs. The error is nil or
 // Problems.
 func (c *Config) Validate(needs ...Need) error {
 	var p Problems
@@ -81,7 +80,7 @@ func (p *Problems) redis(raw Secret) {
 	for i, node := range nodes {
 		node = strings.TrimSpace(node)
 		if i > 0 && !strings.Contains(node, "://") {
-			node = "redis://" + node // the nodes behind the first may be plain host:port
+			node = "redis://" + node // the nodes after the first may be plain host:port
 		}
 		u, err := url.Parse(node)
 		if err != nil || u.Host == "" || (u.Scheme != "redis" && u.Scheme != "rediss") {
@@ -130,7 +129,7 @@ func (p *Problems) server(c *Config) {
 	}
 }
 
-// isOrigin says whether a text is scheme and host alone.
+// isOrigin reports whether a text consists of scheme and host only.
 func isOrigin(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") && strings.TrimRight(u.Path, "/") == "" && u.RawQuery == ""
@@ -147,7 +146,8 @@ func (p *Problems) address(flag, addr string) {
 	}
 }
 
-// media judges the place of pictures, which may hold a password: it is not told.
+// media checks the location of images, which may hold a password and is therefore not
+// printed.
 func (p *Problems) media(place string) {
 	scheme, _, isURL := strings.Cut(place, "://")
 	switch {
@@ -161,8 +161,7 @@ func (p *Problems) media(place string) {
 	}
 }
 
-// lifetimes judges the durations. Bounds are generous: they catch a slip of the
-// unit, not a taste.
+// lifetimes checks the durations. The limits are wide: they detect a wrong unit.
 func (p *Problems) lifetimes(c *Config) {
 	const day = 24 * time.Hour
 	for _, d := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Profile is the set of defaults for a place: strict or convenient.
+// Profile is a set of defaults: strict or convenient.
 type Profile string
 
 // Profiles.
@@ -20,12 +20,12 @@ const (
 	ProfileDevelopment Profile = "development"
 )
 
-// UnmarshalText reads a profile.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (p *Profile) UnmarshalText(text []byte) error {
 	return oneOf(p, text, ProfileProduction, ProfileDevelopment)
 }
 
-// LogFormat is how log lines look.
+// LogFormat is the format of log lines.
 type LogFormat string
 
 // Log formats.
@@ -35,7 +35,7 @@ const (
 	LogText LogFormat = "text"
 )
 
-// UnmarshalText reads a log format.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (f *LogFormat) UnmarshalText(text []byte) error {
 	return oneOf(f, text, LogAuto, LogJSON, LogText)
 }
@@ -43,33 +43,33 @@ func (f *LogFormat) UnmarshalText(text []byte) error {
 // Switch is on or off.
 type Switch string
 
-// Positions of a switch.
+// Values of a Switch.
 const (
 	SwitchOn  Switch = "on"
 	SwitchOff Switch = "off"
 )
 
-// UnmarshalText reads a switch.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Switch) UnmarshalText(text []byte) error { return oneOf(s, text, SwitchOn, SwitchOff) }
 
-// Documents says which GraphQL documents are answered.
+// Documents selects which GraphQL documents are executed.
 type Documents string
 
-// Kinds of documents.
+// Values of Documents.
 const (
-	DocumentsAny     Documents = "any"     // every document within the limits of cost
+	DocumentsAny     Documents = "any"     // all documents within the cost limits
 	DocumentsTrusted Documents = "trusted" // those of the shop and of SECKILL_TRUSTED_DOCUMENTS
 )
 
-// UnmarshalText reads which documents are answered.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Documents) UnmarshalText(text []byte) error {
 	return oneOf(d, text, DocumentsAny, DocumentsTrusted)
 }
 
-// Introspection says which callers may query the schema.
+// Introspection selects the callers that may query the schema.
 type Introspection string
 
-// Callers that may query the schema.
+// Values of Introspection.
 const (
 	IntrospectionAuto  Introspection = "auto"  // on in the development profile, else off
 	IntrospectionOff   Introspection = "off"   // none
@@ -77,22 +77,22 @@ const (
 	IntrospectionOn    Introspection = "on"    // all
 )
 
-// UnmarshalText reads who may query the schema.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (i *Introspection) UnmarshalText(text []byte) error {
 	return oneOf(i, text, IntrospectionAuto, IntrospectionOff, IntrospectionStaff, IntrospectionOn)
 }
 
-// AutoSwitch is on, off, or as the profile has it.
+// AutoSwitch is on, off, or set by the profile.
 type AutoSwitch string
 
-// Positions of an AutoSwitch.
+// Values of an AutoSwitch.
 const (
 	AutoSwitchAuto AutoSwitch = "auto" // on in the development profile, else off
 	AutoSwitchOn   AutoSwitch = "on"
 	AutoSwitchOff  AutoSwitch = "off"
 )
 
-// UnmarshalText reads a position.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (s *AutoSwitch) UnmarshalText(text []byte) error {
 	return oneOf(s, text, AutoSwitchAuto, AutoSwitchOn, AutoSwitchOff)
 }
@@ -109,7 +109,7 @@ func oneOf[T ~string](target *T, text []byte, allowed ...T) error {
 	return fmt.Errorf("%q is not one of %s", text, strings.Join(words, ", "))
 }
 
-// readLevel reads the least severe level to log.
+// readLevel parses the minimum level to log.
 func readLevel(text string) (slog.Level, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(text)); err != nil {
@@ -118,7 +118,7 @@ func readLevel(text string) (slog.Level, error) {
 	return level, nil
 }
 
-// readNetwork reads a network, or an address, which is a network of one.
+// readNetwork parses a network, or an address as a network of one address.
 func readNetwork(text string) (netip.Prefix, error) {
 	text = strings.TrimSpace(text)
 	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
@@ -131,8 +131,8 @@ func readNetwork(text string) (netip.Prefix, error) {
 	return network, nil
 }
 
-// reader makes kong read values of a type by a function of ours, whose errors say
-// what is wanted.
+// reader makes kong parse values of a type with read, whose errors describe the expected
+// format.
 func reader[T any](read func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
@@ -148,17 +148,16 @@ func reader[T any](read func(string) (T, error)) kong.Option {
 	}))
 }
 
-// Secret is a text that never reaches a log or a terminal by accident: printing
-// it gives a mask. Reveal gives the value where it is needed.
+// Secret is a text that is masked when printed or logged. Reveal returns the value.
 type Secret string
 
 // Reveal returns the value itself.
 func (s Secret) Reveal() string { return string(s) }
 
-// mask stands for what must not be read.
+// mask replaces secret text.
 const mask = "***"
 
-// String returns a mask. Of URLs everything but user and password stays legible.
+// String returns a mask. In URLs only user and password are masked.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -187,7 +186,7 @@ func maskQuery(query url.Values) string {
 	return query.Encode()
 }
 
-// GoString returns a mask, so that %#v does not betray the value either.
+// GoString returns a mask, so that %#v does not reveal the value.
 func (s Secret) GoString() string { return s.String() }
 
 // LogValue returns a mask.

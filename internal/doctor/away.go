@@ -10,22 +10,22 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// PostgresAway words an error of postgres.Open in one line: which setting it came
-// of, what is wrong, and what to do.
+// PostgresAway describes an error of postgres.Open in one line: the setting, the problem,
+// and the remedy.
 func PostgresAway(cfg *config.Config, err error) error { return postgresAway(cfg, err) }
 
 func postgresAway(cfg *config.Config, err error) *awayError {
 	return &awayError{setting: config.EnvName("database-url"), area: areaPostgres, at: cfg.DatabaseURL, hint: postgres.Hint(err), err: err}
 }
 
-// RedisAway does for redisconn.Open what PostgresAway does for Postgres.
+// RedisAway describes an error of redisconn.Open like PostgresAway.
 func RedisAway(cfg *config.Config, err error) error { return redisAway(cfg, err) }
 
 func redisAway(cfg *config.Config, err error) *awayError {
 	return &awayError{setting: config.EnvName("redis-url"), area: areaRedis, at: cfg.RedisURL, hint: redisconn.Hint(err), err: err}
 }
 
-// awayError is a service that cannot be opened.
+// awayError reports a service that cannot be opened.
 type awayError struct {
 	setting, area string
 	at            config.Secret
@@ -33,10 +33,10 @@ type awayError struct {
 	err           error
 }
 
-// Error is the line of a command.
+// Error returns the line for a command.
 func (e *awayError) Error() string { return e.setting + ": " + e.area + " " + e.what() }
 
-// finding is the line of the doctor, which names the service already.
+// finding returns the line for the doctor, which already names the service.
 func (e *awayError) finding() string { return e.what() + " (" + e.setting + ")" }
 
 // Unwrap returns the cause.
@@ -47,7 +47,7 @@ func (e *awayError) what() string {
 	if _, ok := errors.AsType[net.Error](e.err); ok {
 		verb = "cannot be reached at "
 	}
-	cause := strings.Join(strings.Fields(e.err.Error()), " ") // a server may answer in several lines
+	cause := strings.Join(strings.Fields(e.err.Error()), " ") // a server may answer with several lines
 	cause = strings.TrimPrefix(strings.TrimPrefix(cause, "connect to "+e.area+": "), "pq: ")
 	return verb + e.at.String() + ": " + cause + ": " + e.hint
 }

@@ -14,8 +14,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// answering is the address of a server that gives every line the same answer; none
-// at all, it hangs up.
+// answering returns the address of a server that gives each line the same answer; with no
+// answer, it closes the connection.
 func answering(t *testing.T, answer string) string {
 	t.Helper()
 	var lc net.ListenConfig
@@ -31,7 +31,7 @@ func answering(t *testing.T, answer string) string {
 				return
 			}
 			serving.Go(func() {
-				defer context.AfterFunc(t.Context(), func() { c.Close() })() // a client may forget one
+				defer context.AfterFunc(t.Context(), func() { c.Close() })() // a client may leave one open
 				defer c.Close()
 				for lines := bufio.NewScanner(c); answer != "" && lines.Scan(); {
 					if strings.HasPrefix(lines.Text(), "*") { // a command begins

@@ -44,11 +44,11 @@ func (r *report) settings(d Deps) {
 	}
 }
 
-// weakKey is how many different bytes a signing key has that was typed or repeated
-// rather than drawn at random: 32 random bytes in any encoding have more.
+// weakKey is the number of distinct bytes below which a signing key was probably typed or
+// repeated: 32 random bytes have more in any encoding.
 const weakKey = 11
 
-// exposure warns of settings that let strangers in on a production server.
+// exposure warns of settings that expose a production server to attackers.
 func (r *report) exposure(cfg *config.Config) {
 	if !cfg.Production() {
 		return
@@ -72,7 +72,7 @@ func distinctBytes(text string) int {
 	return len(seen)
 }
 
-// secretsInFile warns of a file that others may read and that holds secrets.
+// secretsInFile warns of a file with secrets that other users can read.
 func (r *report) secretsInFile(settings []config.Setting) {
 	for _, s := range settings {
 		fromFile := s.Origin != config.OriginDefault && s.Origin != config.OriginFlag && !strings.HasPrefix(string(s.Origin), config.EnvPrefix)

@@ -1,9 +1,8 @@
-// Package doctor examines an installation before, or while, it serves: settings,
-// Postgres, Redis and the clocks. It says what is wrong and what to do, and
-// changes nothing.
+// Package doctor checks an installation, before or while it runs: settings, Postgres,
+// Redis and the clocks. It reports problems with their remedy, and changes nothing.
 //
-// What must hold for the product to start is checked again by those who open the
-// services; the doctor tells more, and all at once.
+// The requirements for a start are checked again when the services are opened; the doctor
+// reports more, and all problems at once.
 package doctor
 
 import (
@@ -14,30 +13,30 @@ import (
 	"seckill/internal/config"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // Levels.
 const (
-	OK      Level = "ok"      // examined, and fit
-	Warning Level = "warning" // works, but an operator should know
-	Error   Level = "error"   // must be mended
+	OK      Level = "ok"      // checked, without a problem
+	Warning Level = "warning" // works, but needs attention
+	Error   Level = "error"   // must be fixed
 )
 
-// Finding is one thing that was examined.
+// Finding is the result of one check.
 type Finding struct {
 	Area    string `json:"area"` // config, postgres, redis or clock
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
 }
 
-// Bounds of an examination.
+// Limits of a check.
 const (
-	serviceTimeout = 5 * time.Second        // for all that one service is asked
-	maxSkew        = 500 * time.Millisecond // windows and deadlines are judged by three clocks
+	serviceTimeout = 5 * time.Second        // for all requests to one service
+	maxSkew        = 500 * time.Millisecond // windows and deadlines are checked against three clocks
 )
 
-// Deps is what is examined.
+// Deps are the parts of an installation to check.
 type Deps struct {
 	Config   *config.Config
 	Settings []config.Setting
@@ -45,7 +44,7 @@ type Deps struct {
 	Clock    clock.Clock
 }
 
-// Check examines everything and returns what it found, in the order of areas.
+// Check makes all checks and returns the findings in the order of areas.
 func Check(ctx context.Context, d Deps) []Finding {
 	var r report
 	r.settings(d)
@@ -54,7 +53,7 @@ func Check(ctx context.Context, d Deps) []Finding {
 	return r.findings
 }
 
-// Healthy says whether no finding is an error.
+// Healthy reports whether no finding is an error.
 func Healthy(findings []Finding) bool {
 	for _, f := range findings {
 		if f.Level == Error {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "0123456789abcdef0123456789abcdef"
 
-// healthy returns what the doctor has nothing to complain about.
+// healthy returns an installation without problems.
 func healthy(t *testing.T) doctor.Deps {
 	t.Helper()
 	return deps(t, testenv.PostgresURL(t), testenv.RedisServer(t).URL(), "SECKILL_PROFILE", "development")
@@ -54,7 +54,7 @@ func deps(t *testing.T, database, redis string, extra ...string) doctor.Deps {
 	return d
 }
 
-// find returns the findings of a level and an area.
+// find returns the findings of an area with a level.
 func find(findings []doctor.Finding, area string, level doctor.Level) []string {
 	var found []string
 	for _, f := range findings {

@@ -19,7 +19,7 @@ const (
 
 func (r *report) postgres(ctx context.Context, d Deps) {
 	if d.Config.DatabaseURL == "" {
-		return // a finding of the settings
+		return // reported by the settings check
 	}
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
@@ -34,7 +34,7 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	r.postgresClock(ctx, db, d)
 }
 
-// server examines the version and the settings that durability hangs on.
+// server checks the version and the settings required for durability.
 func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
 	names := []string{
 		"server_version", "server_version_num", "fsync", "synchronous_commit", "full_page_writes",
@@ -109,7 +109,7 @@ func (r *report) postgresClock(ctx context.Context, db *postgres.DB, d Deps) {
 	r.skew("postgres", now, before, d.Clock.Now())
 }
 
-// skew compares a server's clock with ours. The server read its clock at some
+// skew compares a server's clock with the local one. The server read its clock at some
 // time between before and after.
 func (r *report) skew(who string, now, before, after time.Time) {
 	var off time.Duration

@@ -11,16 +11,16 @@ import (
 
 const areaRedis = "redis"
 
-// minRedis is the oldest version with XAUTOCLAIM, which takes over the messages
-// of a dead worker.
+// minRedis is the oldest version with XAUTOCLAIM, which takes over the messages of a
+// crashed worker.
 var minRedis = [2]int{6, 2}
 
-// noEviction is the only policy that never drops stock to make room.
+// noEviction is the only policy that never evicts stock to free memory.
 const noEviction = "noeviction"
 
 func (r *report) redis(ctx context.Context, d Deps) {
 	if d.Config.RedisURL == "" {
-		return // a finding of the settings
+		return // reported by the settings check
 	}
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
@@ -65,7 +65,7 @@ func (r *report) redisServer(s redisconn.Server) {
 	}
 }
 
-// olderThan compares a version such as "7.0.15" with major and minor.
+// olderThan reports whether a version such as "7.0.15" is lower than major and minor.
 func olderThan(version string, least [2]int) (older, known bool) {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 2 {

@@ -52,7 +52,7 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 			counts[string(now.State)]++
 			continue
 		}
-		if _, err := s.move(ctx, act, act.State); err != nil { // so that it is tried last
+		if _, err := s.move(ctx, act, act.State); err != nil { // moves it to the end of the queue
 			errs = append(errs, err)
 		}
 	}
@@ -150,8 +150,7 @@ func (s *Service) finishReturning(ctx context.Context, act *Intervention) (*Inte
 	return s.move(ctx, act, Refused) // returned, or the gate that they were taken from is gone
 }
 
-// actor returns the user on whose behalf an intervention is logged: the one who confirmed
-// it.
+// actor returns the actor for the log: the user who confirmed, else the requester.
 func (act *Intervention) actor() sale.Actor {
 	by := sale.Actor{ID: act.RequestedBy, Role: auth.Operator}
 	if act.DecidedBy != nil {

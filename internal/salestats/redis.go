@@ -165,7 +165,7 @@ func (r *Reader) points(ctx context.Context, sale uuid.UUID, now time.Time, orde
 	return points, nil
 }
 
-// counted is one second as it stands in Redis.
+// counted holds the counts of one second in Redis.
 type counted struct{ requests, accepted, remaining int } // remaining -1 = not sampled
 
 // seconds reads the seconds from from until end (exclusive) that have counts.

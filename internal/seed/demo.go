@@ -16,8 +16,8 @@ import (
 const (
 	demoOpensIn = 20 * time.Second
 	demoLasts   = 6 * time.Hour
-	// DemoPassword is the password of every demo account. The demo listens for
-	// one person who tries it out, and forgets everything at its end.
+	// DemoPassword is the password of every demo account. The demo listens for a single
+	// local user, and keeps no data after it stops.
 	DemoPassword = "flash-sale-demo"
 )
 
@@ -30,17 +30,16 @@ type DemoSale struct {
 	Opens time.Time
 }
 
-// DemoResult is what the demo made.
+// DemoResult lists what Demo created.
 type DemoResult struct {
 	Open  DemoSale // open already
 	Soon  DemoSale // opens in about 20 seconds
 	Users []User   // all with DemoPassword: two customers, an operator, an administrator
 }
 
-// Demo makes a catalogue of eight goods, a sale that is open, a sale that opens
-// in about 20 seconds, and an account of each role. Both sales are loaded; their
-// buyers have the window to pay in. Where the accounts are already, it makes
-// nothing and the error says so.
+// Demo creates a catalogue of eight products, an open sale, a sale that opens in about 20
+// seconds, and an account of each role. Both sales are loaded, with the given payment
+// window. If the accounts exist already, it creates nothing and returns an error.
 func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, error) {
 	now := s.now()
 	result := &DemoResult{Users: []User{
@@ -64,7 +63,7 @@ func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, e
 			opens: now.Add(-time.Minute), closes: now.Add(demoLasts),
 			items: []itemDraft{
 				{&g.headphones, 699_00, 100}, {&g.reader, 499_00, 40}, {&g.watch, 399_00, 12},
-				{&g.espresso, 999_00, 8}, {&g.drone, 1499_00, 1}, // one, to see it sold out
+				{&g.espresso, 999_00, 8}, {&g.drone, 1499_00, 1}, // one, to show a sold-out item
 			},
 		}},
 		{&result.Soon, saleDraft{
@@ -86,7 +85,7 @@ func (s *Seeder) Demo(ctx context.Context, window time.Duration) (*DemoResult, e
 	return result, nil
 }
 
-// demoCatalogue is the goods of the demo.
+// demoCatalogue lists the products of the demo.
 type demoCatalogue struct {
 	phone, laptop, vacuum, headphones, reader, watch, espresso, drone goodsDraft
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Shapes of the demo's goods, drawn with a line on a field of 160 × 120. They need
-// no font, so that every machine shows the same.
+// Shapes of the demo's products, drawn with lines on an area of 160 × 120. They need no
+// font, so that they look the same on every machine.
 const (
 	phoneShape      = `<rect x="60" y="22" width="40" height="76" rx="8"/><path d="M74 88h12M76 30h8"/>`
 	laptopShape     = `<rect x="46" y="32" width="68" height="44" rx="4"/><path d="M34 88h92M70 82h20"/>`
@@ -18,8 +18,8 @@ const (
 	headphonesShape = `<path d="M48 74V62a32 32 0 0 1 64 0v12"/><rect x="42" y="70" width="14" height="24" rx="5"/><rect x="104" y="70" width="14" height="24" rx="5"/>`
 )
 
-// picture draws a goods as a small SVG in a data URL, so that the demo shows
-// something without files or foreign hosts.
+// picture returns a small SVG of a product as a data URL, so that the demo has pictures
+// without files or other hosts.
 func picture(shape, tint string) string {
 	svg := fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 120"><rect width="160" height="120" fill="%s"/>`+
 		`<g fill="none" stroke="#292524" stroke-width="3" stroke-linecap="round" stroke-linejoin="round">%s</g></svg>`, tint, shape)

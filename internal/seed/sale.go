@@ -14,26 +14,26 @@ import (
 	"seckill/internal/id"
 )
 
-// currency of everything that is seeded.
+// currency of all seeded data.
 const currency = "CNY"
 
-// goodsDraft is a goods to be made.
+// goodsDraft is a product to be created.
 type goodsDraft struct {
-	id          uuid.UUID // zero until made
+	id          uuid.UUID // zero until created
 	name        string
 	description string
 	shape, tint string // of the picture
-	priceMinor  int64  // everyday price, in fen
+	priceMinor  int64  // regular price, in fen
 }
 
-// saleDraft is a sale to be made, approved and with its times.
+// saleDraft is a sale to be created, approved and with its times.
 type saleDraft struct {
 	title, rules  string
 	opens, closes time.Time
 	limit         int
 	paymentWindow time.Duration
 	items         []itemDraft
-	permitRatio   float64 // 0 = the server's own
+	permitRatio   float64 // 0 = the server's default
 }
 
 type itemDraft struct {
@@ -42,7 +42,7 @@ type itemDraft struct {
 	stock      int
 }
 
-// madeSale tells what became of a draft.
+// madeSale is a created sale.
 type madeSale struct {
 	sale  uuid.UUID
 	items []uuid.UUID
@@ -50,8 +50,8 @@ type madeSale struct {
 	tag   string // short and unique, for names
 }
 
-// createSale writes a sale with its items and the goods that are not there yet,
-// in one transaction. The stock of each item enters the ledger as OPEN.
+// createSale writes a sale with its items and missing products, in one transaction. The
+// stock of each item enters the ledger as OPEN.
 func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (madeSale, error) {
 	made := madeSale{sale: s.NewID()}
 	var fresh []*goodsDraft
@@ -113,7 +113,7 @@ func (s *Seeder) createItems(ctx context.Context, tx *ent.Tx, now time.Time, mad
 	return nil
 }
 
-// slugOf turns a title into a part of an address.
+// slugOf converts a title into a part of a URL.
 func slugOf(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

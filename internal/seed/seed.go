@@ -1,10 +1,10 @@
-// Package seed fills an installation with something to sell and somebody to buy:
-// a demo catalogue, load accounts, an approved sale.
+// Package seed creates test data in an installation: a demo catalogue, load accounts, an
+// approved sale.
 //
-// It writes goods, sales, items, their opening stock movements, and users, in
-// bulk. It does not load gates into Redis, sign tokens, or issue paths: those
-// come as functions from the packages that own them. Everything is new on each
-// run; nothing that is there is changed.
+// It writes products, sales, items, their opening stock movements, and users, in bulk.
+// Loading gates into Redis, signing tokens and issuing paths are functions passed in by
+// the packages that own them. Each run creates new data and does not change existing
+// data.
 package seed
 
 import (
@@ -20,14 +20,14 @@ import (
 	"seckill/internal/postgres"
 )
 
-// Seeder writes seeds.
+// Seeder creates seed data.
 type Seeder struct {
 	DB    *postgres.DB
 	Clock clock.Clock
 	NewID id.Generator
 
-	// Hash returns the encoded hash of a password. It is called once per run,
-	// not once per user: a good hash takes some 25 ms.
+	// Hash returns the encoded hash of a password. It is called once per run, not once
+	// per user: a hash takes about 25 ms.
 	Hash func(password string) (string, error)
 	// Load builds the gates of an approved sale in Redis and marks it preheated.
 	Load func(ctx context.Context, sale uuid.UUID) error
@@ -38,34 +38,34 @@ type Seeder struct {
 	Paths func(ctx context.Context, in PathsInput) ([]string, error)
 }
 
-// PathsInput says whose paths are wanted.
+// PathsInput is the input of Seeder.Paths.
 type PathsInput struct {
 	Sale, Item uuid.UUID
 	Users      []User
 	TTL        time.Duration
 }
 
-// Input says how much is wanted.
+// Input is the input of Run.
 type Input struct {
 	Users         int           // load accounts
-	Stock         int           // units of the one item
+	Stock         int           // units of the single item
 	OpensIn       time.Duration // from now; 0 or less = open at once
 	Lasts         time.Duration // from the opening to the end
-	PurchaseLimit int           // most units that one person may hold
+	PurchaseLimit int           // units per user
 	PaymentWindow time.Duration
 	PathTTL       time.Duration // 0 = no paths
-	PermitRatio   float64       // unused paths at a time per unit left; 0 = the server's own
+	PermitRatio   float64       // unused paths at a time per unit left; 0 = the server's default
 }
 
-// Bounds of a seed.
+// Limits of a seed.
 const (
 	MaxUsers = 1_000_000
 	MaxStock = 10_000_000
 
-	maxPermitRatio = 1000 // as operators may set it
+	maxPermitRatio = 1000 // same as for operators
 )
 
-// Result is what a seed made, with public ids, as `seed --json` prints it.
+// Result lists what a seed created, with public ids, as `seed --json` prints it.
 type Result struct {
 	SaleID string     `json:"saleId"`
 	ItemID string     `json:"itemId"`
@@ -80,7 +80,7 @@ type LoadUser struct {
 	Path        string `json:"path"`
 }
 
-// Validate returns what is wrong with the input, nil when nothing is.
+// Validate returns what is wrong with the input, nil if it is valid.
 func (in Input) Validate() error {
 	switch {
 	case in.Users < 0 || in.Users > MaxUsers:
@@ -101,7 +101,7 @@ func (in Input) Validate() error {
 	return nil
 }
 
-// Run makes one goods, one loaded sale of it, and load accounts.
+// Run creates one product, one loaded sale of it, and load accounts.
 func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 	if err := in.Validate(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 	return result, err
 }
 
-// credentials returns the users as load tools want them.
+// credentials returns the users in the form for load tools.
 func (s *Seeder) credentials(ctx context.Context, users []User, password string) ([]LoadUser, error) {
 	list := make([]LoadUser, len(users))
 	for i, u := range users {

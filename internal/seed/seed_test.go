@@ -216,7 +216,7 @@ func checkGoods(t *testing.T, g *ent.Goods) {
 	}
 }
 
-// databases are the two that a demo or a seed may meet.
+// databases returns one database of each kind that a demo or a seed can run on.
 func databases(t *testing.T) map[string]*postgres.DB {
 	t.Helper()
 	embedded, err := postgres.OpenSQLite(t.Context(), "")

@@ -13,8 +13,8 @@ import (
 	"seckill/internal/auth"
 )
 
-// userBatch is how many users one transaction writes: seven values each stay
-// under the 32,766 that SQLite, and the 65,535 that Postgres takes.
+// userBatch is how many users one transaction writes: with seven values each they stay
+// below the parameter limits of SQLite (32,766) and Postgres (65,535).
 const userBatch = 2000
 
 // User is a seeded account.
@@ -25,8 +25,8 @@ type User struct {
 	Role    auth.Role
 }
 
-// createLoadUsers writes n customers with one shared, random password. The tag
-// keeps the names of runs apart.
+// createLoadUsers writes n customers with one shared, random password. The tag makes the
+// names of different runs distinct.
 func (s *Seeder) createLoadUsers(ctx context.Context, now time.Time, tag string, n int) ([]User, string, error) {
 	users := make([]User, n)
 	for i := range users {

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// checkTimeout bounds one check of readiness.
+// checkTimeout is the timeout of one readiness check.
 const checkTimeout = time.Second
 
-// Check tells whether something that the process needs is there.
+// Check tests whether a dependency of the process is available.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// NewReadiness returns a readiness that asks all checks.
+// NewReadiness returns a Readiness with the given checks.
 func NewReadiness(checks ...Check) *Readiness { return &Readiness{checks: checks} }
 
 // finding is the outcome of one check.
@@ -31,10 +31,10 @@ type finding struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Draining reports whether the server stops.
+// Draining reports whether the server is stopping.
 func (r *Readiness) Draining() bool { return r.draining.Load() }
 
-// ask runs all checks at once.
+// ask runs all checks concurrently.
 func (r *Readiness) ask(ctx context.Context) (ready bool, findings []finding) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -60,8 +60,7 @@ func (r *Readiness) ask(ctx context.Context) (ready bool, findings []finding) {
 	return true, findings
 }
 
-// ServeHTTP answers /readyz: 200 when every check passes, else 503, with the
-// reasons.
+// ServeHTTP answers /readyz: 200 if all checks pass, else 503, with the reasons.
 func (r *Readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	ready, findings := r.ask(req.Context())
 	w.Header().Set("Content-Type", "application/json")
@@ -69,12 +68,12 @@ func (r *Readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if !ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"ready": ready, "checks": findings}) // the asker may be gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"ready": ready, "checks": findings}) // the client may have disconnected
 }
 
-// privateHost reports whether a Host header is one that a private listener is reached
-// by: an address, a name without a dot, or a name of a private zone. A page of the
-// Internet that has its own name resolve to this listener (DNS rebinding) sends its own.
+// privateHost reports whether a Host header can be that of a private listener: an
+// address, a name without a dot, or a name of a private zone. A web page whose name
+// resolves to this listener (DNS rebinding) sends its own name.
 func privateHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

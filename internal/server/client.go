@@ -9,13 +9,13 @@ import (
 
 type clientKey struct{}
 
-// withClient is a request's context with the address of its client.
+// withClient is a request's context with the client address.
 type withClient struct {
 	context.Context
 	addr netip.Addr
 }
 
-// Value returns the address, or what the parent knows.
+// Value returns the address, or the parent's value.
 func (c *withClient) Value(key any) any {
 	if _, ok := key.(clientKey); ok {
 		return &c.addr
@@ -23,8 +23,7 @@ func (c *withClient) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// ClientAddr returns the address of the client of a request, invalid outside of
-// one.
+// ClientAddr returns the client address of a request, invalid outside of a request.
 func ClientAddr(ctx context.Context) netip.Addr {
 	addr, _ := ctx.Value(clientKey{}).(*netip.Addr)
 	if addr == nil {
@@ -33,8 +32,8 @@ func ClientAddr(ctx context.Context) netip.Addr {
 	return *addr
 }
 
-// clientAddr returns the address of the client: the peer, or, where the peer is a
-// trusted proxy, the last address in X-Forwarded-For that is not one.
+// clientAddr returns the client address: the peer, or, if the peer is a trusted proxy,
+// the last address in X-Forwarded-For that is not a trusted proxy.
 func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -48,9 +47,9 @@ func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop, ok := forwardedAddr(strings.TrimSpace(hops[i]))
 		if !ok {
-			return addr // the client may have written what stands further left
+			return addr // the client may have forged the elements further left
 		}
-		addr = hop.Unmap().WithZone("") // a zone would make one address many
+		addr = hop.Unmap().WithZone("") // a zone would give one address many forms
 		if !trusted(addr, proxies) {
 			return addr
 		}
@@ -58,8 +57,8 @@ func clientAddr(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	return addr
 }
 
-// forwardedAddr reads one element of X-Forwarded-For. Some proxies add the port of the
-// client: "192.0.2.1:4711", "[2001:db8::1]:4711", and brackets without one.
+// forwardedAddr parses one element of X-Forwarded-For. Some proxies add the port of the
+// client: "192.0.2.1:4711", "[2001:db8::1]:4711", and brackets without a port.
 func forwardedAddr(text string) (netip.Addr, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr, true
@@ -82,12 +81,10 @@ func trusted(addr netip.Addr, proxies []netip.Prefix) bool {
 	return false
 }
 
-// Secure reports whether the client's connection is encrypted, as far as our own
-// listener or one of the proxies knows.
+// Secure reports whether the client's connection is encrypted, according to this listener
+// or a trusted proxy.
 func Secure(r *http.Request, proxies []netip.Prefix) bool { return secure(r, proxies) }
 
-// secure reports whether the client's connection is encrypted, as far as our
-// own listener or a trusted proxy knows.
 func secure(r *http.Request, proxies []netip.Prefix) bool {
 	if r.TLS != nil {
 		return true

@@ -17,15 +17,15 @@ import (
 	"strings"
 )
 
-// encoding is one form of a file, ready to send.
+// encoding is one encoding of a file, ready to send.
 type encoding struct {
-	name string // as in Content-Encoding; "" = as it is
+	name string // value of Content-Encoding; "" = uncompressed
 	body []byte
-	etag string // strong, of this form
+	etag string // strong, of this encoding
 }
 
-// file is a static file with its compressed forms, best first; the plain one is
-// last.
+// file is a static file with its compressed encodings, best first; the uncompressed one
+// is last.
 type file struct {
 	contentType string
 	encodings   []encoding
@@ -37,8 +37,8 @@ type files struct {
 	version string
 }
 
-// loadFiles reads a tree. Siblings ending in .br or .gz are forms of the file
-// they are named after; a file that has no .gz is compressed here.
+// loadFiles reads a tree. Files ending in .br or .gz are encodings of the file with that
+// name; a file without .gz is compressed here.
 func loadFiles(tree fs.FS, version string) (*files, error) {
 	raw := map[string][]byte{}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
@@ -55,7 +55,7 @@ func loadFiles(tree fs.FS, version string) (*files, error) {
 	for name, body := range raw {
 		base, packed := strings.CutSuffix(name, ".gz")
 		if _, plain := raw[base]; packed && !plain {
-			// only the packed form was committed
+			// only the compressed form was committed
 			if body, err = unpack(body); err != nil {
 				return nil, fmt.Errorf("static file %s: %w", name, err)
 			}
@@ -123,7 +123,7 @@ func compressible(contentType string) bool {
 func pack(plain []byte) []byte {
 	var b bytes.Buffer
 	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
-	_, _ = w.Write(plain)                                 // memory does not fail
+	_, _ = w.Write(plain)                                 // writing to memory does not fail
 	_ = w.Close()
 	return b.Bytes()
 }
@@ -136,7 +136,7 @@ func unpack(packed []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// serve answers with a file in the best form that the client takes.
+// serve responds with a file in the best encoding that the client accepts.
 func (fl *files) serve(w http.ResponseWriter, r *http.Request, f *file) {
 	h := w.Header()
 	e := f.pick(r.Header.Get("Accept-Encoding"))
@@ -158,11 +158,11 @@ func (fl *files) serve(w http.ResponseWriter, r *http.Request, f *file) {
 	h.Set("Content-Length", strconv.Itoa(len(e.body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(e.body) // the client may be gone
+		_, _ = w.Write(e.body) // the client may have disconnected
 	}
 }
 
-// pick returns the first form that the client accepts.
+// pick returns the first encoding that the client accepts.
 func (f *file) pick(accept string) encoding {
 	var taken []string
 	for part := range strings.SplitSeq(accept, ",") {
@@ -188,9 +188,9 @@ func matches(ifNoneMatch, etag string) bool {
 	return false
 }
 
-// NewSite serves a shop: the files of a tree with index.html, read and packed now.
-// version is the v of references between them: what is asked for under it may be
-// kept for ever.
+// NewSite serves a shop: the files of a tree with index.html, read and compressed now.
+// version is the v parameter of references between them: a file requested with it may be
+// cached without expiry.
 func NewSite(tree fs.FS, version string) (http.Handler, error) {
 	files, err := loadFiles(tree, version)
 	if err != nil {
@@ -202,11 +202,11 @@ func NewSite(tree fs.FS, version string) (http.Handler, error) {
 	return &spa{files: files}, nil
 }
 
-// spa serves a single-page application: its files, and index.html for every
-// address that is a page of it.
+// spa serves a single-page application: its files, and index.html for each path that is a
+// page.
 type spa struct{ files *files }
 
-// ServeHTTP answers one request.
+// ServeHTTP implements http.Handler.
 func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -225,11 +225,10 @@ func (s *spa) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.files.serve(w, r, s.files.byPath["index.html"])
 }
 
-// reserved are first parts of addresses that are never pages of the shop.
+// reserved are first path segments that are never pages of the shop.
 var reserved = []string{"assets", "graphql", "playground", "webhooks", "media", "exports", "healthz", "readyz", "metrics", "debug", ".well-known"}
 
-// isPage reports whether an address may be a page: it names no file and lies in
-// no other room.
+// isPage reports whether a path may be a page: it names no file and is not reserved.
 func isPage(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	return path.Ext(name) == "" && !slices.Contains(reserved, first)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// firstQueryTimeout bounds the first query of a page. A slower one is left to
-// the browser, which sends it itself when the page has no response.
+// firstQueryTimeout is the timeout of the first query of a page. After a timeout the
+// browser sends the query itself, because the page has no response.
 const firstQueryTimeout = 300 * time.Millisecond
 
-// headEnd is where the response is put into a page.
+// headEnd is where the response is inserted into a page.
 var headEnd = []byte("</head>")
 
 // WithFirstQuery serves the pages of a site with the response to their first
@@ -50,8 +50,8 @@ func firstBody(r *http.Request, query func(path string) []byte) []byte {
 	return query(r.URL.Path)
 }
 
-// firstRequest returns a request in the name of the client of r, without its
-// credentials and conditions.
+// firstRequest returns a request on behalf of the client of r, without its credentials
+// and conditional headers.
 func firstRequest(ctx context.Context, r *http.Request, method, path string, body []byte) *http.Request {
 	out := r.Clone(ctx)
 	out.Method, out.URL.Path, out.RequestURI = method, path, path
@@ -65,7 +65,7 @@ func firstRequest(ctx context.Context, r *http.Request, method, path string, bod
 	return out
 }
 
-// runFirst returns the data of a query, or nil where it failed.
+// runFirst returns the data of a query, or nil if it failed.
 func runFirst(graphql http.Handler, r *http.Request, body []byte) json.RawMessage {
 	ctx, cancel := context.WithTimeout(r.Context(), firstQueryTimeout)
 	defer cancel()
@@ -80,8 +80,8 @@ func runFirst(graphql http.Handler, r *http.Request, body []byte) json.RawMessag
 	return response.Data
 }
 
-// firstScript returns the element. It is data, which a Content-Security-Policy
-// does not restrict; no text in it can end it.
+// firstScript returns the script element. It is data, which a Content-Security-Policy
+// does not restrict; its text is escaped and cannot close the element.
 func firstScript(body, data []byte) []byte {
 	content := bytes.Join([][]byte{[]byte(`{"body":`), body, []byte(`,"data":`), data, []byte(`}`)}, nil)
 	content = bytes.ReplaceAll(content, []byte("<"), []byte(`\u003c`))
@@ -98,7 +98,7 @@ func serveFirst(w http.ResponseWriter, r *http.Request, html []byte) {
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(html)))
-	_, _ = w.Write(html) // the client may be gone
+	_, _ = w.Write(html) // the client may have disconnected
 }
 
 // replayed is a response in memory.
@@ -108,7 +108,7 @@ type replayed struct {
 	body   bytes.Buffer
 }
 
-// Header returns the header of the response.
+// Header implements http.ResponseWriter.
 func (p *replayed) Header() http.Header { return p.header }
 
 // WriteHeader keeps the first status.

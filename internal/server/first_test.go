@@ -11,8 +11,6 @@ import (
 	"seckill/internal/server"
 )
 
-// TestFirstQueryIsInlined serves a page with the response to its first query,
-// and without it where the query fails.
 func TestFirstQueryIsInlined(t *testing.T) {
 	t.Parallel()
 	site, err := server.NewSite(fstest.MapFS{

@@ -15,14 +15,14 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// recorder notes what a handler answers.
+// recorder records the response of a handler.
 type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
@@ -40,24 +40,24 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a decorator adds nothing to the error
 }
 
-// Hijack notes the upgrade: the library that upgrades may not write a status.
+// Hijack records the upgrade: the upgrading library may not write a status.
 func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	r.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(r.ResponseWriter).Hijack() //nolint:wrapcheck // as above
 }
 
-// Unwrap lets http.ResponseController reach deadlines and flushing.
+// Unwrap gives http.ResponseController access to deadlines and flushing.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// publicHandler gives every request an id and the client's address, recovers from
-// panics, and writes one log line and one observation per request.
+// publicHandler sets the request id and the client address, recovers from panics, and
+// writes one log line and one observation per request.
 type publicHandler struct {
 	opts    PublicOptions
 	metrics *metrics
 	wrapped http.Handler // the routes behind the other middleware
 }
 
-// ServeHTTP passes the request on and writes its line.
+// ServeHTTP serves the request and logs it.
 func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := time.Now()
 	id := telemetry.NewRequestID()
@@ -84,8 +84,8 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.wrapped.ServeHTTP(rec, r)
 }
 
-// bounded ends a request whose body is longer than a limit in bytes. The request
-// is the edge's own copy and may be changed; http.MaxBytesHandler copies it again.
+// bounded refuses a request body longer than limit bytes. The request is a private copy
+// and may be changed; http.MaxBytesHandler would copy it again.
 func bounded(next http.Handler, limit int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
@@ -93,8 +93,8 @@ func bounded(next http.Handler, limit int64) http.Handler {
 	})
 }
 
-// done writes the line of a request: no header, body, query string or address
-// of a page that a person typed.
+// done logs a request, without headers, body, query string or the path of a page, which
+// may contain user input.
 func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder, took time.Duration) {
 	route := h.opts.route(r)
 	h.metrics.observe(route, rec.status, took)
@@ -106,7 +106,7 @@ func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder
 		slog.Int64("bytes", rec.bytes), slog.Float64("ms", float64(took.Microseconds())/1000))
 }
 
-// method keeps words that a stranger made up out of the log.
+// method keeps methods invented by a client out of the log.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -115,9 +115,9 @@ func method(m string) string {
 	return "other"
 }
 
-// cors answers preflights and marks answers for the allowed origins. Credentials are
-// allowed, so that a page of the same site on another host can use the session cookie;
-// the cookie is SameSite=Strict, so pages of other sites use bearer tokens.
+// cors answers preflights and sets response headers for the allowed origins. Credentials
+// are allowed, so that a page of the same site on another host can use the session
+// cookie; the cookie is SameSite=Strict, so pages of other sites use bearer tokens.
 func cors(origins []string, next http.Handler) http.Handler {
 	if len(origins) == 0 {
 		return next
@@ -144,7 +144,7 @@ func cors(origins []string, next http.Handler) http.Handler {
 	})
 }
 
-// header values, shared: net/http does not write to them
+// header values, shared: net/http does not modify them
 var (
 	nosniff       = []string{"nosniff"}
 	noReferrer    = []string{"no-referrer"}
@@ -156,13 +156,13 @@ var (
 		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
 )
 
-// apiCSP is for answers that are data: nothing in them is to be shown or framed.
+// apiCSP is for responses that are data: they are neither rendered nor framed.
 var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
 
-// securityHeaders are the same for every page; the playground loosens its own
-// content policy. Answers of the API are data, not pages: they carry what keeps a
-// browser from showing them, and no more, because on the hot path every header
-// counts (more than eight grow the map, about 2 µs).
+// securityHeaders are the same for every page; the playground relaxes its own content
+// policy. API responses are data: they have only the headers that prevent rendering,
+// because on the hot path each header costs time (more than eight grow the map, about 2
+// µs).
 func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

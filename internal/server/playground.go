@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// GraphiQL and React, as published, packed; and the page that joins them. Their
-// versions and licences stand in playground/assets/README.md.
+// GraphiQL and React, as published, compressed; and the page that loads them. Versions
+// and licences are in playground/assets/README.md.
 //
 //go:embed playground
 var playgroundFiles embed.FS
@@ -19,7 +19,7 @@ var playgroundFiles embed.FS
 //go:embed page
 var pageFiles embed.FS
 
-// Tab is a document that the playground opens with.
+// Tab is a document that the playground opens.
 type Tab struct {
 	Title     string `json:"title,omitempty"`
 	Query     string `json:"query"`
@@ -28,17 +28,17 @@ type Tab struct {
 }
 
 // the content policy of the playground: CodeMirror writes style attributes, and
-// GraphiQL's style sheet carries its fonts
+// GraphiQL's style sheet contains its fonts
 var playgroundCSP = []string{"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}
 
-// playground serves GraphiQL without any other host.
+// playground serves GraphiQL from this server only.
 type playground struct {
 	files *files
 	tabs  func() []Tab
 }
 
-// graphiQL is a megabyte and a half once it is unpacked.
+// graphiQL is 1.5 MB uncompressed.
 var graphiQL = sync.OnceValues(func() (*files, error) {
 	tree, err := fs.Sub(playgroundFiles, "playground")
 	if err != nil {
@@ -58,7 +58,7 @@ func newPlayground(tabs func() []Tab) (*playground, error) {
 	return &playground{files: loaded, tabs: tabs}, nil
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP implements http.Handler.
 func (p *playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Content-Security-Policy"] = playgroundCSP
 	name := strings.Trim(strings.TrimPrefix(r.URL.Path, "/playground"), "/")
@@ -71,7 +71,7 @@ func (p *playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name == "tabs.json":
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-cache")
-		_ = json.NewEncoder(w).Encode(p.tabs()) // the client may be gone
+		_ = json.NewEncoder(w).Encode(p.tabs()) // the client may have disconnected
 	case p.files.byPath[name] != nil:
 		p.files.serve(w, r, p.files.byPath[name])
 	default:
@@ -79,7 +79,7 @@ func (p *playground) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// placeholder is what stands at / without a shop.
+// placeholder returns the handler of / without a shop.
 func placeholder() (http.Handler, error) {
 	tree, err := fs.Sub(pageFiles, "page")
 	if err != nil {

@@ -11,47 +11,45 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxBody bounds the body of a request that no handler bounds more tightly.
+// maxBody limits request bodies, unless a handler has a lower limit.
 const maxBody = 64 << 10 // bytes; a webhook of a payment provider has a few kB
 
-// PublicOptions configure the public handler. GraphQL and Log are needed.
+// PublicOptions configure the public handler. GraphQL and Log are required.
 type PublicOptions struct {
-	// GraphQL answers /graphql.
+	// GraphQL serves /graphql.
 	GraphQL http.Handler
-	// Webhooks answers everything below /webhooks/; nil = nothing there.
+	// Webhooks serves all paths below /webhooks/; nil = 404.
 	Webhooks http.Handler
-	// Sandbox answers everything below /sandbox/: pages of the built-in bank; nil
-	// = nothing there.
+	// Sandbox serves all paths below /sandbox/: pages of the built-in bank; nil = 404.
 	Sandbox http.Handler
-	// Media answers everything below /media/, with bodies of up to MediaBody bytes;
-	// nil = nothing there.
+	// Media serves all paths below /media/, with bodies of up to MediaBody bytes; nil =
+	// 404.
 	Media     http.Handler
 	MediaBody int64
-	// Exports answers everything below /exports/; nil = nothing there.
+	// Exports serves all paths below /exports/; nil = 404.
 	Exports http.Handler
-	// Site answers everything else, see NewSite; nil = a page that says where the
-	// API is.
+	// Site serves all other paths, see NewSite; nil = a page with the address of the API.
 	Site http.Handler
-	// Playground turns GraphiQL at /playground on, with these tabs.
+	// Playground enables GraphiQL at /playground, with Tabs.
 	Playground bool
-	Tabs       func() []Tab // asked at each visit; none when nil
-	// Origins are the browser origins beside the server's own that may use the
-	// API ("https://shop.example.com").
+	Tabs       func() []Tab // called at each visit; nil = no tabs
+	// Origins are other browser origins that may use the API
+	// ("https://shop.example.com").
 	Origins []string
-	// Address is where browsers reach the installation; pages from there are the
-	// server's own, also where a proxy changes Host on the way. "" = what Host says.
+	// Address is the public URL of the installation; pages from there are of the server's
+	// own origin, even if a proxy changes Host. "" = use Host.
 	Address string
-	// TrustedProxies are the networks whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// HTTPS says that clients come encrypted even where neither our listener nor a
-	// trusted proxy tells: the address of the installation begins with https.
+	// HTTPS declares that client connections are encrypted even if neither this listener
+	// nor a trusted proxy reports it: the address of the installation begins with https.
 	HTTPS bool
-	// Registerer gets the metrics; nil = they are shown nowhere.
+	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }
 
-// NewPublic assembles the public handler.
+// NewPublic returns the public handler.
 func NewPublic(opts PublicOptions) (http.Handler, error) {
 	opts.Origins = normalised(opts.Origins)
 	site := opts.Site
@@ -79,7 +77,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 		mux.Handle("/playground/", p)
 	}
 	protection := http.NewCrossOriginProtection()
-	protection.AddInsecureBypassPattern("/webhooks/") // providers are no browsers, and sign what they send
+	protection.AddInsecureBypassPattern("/webhooks/") // providers are not browsers, and sign their requests
 	trusted := opts.Origins
 	if opts.Address != "" {
 		trusted = append(normalised([]string{opts.Address}), trusted...)
@@ -99,7 +97,7 @@ func NewPublic(opts PublicOptions) (http.Handler, error) {
 	return &publicHandler{opts: opts, metrics: newMetrics(opts.Registerer), wrapped: opts.securityHeaders(cors(opts.Origins, routes))}, nil
 }
 
-// besides sends what lies below a path to a handler of its own.
+// besides routes paths below a prefix to a separate handler.
 func besides(rest http.Handler, below string, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, below) {
@@ -110,8 +108,8 @@ func besides(rest http.Handler, below string, handler http.Handler) http.Handler
 	})
 }
 
-// tidy refuses paths that a mux would clean ("//", "/./", "/../"): it redirects
-// them, and the answer would quote what was asked for.
+// tidy refuses paths that a mux would clean ("//", "/./", "/../"): it would redirect
+// them, and the response would contain the requested path.
 func tidy(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.URL.Path
@@ -123,7 +121,7 @@ func tidy(next http.Handler) http.Handler {
 	})
 }
 
-// normalised returns origins as browsers write them.
+// normalised returns origins in the form that browsers send.
 func normalised(origins []string) []string {
 	out := make([]string, len(origins))
 	for i, o := range origins {
@@ -132,7 +130,7 @@ func normalised(origins []string) []string {
 	return out
 }
 
-// route is the name of a request in logs and metrics.
+// route returns the name of a request's route in logs and metrics.
 func (o PublicOptions) route(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case path == "/graphql":

@@ -1,10 +1,9 @@
-// Package server owns the listeners of the process: the public one with
-// GraphQL, the shop's files, webhooks and, in development, the playground; and
-// the admin one with health, metrics and profiles. It owns what every request
-// passes: id, log line, limits, security headers, the client's address, and how
-// the process stops without cutting anybody off.
+// Package server owns the listeners of the process: the public one with GraphQL, the
+// shop's files, webhooks and, in development, the playground; and the admin one with
+// health, metrics and profiles. It owns the middleware of all requests: request id, log
+// line, limits, security headers, client address; and the graceful shutdown.
 //
-// It does not know what a request means: handlers are given to it.
+// Request semantics belong to the handlers that are passed in.
 package server
 
 import (
@@ -18,13 +17,13 @@ import (
 	"time"
 )
 
-// Time-outs of both listeners. A request may be sent slowly, but not for long;
-// sockets and streams set their own deadlines once they run.
+// Timeouts of both listeners. A request may be sent slowly, but not for long; sockets and
+// streams set their own deadlines once they run.
 const (
 	readHeaderTimeout = 2 * time.Second
 	readTimeout       = 5 * time.Second
 	writeTimeout      = 15 * time.Second
-	idleTimeout       = 75 * time.Second // longer than proxies keep one, 60 s: who sends requests must be the first to let go
+	idleTimeout       = 75 * time.Second // longer than the 60 s of proxies: the side that sends requests must close first
 	maxHeaderBytes    = 16 << 10
 )
 
@@ -32,24 +31,24 @@ const (
 type Options struct {
 	PublicAddr string // "host:port"; port 0 picks a free one; "" = no public listener
 	AdminAddr  string // "" = no admin listener
-	// PublicListener is used instead of PublicAddr when something must know the
-	// address beforehand; the server closes it.
+	// PublicListener is used instead of PublicAddr if the address must be known in
+	// advance; the server closes it.
 	PublicListener net.Listener
 	Public         http.Handler
 	Admin          http.Handler
-	// Ready is told at once when the server stops, so that a balancer sends no
-	// more; nil = nobody asks.
+	// Ready is set to draining when the server stops, so that a load balancer sends no
+	// more requests; nil = no readiness.
 	Ready *Readiness
-	// Drain closes sockets and streams; nil = there are none.
+	// Drain closes sockets and streams; nil = none.
 	Drain func(ctx context.Context) error
-	// DrainDelay is how long /readyz says no before the listener closes.
+	// DrainDelay is how long /readyz fails before the listener closes.
 	DrainDelay time.Duration
-	// DrainTimeout is the longest wait for requests that run; 20 s by default.
+	// DrainTimeout is the timeout for running requests; 20 s by default.
 	DrainTimeout time.Duration
 	Log          *slog.Logger
 }
 
-// Server is both listeners.
+// Server holds both listeners.
 type Server struct {
 	opts   Options
 	public *http.Server
@@ -57,13 +56,13 @@ type Server struct {
 	pl, al net.Listener
 }
 
-// Listen opens the listeners; nothing is answered before Run.
+// Listen opens the listeners; Run serves them.
 func Listen(ctx context.Context, opts Options) (*Server, error) {
 	if opts.DrainTimeout == 0 {
 		opts.DrainTimeout = 20 * time.Second
 	}
 	s := &Server{opts: opts, public: newHTTPServer(opts.Public, opts.Log), admin: newHTTPServer(opts.Admin, opts.Log)}
-	s.admin.WriteTimeout = 0 // a CPU profile takes as long as it is asked for
+	s.admin.WriteTimeout = 0 // a CPU profile takes as long as requested
 	var lc net.ListenConfig
 	var err error
 	s.pl = opts.PublicListener
@@ -92,12 +91,13 @@ func newHTTPServer(h http.Handler, log *slog.Logger) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		// net/http complains of broken handshakes and the like: noise, except when looked for
+		// net/http logs failed handshakes and similar errors, which are useful for
+		// debugging only
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 
-// PublicAddr is where the public listener listens; nil when there is none.
+// PublicAddr returns the address of the public listener; nil if there is none.
 func (s *Server) PublicAddr() net.Addr {
 	if s.pl == nil {
 		return nil
@@ -105,7 +105,7 @@ func (s *Server) PublicAddr() net.Addr {
 	return s.pl.Addr()
 }
 
-// AdminAddr is where the admin listener listens; nil when there is none.
+// AdminAddr returns the address of the admin listener; nil if there is none.
 func (s *Server) AdminAddr() net.Addr {
 	if s.al == nil {
 		return nil
@@ -113,10 +113,10 @@ func (s *Server) AdminAddr() net.Addr {
 	return s.al.Addr()
 }
 
-// Run serves until ctx ends, then drains: not ready, wait, no new connections,
-// sockets told to come back, running requests finished, admin listener last. It
-// returns nil after a clean stop, an error when a listener failed or requests
-// had to be cut off.
+// Run serves until ctx ends, then drains: fail readiness, wait, accept no new
+// connections, ask sockets to reconnect, finish running requests, close the admin
+// listener last. It returns nil after a clean stop, an error if a listener failed or
+// requests were aborted.
 func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, 2)
 	serve := func(srv *http.Server, l net.Listener) {
@@ -179,7 +179,7 @@ func (s *Server) drain(ctx context.Context) error {
 	return err
 }
 
-// Readiness knows whether the process should be sent requests.
+// Readiness reports whether the process accepts requests.
 type Readiness struct {
 	checks   []Check
 	draining atomic.Bool

@@ -182,7 +182,7 @@ func TestOtherOriginsAreRefusedUnlessListed(t *testing.T) {
 	}
 }
 
-// nginx, unless told otherwise, puts its own name for the server into Host.
+// nginx, by default, sends its own name for the server in Host.
 func TestPagesOfTheInstallationAreItsOwnBehindAnyProxy(t *testing.T) {
 	t.Parallel()
 	h := newPublic(t, server.PublicOptions{Address: "https://Shop.example/"})
@@ -234,7 +234,7 @@ func TestOneLinePerRequestWithoutWhatWasSent(t *testing.T) {
 	}
 }
 
-// A mux redirects paths that it cleans, and quotes them in its answer.
+// A mux redirects paths that it cleans, and includes them in its response.
 func TestNoAnswerQuotesThePath(t *testing.T) {
 	t.Parallel()
 	const marker = "s3cr3t"

@@ -16,8 +16,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// Clients that open connections and dawdle, in the middle of a header or of a
-// body, are cut off by the time-outs and hurt nobody meanwhile.
+// Clients that open connections and stall in the middle of a header or a body are
+// disconnected by the timeouts and do not affect others.
 func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 	t.Parallel()
 	s, err := server.Listen(t.Context(), server.Options{
@@ -41,14 +41,14 @@ func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 	held.Store(slow)
 	start, good := time.Now(), 0
 	for i := range slow {
-		head := "POST /graphql HTTP/1.1\r\nHost: x\r\n" // and never the rest
+		head := "POST /graphql HTTP/1.1\r\nHost: x\r\n" // and never the remainder
 		if i%2 == 0 {
 			head += "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 		}
 		wg.Go(func() { dawdle(t, s.PublicAddr().String(), head); held.Add(-1) })
 	}
 	client := &http.Client{Transport: &http.Transport{}, Timeout: testenv.Wait}
-	for held.Load() == slow { // before the first of them is let go
+	for held.Load() == slow { // before the first of them is disconnected
 		resp, err := client.Get("http://" + s.PublicAddr().String() + "/graphql")
 		if err != nil {
 			t.Fatalf("a good client is hurt: %v", err)
@@ -72,7 +72,7 @@ func TestThousandSlowSocketsDoNotHurtOthers(t *testing.T) {
 	}
 }
 
-// dawdle sends a beginning and waits for the server to give up.
+// dawdle sends the beginning of a request and waits for the server to disconnect.
 func dawdle(t *testing.T, addr, head string) {
 	var d net.Dialer
 	conn, err := d.DialContext(t.Context(), "tcp", addr)

@@ -16,7 +16,7 @@ import (
 	"seckill/internal/server"
 )
 
-// pipes is a listener in memory, so that a test can have a clock of its own.
+// pipes is a listener in memory, so that a test can use a fake clock.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -47,7 +47,7 @@ func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
 		sent   string
 		after  time.Duration
 		answer string
-		unread time.Duration // how long the client reads nothing
+		unread time.Duration // how long the client does not read
 	}{
 		"nothing comes":                  {"", 2 * time.Second, "", 0},
 		"a header without an end":        {"POST /graphql HTTP/1.1\r\nHost: x\r\n", 2 * time.Second, "", 0},
@@ -82,8 +82,8 @@ func TestConnectionsThatStandStillAreCutOff(t *testing.T) {
 	}
 }
 
-// A request that crosses the end of its connection is lost, and a proxy may not
-// send it twice: nginx and the balancers of clouds keep connections for a minute.
+// A request that crosses the close of its connection is lost, and a proxy may not send it
+// again: nginx and cloud load balancers keep connections for a minute.
 func TestConnectionsOutliveTheMinuteThatProxiesKeepThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func listen(t *testing.T) (l *pipes, stop func()) {
 	}
 }
 
-// reads answers whether the whole body came.
+// reads reports in its response whether the whole body was received.
 func reads(w http.ResponseWriter, r *http.Request) {
 	if r.URL.RawQuery == "large" {
 		_, _ = w.Write(make([]byte, 1<<20))

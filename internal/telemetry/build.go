@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Build is what is known of the binary.
+// Build describes the binary.
 type Build struct {
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit"` // "unknown" when built outside version control
@@ -20,7 +20,7 @@ type Build struct {
 // -ldflags "-X seckill/internal/telemetry.version=1.2.3 -X seckill/internal/telemetry.commit=…".
 var version, commit string
 
-// ReadBuild returns what the linker, and else the Go tool, wrote into the binary.
+// ReadBuild returns the values set by the linker, or else those set by the Go tool.
 func ReadBuild() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -38,7 +38,7 @@ func buildOf(info *debug.BuildInfo, version, commit string) Build {
 		Version: info.Main.Version, Commit: settings["vcs.revision"], Modified: settings["vcs.modified"] == "true",
 		Go: info.GoVersion, Platform: settings["GOOS"] + "/" + settings["GOARCH"],
 	}
-	b.Time, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero when not said
+	b.Time, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero if unknown
 	if version != "" {
 		b.Version = strings.TrimPrefix(version, "v")
 	}

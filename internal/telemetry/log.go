@@ -11,24 +11,24 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Format is how log lines look.
+// Format is the format of log lines.
 type Format int
 
 // Formats.
 const (
 	FormatJSON Format = iota // one JSON object per line, for machines
-	FormatText               // one aligned line, coloured on a terminal, for people
+	FormatText               // one aligned line, coloured on a terminal, for reading
 )
 
-// LogOptions are the choices of NewLogger.
+// LogOptions configure NewLogger.
 type LogOptions struct {
-	Level  slog.Leveler // least severe lines shown; nil = info
+	Level  slog.Leveler // minimum level; nil = info
 	Format Format
 	Color  bool // only with FormatText
 }
 
-// NewLogger returns a logger that writes to out, adds the request id of the
-// context, and masks attributes whose name says that nobody may read them.
+// NewLogger returns a logger that writes to out, adds the request id of the context, and
+// masks attributes with secret names.
 func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 	if o.Level == nil {
 		o.Level = slog.LevelInfo
@@ -47,21 +47,21 @@ func NewLogger(out io.Writer, o LogOptions) *slog.Logger {
 // Discard returns a logger that writes nothing.
 func Discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// IsTerminal says whether a person reads the file.
+// IsTerminal reports whether the file is a terminal.
 func IsTerminal(file *os.File) bool { return isatty.IsTerminal(file.Fd()) }
 
-// masked is shown instead of a value that nobody may read.
+// masked replaces secret values.
 const masked = "[masked]"
 
-// secretWords are the last words of attribute names whose values are masked:
-// credentials, answers to captchas, bodies of messages and requests.
+// secretWords are the last words of attribute names whose values are masked: credentials,
+// captcha answers, bodies of messages and requests.
 var secretWords = map[string]bool{
 	"token": true, "tokens": true, "password": true, "passwd": true, "secret": true, "authorization": true, "cookie": true,
 	"answer": true, "payload": true, "body": true, "variables": true, "jwt": true, "credentials": true, "hash": true,
 }
 
-// redact masks by the last word of the name, so that token_count stays legible
-// and path_token does not.
+// redact masks by the last word of the name, so that token_count is logged and path_token
+// is masked.
 func redact(_ []string, a slog.Attr) slog.Attr {
 	words := strings.FieldsFunc(strings.ToLower(a.Key), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
 	if len(words) == 0 || !secretWords[words[len(words)-1]] {

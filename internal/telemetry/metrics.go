@@ -12,7 +12,7 @@ import (
 // Namespace is the first part of every metric name: seckill_<package>_<noun>_<unit>.
 const Namespace = "seckill"
 
-// maxScrapes bounds the scrapes of /metrics that are served at the same time.
+// maxScrapes limits concurrent scrapes of /metrics.
 const maxScrapes = 4
 
 // Seconds are histogram buckets for durations from 0.1 ms to 10 s.

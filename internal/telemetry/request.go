@@ -1,9 +1,8 @@
-// Package telemetry owns what the product says about itself: log lines, request
-// ids, metrics and the version of the build. It is the only package that imports
-// Prometheus; the others take the small interfaces and structs declared here.
+// Package telemetry owns log lines, request ids, metrics and the version of the build. It
+// is the only package that imports Prometheus; the others use the small interfaces and
+// structs declared here.
 //
-// It decides how things are shown, never what happened: domains count, the edge
-// logs.
+// It formats and exports; the domain packages count, and the server logs requests.
 package telemetry
 
 import (
@@ -15,15 +14,14 @@ import (
 
 type requestIDKey struct{}
 
-// wellFormed is what a request id from outside may look like: it ends up in log
-// lines and response headers.
+// wellFormed is the accepted format of an external request id: it is written to log lines
+// and response headers.
 var wellFormed = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
 // NewRequestID returns a random id of 26 characters.
 func NewRequestID() string { return rand.Text() }
 
-// AcceptRequestID returns an id given by a proxy when it is well formed, else a
-// new one.
+// AcceptRequestID returns the id given by a proxy if it is well formed, else a new one.
 func AcceptRequestID(given string) string {
 	if wellFormed.MatchString(given) {
 		return given
@@ -36,14 +34,14 @@ func WithRequestID(ctx context.Context, requestID string) context.Context {
 	return &withRequestID{ctx, requestID}
 }
 
-// withRequestID is what context.WithValue makes, in one piece of memory instead of
-// two: every request has one.
+// withRequestID is like context.WithValue, with one allocation instead of two: each
+// request has one.
 type withRequestID struct {
 	context.Context
 	id string
 }
 
-// Value returns the request id, or what the parent knows.
+// Value returns the request id, or the parent's value.
 func (c *withRequestID) Value(key any) any {
 	if _, ok := key.(requestIDKey); ok {
 		return c.id
@@ -51,7 +49,7 @@ func (c *withRequestID) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// RequestID returns the request id of a context, "" when it has none.
+// RequestID returns the request id of a context, "" if there is none.
 func RequestID(ctx context.Context) string {
 	requestID, _ := ctx.Value(requestIDKey{}).(string)
 	return requestID

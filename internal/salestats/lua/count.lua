@@ -1,13 +1,13 @@
 -- count: adds a batch of one process to the figures of a sale, once.
 --
 -- KEYS  [1] counters   then one for each stretch of seconds
--- ARGV  [1] process   [2] number of the batch, growing   [3] life of the counters, s
---       [4] life of a stretch, s   [5] how many counters follow, then field, n, …
+-- ARGV  [1] process   [2] number of the batch, increasing   [3] TTL of the counters, s
+--       [4] TTL of a stretch, s   [5] how many counters follow, then field, n, …
 --       then for each stretch: how many fields follow, then field, n, …; a field
---       that begins with "=" is set to n instead of grown by it
+--       that begins with "=" is set to n instead of incremented by n
 -- Reply 1 counted | 0 counted before
 --
--- Keeps true: a batch whose answer was lost and that is sent again counts once.
+-- Invariant: a batch that is sent again after a lost reply counts once.
 
 local mark = 'p:' .. ARGV[1]
 if tonumber(redis.call('HGET', KEYS[1], mark) or '0') >= tonumber(ARGV[2]) then
