@@ -124,7 +124,7 @@ func TestTheFiguresOfManyProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	})
 }
 
-// losing drops every other reply of Redis, or every other request.
+// losing drops every third script call, and the reply of another third.
 type losing struct{ n atomic.Int64 }
 
 func (l *losing) DialHook(next redis.DialHook) redis.DialHook { return next }

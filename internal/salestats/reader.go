@@ -141,8 +141,9 @@ func (r *Reader) read(ctx context.Context, sale uuid.UUID, now time.Time) (*Stat
 	return s, nil
 }
 
-// fillRemaining fills seconds without a sample with the previous number of units left,
-// and the first ones with the present number if no earlier sample exists.
+// fillRemaining fills seconds without a sample with the previous number of units left;
+// the first ones with the earliest sample, or with the present number if there are no
+// samples.
 func (s *Stats) fillRemaining() {
 	left := s.Units.Remaining
 	for i := len(s.Series) - 1; i >= 0; i-- {
