@@ -14,10 +14,9 @@ import (
 
 // A device token proves that a device signed in to an account before (OWASP, "Slow Down
 // Online Guessing Attacks with Device Cookies"). It only gives the device its own failure
-// counter and its own share of the hash queue, so that failures of other clients do not
+// counter and access to the whole hash queue, so that failures of other clients do not
 // lock the device out. It is base64url(nonce | issued | tag); the tag binds it to the
 // account.
-// device out. It is base64url(nonce | issued | tag), bound to the account by the tag.
 const (
 	deviceNonceBytes = 16
 	deviceBytes      = deviceNonceBytes + 8 + tagBytes

@@ -165,7 +165,7 @@ func TestViewComesBackAfterAnOutage(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "is read again")
 }
 
-// mute is a client that can drop the replies of scripts.
+// mute is a client whose scripts fail with a timeout while on is set.
 type mute struct {
 	redis.UniversalClient
 	on atomic.Bool

@@ -136,7 +136,7 @@ func (t *Tokens) Verify(ctx context.Context, token string) (*Principal, error) {
 	if token == "" || len(token) > maxTokenBytes {
 		return nil, unauthenticated(errors.New("length out of range"))
 	}
-	var buf [maxTokenBytes]byte // on the stack: this is every request
+	var buf [maxTokenBytes]byte // on the stack: this runs for each request
 	hash := sha256.Sum256(buf[:copy(buf[:], token)])
 	p, known := t.verified.Get(hash)
 	if !known {

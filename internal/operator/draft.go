@@ -33,7 +33,7 @@ type ItemDraft struct {
 // SaleDraft is a sale as input by an operator.
 type SaleDraft struct {
 	Title          string
-	Slug           string // "" = made from the title
+	Slug           string // "" = generated from the title
 	Rules          string
 	StartsAt       time.Time
 	EndsAt         time.Time

@@ -212,7 +212,7 @@ func TestSalesOfOneLongTitleHaveSlugsOfTheirOwn(t *testing.T) {
 	format := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{8}$`)
 	for _, title := range []string{
 		strings.Repeat("x", 46), strings.Repeat("x", 47), strings.Repeat("x", 55), strings.Repeat("x", 56), strings.Repeat("x", 120),
-		strings.Repeat("x", 54) + " and more", // cut after the word
+		strings.Repeat("x", 54) + " and more", // cut at the end of the word
 		"Seasonal clearance of household appliances and kitchenware, week 47",
 	} {
 		slugs := map[string]bool{}

@@ -30,7 +30,7 @@ const (
 //	a change of stock                          the void of an order
 //
 //	REQUESTED ──► DECLINED                     REQUESTED (paid) ──► DECLINED
-//	    │ confirmed by a second person             │ confirmed by a second person
+//	    │ confirmed by a second operator           │ confirmed by a second operator
 //	    │                                          ▼
 //	    ├─ units added:                        REFUNDING ──► DONE
 //	    │    Postgres, then FINISHING, then gate
@@ -47,7 +47,7 @@ type State string
 
 // States of an intervention.
 const (
-	Requested State = "REQUESTED" // waits for a second person
+	Requested State = "REQUESTED" // waits for confirmation
 	Declined  State = "DECLINED"
 	Taking    State = "TAKING"    // units are to be taken from the gate, then from Postgres
 	Returning State = "RETURNING" // Postgres could not release them: they go back to the gate

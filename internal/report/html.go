@@ -64,8 +64,8 @@ func (r *Report) HTML(out io.Writer) error {
 	return nil
 }
 
-// rushEnd returns the end of the rush: a little after the sale was sold out, or after 95%
-// of the units ever taken.
+// rushEnd returns the end of the rush: a little after the sale was sold out or, if it was
+// not, after 95% of the most units ever taken.
 func (r *Report) rushEnd() float64 {
 	end := float64(r.Sale.SoldOutMs)
 	if end < 0 {

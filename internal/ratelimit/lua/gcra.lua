@@ -20,7 +20,7 @@ local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local tat = tonumber(redis.call('GET', KEYS[1]) or '0')
 if tat < now then
   tat = now
-elseif tat > now + depth then -- of a stricter limit, that was loosened
+elseif tat > now + depth then -- stored under a stricter limit, which was raised
   tat = now + depth
   redis.call('SET', KEYS[1], string.format('%.0f', tat), 'PX', math.ceil(depth / 1000))
 end
