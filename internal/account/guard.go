@@ -118,7 +118,7 @@ func (g *guard) evaluate(ctx context.Context, try guarded, answered bool) (verdi
 	return verdict, time.Duration(ms) * time.Millisecond, nil
 }
 
-// key contains a hash of the account name, so that keys hold no personal data.
+// key returns a key with a hash of the account name, so that keys hold no personal data.
 func (g *guard) key(try guarded) string {
 	sum := sha256.Sum256([]byte(try.account))
 	key := g.prefix + "guard:" + hex.EncodeToString(sum[:16])
