@@ -17,7 +17,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// solve finds the number of a proof of work.
+// solve returns the solution of a proof of work.
 func solve(t testing.TB, parameters string) string {
 	t.Helper()
 	var p struct {
@@ -37,7 +37,7 @@ func solve(t testing.TB, parameters string) string {
 	return ""
 }
 
-// captcha gets a proof of work for a sale and solves it.
+// captcha issues a proof-of-work captcha for a sale and solves it.
 func (s *site) captcha(token, saleID string) (challenge, right string) {
 	s.t.Helper()
 	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } userErrors { code } } }`,
@@ -54,7 +54,8 @@ func (s *site) captcha(token, saleID string) (challenge, right string) {
 	return data.CreateCaptcha.Challenge.ID, solve(s.t, data.CreateCaptcha.Challenge.Parameters)
 }
 
-// path trades an answer for a path; token "" and a code when it is refused.
+// path exchanges a captcha answer for a path token. On a refusal it returns "" and the
+// error code.
 func (s *site) path(token, itemID, challenge, right string) (path, why string) {
 	s.t.Helper()
 	out := s.ask(token, `mutation($i: ID!, $c: ID!, $a: String!) { issueSeckillPath(input: {itemId: $i, captcha: {challengeId: $c, answer: $a}}) { path { token expiresAt } userErrors { __typename code } } }`,
@@ -157,7 +158,7 @@ func TestTheKeyThatTookTheLastUnitIsAnsweredAfterItIsSoldOut(t *testing.T) {
 	if err != nil || first.why() != "" {
 		t.Fatalf("the last unit: %s %v", first.why(), err)
 	}
-	for began := time.Now(); time.Since(began) < time.Second; { // some readings of the gate by the process
+	for began := time.Now(); time.Since(began) < time.Second; { // the process refreshes its StockCache several times in this second
 		if p, err := s.place(late.AccessToken, order(made.ItemID, late.Path)); err != nil || p.why() != "SOLD_OUT" {
 			t.Fatalf("a late buyer: %s %v", p.why(), err)
 		}
@@ -241,7 +242,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-// awaitSale waits until the API process knows a sale that was just made.
+// awaitSale waits until the API process has loaded a sale created by the test.
 func (s *site) awaitSale(saleID string) {
 	s.t.Helper()
 	testenv.Eventually(s.t, testenv.Wait, func() bool {

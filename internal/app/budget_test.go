@@ -30,7 +30,7 @@ func TestACallerIsToldWhatItsQueriesCost(t *testing.T) {
 		t.Errorf("a second query leaves %d after %d", after, remaining)
 	}
 	code, answered := "", 0
-	for ; code == "" && answered < 1000; answered++ { // each costs almost the most that one operation may
+	for ; code == "" && answered < 1000; answered++ { // each operation costs almost the maximum
 		code = s.ask("", `{ sales(first: 70) { edges { node { items { goods { listPrice { amount } } } } } } }`, nil).code()
 	}
 	if code != "RATE_LIMITED" || answered < 2 {

@@ -28,8 +28,8 @@ import (
 // ordersGroup is the consumer group of the order streams.
 const ordersGroup = "orders"
 
-// build makes a process on its services. Its listeners are open, nothing runs yet.
-// The services are closed with the process.
+// build wires a process on its services and opens its listeners. Nothing runs yet. The
+// services are closed with the process.
 func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, log *slog.Logger) (*App, error) {
 	b := newBase(cfg, roles, svc, log)
 	gates, err := newGates(ctx, b)
@@ -92,14 +92,14 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	return a, err
 }
 
-// base is what every stage needs.
+// base holds what every stage needs.
 type base struct {
 	cfg      *config.Config
 	log      *slog.Logger
 	roles    Roles
 	svc      *services
 	keys     reservation.Keys
-	clock    clock.Clock // of this host; times that other processes compare come from gates.clock
+	clock    clock.Clock // of this host; times compared across processes come from gates.clock
 	registry *prometheus.Registry
 	orders   *order.Metrics
 	streams  *stream.Metrics
@@ -113,7 +113,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	}
 }
 
-// gates are the catalogue and the gates in Redis.
+// gates holds the catalogue and the gates in Redis.
 type gates struct {
 	sales    *sale.Store
 	versions *sale.Versions
@@ -121,10 +121,10 @@ type gates struct {
 	reserve  redis.UniversalClient // of Gate.Reserve alone, so that no other command delays its batches
 	gate     *reservation.Gate
 	stock    *reservation.StockCache
-	clock    clock.Clock // of Redis: it opens and ends gates, and decides when orders and offers expire
+	clock    clock.Clock // of Redis: it decides when gates open and close and when orders and offers expire
 }
 
-// redisClock is the clock of Redis, as this process last read it.
+// redisClock is the clock of Redis, as last read by this process.
 type redisClock struct{ stock *reservation.StockCache }
 
 // Now returns the time by the clock of Redis.
@@ -152,13 +152,13 @@ func newGates(ctx context.Context, b base) (gates, error) {
 			return refs, err
 		},
 	})
-	err := stock.Sync(ctx) // the clock and the gates are used from here on
+	err := stock.Sync(ctx) // the stages below read the clock and the gates
 	return gates{
 		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, clock: redisClock{stock},
 	}, err
 }
 
-// messages are the streams and the hub that joins this process with the others.
+// messages holds the streams and the hub that connects this process with the others.
 type messages struct {
 	hub         *notifier.Hub
 	bus         *notifier.Bus
@@ -196,7 +196,7 @@ func newDeadLetters(b base) *stream.DeadLetters {
 	})
 }
 
-// stats count what happens in a sale and show it.
+// stats holds the counters of a sale and the services that read them.
 type stats struct {
 	feed    *salestats.Feed
 	counts  *salestats.Recorder
@@ -223,13 +223,13 @@ func newFigures(b base, inspector stream.Inspector) *salestats.Reader {
 	})
 }
 
-// orders are the record of orders, its copies in Redis, and the intake.
+// orders holds the order tables, their copies in Redis, and the intake.
 type orders struct {
 	status    *storefront.Publisher
 	publisher *order.Publisher
 	store     *order.Store
 	writer    *order.Writer // of the worker
-	failing   *order.Writer // ends tasks that no worker will write
+	failing   *order.Writer // fails tasks that no worker will write
 	letters   *orderintake.DeadLetters
 	backlog   *orderintake.Backlog
 }
@@ -252,7 +252,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	}
 }
 
-// waiting are the waitlist and what it tells about units that may come back.
+// waiting holds the waitlist and the forecast of units that may return to stock.
 type waiting struct {
 	service  *waitlist.Service
 	outlooks *waitlist.Outlooks
@@ -263,8 +263,8 @@ func newWaitlist(b base, g gates, o orders) waiting {
 		DB: b.svc.db, Gate: g.gate, Announce: o.status.WaitlistEntries, Registerer: b.registry,
 		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, Log: b.log,
 	})
-	// An item whose gate is lost and not loaded yet is not known to be sold out; its
-	// waitlist exists all the same.
+	// An item whose gate is lost and not reloaded is not known to be sold out, but its
+	// waitlist still exists.
 	items := func(ctx context.Context) (items []waitlist.Item, err error) {
 		loaded, err := g.catalog.Loaded(ctx)
 		now := g.stock.ServerTime()
@@ -279,8 +279,8 @@ func newWaitlist(b base, g gates, o orders) waiting {
 	return waiting{service, waitlist.NewOutlooks(service, items, b.log)}
 }
 
-// listenPublic opens the public listener, nil without the API role. It comes before
-// the payments, which name its address.
+// listenPublic opens the public listener. It returns nil without the API role. It runs
+// before the payments stage, which needs the listener's address.
 func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 	if !b.roles.API {
 		return nil, nil //nolint:nilnil // no role, no listener
@@ -291,7 +291,7 @@ func listenPublic(ctx context.Context, b base) (net.Listener, error) {
 		return nil, fmt.Errorf("public listener: %w", err)
 	}
 	b.svc.onClose(func() error {
-		_ = l.Close() // closed by the server already, unless the start failed
+		_ = l.Close() // the server has closed it already, unless the start failed
 		return nil
 	})
 	return l, nil

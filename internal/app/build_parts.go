@@ -39,9 +39,10 @@ import (
 )
 
 const (
-	// leeway is added to the life of access tokens when ended sessions are remembered.
+	// leeway is added to the lifetime of access tokens to set how long ended sessions are
+	// remembered.
 	leeway = time.Minute
-	// paymentsGroup is the consumer group of the stream of payment events.
+	// paymentsGroup is the consumer group of the payment event stream.
 	paymentsGroup = "payments"
 	// trimEvery is how often acknowledged entries are removed from streams.
 	trimEvery = 2 * time.Second
@@ -61,7 +62,7 @@ func signingKeys(cfg *config.Config) (auth.Keys, error) {
 	return auth.NewKeys(auth.Key(current), older...)
 }
 
-// admission is what a buyer passes before the gate.
+// admission holds the checks that a buyer passes before the gate.
 type admission struct {
 	limits   *ratelimit.Limiter
 	captchas *captcha.Service
@@ -95,7 +96,7 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	}, nil
 }
 
-// accounts are users, sessions and tokens.
+// accounts holds users, sessions and tokens.
 type accounts struct {
 	store       *account.Store
 	service     *account.Service
@@ -134,7 +135,7 @@ func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
 	return accounts{store, service, tokens, revocations, security}, err
 }
 
-// payments pay, expire and refund orders, and return their units.
+// payments holds the services that pay, expire and refund orders and release their units.
 type payments struct {
 	service *payment.Service
 	router  *stream.Router
@@ -142,7 +143,7 @@ type payments struct {
 	loops   []periodic.Loop
 }
 
-// paymentSetup is what only payments need.
+// paymentSetup holds what only the payments stage needs.
 type paymentSetup struct {
 	keys     auth.Keys
 	listener net.Listener // nil without the API role
@@ -166,7 +167,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	}
 	p := payments{}
 	if b.cfg.SandboxOn() {
-		live := in.keys.Derive("sandbox call-backs") // of the signing key and the one before
+		live := in.keys.Derive("sandbox call-backs") // derived from the current signing key and the previous one
 		signer, err := sandbox.NewSigner(live[:min(len(live), 2)]...)
 		if err != nil {
 			return p, fmt.Errorf("sandbox bank: %w", err)
@@ -190,7 +191,8 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	return p, err
 }
 
-// consumer is how a router reads. Zero numbers take the stream package's defaults.
+// consumer configures how a router reads a stream. Zero selects the default of package
+// stream.
 type consumer struct {
 	group   string
 	batch   int
@@ -214,8 +216,8 @@ func newRouter(b base, m messages, h stream.Handler, c consumer) (*stream.Router
 	return router, nil
 }
 
-// consumerName is the same each time this process starts, so that it finds its own
-// unfinished messages, and differs between processes of one host.
+// consumerName returns a name that is the same each time this process starts, so that it
+// finds its own pending messages, and that differs between processes on one host.
 func consumerName(adminAddr string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -227,8 +229,8 @@ func consumerName(adminAddr string) string {
 	return strings.ReplaceAll(host, " ", "")
 }
 
-// baseURL is where browsers and providers reach this installation, without a slash
-// at the end.
+// baseURL returns the URL under which browsers and payment providers reach this
+// installation, without a trailing slash.
 func baseURL(cfg *config.Config, l net.Listener) string {
 	if cfg.PublicURL != "" {
 		return strings.TrimSuffix(cfg.PublicURL, "/")
@@ -243,7 +245,7 @@ func baseURL(cfg *config.Config, l net.Listener) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// scheduler loads sales and repairs drift.
+// scheduler holds the loops that preload sales and repair drift.
 type scheduler struct {
 	preloader *preload.Preloader
 	reconcile periodic.Loop
@@ -278,9 +280,9 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	return scheduler{preloader, reconciler.Loop(), lost.Loop()}
 }
 
-// worker turns messages into orders.
+// worker holds the router that turns messages into orders.
 type worker struct {
-	router *stream.Router // nil without the role
+	router *stream.Router // nil without the worker role
 	loops  []periodic.Loop
 }
 
@@ -313,7 +315,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	}}, nil
 }
 
-// shop is what buyers see and do.
+// shop holds the use cases of buyers.
 type shop struct {
 	store    *storefront.Storefront
 	checkout *checkout.Checkout
@@ -344,15 +346,15 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 	}
 }
 
-// admin is what operators do.
+// admin holds the use cases of operators.
 type admin struct {
 	operator *operator.Service
 	reports  report.Source
-	pictures http.Handler // nil = none can be uploaded
+	pictures http.Handler // nil = uploads are disabled
 	bearer   bearer
 }
 
-// adminParts are the stages that only the admin part needs.
+// adminParts are the stages that only the admin stage needs.
 type adminParts struct {
 	orders    orders
 	payments  payments
@@ -367,7 +369,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			Gate: g.gate, Orders: in.orders.store, Load: in.scheduler.preloader.LoadBy,
 			SetState: in.scheduler.preloader.Turn, RefreshStock: g.stock.Refresh, Payments: in.payments.service, Publish: s.feed.Act,
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
-			Audit: func(ctx context.Context, by uuid.UUID, kind, detail string) { // what an operator looked at
+			Audit: func(ctx context.Context, by uuid.UUID, kind, detail string) { // records what an operator viewed
 				in.accounts.security.Write(ctx, account.Event{Kind: account.EventKind(kind), Actor: by, Detail: detail})
 			},
 		}),

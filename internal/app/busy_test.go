@@ -12,7 +12,7 @@ import (
 
 func TestOrdersDoNotWaitForConnectionsThatOthersUse(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(c *config.Config) { // the wait for a connection is the product's
+	s := newSite(t, func(c *config.Config) { // keeps the production timeout for a database connection
 		c.RedisURL = config.Secret("redis://" + testenv.RedisAddr(t) + "/0?read_timeout=" + testenv.Wait.String())
 	})
 	a, _ := s.open("api", "worker", "scheduler")

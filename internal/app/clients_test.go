@@ -19,14 +19,14 @@ import (
 	"seckill/internal/testenv"
 )
 
-// production is the profile of an installation that other shops' pages use.
+// production configures the production profile with the given allowed origins.
 func production(origins ...string) func(*config.Config) {
 	return func(c *config.Config) {
 		c.Profile, c.Limits, c.AllowedOrigins = config.ProfileProduction, config.SwitchOn, origins
 	}
 }
 
-// from sends a request as a browser does for a page of an origin.
+// from sends a request with the headers a browser sends for a page of that origin.
 func (s *site) from(t *testing.T, origin, method, body string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+"/graphql", strings.NewReader(body))
@@ -93,7 +93,7 @@ func TestPagesOfAnAllowedOriginUseTheWholeAPIInProduction(t *testing.T) {
 	subscription := `subscription { saleStatus(saleId: \"` + shop.SaleID + `\") { kind sale { phase } } }`
 	events := s.from(t, origin, http.MethodPost, `{"query":"`+subscription+`"}`, "Accept", "text/event-stream", "Authorization", "Bearer "+token)
 	lines, line := bufio.NewReader(events.Body), ":"
-	for err == nil && (strings.HasPrefix(line, ":") || line == "\n") { // comments keep the connection open
+	for err == nil && (strings.HasPrefix(line, ":") || line == "\n") { // comments are keep-alives
 		line, err = lines.ReadString('\n')
 	}
 	if err != nil || !strings.HasPrefix(line, "event: next") || events.Header.Get("Access-Control-Allow-Origin") != origin {

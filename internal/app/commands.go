@@ -30,14 +30,14 @@ import (
 	"seckill/internal/stream"
 )
 
-// PrintSchema writes the API's schema in SDL.
+// PrintSchema writes the API schema in SDL.
 func PrintSchema(out io.Writer) error {
 	schema := generated.NewExecutableSchema(generated.Config{}).Schema()
 	formatter.NewFormatter(out, formatter.WithIndent("  ")).FormatSchema(schema)
 	return nil
 }
 
-// Audit checks that a sale adds up.
+// Audit checks the invariants of one sale.
 func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Report, err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
@@ -48,7 +48,7 @@ func Audit(ctx context.Context, cfg *config.Config, sale uuid.UUID) (_ *audit.Re
 	return auditor.Sale(ctx, sale)
 }
 
-// Seed fills an installation with a sale and buyers.
+// Seed creates a sale and buyers in an installation.
 func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logger) (_ *seed.Result, err error) {
 	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
@@ -57,15 +57,15 @@ func Seed(ctx context.Context, cfg *config.Config, in seed.Input, log *slog.Logg
 	defer func() { err = errors.Join(err, a.svc.Close()) }()
 	life := cfg.AccessTokenTTL
 	if !cfg.Production() {
-		life = max(life, in.OpensIn+in.Lasts) // load tools do not refresh
+		life = max(life, in.OpensIn+in.Lasts) // load tools do not refresh their tokens
 	}
 	if in.PermitRatio == 0 {
-		in.PermitRatio = cfg.PermitRatio // servers may run with another
+		in.PermitRatio = cfg.PermitRatio // running servers may use another ratio
 	}
 	return a.seeding.seeder(life).Run(ctx, in)
 }
 
-// SeedDemo fills an installation with what the demo shows.
+// SeedDemo creates the sales and users of the demo.
 func SeedDemo(ctx context.Context, cfg *config.Config, log *slog.Logger) (_ *seed.DemoResult, err error) {
 	a, err := forCommand(ctx, cfg, log)
 	if err != nil {
@@ -89,7 +89,7 @@ func forCommand(ctx context.Context, cfg *config.Config, log *slog.Logger) (*App
 	return a, nil
 }
 
-// NewUser is an account to be made by an administrator of the installation.
+// NewUser describes an account that the command line creates.
 type NewUser struct {
 	Account     string
 	Role        string // CUSTOMER, OPERATOR or ADMIN
@@ -97,7 +97,7 @@ type NewUser struct {
 	Password    string
 }
 
-// CreateUser makes an account and returns its public id.
+// CreateUser creates an account and returns its public id.
 func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
@@ -116,7 +116,7 @@ func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, e
 	return id.Format(id.User, created.ID), nil
 }
 
-// notMade tells a person at the terminal why an account was not made.
+// notMade explains on the command line why an account was not created.
 func notMade(u NewUser, refusal fault.Refusal) error {
 	bad, ok := refusal.(fault.BadField)
 	switch {
@@ -129,7 +129,7 @@ func notMade(u NewUser, refusal fault.Refusal) error {
 	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))
 }
 
-// inWords says what a rule asks for.
+// inWords describes the requirement behind a rule code.
 func inWords(rule string) string {
 	for name, words := range map[string]string{"minLength: ": "give at least %s characters", "maxLength: ": "give at most %s characters"} {
 		if n, ok := strings.CutPrefix(rule, name); ok {
@@ -147,8 +147,7 @@ func inWords(rule string) string {
 	return "does not keep the rule " + rule
 }
 
-// Report returns how a sale went. The error is report.ErrUnknownSale when there is
-// no such sale. It needs no signing key.
+// Report returns the report of a sale, or report.ErrUnknownSale. It needs no signing key.
 func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
@@ -161,9 +160,8 @@ func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog
 	return source.Build(ctx, saleID)
 }
 
-// Export writes the orders of a sale as CSV and returns how many there were. The
-// error is report.ErrUnknownSale when there is no such sale. It reads the record
-// alone.
+// Export writes the orders of a sale as CSV and returns their number, or
+// report.ErrUnknownSale. It reads Postgres only.
 func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Writer) (orders int, err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
@@ -181,7 +179,7 @@ func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Wr
 	return export.CSV(ctx, out)
 }
 
-// seeding is what the seed commands and the demo need of a process.
+// seeding holds what the seed commands and the demo need of a process.
 type seeding struct {
 	db     *postgres.DB
 	clock  clock.Clock
@@ -190,8 +188,8 @@ type seeding struct {
 	paths  *path.Service
 }
 
-// seeder returns what fills the installation. Access tokens of load accounts live for
-// tokenLife; their sessions exist in the tokens alone.
+// seeder returns a Seeder. Access tokens of load accounts live for tokenLife; their
+// sessions exist only in the tokens.
 func (s seeding) seeder(tokenLife time.Duration) *seed.Seeder {
 	return &seed.Seeder{
 		DB: s.db, Clock: s.clock, NewID: id.New,

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/seed"
 )
 
-// browse posts a document as the shop's page does: the refresh token in a cookie.
+// browse posts a document as the shop does, with the refresh token in a cookie.
 func (s *site) browse(document string, token string, cookie *http.Cookie) (answer, *http.Cookie) {
 	s.t.Helper()
 	text, cookie := s.browseFor("application/json", document, token, cookie)
@@ -25,7 +25,7 @@ func (s *site) browse(document string, token string, cookie *http.Cookie) (answe
 	return out, cookie
 }
 
-// browseFor is browse for a type of answer.
+// browseFor is browse with an Accept header.
 func (s *site) browseFor(accept, document, token string, cookie *http.Cookie) ([]byte, *http.Cookie) {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"query": document})
@@ -118,7 +118,7 @@ func TestNobodyBehindOneAddressKeepsOthersThereFromRefreshing(t *testing.T) {
 	shown := func(token string) string {
 		return why(s.ask("", `mutation($t: String) { refreshSession(input: {refreshToken: $t}) { userErrors { code } } }`, map[string]any{"t": token}))
 	}
-	// untilHeldBack is how often of thirty times a refresh was let through.
+	// untilHeldBack counts how many of thirty refreshes pass the rate limit.
 	untilHeldBack := func(refresh func() string) (n int) {
 		for n < 30 && refresh() != "RATE_LIMITED" {
 			n++
@@ -153,7 +153,7 @@ func TestACookieComesWithAStreamOfEventsToo(t *testing.T) {
 	if cookie == nil || cookie.Value == "" || !strings.Contains(string(text), "event: complete") {
 		t.Fatalf("login: %s, cookie %v", text, cookie)
 	}
-	for range 2 { // a token that was never handed over would end the session
+	for range 2 { // reuse of a rotated token would end the session
 		text, cookie = s.browseFor(events, `mutation { refreshSession(input: {}) { userErrors { code } } }`, "", cookie)
 		if cookie == nil || cookie.MaxAge < 0 {
 			t.Fatalf("refresh: %s, cookie %v", text, cookie)
@@ -188,7 +188,8 @@ func TestABrowserThatSignedInBeforeIsNotLockedOutByOthers(t *testing.T) {
 	}
 }
 
-// The public address says so, without the proxy that ends TLS among the trusted ones.
+// The public URL has the https scheme, while the proxy that terminates TLS is not a
+// trusted proxy.
 func TestAnInstallationWithHTTPSGuardsItsCookies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })
@@ -216,7 +217,7 @@ func TestAnInstallationWithHTTPSGuardsItsCookies(t *testing.T) {
 	}
 }
 
-// A proxy may put another Host into what it passes on.
+// A proxy may rewrite the Host header.
 func TestPagesOfTheInstallationOpenSockets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })

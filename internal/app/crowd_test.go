@@ -18,7 +18,7 @@ func TestFiveThousandRequestsOfTwoThousandBuyersSellTwoHundredUnits(t *testing.T
 	const requests = 5000
 	codes, tasks := sync.Map{}, sync.Map{}
 	var accepted atomic.Int64
-	slots := make(chan struct{}, 256) // what one generator keeps open at once
+	slots := make(chan struct{}, 256) // concurrent requests of one generator
 	var wg sync.WaitGroup
 	for i := range requests {
 		slots <- struct{}{}

@@ -16,8 +16,8 @@ import (
 	"seckill/internal/server"
 )
 
-// Demo runs everything in one process, with no service installed, until ctx
-// ends. It says on out where to go and what to try.
+// Demo runs all roles in one process without external services until ctx ends. It writes
+// the addresses and a walk-through to out.
 func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writer) error {
 	cfg = cfg.ForDemo(config.Secret(rand.Text() + rand.Text()))
 	svc, err := openEmbedded(ctx)
@@ -40,7 +40,7 @@ func Demo(ctx context.Context, cfg *config.Config, log *slog.Logger, out io.Writ
 	return a.Run(ctx)
 }
 
-// welcome is what the demo prints.
+// welcome returns the text that the demo prints.
 func (a *App) welcome(made *seed.DemoResult) string {
 	shop := "http://" + browsable(a.PublicAddr())
 	var b strings.Builder
@@ -64,7 +64,7 @@ Seckill demo. Everything runs in this process; Ctrl-C stops it and forgets it.
 	return b.String()
 }
 
-// browsable turns a listening address into one that a browser can open.
+// browsable turns a listener address into a URL that a browser can open.
 func browsable(addr net.Addr) string {
 	if addr == nil {
 		return "-"
@@ -84,8 +84,8 @@ type step struct {
 	title, note, document string
 }
 
-// walk buys one unit, from signing in to the stored order: the first documents of
-// docs/walkthrough.md. Values of earlier steps are in capitals.
+// walk buys one unit, from sign-in to the stored order: the first documents of
+// docs/walkthrough.md. Names in capitals stand for values from earlier steps.
 var walk = []step{
 	{"Sign in", "Each tab of the playground has its own Headers:\nput the accessToken in place of ACCESS_TOKEN in those of the tabs that follow.", `mutation SignIn {
   login(input: { account: "alice@demo.example", password: "PASSWORD" }) {
@@ -148,10 +148,10 @@ var walk = []step{
 }`},
 }
 
-// publicSteps are those that need no sign-in: the first ones.
+// publicSteps is the number of leading steps that need no sign-in.
 const publicSteps = 2
 
-// walkSteps are the walk with the ids of a sale and of an item filled in.
+// walkSteps returns walk with the ids of a sale and an item filled in.
 func walkSteps(saleID, itemID string) []step {
 	fill := strings.NewReplacer("SALE_ID", saleID, "ITEM_ID", itemID, "PASSWORD", seed.DemoPassword).Replace
 	steps := make([]step, len(walk))
@@ -161,7 +161,7 @@ func walkSteps(saleID, itemID string) []step {
 	return steps
 }
 
-// walkThrough is the text that the demo prints.
+// walkThrough returns the walk-through that the demo prints.
 func walkThrough(saleID, itemID string) string {
 	var b strings.Builder
 	b.WriteString("\nWalk-through, as in the playground's tabs; those from the third on hold Headers for\n" + tokenHeader + ".\n")
@@ -172,10 +172,10 @@ func walkThrough(saleID, itemID string) string {
 	return b.String()
 }
 
-// tokenHeader is what a tab needs whose document is not for everybody.
+// tokenHeader is the header of a playground tab whose document needs sign-in.
 const tokenHeader = `{"Authorization": "Bearer ACCESS_TOKEN"}`
 
-// playgroundTabs are the documents that the playground opens with.
+// playgroundTabs returns the documents that the playground opens with.
 func playgroundTabs(saleID, itemID string) []server.Tab {
 	tabs := make([]server.Tab, 0, len(walk))
 	for i, s := range walkSteps(saleID, itemID) {

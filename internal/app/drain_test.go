@@ -33,7 +33,7 @@ func TestSIGTERMAnswersTheRequestsInFlight(t *testing.T) {
 	if code := p.left(); code != 0 {
 		t.Errorf("exit code %d:\n%s", code, p.said())
 	}
-	s.launch("worker") // what was not read yet is for the next
+	s.launch("worker") // the next worker reads what this one left unread
 	if report := s.drained(made.SaleID, 1); report.Redis.Stock != 4 {
 		t.Errorf("report %+v", report)
 	}

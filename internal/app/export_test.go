@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// HoldRedis takes every connection that the parts of a process share and returns how
-// to give them back.
+// HoldRedis takes every connection of the shared Redis pool and returns a function that
+// gives them back.
 func (a *App) HoldRedis(ctx context.Context) (release func() error, err error) {
 	var held []*redis.Conn
 	for _, shared := range []redis.UniversalClient{a.svc.redis.Cmd, a.svc.redis.Script} {

@@ -20,7 +20,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// database is a connection of the test's own to the site's database.
+// database opens a connection of the test to the site's database.
 func (s *site) database() *postgres.DB {
 	s.t.Helper()
 	db, err := postgres.Open(s.t.Context(), postgres.Options{URL: s.cfg.DatabaseURL.Reveal(), MaxConns: 2})
@@ -31,8 +31,8 @@ func (s *site) database() *postgres.DB {
 	return db
 }
 
-// holdStock keeps everybody from writing orders, in the middle of their
-// transactions, until the returned function is called.
+// holdStock blocks every order transaction on a lock until the returned function is
+// called.
 func holdStock(t testing.TB, db *postgres.DB) (release func()) {
 	t.Helper()
 	tx, err := db.SQL.BeginTx(context.Background(), nil)
@@ -51,7 +51,7 @@ func holdStock(t testing.TB, db *postgres.DB) (release func()) {
 	return release
 }
 
-// look audits without judging.
+// look runs the audit without failing the test on its findings.
 func (s *site) look(saleID string) *audit.Report {
 	u, err := id.Parse(id.Sale, saleID)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *site) look(saleID string) *audit.Report {
 	return report
 }
 
-// buyAll lets every buyer press the button once and counts who was taken in.
-// progress is called after each, from one goroutine at a time.
+// buyAll sends one placeOrder per buyer and counts the accepted ones. progress is called
+// after each, from one goroutine at a time.
 func (s *site) buyAll(made *seed.Result, progress func(accepted int)) int {
 	s.t.Helper()
 	var mu sync.Mutex
@@ -92,7 +92,7 @@ func (s *site) buyAll(made *seed.Result, progress func(accepted int)) int {
 	return accepted
 }
 
-// spare is how many units are left in the end.
+// spare is the number of units left at the end.
 const spare = 1000
 
 func TestAWorkerKilledInTheMiddleOfManyOrdersLeavesNoneBehind(t *testing.T) {
@@ -109,7 +109,7 @@ func TestAWorkerKilledInTheMiddleOfManyOrdersLeavesNoneBehind(t *testing.T) {
 		switch n {
 		case next:
 			release = holdStock(t, db)
-		case next + 100: // these were taken in after the stock was held: nobody can have written them
+		case next + 100: // these were accepted after holdStock: no worker can have written them
 			next += 3 * manyOrders / 10
 			testenv.Eventually(t, testenv.Wait, func() bool { return s.look(made.SaleID).Stream.Pending > 0 }, "the worker has orders in hand")
 			worker.kill()
@@ -151,9 +151,9 @@ func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
 	}
 }
 
-// A worker that dies between the steps that follow a commit: the record of the
-// task, the announcement, the acknowledgement. The next one meets the message
-// again and does them again.
+// A worker that is killed between the steps that follow a commit: the task record, the
+// publication, the acknowledgement. The next worker receives the message again and
+// repeats them.
 func TestAWorkerKilledAfterItsCommitMakesNoSecondOrder(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]string{"record": `"status":"SUCCEEDED"`, "announcement": "xadd", "acknowledgement": "xack"} {
@@ -189,7 +189,7 @@ func TestAWorkerKilledAfterItsCommitMakesNoSecondOrder(t *testing.T) {
 	}
 }
 
-// taskStatus is what the poll query says of a task.
+// taskStatus returns the status of a task from the poll query.
 func (s *site) taskStatus(token, taskID string) string {
 	s.t.Helper()
 	var data struct{ OrderTask *struct{ Status string } }
@@ -211,7 +211,8 @@ func await(t testing.TB, what <-chan struct{}, otherwise string) {
 	}
 }
 
-// spoilt are entries that are no order messages, each in a way of its own.
+// spoilt returns stream entries that are not valid order messages, each invalid in a
+// different way.
 func spoilt() [][]any {
 	task := uuid.NewString()
 	return [][]any{
@@ -247,7 +248,7 @@ func TestMalformedEntriesAreSetAsideAndCountedAndGoodOrdersAreWritten(t *testing
 			}
 		}
 	}
-	spoil() // before there is a worker, then amid the orders, then behind them
+	spoil() // before there is a worker, then between the orders, then after them
 	worker := s.launch("worker")
 	s.buyAll(made, func(n int) {
 		if n%50 == 0 {

@@ -17,8 +17,8 @@ import (
 
 const fieldsFile = "testdata/fields.json"
 
-// doors are how an object of each type is reached: something of the owner's where
-// somebody owns it. %s stands for the fields that are asked.
+// doors maps each type to a query that reaches one object of it, owned by the actor
+// "owner" where it has an owner. %s stands for the selected fields.
 var doors = map[string]string{
 	"User":            `node(id: "{owner}") { ... on User { %s } }`,
 	"Order":           `node(id: "{order}") { ... on Order { %s } }`,
@@ -59,12 +59,13 @@ var doors = map[string]string{
 	"ServerInfo":      `serverInfo { %s }`,
 }
 
-// asked are fields that one operation asks: as many as the guard lets through.
+// asked is the number of fields in one operation: the maximum that the guard accepts.
 const asked = 10
 
-// fieldsWhoMay asks every field of every object as everybody, over both
-// transports, and compares the answers with the stored ones. What is only ever
-// told in answer to the caller's own mutation or subscription is guarded by that.
+// fieldsWhoMay queries every field of every object as every actor, over both transports,
+// and compares the answers with the stored ones. Fields that appear only in answers to
+// the caller's own mutation or subscription are covered by the authorisation of that
+// operation.
 func (m *matrix) fieldsWhoMay(t *testing.T) {
 	m.furnish()
 	got := map[string]string{}
@@ -113,8 +114,8 @@ func (m *matrix) root(def *ast.Definition) bool {
 	return def == m.schema.Query || def == m.schema.Mutation || def == m.schema.Subscription
 }
 
-// mentions lists where an object can be met other than in answer to the caller's
-// own mutation or subscription. Refusals tell the caller about its own request.
+// mentions lists where an object can appear other than in an answer to the caller's own
+// mutation or subscription. Refusals concern only the caller's own request.
 func (m *matrix) mentions(def *ast.Definition) (out []string) {
 	if slices.Contains(def.Interfaces, "UserError") {
 		return nil
@@ -124,7 +125,7 @@ func (m *matrix) mentions(def *ast.Definition) (out []string) {
 			continue
 		}
 		if _, ok := doors[by.Name]; !ok && by != m.schema.Query {
-			continue // told in answer to somebody's own request, as this is
+			continue // appears only in the answer to the caller's own request
 		}
 		for _, f := range by.Fields {
 			if to := f.Type.Name(); to == def.Name || slices.Contains(def.Interfaces, to) {
@@ -135,7 +136,7 @@ func (m *matrix) mentions(def *ast.Definition) (out []string) {
 	return out
 }
 
-// furnish makes one of everything that a door leads to.
+// furnish creates one object for every entry of doors.
 func (m *matrix) furnish() {
 	m.t.Helper()
 	owner, operator := m.tokens["owner"], m.tokens["operator"]
@@ -143,7 +144,7 @@ func (m *matrix) furnish() {
 	m.ask(owner, `{ viewer { id } }`, nil).into(m.t, &data)
 	m.ids["owner"], m.ids["task"] = data.Viewer.ID, m.ids["orderTask"]
 
-	scarce := m.seed(seed.Input{Users: 2, Stock: 1}) // as many as there are permits
+	scarce := m.seed(seed.Input{Users: 2, Stock: 1}) // two buyers and one unit: as many buyers as permits
 	for _, u := range scarce.Users {
 		if path, _, why := m.knock("issueSeckillPath", u.AccessToken, scarce); path == "" {
 			m.t.Fatalf("no path: %s", why)
@@ -179,7 +180,7 @@ func (m *matrix) furnish() {
 	}, "the sale has figures")
 }
 
-// behind asks the fields of an object behind its door.
+// behind queries the fields of an object through its door.
 func (m *matrix) behind(door string, def *ast.Definition, got map[string]string) {
 	m.t.Helper()
 	replace := strings.NewReplacer("{owner}", m.ids["owner"], "{order}", m.ids["orderId"], "{task}", m.ids["task"],
@@ -205,7 +206,7 @@ func (m *matrix) behind(door string, def *ast.Definition, got map[string]string)
 	}
 }
 
-// selection asks a field with the arguments that it needs.
+// selection selects a field with its required arguments.
 func (m *matrix) selection(f *ast.FieldDefinition) string {
 	var args []string
 	for _, a := range f.Arguments {
@@ -225,8 +226,8 @@ func (m *matrix) selection(f *ast.FieldDefinition) string {
 	return text
 }
 
-// outcome says what came of one root field of several: refused, nothing there, an
-// empty list on the way, or told.
+// outcome classifies one root field of an answer: refused, null, an empty list on the
+// path, or a value.
 func (a answer) outcome(alias string) string {
 	for _, e := range a.Errors {
 		if len(e.Path) == 0 || e.Path[0] == alias {
@@ -248,7 +249,7 @@ func (a answer) outcome(alias string) string {
 			}
 			v = now[0]
 		case map[string]any:
-			for _, v = range now { // the one field that was asked
+			for _, v = range now { // the only selected field
 			}
 		default:
 			return "TOLD"

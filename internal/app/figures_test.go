@@ -17,7 +17,7 @@ import (
 	"seckill/web"
 )
 
-// figures are what saleStats says.
+// figures is the answer of saleStats.
 type figures struct {
 	Captchas, Paths, Requests, Accepted, Replayed, Faults, Orders, TotalUnits, RemainingUnits, PendingUnits, PaidUnits, InFlightUnits, QueueDepth int
 	Conserved                                                                                                                                     bool
@@ -28,7 +28,7 @@ type figures struct {
 	Series []struct{ Requests, Orders int }
 }
 
-// series adds up the seconds.
+// series returns the totals of the per-second series.
 func (f figures) series() (requests, orders int) {
 	for _, p := range f.Series {
 		requests, orders = requests+p.Requests, orders+p.Orders
@@ -50,7 +50,7 @@ func (s *site) figures(token, saleID string) figures {
 	return data.Sale.SaleStats
 }
 
-// Two API processes, a crowd at both: the figures are the sum of what the clients saw.
+// Two API processes, load on both: the figures are the sum of what the clients saw.
 func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -63,7 +63,7 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	made := s.seed(seed.Input{Users: buyers, Stock: stock, PathTTL: 10 * time.Minute})
 	second := *s
 	second.url = first
-	second.awaitSale(made.SaleID) // a press before a process knows the item counts for no sale
+	second.awaitSale(made.SaleID) // an attempt before the process has loaded the item is counted for no sale
 	challenge, right := s.captcha(made.Users[0].AccessToken, made.SaleID)
 	made.Users[0].Path, _ = s.path(made.Users[0].AccessToken, made.ItemID, challenge, right)
 	var mu sync.Mutex
@@ -95,7 +95,7 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 			in := order(made.ItemID, u.Path)
 			press(at, u, in)
 			press(at, u, in)                                  // a double click
-			press(at, u, order(made.ItemID, "a wrong token")) // another try
+			press(at, u, order(made.ItemID, "a wrong token")) // another attempt
 		})
 	}
 	wg.Wait()
@@ -107,7 +107,7 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 			t.Logf("%d presses, seen %v; %d counted, in the series %d and %d orders; %v", requests, seen, got.Requests, asked, written, got.Rejections)
 		}
 	}()
-	testenv.Eventually(t, testenv.Wait, func() bool { // the series ends with the last whole second: what was counted since comes with the next
+	testenv.Eventually(t, testenv.Wait, func() bool { // the series ends with the last complete second; later counts follow with the next one
 		got = s.figures(admin, made.SaleID)
 		asked, written := got.series()
 		return got.Requests >= requests && asked >= requests && written >= stock
@@ -137,7 +137,7 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 	s.report(admin, made.SaleID, stock)
 }
 
-// report checks the report and the export of a sale that is sold out.
+// report checks the report and the export of a sold-out sale.
 func (s *site) report(token, saleID string, orders int) {
 	s.t.Helper()
 	var data struct {
@@ -186,7 +186,7 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	stop := s.start("worker", "scheduler")
 	s.start("api")
 	made := s.seed(seed.Input{Users: 1, Stock: 10})
-	stop() // its loops ask the database all the time
+	stop() // its loops query the database all the time
 	address, err := url.Parse(s.cfg.DatabaseURL.Reveal())
 	if err != nil {
 		t.Fatal(err)
@@ -201,19 +201,19 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	const browse = `query($id: ID!) { sales(first: 20) { edges { node { id title phase items { stock { remaining } goods { name } } } } }
 	  goods(first: 20) { edges { node { name } } } sale(by: {id: $id}) { title } gone: sale(by: {id: "sal_01jd0000000000000000000000"}) { id } }`
 	in := map[string]any{"id": made.SaleID}
-	testenv.Eventually(t, testenv.Wait, func() bool { // what the seeding and the last steps of the loops changed is read once
+	testenv.Eventually(t, testenv.Wait, func() bool { // changes by the seeding and by the last loop iterations are read once
 		s.ask("", browse, in)
 		last := lastQuery(t, watcher, name)
-		return !last.Valid || time.Since(last.Time) > 2*time.Second // Postgres runs on this machine: one clock
+		return !last.Valid || time.Since(last.Time) > 2*time.Second // Postgres runs on this machine and uses the same clock
 	}, "the catalogue is read")
 	began := time.Now()
 	before := lastQuery(t, watcher, name)
 	var wg sync.WaitGroup
-	for range 8 { // that very many reads do not either is shown in package sale, on a clock of its own
+	for range 8 { // a test in package sale with a fake clock shows the same for many more reads
 		wg.Go(func() {
 			for range 100 {
 				if time.Since(began) > 20*time.Second {
-					return // after half a minute a process looks whether rows were written by hand
+					return // every 30 s a process checks for rows written by hand
 				}
 				if out, err := s.try("", browse, in); err != nil || out.code() != "" || !bytes.Contains(out.Data, []byte("Kettle")) && !bytes.Contains(out.Data, []byte(`"title"`)) {
 					t.Errorf("%s %+v %v", out.Data, out.Errors, err)
@@ -229,9 +229,9 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	s.unchanged("Sales")
 }
 
-// unchanged asks by GET for a document of the shop's, as browsers and CDNs do: who
-// has the answer is told that it still holds, for as long as nothing changes. A
-// second is long enough for a process to have looked at its gates several times.
+// unchanged sends a GET for a document of the shop, as browsers and CDNs do. A client
+// with the current answer gets 304 as long as nothing changes. One second covers several
+// refreshes of the StockCache.
 func (s *site) unchanged(operation string) {
 	s.t.Helper()
 	documents, err := web.Documents()

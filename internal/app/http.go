@@ -43,8 +43,8 @@ type serverParts struct {
 	admin     admin
 }
 
-// newServer joins resolvers, executor, transports and listeners, and opens the admin
-// listener. A process without the API role has that one alone.
+// newServer connects resolvers, executor, transports and listeners, and opens the admin
+// listener. A process without the API role has only the admin listener.
 func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop, err error) {
 	ready := server.NewReadiness(checks(b, g, in.accounts.revocations)...)
 	opts := server.Options{
@@ -71,7 +71,7 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	return s, trusted, err
 }
 
-// site is packed once, however many processes a test builds.
+// site is packed once per binary, because tests build many processes.
 var site = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
 
 // newPublic returns the handler of the public listener.
@@ -90,8 +90,8 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	})
 }
 
-// socketOrigins are the origins whose pages may open sockets, beside the one that
-// Host names: a proxy may have changed it.
+// socketOrigins returns the origins whose pages may open WebSockets, in addition to the
+// origin in the Host header, which a proxy may have rewritten.
 func socketOrigins(cfg *config.Config) []string {
 	if cfg.PublicURL == "" {
 		return cfg.AllowedOrigins
@@ -99,8 +99,8 @@ func socketOrigins(cfg *config.Config) []string {
 	return append([]string{cfg.PublicURL}, cfg.AllowedOrigins...)
 }
 
-// https reports whether browsers reach this installation over HTTPS, also through a
-// proxy that is not among the trusted ones.
+// https reports whether browsers reach this installation over HTTPS, including through a
+// proxy that is not a trusted one.
 func https(cfg *config.Config) bool {
 	scheme, _, _ := strings.Cut(cfg.PublicURL, "://")
 	return strings.EqualFold(scheme, "https")
@@ -111,8 +111,8 @@ func secure(cfg *config.Config) func(*http.Request) bool {
 	return func(r *http.Request) bool { return https(cfg) || server.Secure(r, cfg.TrustedProxies) }
 }
 
-// newGraphQL joins the resolvers and the executor with its limits. The loop reads the
-// trusted documents again; it is nil without the setting.
+// newGraphQL connects the resolvers and the executor with its limits. The returned loop
+// rereads the trusted documents; it is nil without the setting.
 func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *server.Readiness) (http.Handler, *periodic.Loop, error) {
 	build := telemetry.ReadBuild()
 	resolver := &graph.Resolver{
@@ -156,10 +156,10 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	}), trusted, nil
 }
 
-// bearer resolves bearer tokens.
+// bearer verifies bearer tokens.
 type bearer struct{ tokens *auth.Tokens }
 
-// authenticate returns the caller of a token.
+// authenticate returns the principal of a token.
 func (b bearer) authenticate(ctx context.Context, token string) (transport.Caller, error) {
 	p, err := b.tokens.Verify(ctx, token)
 	if err != nil {
@@ -172,8 +172,8 @@ func (b bearer) authenticate(ctx context.Context, token string) (transport.Calle
 	return c, nil
 }
 
-// sameRole is an error once the user of a token has another role: open streams would
-// go on under the former one.
+// sameRole returns an error once the user of a token has another role. Without it, open
+// streams would continue with the former role.
 func (b bearer) sameRole(ctx context.Context, token string, role auth.Role) error {
 	p, err := b.tokens.Verify(ctx, token)
 	if err == nil && p.Role != role {
@@ -182,8 +182,8 @@ func (b bearer) sameRole(ctx context.Context, token string, role auth.Role) erro
 	return err
 }
 
-// operator returns the operator who sends a request outside GraphQL. Without a valid
-// token the error is Unauthenticated, below the role it is Forbidden.
+// operator returns the operator who sends a request outside GraphQL. It returns
+// Unauthenticated without a valid token and Forbidden below the required role.
 func (b bearer) operator(r *http.Request) (sale.Actor, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -199,11 +199,12 @@ func (b bearer) operator(r *http.Request) (sale.Actor, error) {
 	return sale.Actor{ID: p.UserID, Role: p.Role}, nil
 }
 
-// checks are what /readyz asks.
+// checks returns the checks of /readyz.
 func checks(b base, g gates, revocations *auth.Revocations) []server.Check {
 	return []server.Check{
 		{Name: "postgres", Run: b.svc.db.SQL.PingContext},
-		// over the connections that orders take: a busy shared pool does not make Redis unreachable
+		// It uses the connections of the order path: a busy shared pool does not make
+		// Redis unreachable.
 		{Name: "redis", Run: func(ctx context.Context) error { return g.reserve.Ping(ctx).Err() }},
 		{Name: "catalogue", Run: func(ctx context.Context) error {
 			_, err := g.catalog.Snapshot(ctx)
@@ -220,16 +221,16 @@ func checks(b base, g gates, revocations *auth.Revocations) []server.Check {
 	}
 }
 
-// Points that callers may spend on operations in one process, by @cost and
-// @listSize. An address may be a whole office, and browsing costs it nothing but
-// memory, so it has more than one signed-in person.
+// Points that one process grants for operations, by @cost and @listSize. Many users can
+// share one address, and browsing without sign-in uses only memory, so an address has
+// more points than a signed-in user.
 var (
 	userBudget    = ratelimit.Policy{Name: "cost", Burst: 20_000, PerSecond: 2_000}
 	addressBudget = ratelimit.Policy{Name: "cost", Burst: 100_000, PerSecond: 20_000}
 )
 
-// spend takes the cost of operations from their callers' budgets, without a round
-// trip. It returns nil when limits are off.
+// spend deducts the cost of an operation from the budget of its user or address, in
+// memory. It returns nil when limits are off.
 func spend(b base) func(ctx context.Context, cost int64) (guard.Budget, error) {
 	if !b.cfg.LimitsOn() {
 		return nil
@@ -253,12 +254,12 @@ func spend(b base) func(ctx context.Context, cost int64) (guard.Budget, error) {
 	}
 }
 
-// documentsEvery is the pause between two checks of the manifests of trusted documents.
+// documentsEvery is the interval between two checks of the trusted-document manifests.
 const documentsEvery = 5 * time.Second
 
 // trustDocuments reads the manifests of SECKILL_TRUSTED_DOCUMENTS and returns the loop
-// that reads them again after a change; nil without the setting. A manifest that does
-// not fit is an error at the start. Later it is logged and the former documents stay.
+// that rereads them after a change; nil without the setting. An invalid manifest is an
+// error at the start. Later it is logged and the previous documents stay in use.
 func trustDocuments(b base, g *guard.Guard) (*periodic.Loop, error) {
 	if b.cfg.TrustedDocuments == "" {
 		return nil, nil
@@ -283,8 +284,8 @@ func trustDocuments(b base, g *guard.Guard) (*periodic.Loop, error) {
 	}}, nil
 }
 
-// mayIntrospect returns whether a caller may query the schema where not every caller
-// may.
+// mayIntrospect returns a function that reports whether the principal may query the
+// schema when introspection is not open to all.
 func mayIntrospect(cfg *config.Config) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		p := auth.PrincipalFrom(ctx)

@@ -11,21 +11,22 @@ import (
 	"seckill/internal/testenv"
 )
 
-// killPoint is a moment between two steps of placing an order at which the API
-// process is killed.
+// killPoint is a moment between two steps of placing an order at which the API process is
+// killed.
 type killPoint struct {
 	name string
-	// arm prepares the kill; the channel is closed when the moment has come. The
-	// word is in the request and in the script call, and nowhere else.
+	// arm prepares the kill and returns a channel that is closed at the moment to kill.
+	// The word occurs only in the request and in the script call.
 	arm func(gate, door *testenv.Proxy, word string) <-chan struct{}
-	// late lets what was held pass after the kill, as a network does; otherwise
-	// it is lost.
+	// late forwards the held bytes after the kill, as a network may; otherwise they are
+	// dropped.
 	late bool
-	// taken is what the gate holds after the kill, before the buyer asks again.
+	// taken is the number of units reserved in the gate after the kill and before the
+	// retry.
 	taken int
 }
 
-// The ways through the proxies: door stands between the buyer and the API, gate
+// killPoints lists the moments. The proxy door is between the buyer and the API, gate is
 // between the API and Redis.
 func killPoints() []killPoint {
 	holdScript := func(gate, _ *testenv.Proxy, word string) <-chan struct{} { return gate.HoldRequest(word) }
@@ -81,8 +82,8 @@ func TestAnAPIKilledBetweenAnyTwoStepsLosesNoUnitAndSellsNoneTwice(t *testing.T)
 	}
 }
 
-// retryAfterTheKill asks again with the same idempotency key at a new process
-// and checks that all adds up.
+// retryAfterTheKill repeats the call with the same idempotency key at a new process and
+// checks the totals.
 func (s *site) retryAfterTheKill(made *seed.Result, in map[string]any, taken int) {
 	s.t.Helper()
 	s.launch("api")
@@ -114,8 +115,8 @@ func (s *site) retryAfterTheKill(made *seed.Result, in map[string]any, taken int
 	}
 }
 
-// What no single kill point covers: many requests at many different steps at
-// once, killed several times in one run.
+// Covers what no single kill point does: many requests at different steps, killed several
+// times in one run.
 func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -137,7 +138,7 @@ func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 			load.Go(func() {
 				defer func() { <-slots }()
 				in := order(made.ItemID, u.Path)
-				testenv.Eventually(t, testenv.Wait, func() bool { // the same input, until there is an answer
+				testenv.Eventually(t, testenv.Wait, func() bool { // the same input, until the call is answered
 					p, err := s.place(u.AccessToken, in)
 					if err != nil {
 						unanswered.Add(1)

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// poison makes Postgres refuse the orders of buyers, as a mistake in a migration
-// would, and returns the cure.
+// poison makes Postgres refuse the orders of the given buyers, as a faulty migration
+// would, and returns a function that undoes it.
 func (s *site) poison(buyers ...string) (cure func()) {
 	s.t.Helper()
 	db := s.database()
@@ -48,7 +48,7 @@ func (s *site) deadLetters(token string) []deadLetter {
 	return data.DeadLetters
 }
 
-// decide replays or drops a letter and returns why that was refused.
+// decide replays or drops a dead letter and returns the refusal code.
 func (s *site) decide(token, field, letterID string) string {
 	s.t.Helper()
 	var data struct{ Done UserErrors }
@@ -57,8 +57,8 @@ func (s *site) decide(token, field, letterID string) string {
 	return data.Done.why()
 }
 
-// Issue: a poison message is set aside, stops nobody, and an operator lists it,
-// inspects it, puts it back, or drops it.
+// A poison message becomes a dead letter and blocks no other message. An operator lists
+// it, inspects it, replays it or drops it.
 func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -113,7 +113,7 @@ func TestAnOperatorReplaysAndDropsPoisonedMessages(t *testing.T) {
 	}, "the unit of the dropped message is back")
 }
 
-// inspect looks at one letter: the message is there as it was.
+// inspect reads one dead letter and checks that its message is unchanged.
 func (s *site) inspect(operator, letterID string) {
 	s.t.Helper()
 	var data struct{ DeadLetter deadLetter }
@@ -127,8 +127,8 @@ func (s *site) inspect(operator, letterID string) {
 	}
 }
 
-// lettersAreGone checks that nothing waits any more and that the log says who
-// decided.
+// lettersAreGone checks that no dead letter remains and that the log names the operator
+// who replayed or dropped each.
 func (s *site) lettersAreGone(operator string) {
 	s.t.Helper()
 	if left := s.deadLetters(operator); len(left) != 0 {

@@ -12,19 +12,19 @@ import (
 	"github.com/coder/websocket/wsjson"
 )
 
-// line is an open WebSocket that asks queries and mutations one after the other.
+// line is an open WebSocket that runs queries and mutations one after the other.
 type line struct {
 	t       testing.TB
 	ctx     context.Context //nolint:containedctx // the bound of one test
 	conn    *websocket.Conn
-	refused bool // the server closed it for who is asking
+	refused bool // the server closed it because of its token
 	asked   int
 }
 
-// lineTimeout bounds all that is asked over one line.
+// lineTimeout bounds the total time of one line.
 const lineTimeout = 10 * time.Minute
 
-// newLine opens a line as somebody; token "" = nobody.
+// newLine opens a line with a token; "" = anonymous.
 func (s *site) newLine(token string) *line {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), lineTimeout)
@@ -56,7 +56,7 @@ func (l *line) write(f frame) {
 	}
 }
 
-// read returns the next frame; none from a server that refused the caller.
+// read returns the next frame; none when the server refused the token.
 func (l *line) read() (f frame) {
 	l.t.Helper()
 	for {

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// onOwnRedis returns an installation on a Redis server of its own.
+// onOwnRedis returns an installation with its own Redis server.
 func onOwnRedis(t *testing.T) (*site, *testenv.RedisProcess, redis.UniversalClient, reservation.Keys) {
 	t.Helper()
 	server := testenv.RedisServer(t)
@@ -22,8 +22,8 @@ func onOwnRedis(t *testing.T) (*site, *testenv.RedisProcess, redis.UniversalClie
 	return s, server, server.Conn().Cmd, reservation.Keys{Prefix: s.cfg.RedisPrefix}
 }
 
-// buy takes some of the buyers the whole way, from the captcha on, and returns how
-// many were accepted.
+// buy runs the whole purchase for some of the buyers, from the captcha on, and returns
+// how many were accepted.
 func (s *site) buy(made *seed.Result, users []seed.LoadUser) int {
 	s.t.Helper()
 	accepted := 0
@@ -45,7 +45,7 @@ func (s *site) buy(made *seed.Result, users []seed.LoadUser) int {
 	return accepted
 }
 
-// gateOf reads a field of the gate.
+// gateOf reads the gate of a sale's item.
 func gateOf(t *testing.T, client redis.UniversalClient, keys reservation.Keys, made *seed.Result) map[string]string {
 	t.Helper()
 	return client.HGetAll(t.Context(), gateKey(t, keys, made)).Val()
@@ -66,7 +66,7 @@ func TestRedisLostInMidSaleIsBuiltAnewAndNothingIsOversold(t *testing.T) {
 	for name, lose := range map[string]func(r *testenv.RedisProcess, restore func()){
 		"emptied":   func(r *testenv.RedisProcess, _ func()) { r.FlushAll() },
 		"restarted": func(r *testenv.RedisProcess, _ func()) { r.Kill(); r.Restart() },
-		"restored":  func(_ *testenv.RedisProcess, restore func()) { restore() }, // from before half of the orders
+		"restored":  func(_ *testenv.RedisProcess, restore func()) { restore() }, // a backup from before half of the orders
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,8 +128,8 @@ func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
 	s.drained(made.SaleID, 1)
 }
 
-// Nothing is left of a task: no units, no message, no record of it in Redis. Its
-// buyer, who watches, is told that it failed, and why.
+// A task lost from Redis entirely: no units, no message, no record. A subscription of its
+// buyer receives FAILED with the reason.
 func TestTheEndOfATaskThatWasLostIsPushed(t *testing.T) {
 	t.Parallel()
 	s, server, _, _ := onOwnRedis(t)

@@ -27,20 +27,19 @@ import (
 	"seckill/internal/testenv"
 )
 
-// writeMatrix stores what the fields answer now: look at the difference before
-// you commit it.
+// writeMatrix stores the current answers. Review the diff before committing it.
 var writeMatrix = flag.Bool("matrix", false, "store the matrix of who may do what")
 
 const matrixFile = "testdata/matrix.json"
 
-// actors ask every field, in this order: who may do most comes last.
+// actors query every field in this order: the one with the most rights comes last.
 var actors = []string{"anonymous", "expired", "forged", "other", "operator", "admin", "owner"}
 
-// TestWhoMayDoWhat asks every field of the schema as everybody. A field without an
-// entry in the matrix fails: decide who may ask it.
+// TestWhoMayDoWhat queries every field of the schema as every actor. A field without an
+// entry in the matrix fails: decide who may query it.
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute }) // nobody gets a turn meanwhile, however slow the machine
+	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute }) // no path token expires and frees a permit during the test, on a slow machine either
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
 	m.fieldsWhoMay(t)
@@ -79,24 +78,24 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-// matrix is an installation with one of everything, and tokens for all actors.
+// matrix is an installation with one object of each kind, and tokens for all actors.
 type matrix struct {
 	*site
 	schema *ast.Schema
 	tokens map[string]string
-	ids    map[string]string // argument → the id of something of the owner's
+	ids    map[string]string // argument → the id of an object of the owner
 }
 
-// over asks a query or a mutation as an actor over a WebSocket.
+// over runs a query or a mutation as an actor over a WebSocket.
 func (m *matrix) over(actor, document string) answer {
 	m.t.Helper()
 	l := m.newLine(m.tokens[actor])
 	out := l.ask(document)
-	_ = l.conn.Close(websocket.StatusNormalClosure, "") // of one that was refused already
+	_ = l.conn.Close(websocket.StatusNormalClosure, "") // the server may have closed it already
 	return out
 }
 
-// keep keeps the owner's place in a waiting room, as a page that is open does.
+// keep keeps the owner's position in a waiting room, as an open page does.
 func (m *matrix) keep(ticket string) {
 	m.t.Helper()
 	l := m.newLine(m.tokens["owner"])
@@ -107,7 +106,7 @@ func (m *matrix) keep(ticket string) {
 	if f := l.read(); f.Type != "next" {
 		m.t.Fatalf("the place is not kept: %+v", f)
 	}
-	go func() { // a line that nobody reads does not answer pings, and is cut
+	go func() { // a connection that is not read answers no pings, and the server closes it
 		var f frame
 		for wsjson.Read(l.ctx, l.conn, &f) == nil {
 			continue
@@ -148,7 +147,7 @@ func newMatrix(s *site) *matrix {
 	return m
 }
 
-// expired is a token of a key that is right and a time that is past.
+// expired returns a token with a valid signature and an expiry in the past.
 func (m *matrix) expired() string {
 	m.t.Helper()
 	current, _, err := m.cfg.SigningKeys()
@@ -173,7 +172,7 @@ func (m *matrix) expired() string {
 	return token
 }
 
-// rootField is a root field with a document that asks it.
+// rootField is a root field with a document that queries it.
 type rootField struct {
 	name     string
 	document string
@@ -181,7 +180,7 @@ type rootField struct {
 	mutation bool
 }
 
-// fields are all root fields; what ends sessions or the sale comes last.
+// fields returns all root fields; those that end sessions or the sale come last.
 func (m *matrix) fields() []rootField {
 	var out, last []rootField
 	for _, root := range []*ast.Definition{m.schema.Query, m.schema.Mutation, m.schema.Subscription} {
@@ -219,7 +218,7 @@ func (m *matrix) document(root *ast.Definition, f *ast.FieldDefinition) string {
 	return fmt.Sprintf("%s { outcome: %s%s %s }", strings.ToLower(root.Name), f.Name, call, selection)
 }
 
-// value is a literal that fits a type.
+// value returns a literal that is valid for a type.
 func (m *matrix) value(field, name string, t *ast.Type) string {
 	if t.Elem != nil {
 		return "[" + m.value(field, name, t.Elem) + "]"
@@ -255,8 +254,8 @@ func (m *matrix) value(field, name string, t *ast.Type) string {
 	return `"0123456789abcdefghij"`
 }
 
-// outcome sorts an answer: refused for who asks, nothing there for that person, or
-// allowed, whatever else may be wrong with the request.
+// outcome classifies an answer: refused for the actor, not found for the actor, or
+// allowed, whatever else is wrong with the request.
 func (m *matrix) outcome(f rootField, actor string) string {
 	m.t.Helper()
 	if f.stream {
@@ -276,12 +275,12 @@ func (m *matrix) outcome(f rootField, actor string) string {
 	return plain
 }
 
-// changesOnly is the subscription that does not begin with what is: open and silent,
-// it has let somebody in.
+// changesOnly is the subscription without an initial snapshot: an open and silent stream
+// counts as allowed.
 const changesOnly = "myOrderUpdates"
 
-// streamed asks a subscription over a WebSocket and returns its first answer. Who
-// is not let in answers by that.
+// streamed opens a subscription over a WebSocket and returns its first answer, which is
+// the error when it is refused.
 func (m *matrix) streamed(f rootField, actor string) (out answer) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), testenv.Wait)
@@ -300,7 +299,7 @@ func (m *matrix) streamed(f rootField, actor string) (out answer) {
 	query, _ := json.Marshal(map[string]string{"query": f.document}) //nolint:errchkjson // strings
 	for _, frame := range []frame{{Type: "connection_init", Payload: hello}, {ID: "s", Type: "subscribe", Payload: query}, {Type: "ping"}} {
 		if wsjson.Write(ctx, conn, frame) != nil {
-			break // refused already; the reading says why
+			break // refused already; the read returns the reason
 		}
 	}
 	quiet, done := context.WithCancel(ctx)
@@ -340,7 +339,7 @@ func sorted(out answer) string {
 	var data struct {
 		Outcome json.RawMessage
 	}
-	_ = json.Unmarshal(out.Data, &data) // no data at all is sorted below
+	_ = json.Unmarshal(out.Data, &data) // missing data is classified below
 	var payload UserErrors
 	_ = json.Unmarshal(data.Outcome, &payload) // lists and scalars have no refusals
 	switch code := out.code(); {

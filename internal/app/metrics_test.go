@@ -14,8 +14,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// shownMetrics are the metrics that a process with all roles shows after one paid
-// order. Dashboards and alerts rely on their names and labels.
+// shownMetrics are the metrics that a process with all roles exposes after one paid
+// order. Dashboards and alerts depend on their names and labels.
 var shownMetrics = []string{
 	"seckill_notifier_followers_count ",
 	`seckill_order_batch_size_bucket{le="1"}`,
@@ -51,7 +51,7 @@ var shownMetrics = []string{
 	`seckill_waitlist_turns_total{what="joined"}`, `seckill_waitlist_turns_total{what="lapsed"}`,
 }
 
-// metrics returns what the admin listener of a process shows.
+// metrics returns the metrics page of the process's admin listener.
 func metrics(t testing.TB, a *app.App) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+a.AdminAddr().String()+"/metrics", nil)
@@ -77,7 +77,7 @@ func TestEveryMetricIsShownAfterOnePurchase(t *testing.T) {
 	a, _ := s.open("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: time.Minute})
 	buyer := made.Users[0]
-	s.login(buyer.Account, buyer.Password) // is rate-limited
+	s.login(buyer.Account, buyer.Password) // increments the rate limit metric
 	if p, err := s.insist(buyer.AccessToken, order(made.ItemID, buyer.Path)); err != nil || p.OrderTask == nil {
 		t.Fatalf("placed %+v, %v", p, err)
 	}

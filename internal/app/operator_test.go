@@ -18,7 +18,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// staff makes an account and signs it in.
+// staff creates an account with a role and signs it in.
 func (s *site) staff(account, role string) string {
 	s.t.Helper()
 	_, err := app.CreateUser(s.t.Context(), s.cfg, app.NewUser{Account: account, Role: role, DisplayName: role, Password: "a long password"})
@@ -28,7 +28,8 @@ func (s *site) staff(account, role string) string {
 	return s.login(account, "a long password")
 }
 
-// desk asks a mutation with one input and returns its payload; it fails on errors.
+// desk runs a mutation with one input and returns its payload; it fails the test on
+// errors.
 func (s *site) desk(token, field, selection string, input map[string]any) (payload struct {
 	Sale, Goods, Intervention, Order map[string]any
 	UserErrors
@@ -50,8 +51,7 @@ func (s *site) desk(token, field, selection string, input map[string]any) (paylo
 
 const saleParts = "sale { id status revision notice items { id } switches { captchaRequired permitRatio } }"
 
-// onSale takes an act on a sale and wants it to stand in one of some statuses
-// afterwards.
+// onSale runs a mutation on a sale and requires one of the listed statuses afterwards.
 func (s *site) onSale(token, field, saleID, note, status string) map[string]any {
 	s.t.Helper()
 	in := map[string]any{"saleId": saleID}
@@ -65,7 +65,8 @@ func (s *site) onSale(token, field, saleID, note, status string) map[string]any 
 	return p.Sale
 }
 
-// prepare takes a sale from the drawing board to Redis and returns it with its item.
+// prepare takes a sale from draft to preloaded and returns the ids of the sale and its
+// item.
 func (s *site) prepare(operator, admin string, stock int, opens time.Duration) (saleID, itemID string) {
 	s.t.Helper()
 	price := map[string]any{"amount": "49.00", "currencyCode": "CNY"}
@@ -196,7 +197,7 @@ func subscription(t testing.TB, document, saleID string) json.RawMessage {
 	return payload
 }
 
-// statusOf returns where a sale stands.
+// statusOf returns the status of a sale.
 func (s *site) statusOf(token, saleID string) string {
 	s.t.Helper()
 	var data struct{ Sale struct{ Status string } }
@@ -204,7 +205,7 @@ func (s *site) statusOf(token, saleID string) string {
 	return data.Sale.Status
 }
 
-// search returns the only order that a text finds.
+// search returns the only order that a search text finds.
 func (s *site) search(token, text string) string {
 	s.t.Helper()
 	var data struct{ SearchOrders []struct{ ID string } }

@@ -22,8 +22,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// binary returns the command: the one that SECKILL_BINARY names, else one that is
-// built once for all tests and taken away by removeBinary.
+// binary returns the path of the command: the file named by SECKILL_BINARY, else one that
+// is built once for all tests and deleted by removeBinary.
 var binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv(binaryVariable); path != "" {
 		return path, nil
@@ -40,10 +40,10 @@ var binary = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// binaryVariable names a command that is built already.
+// binaryVariable names an environment variable with the path of a built command.
 const binaryVariable = "SECKILL_BINARY"
 
-// built is whether binary was asked for.
+// built records whether binary was called.
 var built sync.Once
 
 func removeBinary() {
@@ -57,22 +57,22 @@ func removeBinary() {
 	}
 }
 
-// process is a `seckill serve` of its own, on the services of a site.
+// process is a `seckill serve` process on the services of a site.
 type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	public string // address; "" without the API role
 	admin  string
-	ended  chan struct{} // closed once it has ended
+	ended  chan struct{} // closed once the process has ended
 	mu     sync.Mutex
-	lines  []string // guarded by mu; what it said on standard error
+	lines  []string // guarded by mu; standard error
 }
 
-// settings is the environment of a process on the services of the site. What
-// follows wins.
+// settings returns the environment of a process on the services of the site. Variables in
+// more override it.
 func (s *site) settings(more ...string) []string {
 	return append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), // no SECKILL_ variable of the developer's gets in
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), // excludes SECKILL_ variables of the developer
 		"SECKILL_PROFILE=development", "SECKILL_LIMITS=off", "SECKILL_LOG_FORMAT=json", "SECKILL_DRAIN_DELAY=0s",
 		"SECKILL_DATABASE_URL=" + s.cfg.DatabaseURL.Reveal(), "SECKILL_REDIS_URL=" + s.cfg.RedisURL.Reveal(),
 		"SECKILL_REDIS_PREFIX=" + s.cfg.RedisPrefix, "SECKILL_JWT_KEY=" + s.cfg.JWTKey.Reveal(),
@@ -80,11 +80,12 @@ func (s *site) settings(more ...string) []string {
 	}, more...)
 }
 
-// maxStarts bounds how often a process is started that found the services too slow.
+// maxStarts bounds the starts of a process that ends because the services respond too
+// slowly.
 const maxStarts = 5
 
-// launch starts a process and waits until it listens; again, as a supervisor would,
-// where the services of a busy machine let it wait for too long.
+// launch starts a process and waits until it listens. It retries, as a supervisor would,
+// when the start times out on slow services.
 func (s *site) launch(roles string, more ...string) *process {
 	s.t.Helper()
 	for starts := 1; ; starts++ {
@@ -98,8 +99,8 @@ func (s *site) launch(roles string, more ...string) *process {
 	}
 }
 
-// spawn starts a process and waits until it listens or has ended. It is killed
-// with the test if it still runs.
+// spawn starts a process and waits until it listens or has ended. It is killed at the end
+// of the test if it still runs.
 func (s *site) spawn(roles string, more ...string) (p *process, listens bool) {
 	s.t.Helper()
 	built.Do(func() {})
@@ -129,15 +130,15 @@ func (s *site) spawn(roles string, more ...string) (p *process, listens bool) {
 	case <-deadline.C:
 		s.t.Fatalf("process %s does not listen:\n%s", roles, p.said())
 	}
-	// A process that takes the place of another at the same address is not written
-	// down anew: requests are on their way there.
+	// A process that replaces another at the same address does not write s.url again:
+	// other goroutines read it for their requests.
 	if at := "http://" + p.public; p.public != "" && at != s.url {
 		s.url = at
 	}
 	return p, listens
 }
 
-// follow reads what the process says until it ends, then reaps it.
+// follow reads standard error until the process ends, then reaps it.
 func (p *process) follow(stderr io.Reader, listening chan<- struct{}) {
 	defer close(p.ended)
 	lines := bufio.NewScanner(stderr)
@@ -165,7 +166,7 @@ func (p *process) follow(stderr io.Reader, listening chan<- struct{}) {
 			close(listening)
 		}
 	}
-	_ = p.cmd.Wait() // how it ended is in ProcessState
+	_ = p.cmd.Wait() // the result is in ProcessState
 }
 
 func (p *process) said() string {
@@ -174,13 +175,13 @@ func (p *process) said() string {
 	return strings.Join(p.lines, "\n")
 }
 
-// kill ends the process as a crash would and waits for its end.
+// kill sends SIGKILL and waits for the end of the process.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.ended
 }
 
-// terminate asks the process to drain.
+// terminate sends SIGTERM, which starts the drain.
 func (p *process) terminate() {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -188,7 +189,7 @@ func (p *process) terminate() {
 	}
 }
 
-// left waits for the end and returns the exit code.
+// left waits for the end of the process and returns the exit code.
 func (p *process) left() int {
 	p.t.Helper()
 	deadline := time.NewTimer(testenv.Wait)
@@ -201,7 +202,7 @@ func (p *process) left() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// metric reads one figure of the process, summed over its labels.
+// metric reads one metric of the process, summed over its labels.
 func (p *process) metric(name string) (float64, error) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+p.admin+"/metrics", nil)
 	if err != nil {
@@ -232,16 +233,16 @@ func (p *process) metric(name string) (float64, error) {
 	return sum, lines.Err()
 }
 
-// throughProxy puts a proxy between a process and the site's Redis and returns
-// the setting that sends the process there.
+// throughProxy starts a proxy to the site's Redis and returns it with the setting that
+// makes a process use it.
 func (s *site) throughProxy() (*testenv.Proxy, string) {
 	s.t.Helper()
 	proxy := testenv.NewProxy(s.t, testenv.RedisAddr(s.t))
 	return proxy, "SECKILL_REDIS_URL=" + testenv.RedisURLAt(proxy.Addr())
 }
 
-// ownPort is the setting of an admin address that stays the same when the
-// process starts again, and with it the name under which its worker reads.
+// ownPort returns the setting of a fixed admin address. The worker's consumer name is
+// derived from it, so it stays the same across restarts.
 func ownPort(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

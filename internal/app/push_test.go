@@ -27,7 +27,7 @@ type socket struct {
 	conn *websocket.Conn
 }
 
-// dial opens a socket as somebody.
+// dial opens a socket with a token.
 func (s *site) dial(token string) *socket {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -54,7 +54,7 @@ func (k *socket) send(f frame) {
 	}
 }
 
-// read returns the next frame that is no ping.
+// read returns the next frame that is not a ping.
 func (k *socket) read() frame {
 	k.t.Helper()
 	for {
@@ -72,7 +72,7 @@ func (k *socket) read() frame {
 	}
 }
 
-// taskEvent is what orderTaskStatus sends.
+// taskEvent is an event of orderTaskStatus.
 type taskEvent struct {
 	Kind      string
 	OrderTask struct {
@@ -83,7 +83,7 @@ type taskEvent struct {
 	}
 }
 
-// follow subscribes to a task under an id.
+// follow subscribes to a task under a stream id.
 func (k *socket) follow(streamID, taskID string) {
 	k.t.Helper()
 	payload, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings
@@ -93,7 +93,7 @@ func (k *socket) follow(streamID, taskID string) {
 	k.send(frame{ID: streamID, Type: "subscribe", Payload: payload})
 }
 
-// event reads the next event of a task; done after the stream's end.
+// event reads the next event of a task; done at the end of the stream.
 func (k *socket) event() (e taskEvent, done bool) {
 	k.t.Helper()
 	f := k.read()
@@ -112,8 +112,8 @@ func (k *socket) event() (e taskEvent, done bool) {
 	return payload.Data.OrderTaskStatus, false
 }
 
-// end reads a task's stream to its end: a snapshot first, revisions that only
-// grow, one terminal state that comes last.
+// end reads a task's stream to its end: a snapshot first, increasing revisions, one
+// terminal state as the last event.
 func (k *socket) end() taskEvent {
 	k.t.Helper()
 	last := taskEvent{}
@@ -139,12 +139,12 @@ func TestABuyerAlwaysSeesTheEndOfTheAttempt(t *testing.T) {
 	s.start("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 20, Stock: 20, PathTTL: 10 * time.Minute})
 	for i, u := range made.Users {
-		k := s.dial(u.AccessToken) // open before the order, so that the stream follows at once
+		k := s.dial(u.AccessToken) // opened before the order, so that the stream starts at once
 		p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
 		if err != nil || p.why() != "" {
 			t.Fatalf("placed: %+v %v", p, err)
 		}
-		if i%2 == 1 { // a buyer whose connection breaks, and who comes back
+		if i%2 == 1 { // a buyer whose connection breaks and who reconnects
 			k.follow("first", p.OrderTask.ID)
 			if e, _ := k.event(); e.Kind != "SNAPSHOT" {
 				t.Errorf("first event %+v", e)
@@ -184,7 +184,7 @@ func TestAFollowerWaitsForAWorkerThatComesLater(t *testing.T) {
 		t.Fatalf("before any worker: %+v", e)
 	}
 	api := s.url
-	s.start("worker") // another process: its news travel over the bus
+	s.start("worker") // another process: its events arrive over the bus
 	s.url = api
 	if e, _ = k.event(); e.Kind != "UPDATE" || e.OrderTask.Status != "SUCCEEDED" {
 		t.Errorf("after the worker came: %+v", e)

@@ -23,7 +23,7 @@ type queueTicket struct {
 
 const ticketFields = `id status position { ahead etaSeconds chancePercent } path { token }`
 
-// puzzle makes a captcha of the buyer for a sale and solves it.
+// puzzle issues a captcha of the buyer for a sale and solves it.
 func (s *site) puzzle(token, saleID string) map[string]any {
 	s.t.Helper()
 	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } userErrors { code } } }`,
@@ -38,7 +38,7 @@ func (s *site) puzzle(token, saleID string) map[string]any {
 	return map[string]any{"challengeId": c.ID, "answer": solve(s.t, c.Parameters)}
 }
 
-// knock asks for a path by field, issueSeckillPath or enterQueue, with a solved captcha.
+// knock calls field (issueSeckillPath or enterQueue) with a solved captcha.
 func (s *site) knock(field, token string, made *seed.Result) (path string, ticket *queueTicket, why string) {
 	s.t.Helper()
 	input, more := "IssueSeckillPathInput", "path { token }"
@@ -64,7 +64,7 @@ func (s *site) knock(field, token string, made *seed.Result) (path string, ticke
 	return path, data.Outcome.Ticket, data.Outcome.why()
 }
 
-// watchPlace subscribes to a place.
+// watchPlace subscribes to a queue ticket.
 func (k *socket) watchPlace(ticket string) {
 	k.t.Helper()
 	payload, err := json.Marshal(map[string]any{
@@ -77,7 +77,7 @@ func (k *socket) watchPlace(ticket string) {
 	k.send(frame{ID: "q", Type: "subscribe", Payload: payload})
 }
 
-// place reads the next event of a place; nil after the stream's end.
+// place reads the next event of a queue ticket; nil at the end of the stream.
 func (k *socket) place() *queueTicket {
 	k.t.Helper()
 	f := k.read()
@@ -97,7 +97,7 @@ func TestPastThePermitsABuyerWaitsAndIsLetIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	made := s.seed(seed.Input{Users: 4, Stock: 1}) // two permits
+	made := s.seed(seed.Input{Users: 4, Stock: 1}) // one unit × the ratio = two permits
 	for i := range 2 {
 		if path, ticket, why := s.knock("issueSeckillPath", made.Users[i].AccessToken, made); path == "" || ticket != nil {
 			t.Fatalf("buyer %d: no path: %+v %s", i, ticket, why)
@@ -124,7 +124,7 @@ func TestPastThePermitsABuyerWaitsAndIsLetIn(t *testing.T) {
 	if p := k.place(); p == nil || p.Status != "WAITING" || p.Position.ChancePercent == nil {
 		t.Fatalf("snapshot %+v", p)
 	}
-	// The first buyer asks for a new captcha, which voids the path and frees its permit.
+	// A new captcha of the first buyer invalidates the path token and frees its permit.
 	s.puzzle(made.Users[0].AccessToken, made.SaleID)
 	var last *queueTicket
 	for p := k.place(); p != nil; p = k.place() {
@@ -173,7 +173,7 @@ func TestSigningOutFreesThePlaceInLine(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
-	made := s.seed(seed.Input{Users: 4, Stock: 1}) // two permits
+	made := s.seed(seed.Input{Users: 4, Stock: 1}) // one unit × the ratio = two permits
 	for i := range 2 {
 		if path, _, why := s.knock("issueSeckillPath", made.Users[i].AccessToken, made); path == "" {
 			t.Fatalf("buyer %d: no path: %s", i, why)

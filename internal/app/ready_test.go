@@ -11,7 +11,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// Else it would let people in who signed out elsewhere.
+// A process that does not know the ended sessions would accept their tokens.
 func TestAProcessIsNotReadyBeforeItKnowsWhichSessionsWereEnded(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)

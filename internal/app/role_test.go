@@ -12,8 +12,7 @@ import (
 	"seckill/internal/seed"
 )
 
-// A role may be taken away by anybody who can write to the record; nobody tells the
-// processes then.
+// A role can be changed directly in Postgres; then no event reaches the processes.
 func TestARoleThatWasTakenAwayEndsSocketsAndStreamsWithinSeconds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -54,7 +53,7 @@ func TestARoleThatWasTakenAwayEndsSocketsAndStreamsWithinSeconds(t *testing.T) {
 			t.Errorf("the stream said %q", lines.Text())
 		}
 	}
-	k = s.dial(token) // what the token is still good for
+	k = s.dial(token) // rights that the token still grants
 	k.send(frame{ID: "figures", Type: "subscribe", Payload: payload})
 	if f := k.read(); !strings.Contains(string(f.Payload), "FORBIDDEN") {
 		t.Errorf("figures for a customer: %s", f.Payload)

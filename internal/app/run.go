@@ -1,8 +1,7 @@
-// Package app builds a process from the packages that do the work, runs it and stops
-// it in order. It decides nothing about sales, orders or money. build.go reads from
-// top to bottom as the dependency graph: each stage takes the stages before it, so
-// the compiler checks the order. The demo and the server differ only in the services
-// they use.
+// Package app builds a process from the domain packages, runs it and stops it in order.
+// It contains no rules about sales, orders or money. build.go reads from top to bottom as
+// the dependency graph: each stage takes the stages before it, so the compiler checks the
+// order. The demo and the server differ only in the services they use.
 package app
 
 import (
@@ -23,17 +22,17 @@ import (
 	"seckill/internal/server"
 )
 
-// Roles are what a process does.
+// Roles select what a process does.
 type Roles struct {
 	API       bool // answers buyers and operators
 	Worker    bool // turns messages into orders
-	Scheduler bool // loads sales and keeps their gates
+	Scheduler bool // preloads sales and repairs their gates
 }
 
-// allRoles is a process that does everything.
+// allRoles returns every role.
 func allRoles() Roles { return Roles{API: true, Worker: true, Scheduler: true} }
 
-// rolesOf reads the names of roles: api, worker, scheduler.
+// rolesOf parses role names: api, worker, scheduler.
 func rolesOf(names []string) (Roles, error) {
 	var r Roles
 	for _, name := range names {
@@ -51,7 +50,7 @@ func rolesOf(names []string) (Roles, error) {
 	return r, nil
 }
 
-// App is a process: build makes it, Run runs it.
+// App is a process, created by build and run by Run.
 type App struct {
 	cfg   *config.Config
 	log   *slog.Logger
@@ -59,7 +58,7 @@ type App struct {
 	svc   *services
 
 	accepting []part         // stopped first: they take stock or answer clients
-	storing   []part         // stopped after that: they write what was taken
+	storing   []part         // stopped second: they write what was taken
 	writer    *order.Writer  // closed last
 	server    *server.Server // nil when the process only runs a command
 	tabs      *[]server.Tab  // of the playground
@@ -82,20 +81,20 @@ func (a *App) AdminAddr() net.Addr {
 	return a.server.AdminAddr()
 }
 
-// stopTimeout bounds what is left to do after the listeners have closed.
+// stopTimeout bounds the shutdown after the listeners have closed.
 const stopTimeout = 15 * time.Second
 
-// purgeEvery is how often sessions that ended long ago are deleted.
+// purgeEvery is the interval at which sessions that ended long ago are deleted.
 const purgeEvery = time.Hour
 
-// admitEvery is how often waiting rooms are tended: how long a free permit waits
-// for the first in line, at most. A step over a full house takes longer.
+// admitEvery is the interval at which waiting rooms admit buyers: the longest time a free
+// permit waits for the first buyer. One iteration over full waiting rooms takes longer.
 const (
 	admitEvery   = 200 * time.Millisecond
 	admitTimeout = 10 * time.Second
 )
 
-// group runs things until they are told to stop, and remembers what failed.
+// group runs functions until stop is called, and keeps their errors.
 type group struct {
 	cancel context.CancelFunc
 	ctx    context.Context //nolint:containedctx // the life of the group
@@ -125,13 +124,13 @@ func (g *group) stop() {
 	g.wg.Wait()
 }
 
-// part is something that runs as long as the process.
+// part is a function that runs as long as the process.
 type part struct {
 	name string
 	run  func(context.Context) error
 }
 
-// runningParts are the stages with parts that run.
+// runningParts are the stages with parts to run.
 type runningParts struct {
 	admission admission
 	accounts  accounts
@@ -181,9 +180,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	}
 }
 
-// Run runs the process until ctx ends or a part of it fails, then stops it in order:
-// the listeners first, so that no new work comes in, then what takes stock, then what
-// writes orders, the services last. It returns what failed.
+// Run runs the process until ctx ends or a part fails, then stops it in order: the
+// listeners first, so that no new work arrives, then the parts that take stock, then the
+// parts that write orders, the services last. It returns the joined errors.
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -235,8 +234,8 @@ func (a *App) serve(ctx context.Context, cancel context.CancelCauseFunc) error {
 	return err
 }
 
-// Serve runs a process on Postgres and Redis until ctx ends. When a service is
-// missing or unfit it returns an error that says so, with nothing left running.
+// Serve runs a process on Postgres and Redis until ctx ends. When a service is missing or
+// unsuitable it returns an error that names it, with nothing left running.
 func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slog.Logger) error {
 	a, err := Open(ctx, cfg, roleNames, log)
 	if err != nil {
@@ -248,9 +247,9 @@ func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slo
 	return a.Run(ctx)
 }
 
-// Open connects to the services, wires a process with the given roles (api,
-// worker, scheduler) and opens its listeners. Nothing is answered before Run,
-// which also closes everything at its end.
+// Open connects to the services, wires a process with the given roles (api, worker,
+// scheduler) and opens its listeners. Requests are answered only after Run, which also
+// closes everything at its end.
 func Open(ctx context.Context, cfg *config.Config, roleNames []string, log *slog.Logger) (*App, error) {
 	roles, err := rolesOf(roleNames)
 	if err != nil {
@@ -267,9 +266,9 @@ func Open(ctx context.Context, cfg *config.Config, roleNames []string, log *slog
 	return a, nil
 }
 
-// explainListen words an error of a listener: which setting it came of, and what to do.
-// Where the first of two cannot be opened it tries the other, so that both are told.
-// Other errors stay as they are.
+// explainListen adds to a listener error the setting it came from and how to fix it. When
+// the first of two listeners fails it also tries the other, so that both errors are
+// reported. Other errors are returned unchanged.
 func explainListen(ctx context.Context, cfg *config.Config, roles Roles, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "listen" {
 		return err

@@ -13,15 +13,15 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// services are the connections of a process.
+// services holds the connections of a process.
 type services struct {
 	db    *postgres.DB
 	redis *redisconn.Conn
 	close []func() error
 }
 
-// openServices connects to Postgres and Redis and checks that they are fit. It
-// tells of both what is wrong; then nothing is left open.
+// openServices connects to Postgres and Redis and checks their versions and settings. It
+// reports the errors of both; on error nothing is left open.
 func openServices(ctx context.Context, cfg *config.Config) (_ *services, err error) {
 	s := &services{}
 	if err := errors.Join(s.openPostgres(ctx, cfg, cfg.DatabasePool), s.openRedis(ctx, cfg)); err != nil {
@@ -30,7 +30,7 @@ func openServices(ctx context.Context, cfg *config.Config) (_ *services, err err
 	return s, nil
 }
 
-// openDatabase is openServices for what needs no Redis.
+// openDatabase is openServices without Redis.
 func openDatabase(ctx context.Context, cfg *config.Config) (*services, error) {
 	s := &services{}
 	if err := s.openPostgres(ctx, cfg, 2); err != nil {
@@ -58,13 +58,13 @@ func (s *services) openRedis(ctx context.Context, cfg *config.Config) (err error
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, redisconn.ErrEvicts): // says what to do
+	case errors.Is(err, redisconn.ErrEvicts): // its text says what to do
 		return fmt.Errorf("%s: %w", config.EnvName("redis-url"), err)
 	}
 	return doctor.RedisAway(cfg, err)
 }
 
-// upToDate refuses a database whose migrations were not all applied.
+// upToDate returns an error when migrations are pending.
 func upToDate(ctx context.Context, db *postgres.DB) error {
 	migrations, err := db.MigrationStatus(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func upToDate(ctx context.Context, db *postgres.DB) error {
 	return nil
 }
 
-// Close closes everything that is open, what came last first.
+// Close closes everything in reverse order of opening.
 func (s *services) Close() error {
 	var errs []error
 	for i := len(s.close) - 1; i >= 0; i-- {
@@ -91,11 +91,11 @@ func (s *services) Close() error {
 	return errors.Join(errs...)
 }
 
-// onClose adds what is closed with the process, before everything added earlier.
+// onClose adds a function to call at Close, before those added earlier.
 func (s *services) onClose(f func() error) { s.close = append(s.close, f) }
 
-// openEmbedded starts what a process needs within itself: a Redis in memory and
-// a SQLite file in a temporary folder. Both are gone with the process.
+// openEmbedded starts the services inside the process: an in-memory Redis and a SQLite
+// file in a temporary folder. Both are deleted with the process.
 func openEmbedded(ctx context.Context) (_ *services, err error) {
 	s := &services{}
 	defer func() {

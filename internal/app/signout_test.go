@@ -12,7 +12,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// login signs an account in and returns its access token.
+// login signs in and returns the access token.
 func (s *site) login(account, password string) string {
 	s.t.Helper()
 	out := s.ask("", `mutation($a: String!, $p: String!) { login(input: {account: $a, password: $p}) { tokens { accessToken } userErrors { code } } }`,

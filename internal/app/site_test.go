@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// site is a whole installation: a database and a key space of its own, and the
-// processes that a test starts on them.
+// site is a whole installation: its own database and key prefix, and the processes that a
+// test starts on them.
 type site struct {
 	t    testing.TB
 	cfg  *config.Config
@@ -41,8 +41,8 @@ type site struct {
 	url  string // of the API process
 }
 
-// newSite returns an installation without processes, in the development profile
-// and without rate limits.
+// newSite returns an installation without processes, in the development profile and
+// without rate limits.
 func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	t.Helper()
 	_, prefix := testenv.Redis(t)
@@ -51,8 +51,8 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testenv.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.PowMax, cfg.DrainDelay = "a key of a test, at least 32 bytes long", 20_000, 0
-	cfg.RequestTimeout = time.Minute // the longest that is allowed
-	cfg.CaptchaPool = 1              // a thousand pictures for each process would be half of what the tests cost
+	cfg.RequestTimeout = time.Minute // the maximum
+	cfg.CaptchaPool = 1              // a thousand images per process would be half of the cost of the tests
 	for _, c := range change {
 		c(cfg)
 	}
@@ -61,14 +61,14 @@ func newSite(t testing.TB, change ...func(*config.Config)) *site {
 	return &site{t: t, cfg: cfg, http: &http.Client{Transport: transport, Timeout: testenv.Wait}}
 }
 
-// start runs a process in this test's process and returns how to stop it.
+// start runs a process inside the test process and returns a function that stops it.
 func (s *site) start(roles ...string) (stop func()) {
 	s.t.Helper()
 	_, stop = s.open(roles...)
 	return stop
 }
 
-// open is start, with the process.
+// open is start, but also returns the App.
 func (s *site) open(roles ...string) (_ *app.App, stop func()) {
 	s.t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -98,7 +98,7 @@ func (s *site) open(roles ...string) (_ *app.App, stop func()) {
 	return a, stop
 }
 
-// seed makes a sale with buyers who hold a path each.
+// seed creates a sale whose buyers have one path token each.
 func (s *site) seed(in seed.Input) *seed.Result {
 	s.t.Helper()
 	if in.Lasts == 0 {
@@ -118,7 +118,7 @@ func (s *site) seed(in seed.Input) *seed.Result {
 	return result
 }
 
-// audit checks that a sale adds up and returns the report.
+// audit checks the invariants of a sale and returns the report.
 func (s *site) audit(saleID string) *audit.Report {
 	s.t.Helper()
 	u, err := id.Parse(id.Sale, saleID)
@@ -135,8 +135,8 @@ func (s *site) audit(saleID string) *audit.Report {
 	return report
 }
 
-// auditEvery keeps audits, each of which opens connections of its own, from
-// taking the time of what they wait for.
+// auditEvery limits how often audits run: each opens its own connections and would slow
+// down what it waits for.
 const auditEvery = 150 * time.Millisecond
 
 // drained waits until every accepted order is written.
@@ -168,7 +168,7 @@ type answer struct {
 	}
 }
 
-// code is the code of the first top-level error, "" when there is none.
+// code returns the code of the first top-level error, "" when there is none.
 func (a answer) code() string {
 	if len(a.Errors) == 0 {
 		return ""
@@ -184,7 +184,7 @@ func (a answer) into(t testing.TB, v any) {
 	}
 }
 
-// ask posts a document as somebody ("" = nobody) and returns the answer.
+// ask posts a document with a token ("" = anonymous) and returns the answer.
 func (s *site) ask(token, document string, variables map[string]any) answer {
 	s.t.Helper()
 	out, err := s.try(token, document, variables)
@@ -194,7 +194,8 @@ func (s *site) ask(token, document string, variables map[string]any) answer {
 	return out
 }
 
-// try is ask for goroutines and for servers that may be gone.
+// try is ask for use in goroutines and for servers that may be down: it returns the
+// error.
 func (s *site) try(token, document string, variables map[string]any) (answer, error) {
 	var out answer
 	body, err := json.Marshal(map[string]any{"query": document, "variables": variables})
@@ -243,7 +244,7 @@ type UserErrors struct {
 	}
 }
 
-// why is the code of the first refusal, "" when there is none.
+// why returns the code of the first refusal, "" when there is none.
 func (u UserErrors) why() string {
 	if len(u.UserErrors) == 0 {
 		return ""
@@ -251,12 +252,12 @@ func (u UserErrors) why() string {
 	return u.UserErrors[0].Code
 }
 
-// order is the input of placeOrder.
+// order returns the input of placeOrder.
 func order(itemID, path string) map[string]any {
 	return map[string]any{"itemId": itemID, "pathToken": path, "quantity": 1, "idempotencyKey": strings.ReplaceAll(uuid.NewString(), "-", "")}
 }
 
-// place presses the button.
+// place calls placeOrder.
 func (s *site) place(token string, in map[string]any) (placed, error) {
 	out, err := s.try(token, placeOrder, map[string]any{"in": in})
 	if err != nil {
@@ -265,8 +266,8 @@ func (s *site) place(token string, in map[string]any) (placed, error) {
 	return out.placed()
 }
 
-// insist presses the button until there is an answer: one that says "ask again" is
-// asked again with the same input.
+// insist calls placeOrder until the outcome is known: it repeats retryable answers and
+// errors with the same input.
 func (s *site) insist(token string, in map[string]any) (p placed, err error) {
 	for range 20 {
 		out, err := s.try(token, placeOrder, map[string]any{"in": in})
@@ -280,7 +281,7 @@ func (s *site) insist(token string, in map[string]any) (p placed, err error) {
 	return placed{}, errors.New("twenty times no answer")
 }
 
-// placed decodes the payload.
+// placed decodes the payload of placeOrder.
 func (a answer) placed() (placed, error) {
 	var data struct{ PlaceOrder *placed }
 	if err := json.Unmarshal(a.Data, &data); err != nil || data.PlaceOrder == nil {

@@ -2,5 +2,5 @@
 
 package app_test
 
-// manyOrders is the size of the test that kills workers, in `make faults`.
+// manyOrders is the number of orders of the test that kills workers, in `make faults`.
 const manyOrders = 5000

@@ -2,5 +2,6 @@
 
 package app_test
 
-// manyOrders is the size of the test that kills workers: enough for three kills.
+// manyOrders is the number of orders of the test that kills workers: enough for three
+// kills.
 const manyOrders = 1500

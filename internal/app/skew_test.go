@@ -19,17 +19,17 @@ type payable struct {
 	PaymentDeadline *time.Time
 }
 
-// A process whose clock is wrong takes nobody's time to pay: what it writes for others
-// to judge, and what it judges of theirs, goes by the clock of Redis, which all share.
+// A wrong clock of one process shortens no payment window: the deadlines it writes and
+// the deadlines it checks use the clock of Redis, which all processes share.
 func TestOrdersLapseByTheClockThatAllShare(t *testing.T) {
 	t.Parallel()
-	const ahead = 5 * time.Minute // this host is of Redis
+	const ahead = 5 * time.Minute // of this host over Redis
 	server := miniredis.RunT(t)
 	server.SetTime(time.Now().Add(-ahead))
 	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(testenv.RedisURLAt(server.Addr())) })
 	db := s.database()
 	s.start("api", "worker")
-	made := s.seed(seed.Input{Users: 2, Stock: 2, PathTTL: 10 * time.Minute, OpensIn: -2 * ahead}) // that clock stands still
+	made := s.seed(seed.Input{Users: 2, Stock: 2, PathTTL: 10 * time.Minute, OpensIn: -2 * ahead}) // the clock of this host stands still
 	look := func(buyer seed.LoadUser, task string) (o *payable) {
 		t.Helper()
 		var data struct{ Order *payable }
@@ -50,7 +50,7 @@ func TestOrdersLapseByTheClockThatAllShare(t *testing.T) {
 			t.Errorf("%s to pay, by the clock of Redis, want 15 minutes", left)
 		}
 	}
-	// The first is overdue by both clocks, the second by that of this host alone.
+	// The first is overdue by both clocks, the second only by the clock of this host.
 	for i, since := range []time.Duration{2 * ahead, ahead / 2} {
 		task, err := id.Parse(id.Task, tasks[i])
 		if err != nil {

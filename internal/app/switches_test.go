@@ -10,7 +10,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// kindFor is the kind of the captcha that somebody gets who wishes for text.
+// kindFor returns the kind of captcha issued to a buyer who requests text.
 func (s *site) kindFor(token, saleID string) string {
 	s.t.Helper()
 	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: TEXT}) { challenge { kind } userErrors { code } } }`,
@@ -28,7 +28,7 @@ func (s *site) kindFor(token, saleID string) string {
 	return data.CreateCaptcha.Challenge.Kind
 }
 
-// hardest is the highest number of a proof of work that somebody gets now.
+// hardest returns the highest number of a proof of work issued now.
 func (s *site) hardest(token, saleID string) int {
 	s.t.Helper()
 	out := s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { parameters } userErrors { code } } }`,
@@ -47,8 +47,8 @@ func (s *site) hardest(token, saleID string) int {
 	return p.MaxNumber
 }
 
-// presses presses the button several times with a path that is a guess and counts
-// how often that was answered, and not held back.
+// presses calls placeOrder n times with a guessed path token and counts the calls that
+// were not rate limited.
 func (s *site) presses(token, itemID string, n int, urls ...string) (answered int) {
 	s.t.Helper()
 	for i := range n {

@@ -11,14 +11,14 @@ import (
 	"seckill/internal/config"
 )
 
-// Users is what the command line changes users with.
+// Users holds the services with which the command line changes users.
 type Users struct {
 	Admin    *account.Admin
 	Security *account.SecurityLog
 }
 
-// ChangeUsers calls fn with what changes users of an installation. The processes that
-// serve it follow within a second.
+// ChangeUsers calls fn with the services that change users of an installation. Running
+// processes apply the changes within a second.
 func ChangeUsers(ctx context.Context, cfg *config.Config, log *slog.Logger, fn func(Users) error) (err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 	other.until("OFFERED")
 }
 
-// joinedHereSeenThere joins at one process and reads at another right after.
+// joinedHereSeenThere joins at one process and reads at another immediately.
 func (s *site) joinedHereSeenThere(buyer seed.LoadUser, made *seed.Result) *lined {
 	s.t.Helper()
 	here := s.url
@@ -87,7 +87,8 @@ func (s *site) joinedHereSeenThere(buyer seed.LoadUser, made *seed.Result) *line
 	return place
 }
 
-// A unit goes from one to the next until somebody wants it, else to everybody.
+// A returned unit is offered to one buyer after the other; when all decline it returns to
+// open sale.
 func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -105,7 +106,7 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expire("UPDATE orders SET payment_deadline = now() - interval '1 second'") // nobody paid
+	expire("UPDATE orders SET payment_deadline = now() - interval '1 second'") // the order was not paid in time
 	k.until("OFFERED")
 	expire("UPDATE waitlist_entries SET offer_expires_at = now() - interval '1 second' WHERE status = 'OFFERED'")
 	k.until("EXPIRED")
@@ -116,7 +117,7 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	if left, why := s.leave(first.AccessToken, place.ID); why != "CONFLICT" || left == nil || left.Status != "EXPIRED" {
 		t.Errorf("leaving what has lapsed: %+v %s", left, why)
 	}
-	for range 2 { // leaving twice changes nothing
+	for range 2 { // leaving is idempotent
 		if left, why := s.leave(second.AccessToken, next.ID); why != "" || left == nil || left.Status != "LEFT" {
 			t.Errorf("leave: %+v %s", left, why)
 		}
@@ -213,11 +214,12 @@ func TestSoldOutForNowIsToldApartFromSoldOutForGood(t *testing.T) {
 	}
 }
 
-// The gate is lost while an offer is out, and the schedulers die: the offer stands.
+// The gate is lost and the schedulers are killed while an offer is open: the offer stays
+// valid.
 func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	t.Parallel()
 	s, server, client, keys := onOwnRedis(t)
-	s.cfg.WaitlistOffer = 10 * time.Minute // longer than all that is waited for here
+	s.cfg.WaitlistOffer = 10 * time.Minute // longer than any wait of this test
 	s.start("api", "worker")
 	api := s.url
 	stop := s.start("scheduler")
@@ -254,8 +256,8 @@ func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	s.drained(made.SaleID, 1)
 }
 
-// The line is in the record: whoever waits is told so while Redis is empty, and
-// nobody builds its gate anew.
+// The waitlist is in Postgres: it is readable while Redis is empty, before the gate is
+// rebuilt.
 func TestAPlaceInLineIsSeenWhileTheGateIsLost(t *testing.T) {
 	t.Parallel()
 	s, server, client, keys := onOwnRedis(t)
@@ -271,7 +273,7 @@ func TestAPlaceInLineIsSeenWhileTheGateIsLost(t *testing.T) {
 	}, "the process knows from the record that there is a line")
 	server.FlushAll()
 	looks := 0
-	var lost time.Time // the first look at the lost gate
+	var lost time.Time // when the lost gate was first seen
 	testenv.Eventually(t, patience, func() bool {
 		b := s.button(buyer.AccessToken, made.SaleID)
 		if seen := b.Viewer.WaitlistEntry; seen == nil || seen.ID != place.ID || seen.Status != "WAITING" {
@@ -280,6 +282,6 @@ func TestAPlaceInLineIsSeenWhileTheGateIsLost(t *testing.T) {
 		if looks++; b.Phase != "SOLD_OUT" && lost.IsZero() {
 			lost = time.Now()
 		}
-		return !lost.IsZero() && time.Since(lost) > 3*time.Second // the process reads the record once a second, the gate more often
+		return !lost.IsZero() && time.Since(lost) > 3*time.Second // the process reads Postgres once a second, the gate more often
 	}, "the gate is lost for a while")
 }

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// patience bounds waiting for what must happen.
+// patience bounds each wait.
 const patience = testenv.Wait
 
 // lined is a WaitlistEntry.
@@ -22,7 +22,7 @@ type lined struct {
 	OfferExpiresAt *time.Time
 }
 
-// button is a sale as one buyer stands to it.
+// button is a sale as one buyer sees it.
 type button struct {
 	Phase  string
 	Viewer struct {
@@ -38,7 +38,7 @@ const (
 	buttonFields = `phase viewer { action disabledReason waitlistEntry { ` + placeFields + ` item { id } } order { id } }`
 )
 
-// line joins or leaves: field is joinWaitlist or leaveWaitlist.
+// line joins or leaves the waitlist: field is joinWaitlist or leaveWaitlist.
 func (s *site) line(token, field, argument, value string) (*lined, string) {
 	s.t.Helper()
 	out := s.ask(token, `mutation($v: ID!) { outcome: `+field+`(input: {`+argument+`: $v}) { waitlistEntry { `+placeFields+` } userErrors { __typename code message path } } }`,
@@ -64,7 +64,7 @@ func (s *site) leave(token, place string) (*lined, string) {
 	return s.line(token, "leaveWaitlist", "waitlistEntryId", place)
 }
 
-// joined joins and wants it to work.
+// joined joins the waitlist and fails the test on a refusal.
 func (s *site) joined(token, itemID string) *lined {
 	s.t.Helper()
 	place, why := s.join(token, itemID)
@@ -74,7 +74,7 @@ func (s *site) joined(token, itemID string) *lined {
 	return place
 }
 
-// button reads a sale as somebody.
+// button reads a sale with a token.
 func (s *site) button(token, saleID string) button {
 	s.t.Helper()
 	var data struct{ Sale button }
@@ -82,7 +82,7 @@ func (s *site) button(token, saleID string) button {
 	return data.Sale
 }
 
-// cancel calls an order off.
+// cancel cancels an order.
 func (s *site) cancel(token, taskID string) {
 	s.t.Helper()
 	orderID := "ord_" + strings.TrimPrefix(taskID, "tsk_")
@@ -92,12 +92,12 @@ func (s *site) cancel(token, taskID string) {
 	}
 }
 
-// watch is a subscription to a sale as one buyer stands to it. It reads all the
-// time, as a client does, so that the server never takes it for gone.
+// watch is a subscription to a sale for one buyer. It reads continuously, so that the
+// server never closes it as a slow client.
 type watch struct {
 	t      testing.TB
 	events chan saleEvent
-	n      int // events that were looked at
+	n      int // events read so far
 }
 
 type saleEvent struct {
@@ -105,7 +105,7 @@ type saleEvent struct {
 	Sale button
 }
 
-// watch subscribes to a sale as somebody.
+// watch subscribes to a sale with a token.
 func (s *site) watch(token, saleID string) *watch {
 	s.t.Helper()
 	k := s.dial(token)
@@ -132,7 +132,7 @@ func (s *site) watch(token, saleID string) *watch {
 	return w
 }
 
-// until waits for the event by which the buyer's place stands so.
+// until waits for the event in which the buyer's waitlist entry has a status.
 func (w *watch) until(status string) button {
 	w.t.Helper()
 	for e := range w.events {
@@ -147,7 +147,7 @@ func (w *watch) until(status string) button {
 	return button{}
 }
 
-// press goes the whole way of a buyer, from the captcha on.
+// press runs the whole purchase of a buyer, from the captcha on.
 func (s *site) press(token string, made *seed.Result) (placed, string) {
 	s.t.Helper()
 	challenge, right := s.captcha(token, made.SaleID)
@@ -162,7 +162,7 @@ func (s *site) press(token string, made *seed.Result) (placed, string) {
 	return p, p.why()
 }
 
-// bought presses until the gate lets somebody in, and returns the task.
+// bought repeats press until it is accepted, and returns the task.
 func (s *site) bought(token string, made *seed.Result) (task string) {
 	s.t.Helper()
 	testenv.Eventually(s.t, patience, func() bool {
@@ -175,8 +175,8 @@ func (s *site) bought(token string, made *seed.Result) (task string) {
 	return task
 }
 
-// soldOut makes a sale whose only unit the first buyer holds unpaid, and returns
-// the attempt that took it.
+// soldOut creates a sale whose only unit is held by an unpaid order of the first buyer,
+// and returns the task of that order.
 func (s *site) soldOut(in seed.Input) (made *seed.Result, task string) {
 	s.t.Helper()
 	in.Stock = 1

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// docs/walkthrough.md has the documents that the demo prints with the ids filled in.
+// docs/walkthrough.md contains the documents that the demo prints with the ids filled in.
 func TestTheDemoPrintsTheDocumentsOfTheWalkthrough(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/walkthrough.md")
