@@ -26,33 +26,34 @@ import (
 	"seckill/internal/postgres"
 )
 
-// heapGrowth is GOGC of `seckill serve`, and of the stand-ins with its edge. The floor
-// and the naive design have Go's own: how much memory is traded for time is a choice
-// of ours.
+// heapGrowth is GOGC of `seckill serve` and of the baselines that use its edge. The floor
+// and the naive design keep Go's default: the trade of memory for time is part of the
+// product's design.
 const heapGrowth = 400
 
-// The servers that this program can be, beside `seckill serve`.
+// Servers that this program can run as a child process, in addition to `seckill serve`.
 const (
 	childFloor  = "floor"  // net/http and encoding/json
-	childNoop   = "noop"   // the product's edge, nobody is asked for a token
+	childNoop   = "noop"   // the product's edge, without authentication
 	childAuthed = "authed" // the product's edge, tokens verified
 	childNaive  = "naive"
-	childBare   = "bare"   // the product's edge, and the least behind it
-	childPush   = "push"   // the product's edge and hub, one state that always changes
+	childBare   = "bare"   // the product's edge and a minimal order path
+	childPush   = "push"   // the product's edge and hub, one state that changes continuously
 	childWrites = "writes" // bare websocket writes
 )
 
-// envProfile names a directory that the child leaves a CPU profile in.
+// envProfile names the directory to which the child writes a CPU profile.
 const envProfile = "BENCH_PROFILE"
 
-// Environment of a naive or bare child, beside the settings of the product.
+// Environment variables of a naive or bare child, in addition to the settings of the
+// product.
 const (
 	envSale  = "BENCH_SALE"
 	envItem  = "BENCH_ITEM"
 	envStock = "BENCH_STOCK"
 )
 
-// child serves until it is told to stop.
+// child serves until it receives a signal.
 func child(ctx context.Context, kind string) error {
 	if kind != childFloor && kind != childNaive {
 		debug.SetGCPercent(heapGrowth)
@@ -77,7 +78,7 @@ func child(ctx context.Context, kind string) error {
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	go func() {
 		<-ctx.Done()
-		_ = srv.Close() // requests in flight do not matter any more
+		_ = srv.Close() // requests in flight no longer matter
 	}()
 	log.InfoContext(ctx, "listening", slog.Any("public", listener.Addr()))
 	if err := srv.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -127,7 +128,7 @@ func childHandler(ctx context.Context, kind string, log *slog.Logger) (http.Hand
 	return nil, fmt.Errorf("no server is called %q", kind)
 }
 
-// childTokens reads the key of the installation from the environment.
+// childTokens reads the signing key of the installation from the environment.
 func childTokens() (*auth.Tokens, *config.Config, error) {
 	cfg, _, err := config.Parse(nil, os.LookupEnv)
 	if err != nil {
@@ -145,17 +146,17 @@ func childTokens() (*auth.Tokens, *config.Config, error) {
 	return tokens, cfg, err
 }
 
-// counter is what the shops of this program sell, and where.
+// counter holds what the shops of this program sell and the services they use.
 type counter struct {
 	tokens     *auth.Tokens
 	db         *postgres.DB
-	redis      *redis.Client // with the library's own settings
+	redis      *redis.Client // with the library's default settings
 	prefix     string        // of keys
 	sale, item uuid.UUID
 	stock      int
 }
 
-// openCounter reads the environment.
+// openCounter reads the environment and connects to the services.
 func openCounter(ctx context.Context) (c counter, err error) {
 	var cfg *config.Config
 	if c.tokens, cfg, err = childTokens(); err != nil {

@@ -19,17 +19,18 @@ import (
 )
 
 const (
-	// ordersBeside is how many orders per second run beside what the gate is asked:
-	// a steady load, not the most that goes.
+	// ordersBeside is the number of orders per second placed during the measurement: a
+	// steady load, not the maximum.
 	ordersBeside = 1000
-	// captchasPerSecond is how many pictures are asked for: a crowd of ten thousand
-	// in a little over a minute, each once.
+	// captchasPerSecond is the rate of captcha requests: ten thousand buyers in a little
+	// over a minute, one each.
 	captchasPerSecond = 150
-	// gatePow keeps the solving of proofs short, as far as settings allow: it is the client that pays.
+	// gatePow makes proofs of work as short as the settings allow: the client pays for
+	// them.
 	gatePow = 10_000
 )
 
-// beside places orders at a steady pace until it is ended.
+// beside places orders at a steady rate until end is called.
 type beside struct {
 	good, bad atomic.Int64
 	sample    atomic.Pointer[string]
@@ -37,7 +38,8 @@ type beside struct {
 	wg        sync.WaitGroup
 }
 
-// ordering starts orders that run beside a measurement; there must be enough buyers.
+// ordering starts orders that run during a measurement. There must be enough buyers for
+// its duration.
 func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
 	ctx, stop := context.WithCancel(ctx)
 	b := &beside{stop: stop}
@@ -46,7 +48,7 @@ func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
 		b.wg.Go(func() {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 			if err != nil {
-				return // the count tells
+				return // end reports the missing orders
 			}
 			defer conn.Close()
 			c := client{conn: conn, buf: make([]byte, 32<<10)}
@@ -86,7 +88,7 @@ func ordering(ctx context.Context, addr string, requests [][]byte) *beside {
 	return b
 }
 
-// end stops the orders. It is an error when one was not taken in.
+// end stops the orders. It returns an error when an order was not accepted.
 func (b *beside) end() error {
 	b.stop()
 	b.wg.Wait()
@@ -100,8 +102,8 @@ func (b *beside) end() error {
 	return nil
 }
 
-// gate measures what stands before the stock while orders run: how long a picture
-// takes, and how many paths are issued.
+// gate measures admission while orders run: the latency of captcha images and the rate of
+// path tokens.
 func gate(ctx context.Context, w *ways, r *report) error {
 	var slow, paths []float64
 	asked, pictures := 0, 0
@@ -129,7 +131,7 @@ func gate(ctx context.Context, w *ways, r *report) error {
 	return nil
 }
 
-// besideFor seeds buyers for a stretch of time and starts their orders.
+// besideFor seeds enough buyers for a duration and starts their orders.
 func (w *ways) besideFor(ctx context.Context, lasts time.Duration) (*beside, error) {
 	n := int(lasts.Seconds()+1) * ordersBeside
 	offer, err := w.site.seed(ctx, n, n+100)
@@ -142,7 +144,8 @@ func (w *ways) besideFor(ctx context.Context, lasts time.Duration) (*beside, err
 	return ordering(ctx, w.shop.public, orderRequests(w.shop.public, offer.ItemID, offer.Users)), nil
 }
 
-// onSale waits until the server has heard of a sale, and makes its buyers known.
+// onSale waits until the server has loaded a sale, and sends one request with each
+// buyer's token.
 func (w *ways) onSale(ctx context.Context, offer *seed.Result) error {
 	request := httpRequest(w.shop.public, "", fmt.Sprintf(`{"query":"{sale(by:{id:\"%s\"}){id}}"}`, offer.SaleID))
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -159,8 +162,8 @@ func (w *ways) onSale(ctx context.Context, offer *seed.Result) error {
 	return errors.New("the server does not hear of a new sale")
 }
 
-// captchas asks for pictures at a steady pace and returns how long each took,
-// sorted, and how many came: a proof of work is given when none is at hand.
+// captchas requests captcha images at a steady rate. It returns the sorted latencies and
+// the number of images; the server issues a proof of work when the image pool is empty.
 func (w *ways) captchas(ctx context.Context) (lats []time.Duration, pictures int, err error) {
 	orders, err := w.besideFor(ctx, w.opts.lasts)
 	if err != nil {
@@ -210,8 +213,8 @@ func (w *ways) captchas(ctx context.Context) (lats []time.Duration, pictures int
 	return lats, pictures, err
 }
 
-// paths returns how many paths are issued per second, each for a captcha that was
-// made and solved before.
+// paths returns how many path tokens are issued per second. Their captchas were solved
+// beforehand.
 func (w *ways) paths(ctx context.Context) (float64, error) {
 	n := 250 * int(w.opts.lasts/time.Second+1)
 	offer, err := w.site.seed(ctx, n, n+100)
@@ -236,8 +239,8 @@ func (w *ways) paths(ctx context.Context) (float64, error) {
 	return float64(res.good) / res.took.Seconds(), err
 }
 
-// solved asks for a proof of work for each buyer, finds its number, and prepares
-// the request for a path.
+// solved creates and solves a proof of work for each buyer and prepares the request for a
+// path token.
 func (w *ways) solved(ctx context.Context, offer *seed.Result) ([][]byte, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", w.shop.public)
 	if err != nil {
@@ -267,7 +270,7 @@ func captchaBody(saleID, kind string) string {
 		`"variables":{"i":{"purpose":"SECKILL","saleId":%q,"kind":%q}}}`, saleID, kind)
 }
 
-// solve reads an answer of createCaptcha and finds the number that it asks for.
+// solve reads an answer of createCaptcha and returns the solution of the proof of work.
 func solve(answer []byte) (challenge string, number int, err error) {
 	var out struct {
 		Data struct {

@@ -19,11 +19,11 @@ import (
 // settleTimeout bounds the wait for the orders of one round.
 const settleTimeout = 2 * time.Minute
 
-// ways measures everything that is asked over HTTP, by turns.
+// ways holds the servers and samples of all measurements over HTTP.
 type ways struct {
 	opts   options
 	site   *site
-	apart  *site // of the naive design and the bare path: what they write would be drift in the product's eyes
+	apart  *site // of the naive design and the bare path: their rows would be drift for the product
 	db     *postgres.DB
 	theirs *postgres.DB // of apart
 	redis  *redisconn.Conn
@@ -39,7 +39,7 @@ type ways struct {
 	naivelyAccepted, barelyAccepted int
 }
 
-// open starts the servers and seeds what they sell.
+// open starts the servers and seeds their sales.
 func (w *ways) open(ctx context.Context) (err error) {
 	w.done = map[string][]sample{}
 	if w.services, err = findServices(ctx, w.db, w.redis); err != nil {
@@ -60,7 +60,7 @@ func (w *ways) open(ctx context.Context) (err error) {
 	return w.sellOut(ctx)
 }
 
-// standIns starts what the shop is compared with.
+// standIns starts the baselines.
 func (w *ways) standIns(ctx context.Context) (err error) {
 	orders := w.opts.rounds * w.opts.orders
 	if w.offer, err = w.site.seed(ctx, orders, orders+1000); err != nil {
@@ -104,7 +104,7 @@ func (w *ways) close() {
 	}
 }
 
-// prepare makes the requests of those who buy nothing.
+// prepare builds the requests that buy nothing.
 func (w *ways) prepare() {
 	for _, u := range w.soldOut.Users {
 		body := orderBody(w.soldOut.ItemID, u.Path)
@@ -115,7 +115,7 @@ func (w *ways) prepare() {
 	}
 }
 
-// sellOut sells the one unit of the sale that everybody else comes too late for.
+// sellOut sells the only unit of the sale that is measured as sold out.
 func (w *ways) sellOut(ctx context.Context) error {
 	res, err := load{addr: w.shop.public, count: 1, request: cycle(w.losers), want: []byte(`"SUBMITTED"`)}.run(ctx)
 	if err != nil || res.good != 1 {
@@ -128,8 +128,8 @@ func cycle(requests [][]byte) func(int) []byte {
 	return func(i int) []byte { return requests[i%len(requests)] }
 }
 
-// round measures everything once. Whoever is signed in is one of the same crowd: to
-// know many people costs more than to know few, whatever they ask for.
+// round runs every measurement once. All signed-in requests come from the same set of
+// users, because the cost of a request depends on how many users the server knows.
 func (w *ways) round(ctx context.Context, n int) error {
 	crowd := w.offer.Users[n*w.opts.orders : (n+1)*w.opts.orders]
 	for _, s := range []*server{w.authed, w.shop, w.bare} {
@@ -170,7 +170,7 @@ func (w *ways) round(ctx context.Context, n int) error {
 	return nil
 }
 
-// measure runs one load and counts the processor time of its server.
+// measure runs one load and measures the CPU time of its server.
 func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
 	before, err := w.used(s)
 	if err != nil {
@@ -191,8 +191,8 @@ func (w *ways) measure(ctx context.Context, s *server, l load) (sample, error) {
 	return sample{n: res.good, took: res.took, cpu: used.server, used: used}, nil
 }
 
-// greet makes tokens known to a server, as those of buyers are who asked for
-// their captcha and their path before they pressed the button.
+// greet sends one request with each token, so that the server has verified it before the
+// measurement, as it has for buyers who requested a captcha and a path token.
 func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 	requests := make([][]byte, len(users))
 	for i, u := range users {
@@ -205,18 +205,18 @@ func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 	return err
 }
 
-// whole measures orders from the request to the row.
+// whole measures orders of the product from the request to the row.
 func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
 	profiled := w.shop.profile(ctx, w.opts.profile)
 	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, &w.accepted}, users), <-profiled)
 }
 
-// barely measures the same of the least that can be called the way of an order.
+// barely measures the same for the minimal order path.
 func (w *ways) barely(ctx context.Context, users []seed.LoadUser) error {
 	return w.toTheRow(ctx, "bare path", till{w.bare, w.theirs, w.bareOffer.SaleID, &w.barelyAccepted}, users)
 }
 
-// till is where orders are taken in and written.
+// till is a server that accepts orders, and the database they are written to.
 type till struct {
 	server   *server
 	db       *postgres.DB
@@ -224,7 +224,7 @@ type till struct {
 	accepted *int // in all rounds
 }
 
-// toTheRow has users order and waits until all orders of the sale are written.
+// toTheRow places one order per user and waits until all orders of the sale are written.
 func (w *ways) toTheRow(ctx context.Context, name string, t till, users []seed.LoadUser) error {
 	requests := orderRequests(t.server.public, w.offer.ItemID, users)
 	before, err := w.used(t.server)
@@ -251,8 +251,8 @@ func (w *ways) toTheRow(ctx context.Context, name string, t till, users []seed.L
 	return err
 }
 
-// naively measures the naive design: how fast it takes orders in, and how fast it
-// has written them.
+// naively measures the naive design: the rate of accepted orders and the rate of written
+// orders.
 func (w *ways) naively(ctx context.Context, n int) error {
 	users := w.naiveOffer.Users[n*w.opts.naiveOrders : (n+1)*w.opts.naiveOrders]
 	requests := orderRequests(w.naive.public, w.naiveOffer.ItemID, users)
@@ -287,9 +287,9 @@ func orderRequests(addr, itemID string, users []seed.LoadUser) [][]byte {
 	return requests
 }
 
-// written waits until as many units of a sale are taken in Postgres, which is done
-// in the transaction of the rows. Counting the rows themselves would take longer
-// each round, of a core that the last orders are waiting for; checks does it.
+// written waits until Postgres shows the given number of units taken, which is updated in
+// the transaction of the rows. Counting the rows would cost more each round, on a CPU
+// that the last orders need; checks counts them.
 func written(ctx context.Context, db *postgres.DB, saleID string, orders int) error {
 	sale, err := id.Parse(id.Sale, saleID)
 	if err != nil {
@@ -317,7 +317,7 @@ func written(ctx context.Context, db *postgres.DB, saleID string, orders int) er
 	}
 }
 
-// checks counts the orders everywhere.
+// checks compares the order counts in Redis and Postgres.
 func (w *ways) checks(ctx context.Context) ([]check, error) {
 	sale, err := id.Parse(id.Sale, w.offer.SaleID)
 	if err != nil {

@@ -13,31 +13,31 @@ import (
 	"time"
 )
 
-// connections is how many keep-alive connections the generator holds.
+// connections is the number of keep-alive connections of the generator.
 const connections = 256
 
-// answerTimeout bounds one answer; a server that is slower than that has failed.
+// answerTimeout bounds one response; a slower server has failed.
 const answerTimeout = 10 * time.Second
 
-// load is a stream of requests that were prepared beforehand, so that the
-// generator costs little more than its system calls.
+// load is a series of prepared requests, so that the generator costs little more than its
+// system calls.
 type load struct {
 	addr    string
-	request func(i int) []byte // whole HTTP request; i counts from 0
-	want    []byte             // stands in the body of every good answer
-	count   int                // how many; 0 = as many as fit into the time
+	request func(i int) []byte // complete HTTP request; i counts from 0
+	want    []byte             // substring of the body of every good response
+	count   int                // number of requests; 0 = as many as fit into the time
 	lasts   time.Duration      // when count is 0
 }
 
-// loadResult is what came back.
+// loadResult is the outcome of a load.
 type loadResult struct {
 	good, bad int
-	again     int // answers that told to ask again with the same key
+	again     int // responses that ask the client to retry with the same key
 	took      time.Duration
-	sample    string // the first bad answer
+	sample    string // the first bad response
 }
 
-// run sends the load and reads every answer to its end.
+// run sends the load and reads every response completely.
 func (l load) run(ctx context.Context) (loadResult, error) {
 	conns, err := l.connect(ctx)
 	if err != nil {
@@ -101,16 +101,16 @@ func (l load) connect(ctx context.Context) ([]net.Conn, error) {
 	return conns, nil
 }
 
-// maxAgain bounds how often one order is asked for again.
+// maxAgain bounds the retries of one order.
 const maxAgain = 50
 
-// passing tells whether an answer says to ask again: so do buyers, with the same
-// idempotency key. On a machine that is busy with other things Redis may be late.
+// passing reports whether a response asks for a retry with the same idempotency key.
+// Buyers retry too; on a busy machine Redis can time out.
 func passing(answer []byte) bool {
 	return bytes.Contains(answer, []byte(`"TIMEOUT"`)) || bytes.Contains(answer, []byte(`"OVERLOADED"`)) || bytes.Contains(answer, []byte(`"UNAVAILABLE"`))
 }
 
-// client asks and reads on one connection.
+// client sends requests and reads responses on one connection.
 type client struct {
 	conn net.Conn
 	buf  []byte
@@ -122,8 +122,8 @@ var (
 	statusOK      = []byte("HTTP/1.1 200 ")
 )
 
-// ask sends one request and reads its answer. It is good when its status is 200
-// and want stands in its body.
+// ask sends one request and reads its response. It is good when its status is 200 and its
+// body contains want.
 func (c *client) ask(request, want []byte) (ok bool, answer []byte, err error) {
 	if err := c.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return false, nil, err
@@ -152,7 +152,7 @@ func (c *client) ask(request, want []byte) (ok bool, answer []byte, err error) {
 }
 
 // answerSize returns the length of head and body together, -1 while the head is
-// not whole.
+// incomplete.
 func answerSize(b []byte) (int, error) {
 	end := bytes.Index(b, headEnd)
 	if end < 0 {
@@ -170,7 +170,7 @@ func answerSize(b []byte) (int, error) {
 	return end + len(headEnd) + length, nil
 }
 
-// httpRequest prepares a POST of a body; token "" = nobody.
+// httpRequest prepares a POST of a body; token "" = anonymous.
 func httpRequest(addr, token, body string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "POST /graphql HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n", addr)

@@ -1,9 +1,9 @@
-// Command bench measures the hot path against floors of the same run: see
-// docs/performance.md. It starts every server as a process of its own, sends
-// prepared requests over loopback, reads every answer, and at the end counts the
-// orders in Redis and Postgres.
+// Command bench compares the hot path with baselines in the same run, see
+// docs/performance.md. It starts every server as a separate process, sends prepared
+// requests over loopback, reads every response, and at the end counts the orders in Redis
+// and Postgres.
 //
-// It is a tool of developers and no part of the product: nothing imports it.
+// It is a tool for developers and not part of the product: nothing imports it.
 package main
 
 import (
@@ -20,20 +20,20 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// options say how long everything lasts.
+// options set the durations and sizes of the run.
 type options struct {
 	quick       bool
 	rounds      int
 	lasts       time.Duration // of one measurement by time
-	orders      int           // of the whole path in one round
+	orders      int           // of the whole order path in one round
 	naiveOrders int
 	messages    int // of a stream in one round
 	sockets     int
 	seckill     string // path of the product's binary
 	out         string
 	profile     string // directory for CPU profiles; "" = none
-	gate        bool   // nothing but captchas and paths
-	path        bool   // nothing but the way of an order and its floors
+	gate        bool   // only captchas and path tokens
+	path        bool   // only the order path and its baselines
 }
 
 func main() {
@@ -68,7 +68,7 @@ func parse() options {
 	return o
 }
 
-// measure does everything once and prints the table.
+// measure runs everything once and prints the table.
 func measure(ctx context.Context, o options) (err error) {
 	s, err := newSite(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func measure(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, apart.remove(ctx)) }()
-	apart.cfg.JWTKey = s.cfg.JWTKey // one crowd asks at both
+	apart.cfg.JWTKey = s.cfg.JWTKey // the same tokens are valid at both
 	db, err := s.database(ctx)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func measure(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// everything measures all but the gate.
+// everything runs all measurements except the gate's.
 func (w *ways) everything(ctx context.Context) (*report, error) {
 	var stock, batch []sample
 	for n := range w.opts.rounds {

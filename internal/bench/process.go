@@ -21,15 +21,14 @@ const clockTick = 10 * time.Millisecond
 // startTimeout bounds the start of one server.
 const startTimeout = 30 * time.Second
 
-// server is a child process that answers on loopback.
+// server is a child process that listens on loopback.
 type server struct {
 	cmd    *exec.Cmd
 	public string
 	admin  string
 }
 
-// startServer runs a program and waits for the line in which it says where it
-// listens.
+// startServer runs a program and waits for the log line with its address.
 func startServer(ctx context.Context, environ []string, program string, args ...string) (*server, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = environ
@@ -57,7 +56,7 @@ func startServer(ctx context.Context, environ []string, program string, args ...
 	return s, nil
 }
 
-// listen waits for the listening line, then passes on what else is said.
+// listen waits for the log line with the address, then copies the rest of standard error.
 func (s *server) listen(stderr io.Reader, heard chan<- error) {
 	type addr struct {
 		IP   string
@@ -91,15 +90,15 @@ func (s *server) listen(stderr io.Reader, heard chan<- error) {
 	}
 }
 
-// stop ends the process in order, and by force when it does not end.
+// stop sends SIGTERM, and SIGKILL when the process does not end in time.
 func (s *server) stop() {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // the process may have ended already
 	force := time.AfterFunc(startTimeout, func() { _ = s.cmd.Process.Kill() })
 	defer force.Stop()
-	_ = s.cmd.Wait() // how it ended does not matter here
+	_ = s.cmd.Wait() // the exit status does not matter here
 }
 
-// cpu is the processor time that the process has used so far.
+// cpu returns the CPU time that the process has used so far.
 func (s *server) cpu() (time.Duration, error) {
 	stat, err := readStat(s.cmd.Process.Pid)
 	return stat.cpu, err

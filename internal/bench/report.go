@@ -10,32 +10,31 @@ import (
 	"time"
 )
 
-// sample is one measurement: how many, in which time, for how much processor
-// time of the server.
+// sample is one measurement: a count, its duration, and the CPU time of the server.
 type sample struct {
 	n    int
 	took time.Duration
 	cpu  time.Duration
-	used usage // by everybody, where that was read
+	used usage // of all processes, where it was measured
 }
 
 func (s sample) rate() float64   { return float64(s.n) / s.took.Seconds() }
 func (s sample) micros() float64 { return float64(s.cpu.Microseconds()) / float64(s.n) }
 
-// figure is one line of the table: the median over the rounds of the ratio
-// between two samples of one round.
+// figure is one line of the table: the median over the rounds of the ratio between two
+// samples of one round.
 type figure struct {
 	Name    string  `json:"name"`
-	Ratio   float64 `json:"ratio"`              // of things per second
+	Ratio   float64 `json:"ratio"`              // of operations per second
 	Least   float64 `json:"least"`              // over the rounds
 	Most    float64 `json:"most"`               // over the rounds
-	CPU     float64 `json:"cpuRatio,omitempty"` // processor time of the floor per thing, by ours: the higher the better too
+	CPU     float64 `json:"cpuRatio,omitempty"` // CPU time of the baseline per operation, divided by ours: higher is better
 	Wanted  string  `json:"expected"`
 	ToReach string  `json:"toReach"`
 	Unit    string  `json:"unit,omitempty"` // "" = a ratio
 }
 
-// compare makes a line of what was measured in the same rounds.
+// compare returns the figure for samples of the same rounds.
 func compare(name string, ours, floor []sample, wanted, toReach string) figure {
 	var rates, cpus []float64
 	for i := range min(len(ours), len(floor)) {
@@ -62,25 +61,25 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// report is everything that a run found.
+// report is the result of a run.
 type report struct {
 	Figures []figure           `json:"figures"`
 	Checks  []check            `json:"checks"`
-	Rates   map[string]float64 `json:"ratesPerSecond"` // medians; they mean nothing across machines
-	Micros  map[string]float64 `json:"serverMicros"`   // medians of processor time per thing
-	Shares  map[string]shares  `json:"sharesMicros"`   // of whom it was, where that was read
+	Rates   map[string]float64 `json:"ratesPerSecond"` // medians; not comparable across machines
+	Micros  map[string]float64 `json:"serverMicros"`   // medians of CPU time per operation
+	Shares  map[string]shares  `json:"sharesMicros"`   // per process, where it was measured
 	Rounds  int                `json:"rounds"`
 	Body    int                `json:"requestBodyBytes"`
 }
 
-// check is a count that has to come out.
+// check is a count that must have an expected value.
 type check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	Text string `json:"text"`
 }
 
-// note keeps the plain figures of a measurement.
+// note adds the rate and CPU time of a measurement.
 func (r *report) note(name string, samples []sample) {
 	var rates, micros []float64
 	for _, s := range samples {
@@ -95,7 +94,7 @@ func (r *report) note(name string, samples []sample) {
 	}
 }
 
-// shares is processor time per thing, microseconds: medians.
+// shares is the CPU time per operation of each process, microseconds: medians.
 type shares struct {
 	Server    float64 `json:"server"`
 	Redis     float64 `json:"redis"`
@@ -165,7 +164,7 @@ func keysOf(m map[string]float64) func(yield func(string) bool) {
 	}
 }
 
-// right tells whether every check came out.
+// right reports whether every check passed.
 func (r *report) right() bool {
 	return !slices.ContainsFunc(r.Checks, func(c check) bool { return !c.OK })
 }

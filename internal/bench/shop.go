@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// startShop runs `seckill serve` in all roles and waits until it is ready.
-// Requests are not logged one by one: what a line costs depends on where it goes.
+// startShop runs `seckill serve` in all roles and waits until it is ready. Request logs
+// are off, because the cost of a log line depends on its destination.
 func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	public, err := freeAddr(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the process has it open as well
+	defer log.Close() // the process has its own descriptor
 	cmd := exec.CommandContext(ctx, program, "serve")
 	cmd.Stderr = log
 	cmd.Env = s.environ("SECKILL_HTTP_ADDR="+public, "SECKILL_ADMIN_ADDR="+admin, "SECKILL_LOG_LEVEL=warn")
@@ -50,13 +50,12 @@ func startShop(ctx context.Context, program string, s *site) (*server, error) {
 	return nil, errors.New("seckill serve is not ready")
 }
 
-// quietTimeout bounds the wait for a quiet server: its stock of pictures is drawn
-// with pauses, which takes most of a minute.
+// quietTimeout bounds the wait for an idle server: filling the image pool takes most of a
+// minute.
 const quietTimeout = 3 * time.Minute
 
-// quiet waits until the process has done what it does once: drawn its stock of
-// captcha pictures. That takes a twelfth of a core for a while; a server that has
-// nothing to do needs less than a hundredth.
+// quiet waits until the process has filled its captcha image pool. That takes a twelfth
+// of a core for a while; an idle server needs less than a hundredth.
 func (s *server) quiet(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -97,11 +96,11 @@ func freeAddr(ctx context.Context) (string, error) {
 	return l.Addr().String(), nil
 }
 
-// profileSeconds is how long the product is profiled in a round.
+// profileSeconds is the duration of the product's CPU profile in a round.
 const profileSeconds = 1
 
-// profile asks the product's admin listener for a profile of the next second and
-// keeps it in a directory; "" = nobody asked for one.
+// profile requests a profile of the next second from the admin listener and writes it to
+// a directory; "" = no profile.
 func (s *server) profile(ctx context.Context, dir string) <-chan error {
 	done := make(chan error, 1)
 	if dir == "" {

@@ -19,11 +19,11 @@ import (
 	"seckill/internal/seed"
 )
 
-// cleanupTimeout bounds removing what a run left behind.
+// cleanupTimeout bounds the removal of the run's database and keys.
 const cleanupTimeout = time.Minute
 
-// site is an installation of the run's own: a database and a stretch of Redis,
-// removed at its end.
+// site is an installation of one run: its own database and key prefix, removed at the
+// end.
 type site struct {
 	cfg    *config.Config
 	server string // URL of the Postgres server
@@ -31,7 +31,7 @@ type site struct {
 	name   string // of the database
 }
 
-// newSite makes an installation on the services that the environment names.
+// newSite creates an installation on the services named in the environment.
 func newSite(ctx context.Context) (*site, error) {
 	s := &site{server: os.Getenv("SECKILL_TEST_DATABASE_URL"), name: "bench_" + strings.ToLower(rand.Text()[:12])}
 	redisURL := os.Getenv("SECKILL_TEST_REDIS_URL")
@@ -63,7 +63,7 @@ func (s *site) database(ctx context.Context) (*postgres.DB, error) {
 	return postgres.Open(ctx, postgres.Options{URL: s.cfg.DatabaseURL.Reveal(), MaxConns: 2})
 }
 
-// maintain runs a statement that may take longer than those of the product.
+// maintain runs a statement without the product's timeouts.
 func (s *site) maintain(ctx context.Context, statement string) error {
 	db, err := postgres.Open(ctx, postgres.Options{URL: s.server, MaxConns: 1})
 	if err != nil {
@@ -101,9 +101,9 @@ func (s *site) remove(ctx context.Context) error {
 	return errors.Join(err, keys.Err())
 }
 
-// quietRedis keeps the server from rewriting its append-only file until the
-// returned function is called: when it does depends on all that was written
-// before, and it would slow one round and not the other.
+// quietRedis disables automatic rewrites of the append-only file until the returned
+// function is called. Their time depends on earlier writes, so one would slow down a
+// single round.
 func quietRedis(ctx context.Context, conn *redisconn.Conn) (restore func(), err error) {
 	const setting = "auto-aof-rewrite-percentage"
 	before, err := conn.Cmd.ConfigGet(ctx, setting).Result()
@@ -121,7 +121,7 @@ func quietRedis(ctx context.Context, conn *redisconn.Conn) (restore func(), err 
 	}, nil
 }
 
-// environ is the environment of a server on this installation.
+// environ returns the environment of a server on this installation.
 func (s *site) environ(more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
@@ -133,7 +133,7 @@ func (s *site) environ(more ...string) []string {
 	}, more...)
 }
 
-// seed makes a sale whose buyers hold a path each.
+// seed creates a sale whose buyers have one path token each.
 func (s *site) seed(ctx context.Context, users, stock int) (*seed.Result, error) {
 	return app.Seed(ctx, s.cfg, seed.Input{
 		Users: users, Stock: stock, Lasts: 2 * time.Hour, PurchaseLimit: 1,
@@ -141,7 +141,7 @@ func (s *site) seed(ctx context.Context, users, stock int) (*seed.Result, error)
 	}, slog.New(slog.DiscardHandler))
 }
 
-// orderBody is the request of a press of the button, about 300 bytes.
+// orderBody returns the body of a placeOrder request, about 300 bytes.
 func orderBody(itemID, path string) string {
 	return fmt.Sprintf(`{"query":"mutation P($i:PlaceOrderInput!){placeOrder(input:$i){orderTask{id status} replayed userErrors{code}}}",`+
 		`"variables":{"i":{"itemId":%q,"pathToken":%q,"quantity":1,"idempotencyKey":%q}}}`, itemID, path, rand.Text())

@@ -20,13 +20,13 @@ import (
 	"time"
 )
 
-// warmUp passes between the first push and the measurement.
+// warmUp is the time between the first push and the measurement.
 const warmUp = 300 * time.Millisecond
 
-// watch follows an order task.
+// watch subscribes to an order task.
 const watch = `{"id":"1","type":"subscribe","payload":{"query":"subscription($t:ID!){orderTaskStatus(orderTaskId:$t){kind serverTime orderTask{id status revision}}}","variables":{"t":"tsk_01jd3v6g2pe0c8m2v1k4h5n6p7"}}}`
 
-// pushers is how many sockets are written to at once.
+// pushers is the number of sockets that receive pushes.
 const pushers = 100
 
 // sockets measures pushes and the memory of idle sockets.
@@ -73,8 +73,8 @@ func sockets(ctx context.Context, w *ways, r *report) error {
 	return nil
 }
 
-// pushRound counts what a server writes to many sockets. echo is the frame that
-// a bare server is told to write.
+// pushRound counts the frames that a server writes to many sockets. echo is the frame
+// that a bare server repeats.
 func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration) (sample, []byte, error) {
 	conns := make([]*socket, 0, pushers)
 	defer func() {
@@ -110,7 +110,7 @@ func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration)
 	if echo != nil {
 		start = append(start, echo)
 	}
-	for _, c := range conns { // all read by now, so that nothing gathers in buffers
+	for _, c := range conns { // all are read by now, so that no data collects in buffers
 		for _, text := range start {
 			if err := c.send(text); err != nil {
 				return sample{}, nil, err
@@ -142,10 +142,10 @@ func pushRound(ctx context.Context, s *server, echo []byte, lasts time.Duration)
 	return sample{n: n, took: took, cpu: after - before}, *last.Load(), err
 }
 
-// idleMemory is the memory in kB that the product holds per socket on which
-// nothing happens: signed in, and following a sale.
+// idleMemory returns the memory in kB that the product uses per idle socket: signed in
+// only, and with a subscription to a sale.
 func idleMemory(ctx context.Context, w *ways) (bare, followed float64, err error) {
-	// the first sockets pay for what all share
+	// The first sockets allocate what all sockets share.
 	first, err := dialSocket(ctx, w.shop.public, w.soldOut.Users[0].AccessToken)
 	if err != nil {
 		return 0, 0, err
@@ -186,10 +186,10 @@ func idleMemory(ctx context.Context, w *ways) (bare, followed float64, err error
 	return (idle - before) / n, (following - before) / n, err
 }
 
-// memory is what a process of the product holds after a collection: heap in use
+// memory returns the memory of a server process after a garbage collection: heap in use
 // and stacks.
 func memory(ctx context.Context, s *server) (float64, error) {
-	for range 2 { // pools are emptied by the second
+	for range 2 { // the second collection empties sync.Pools
 		if _, err := get(ctx, "http://"+s.admin+"/debug/pprof/heap?gc=1"); err != nil {
 			return 0, err
 		}
@@ -219,8 +219,7 @@ func memory(ctx context.Context, s *server) (float64, error) {
 	return sum, lines.Err()
 }
 
-// socket is a WebSocket client that does no more than it must, so that the
-// server is what is measured.
+// socket is a minimal WebSocket client, so that the server dominates the measurement.
 type socket struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -280,7 +279,7 @@ func (c *socket) send(text []byte) error {
 	return err
 }
 
-// read returns the text of the next frame, good until the next read.
+// read returns the text of the next frame, valid until the next read.
 func (c *socket) read() ([]byte, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {

@@ -16,11 +16,11 @@ import (
 	"seckill/internal/stream"
 )
 
-// fillBatch is how many entries are appended in one pipeline.
+// fillBatch is the number of entries appended in one pipeline.
 const fillBatch = 1000
 
-// subscriberRound drains equal streams with watermill-redisstream's subscriber
-// and with the product's, every message acknowledged where it is received.
+// subscriberRound drains equal streams with watermill-redisstream's subscriber and with
+// the product's. Every message is acknowledged where it is received.
 func subscriberRound(ctx context.Context, conn *redisconn.Conn, key string, messages int) (stock, batch sample, err error) {
 	theirs, err := redisstream.NewSubscriber(redisstream.SubscriberConfig{
 		Client: conn.NewBlocking(), ConsumerGroup: "orders", Consumer: "bench", DisableIndefiniteInitialBlock: true,
@@ -63,7 +63,7 @@ func drain(ctx context.Context, conn *redisconn.Conn, sub message.Subscriber, ke
 	return sample{n: messages, took: time.Since(began), cpu: ownCPU() - cpuBefore}, nil
 }
 
-// fill appends messages as long as an order's.
+// fill appends messages of the length of an order message.
 func fill(ctx context.Context, conn *redisconn.Conn, key string, messages int) error {
 	payload := make([]byte, 400)
 	for i := range payload {
@@ -86,7 +86,7 @@ func fill(ctx context.Context, conn *redisconn.Conn, key string, messages int) e
 	return nil
 }
 
-// ownCPU is the processor time of this process.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

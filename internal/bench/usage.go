@@ -15,12 +15,12 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// services are the processes behind the servers, whose share of an order is told.
+// services holds the processes whose share of an order's CPU time is reported.
 type services struct {
 	redis, postmaster int // process ids
 }
 
-// findServices asks both servers for their process ids. They are on this machine.
+// findServices queries the process ids of both servers, which run on this machine.
 func findServices(ctx context.Context, db *postgres.DB, redis *redisconn.Conn) (services, error) {
 	info, err := redis.Cmd.Info(ctx, "server").Result()
 	if err != nil {
@@ -41,13 +41,13 @@ func findServices(ctx context.Context, db *postgres.DB, redis *redisconn.Conn) (
 	return s, err
 }
 
-// usage is processor time so far.
+// usage is CPU time since the start.
 type usage struct {
 	server, redis, postgres, generator time.Duration
 	idle                               time.Duration // of all cores
 }
 
-// used reads how much processor time everybody has had.
+// used reads the CPU time of all processes.
 func (w *ways) used(s *server) (u usage, err error) {
 	if u.server, err = s.cpu(); err != nil {
 		return u, err
@@ -68,7 +68,7 @@ func (w *ways) used(s *server) (u usage, err error) {
 	return u, err
 }
 
-// since is what was used between two readings.
+// since returns the usage between two readings.
 func (u usage) since(before usage) usage {
 	return usage{
 		server: u.server - before.server, redis: u.redis - before.redis, postgres: u.postgres - before.postgres,
@@ -76,11 +76,11 @@ func (u usage) since(before usage) usage {
 	}
 }
 
-// processStat is what this program reads of /proc/<pid>/stat.
+// processStat holds the fields read from /proc/<pid>/stat.
 type processStat struct {
 	parent int
 	cpu    time.Duration // of the process
-	reaped time.Duration // of children that ended
+	reaped time.Duration // of children that have ended
 }
 
 func readStat(pid int) (processStat, error) {
@@ -88,7 +88,7 @@ func readStat(pid int) (processStat, error) {
 	if err != nil {
 		return processStat{}, err
 	}
-	_, rest, ok := strings.Cut(string(text), ") ") // the name may hold spaces
+	_, rest, ok := strings.Cut(string(text), ") ") // the name may contain spaces
 	f := strings.Fields(rest)
 	if !ok || len(f) < 15 {
 		return processStat{}, fmt.Errorf("odd /proc stat: %s", text)
@@ -102,8 +102,7 @@ func readStat(pid int) (processStat, error) {
 	return processStat{int(n[0]), time.Duration(n[1]+n[2]) * clockTick, time.Duration(n[3]+n[4]) * clockTick}, nil
 }
 
-// family is the processor time of a process, of its children, and of those that
-// have ended.
+// family returns the CPU time of a process and its children, including ended ones.
 func family(parent int) (time.Duration, error) {
 	head, err := readStat(parent)
 	if err != nil {
@@ -117,7 +116,7 @@ func family(parent int) (time.Duration, error) {
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
-			continue // no process
+			continue // not a process
 		}
 		stat, err := readStat(pid)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && stat.parent != parent {
@@ -131,7 +130,7 @@ func family(parent int) (time.Duration, error) {
 	return sum, nil
 }
 
-// idle is how long the machine's cores have done nothing.
+// idle returns the idle time of all cores.
 func idle() (time.Duration, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package bare is the least that can be called the way of an order, kept to be
-// measured against: the product's edge, one script for a batch of callers that takes
-// stock, records the holders and appends the messages, and one transaction for the
-// messages that were read together. What it leaves out is what the product is
-// trusted for: windows, paths, limits, idempotency keys, records of tasks, epochs,
-// dead letters, takeovers, who is told. A crash between two steps leaves it wrong.
+// Package bare is a minimal order path, kept as a baseline: the product's edge, one
+// script that takes stock for a batch of calls, records the buyers and appends the
+// messages, and one transaction for the messages that were read together. It omits what
+// makes the product safe: sale windows, path tokens, limits, idempotency keys, task
+// records, epochs, dead letters, takeover of pending messages, push events to single
+// buyers. A crash between two steps leaves its data wrong.
 package bare
 
 import (
@@ -27,15 +27,15 @@ import (
 )
 
 const (
-	maxBatch  = 256  // callers in one script, messages in one transaction
-	inFlight  = 2    // batches of each kind under way at once
-	maxQueue  = 4096 // callers who wait
+	maxBatch  = 256  // calls in one script, messages in one transaction
+	inFlight  = 2    // concurrent batches of each kind
+	maxQueue  = 4096 // waiting calls
 	group     = "orders"
 	statusLen = 1000 // pushed states that are kept
 )
 
-// reserve takes a unit for each of ARGV[1] callers (user, task, message): per caller
-// 1 taken, 0 sold out, -1 has one.
+// reserve takes a unit for each of ARGV[1] calls (user, task, message). Reply per call: 1
+// taken, 0 sold out, -1 the user already has one.
 var reserve = redis.NewScript(`
 local n, users, holders, reply = tonumber(ARGV[1]), {}, {}, {}
 for i = 1, n do users[i] = ARGV[3 * i - 1] end
@@ -60,7 +60,7 @@ if #holders > 0 then
 end
 return reply`)
 
-// Config is what a Shop needs.
+// Config holds the dependencies of a Shop.
 type Config struct {
 	DB     *postgres.DB
 	Redis  *redis.Client
@@ -70,7 +70,7 @@ type Config struct {
 	Stock  int
 }
 
-// Shop sells one item, whatever is asked for.
+// Shop sells one item, whichever item a call names.
 type Shop struct {
 	cfg   Config
 	queue chan *call
@@ -82,7 +82,7 @@ type call struct {
 	done       chan error
 }
 
-// Open puts the stock into Redis.
+// Open writes the stock to Redis.
 func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	s := &Shop{cfg: cfg, queue: make(chan *call, maxQueue)}
 	if err := cfg.Redis.Set(ctx, s.stock(), cfg.Stock, 0).Err(); err != nil {
@@ -99,7 +99,7 @@ func (s *Shop) holders() string { return s.cfg.Prefix + "holders" }
 func (s *Shop) stream() string  { return s.cfg.Prefix + "orders" }
 func (s *Shop) states() string  { return s.cfg.Prefix + "states" }
 
-// Run takes orders in and writes them until ctx ends, or something goes wrong.
+// Run accepts and writes orders until ctx ends or a step fails.
 func (s *Shop) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for n := range inFlight {
@@ -142,7 +142,7 @@ func (s *Shop) Place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 	}, nil
 }
 
-// takeIn runs the script for those who came while it ran before.
+// takeIn runs the script for the calls that arrived during the previous script.
 func (s *Shop) takeIn(ctx context.Context) error {
 	batch := make([]*call, 0, maxBatch)
 	for {
@@ -175,7 +175,8 @@ func (s *Shop) takeIn(ctx context.Context) error {
 	}
 }
 
-// writeOut makes orders of the messages that are read together, and tells of them.
+// writeOut writes the orders of the messages that were read together and publishes their
+// tasks.
 func (s *Shop) writeOut(ctx context.Context, consumer string) error {
 	reserved := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	for {
@@ -213,7 +214,8 @@ func (s *Shop) writeOut(ctx context.Context, consumer string) error {
 	}
 }
 
-// write makes the orders in one transaction and returns their ids as one text.
+// write inserts the orders in one transaction and returns the task ids joined into one
+// text.
 func (s *Shop) write(ctx context.Context, orders []order.Requested) (tasks string, err error) {
 	column := func(text func(order.Requested) string) string {
 		texts := make([]string, len(orders))
@@ -229,7 +231,7 @@ func (s *Shop) write(ctx context.Context, orders []order.Requested) (tasks strin
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	now := time.Now()
 	if _, err = tx.ExecContext(ctx, `INSERT INTO orders (id, number, sale_id, item_id, user_id, quantity, unit_price_minor, currency,
 		epoch, reserved_at, created_at, updated_at, payment_deadline)

@@ -1,8 +1,7 @@
-// Package naive is the design that one writes first, kept to be measured
-// against: gqlgen's own handler, a script that takes stock and after it a
-// message published on a second trip, watermill-redisstream's own subscriber,
-// one transaction per order. It sells nothing to anybody: between the two trips
-// a crash loses a unit.
+// Package naive is the obvious first design, kept as a baseline: gqlgen's own handler, a
+// script that takes stock followed by a message published in a second round trip,
+// watermill-redisstream's subscriber, one transaction per order. It is not fit for
+// production: a crash between the two round trips loses a unit.
 package naive
 
 import (
@@ -32,11 +31,11 @@ import (
 	"seckill/internal/postgres"
 )
 
-// queryCache is how many parsed documents are kept, as gqlgen's own default
-// server does.
+// queryCache is the number of parsed documents kept, the default of gqlgen's server.
 const queryCache = 1000
 
-// reserve takes a unit for a user: 1 taken, 0 sold out, -1 has one.
+// reserve takes a unit for a user. Reply: 1 taken, 0 sold out, -1 the user already has
+// one.
 var reserve = redis.NewScript(`
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return -1 end
 if tonumber(redis.call('GET', KEYS[1]) or '0') < 1 then return 0 end
@@ -44,10 +43,10 @@ redis.call('DECR', KEYS[1])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
 return 1`)
 
-// Config is what a Shop needs.
+// Config holds the dependencies of a Shop.
 type Config struct {
 	DB     *postgres.DB
-	Redis  *redis.Client // with the library's own settings
+	Redis  *redis.Client // with the library's default settings
 	Prefix string        // of the keys
 	Tokens *auth.Tokens
 	Sale   uuid.UUID
@@ -63,7 +62,7 @@ type Shop struct {
 	router    *message.Router
 }
 
-// Open puts the stock into Redis and wires the shop.
+// Open writes the stock to Redis and wires the shop.
 func Open(ctx context.Context, cfg Config) (*Shop, error) {
 	s := &Shop{cfg: cfg}
 	if err := cfg.Redis.Set(ctx, s.stock(), cfg.Stock, 0).Err(); err != nil {
@@ -93,7 +92,7 @@ func (s *Shop) stream() string  { return s.cfg.Prefix + "orders" }
 // Run writes orders until ctx ends.
 func (s *Shop) Run(ctx context.Context) error { return s.router.Run(ctx) }
 
-// Handler answers GraphQL by gqlgen's own means.
+// Handler serves GraphQL with gqlgen's handler.
 func (s *Shop) Handler() http.Handler {
 	srv := handler.New(stand.Schema(s.place, nil))
 	srv.AddTransport(transport.POST{})
@@ -109,7 +108,7 @@ func (s *Shop) Handler() http.Handler {
 	})
 }
 
-// place takes a unit, then publishes the order: two trips.
+// place takes a unit, then publishes the order: two round trips.
 func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	user := auth.PrincipalFrom(ctx).UserID
 	task := id.NewTask(id.ShardOf(s.cfg.Sale))
@@ -136,7 +135,7 @@ func (s *Shop) place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 	}, nil
 }
 
-// write makes one order of one message in one transaction.
+// write inserts one order for one message in one transaction.
 func (s *Shop) write(msg *message.Message) error {
 	var r order.Requested
 	if err := json.Unmarshal(msg.Payload, &r); err != nil {
@@ -147,7 +146,7 @@ func (s *Shop) write(msg *message.Message) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // after the commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after the commit
 	_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, number, sale_id, item_id, user_id, quantity, unit_price_minor, currency,
 		epoch, reserved_at, created_at, updated_at, payment_deadline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)`,
 		r.Task, "N"+r.Task.String(), r.Sale, r.Item, r.User, r.Quantity, r.UnitPriceMinor, r.Currency,

@@ -16,26 +16,26 @@ import (
 	"seckill/internal/storefront"
 )
 
-// pushKey is the one state that all followers follow.
+// pushKey is the key of the only state.
 const pushKey = "bench"
 
-// pushPatience is how long a change waits for the slowest follower.
+// pushPatience bounds how long a change waits for the slowest subscriber.
 const pushPatience = 2 * time.Millisecond
 
-// Push follows one state through the product's hub. It changes again as soon as
-// every follower was handed the last change.
+// Push publishes one state through the product's hub. The state changes again once every
+// subscriber has received the last change.
 type Push struct {
 	hub  *notifier.Hub
-	sent atomic.Int64 // events handed to sockets
+	sent atomic.Int64 // events passed to sockets
 	more chan struct{}
 }
 
-// NewPush returns a state without followers.
+// NewPush returns a state without subscribers.
 func NewPush() *Push {
 	return &Push{hub: notifier.NewHub(notifier.Options{}), more: make(chan struct{}, 1)}
 }
 
-// Watch follows the state for one socket.
+// Watch subscribes one socket to the state.
 func (p *Push) Watch(ctx context.Context, taskID string) (<-chan *model.OrderTaskEvent, error) {
 	states, err := notifier.Follow(ctx, p.hub, pushKey, func(context.Context) (notifier.State[*order.Task], error) {
 		return notifier.State[*order.Task]{Value: &order.Task{Status: order.Submitted}, Revision: 1}, nil
@@ -71,7 +71,7 @@ func (p *Push) Run(ctx context.Context) {
 			case <-p.more:
 				waiting = p.sent.Load() < due
 			case <-late.C:
-				waiting = false // a follower had not taken the change before: two became one
+				waiting = false // a subscriber had not received the previous change: the two were merged
 			case <-ctx.Done():
 				return
 			}
@@ -79,8 +79,8 @@ func (p *Push) Run(ctx context.Context) {
 	}
 }
 
-// Writes sends one frame again and again over each socket, with the library that
-// the product uses and nothing around it. What it sends is what the client sent.
+// Writes sends one frame repeatedly over each socket, using only the product's WebSocket
+// library. The frame is the one the client sent.
 func Writes() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"graphql-transport-ws"}})

@@ -1,5 +1,5 @@
-// Package stand holds the servers that the product is measured against: the
-// floor of net/http, and the product's own edge with resolvers that do nothing.
+// Package stand holds the baseline servers of the benchmark: the floor on net/http, and
+// the product's own edge with resolvers that do nothing.
 package stand
 
 import (
@@ -22,13 +22,13 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// Place answers placeOrder.
+// Place resolves placeOrder.
 type Place func(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error)
 
-// Watch answers orderTaskStatus.
+// Watch resolves orderTaskStatus.
 type Watch func(ctx context.Context, taskID string) (<-chan *model.OrderTaskEvent, error)
 
-// root is the product's resolvers but for the two that are measured.
+// root replaces two of the product's resolvers, placeOrder and orderTaskStatus.
 type root struct {
 	*graph.Resolver
 	place Place
@@ -69,7 +69,7 @@ func resolver() *graph.Resolver {
 	return &graph.Resolver{Addr: server.ClientAddr}
 }
 
-// Schema is the product's schema with these two resolvers.
+// Schema returns the product's schema with these two resolvers.
 func Schema(place Place, watch Watch) graphql.ExecutableSchema {
 	r := resolver()
 	return generated.NewExecutableSchema(generated.Config{
@@ -77,7 +77,7 @@ func Schema(place Place, watch Watch) graphql.ExecutableSchema {
 	})
 }
 
-// Nothing is a placeOrder that does nothing.
+// Nothing is a placeOrder resolver without a side effect.
 func Nothing(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	return &model.PlaceOrderPayload{
 		OrderTask:  &model.OrderTask{ID: NoTask, Status: model.OrderTaskStatusSubmitted},
@@ -85,11 +85,11 @@ func Nothing(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, 
 	}, nil
 }
 
-// NoTask is the id of a task that there is not.
+// NoTask is the id of a task that does not exist.
 const NoTask = "task_01jd3v6g2pe0c8m2v1k4h5n6p7"
 
-// Edge is the product's public handler, all of its middleware included, around
-// the schema with these two resolvers. tokens nil = everybody is let in.
+// Edge returns the product's public handler with all of its middleware around the schema
+// with these two resolvers. tokens nil = no authentication.
 func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http.Handler, error) {
 	schema := Schema(place, watch)
 	g, err := guard.New(guard.Options{Schema: schema.Schema(), Introspection: true})
@@ -106,8 +106,8 @@ func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http
 	return server.NewPublic(server.PublicOptions{GraphQL: h, Log: log, Registerer: telemetry.NewRegistry()})
 }
 
-// anybody is who calls where nobody is asked for a token: the schema wants a
-// person for placeOrder all the same.
+// anybody is the principal of requests without authentication: the schema requires one
+// for placeOrder.
 var anybody = auth.Principal{Role: auth.Customer}
 
 func authenticate(tokens *auth.Tokens) func(context.Context, string) (transport.Caller, error) {
@@ -123,7 +123,7 @@ func authenticate(tokens *auth.Tokens) func(context.Context, string) (transport.
 	}
 }
 
-// Tokens verifies the tokens of an installation, whose sessions never end.
+// Tokens verifies the tokens of an installation. Its sessions never end.
 func Tokens(keys auth.Keys) (*auth.Tokens, error) {
 	return auth.NewTokens(auth.TokensConfig{
 		Keys: keys, Clock: clock.System{},
@@ -132,8 +132,8 @@ func Tokens(keys auth.Keys) (*auth.Tokens, error) {
 	})
 }
 
-// Floor decodes a GraphQL request and answers JSON with net/http and
-// encoding/json, and does nothing else.
+// Floor decodes a GraphQL request and writes a JSON response with net/http and
+// encoding/json only.
 func Floor() http.Handler {
 	type task struct {
 		ID     string `json:"id"`
@@ -165,6 +165,6 @@ func Floor() http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(out) // the client may be gone
+		_, _ = w.Write(out) // the client may have disconnected
 	})
 }

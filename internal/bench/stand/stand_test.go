@@ -15,15 +15,14 @@ import (
 const body = `{"query":"mutation P($i:PlaceOrderInput!){placeOrder(input:$i){orderTask{id status} replayed userErrors{code}}}",` +
 	`"variables":{"i":{"itemId":"itm_01jd3v6g2pe0c8m2v1k4h5n6p7","pathToken":"0123456789abcdef0123456789abcdef","quantity":1,"idempotencyKey":"%s"}}}`
 
-// discard is a response writer without a network behind it.
+// discard is a response writer without a network.
 type discard struct{ h http.Header }
 
 func (d *discard) Header() http.Header         { return d.h }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// BenchmarkNoop compares the product's edge with the floor, net/http left out of
-// both.
+// BenchmarkNoop compares the product's edge with the floor, both without net/http.
 func BenchmarkNoop(b *testing.B) {
 	edge, err := stand.Edge(stand.Nothing, nil, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
