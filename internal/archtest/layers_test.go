@@ -6,15 +6,15 @@ import (
 	"testing"
 )
 
-// layer is a set of rooms that do not know each other. A room is a package with
-// all packages below it.
+// layer is a set of rooms that do not import each other. A room is a package with all
+// packages below it.
 type layer struct {
 	name  string
 	rooms []string
 }
 
-// layers is the order of the rooms, the lowest first. A room may import itself
-// and rooms of lower layers.
+// layers lists the layers from the lowest up. A room may import itself and rooms of lower
+// layers.
 var layers = []layer{
 	{"leaf", []string{"ent", "migrations", "web", "internal/clock", "internal/config", "internal/fault", "internal/id", "internal/money"}},
 	{"services", []string{"internal/postgres", "internal/redisconn", "internal/periodic", "internal/batch", "internal/telemetry"}},
@@ -34,7 +34,7 @@ var layers = []layer{
 	{"outside", []string{"cmd", "test", "internal/archtest", "internal/testrun", "internal/bench"}},
 }
 
-// place returns the room and the height of the layer that a package is in.
+// place returns the room of a package and the index of its layer.
 func place(pkg string) (room string, height int, ok bool) {
 	for h, l := range layers {
 		for _, r := range l.rooms {
@@ -46,8 +46,7 @@ func place(pkg string) (room string, height int, ok bool) {
 	return "", 0, false
 }
 
-// climbs returns what is wrong with the imports of a file: those that do not go
-// down. Tests may know what they like.
+// climbs returns the imports of a file that do not go down. Tests may import anything.
 func climbs(f file) []string {
 	if f.isTest() {
 		return nil

@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// maxLines is how long a hand-written file may be: past it, it tells two stories.
+// maxLines is the limit for a hand-written file. A longer file has more than one subject
+// and is split.
 const maxLines = 400
 
-// handWritten is what the limit holds for.
+// handWritten lists the extensions of files with this limit.
 var handWritten = []string{".go", ".lua", ".ts", ".tsx", ".sh"}
 
 func TestHandWrittenFilesStayShort(t *testing.T) {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// owner says which rooms may import a library, and why the others may not.
+// owner lists the rooms that may import a library, with the reason.
 type owner struct {
-	library string // import path; covers what lies below
+	library string // import path prefix
 	rooms   []string
 	reason  string
 }
 
-// owners lists the libraries that are kept in one place each.
+// owners lists the libraries with restricted imports.
 var owners = []owner{
 	{
 		"github.com/ThreeDotsLabs",
@@ -50,8 +50,8 @@ var owners = []owner{
 	{"testing", []string{"internal/testenv"}, "it is for tests"},
 }
 
-// strangers returns the imports of a file that belong to other rooms. Tests may
-// know what they like.
+// strangers returns the imports of a file that are restricted to other rooms. Tests may
+// import anything.
 func strangers(f file) []string {
 	if f.isTest() || f.generated {
 		return nil

@@ -17,12 +17,12 @@ import (
 	"seckill/migrations"
 )
 
-// setupTimeout bounds making or dropping one database, on a busy machine too.
+// setupTimeout bounds creating or dropping one database, on a busy machine too.
 const setupTimeout = Wait
 
-// Postgres returns a database of the test's own, with all tables. It is dropped
-// when the test ends, unless the server goes as a whole. A test does not wait for
-// the disk, see UnflushedPostgresURL; a benchmark does.
+// Postgres returns a new database for the test, with all tables. It is dropped when the
+// test ends, unless keepVariable is set. Commits of a test do not wait for the disk, see
+// UnflushedPostgresURL; those of a benchmark do.
 func Postgres(t testing.TB) *postgres.DB {
 	t.Helper()
 	address := UnflushedPostgresURL
@@ -41,15 +41,15 @@ func Postgres(t testing.TB) *postgres.DB {
 	return db
 }
 
-// PostgresURL returns the URL of a database of the test's own, with all tables and
-// with timeouts that a busy machine does not exceed. It is dropped when the test
-// ends, unless the server goes as a whole.
+// PostgresURL returns the URL of a new database for the test, with all tables and with
+// timeouts that a busy machine does not exceed. It is dropped when the test ends, unless
+// keepVariable is set.
 func PostgresURL(t testing.TB) string {
 	t.Helper()
 	return withParameters(t, ShortPostgresURL(t), postgresTimeouts())
 }
 
-// ShortPostgresURL is PostgresURL with the product's own timeouts, for tests of them.
+// ShortPostgresURL is PostgresURL with the product's timeouts, for tests of them.
 func ShortPostgresURL(t testing.TB) string {
 	t.Helper()
 	server := lookup(t, databaseVariable)
@@ -60,17 +60,17 @@ func ShortPostgresURL(t testing.TB) string {
 	return clone(t, server, name)
 }
 
-// UnflushedPostgresURL is PostgresURL for connections whose commits do not wait
-// until the disk has them. They are seen by everybody as before, and survive the
-// death of any process; what a power cut takes along no test asks. A flush may
-// take longer than all else that a test does.
+// UnflushedPostgresURL is PostgresURL for connections with synchronous_commit off.
+// Commits are visible as before and survive the crash of any process; only a power
+// failure can lose them, which no test covers. A flush may take longer than the rest of a
+// test.
 func UnflushedPostgresURL(t testing.TB) string {
 	t.Helper()
 	return withParameters(t, PostgresURL(t), url.Values{"synchronous_commit": {"off"}})
 }
 
-// EmptyPostgresURL returns the URL of a database of the test's own that has no
-// tables yet. It is dropped when the test ends.
+// EmptyPostgresURL returns the URL of a new database for the test without tables. It is
+// dropped when the test ends.
 func EmptyPostgresURL(t testing.TB) string {
 	t.Helper()
 	return clone(t, lookup(t, databaseVariable), "template0")
@@ -102,10 +102,10 @@ func clone(t testing.TB, server, from string) string {
 
 func idBytes() []byte {
 	u := id.New()
-	return u[8:] // the random half
+	return u[8:] // the random part of the UUID
 }
 
-// templates holds the name of the template per server, made once per test binary.
+// templates holds the name of the template per server, created once per test binary.
 var templates sync.Map // server URL -> func() (string, error)
 
 func template(server string) (string, error) {
@@ -113,10 +113,10 @@ func template(server string) (string, error) {
 	return once.(func() (string, error))()
 }
 
-// makeTemplate makes the migrated database that all tests clone, unless another
-// test binary made it already: its name carries the hash of the migrations, and
-// an advisory lock of that number keeps two from making it at once. It is built
-// under another name, so that one half made by a killed process is never cloned.
+// makeTemplate creates the migrated database that all tests clone, unless another test
+// binary has created it: its name contains the hash of the migrations, and an advisory
+// lock with that number serialises its creation. It is built under another name, so that
+// an incomplete one of a killed process is never cloned.
 func makeTemplate(server string) (string, error) {
 	sum, err := migrationsHash()
 	if err != nil {
@@ -170,9 +170,9 @@ func migrationsHash() ([]byte, error) {
 	return h.Sum(nil), err
 }
 
-// onServer runs do on one connection to the maintenance database, without the
-// timeouts of the product, which making a database may exceed. The connection
-// is closed, and with it every advisory lock.
+// onServer runs do on one connection to the maintenance database, without the product's
+// timeouts, which creating a database may exceed. Closing the connection releases its
+// advisory locks.
 func onServer(server string, do func(context.Context, *sql.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
@@ -201,7 +201,7 @@ func execAll(ctx context.Context, c *sql.Conn, statements ...string) error {
 func withDatabase(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {
-		return server // lib/pq says what is wrong with it
+		return server // lib/pq reports what is wrong with it
 	}
 	u.Path = "/" + name
 	return u.String()

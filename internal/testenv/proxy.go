@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a service and breaks the connection in the
-// ways that networks do.
+// Proxy forwards connections from a client to a service and injects network faults.
 type Proxy struct {
 	t        testing.TB
 	target   string
@@ -21,23 +20,22 @@ type Proxy struct {
 	mu     sync.Mutex
 	open   []net.Conn    // guarded by mu; both sides of all connections
 	closed bool          // guarded by mu
-	silent chan struct{} // guarded by mu; not nil while nothing passes, closed by Restore
-	needle []byte        // guarded by mu; the request whose reply gets lost, or nil
-	losing bool          // guarded by mu; that request went by, its reply is due
-	holds  []*hold       // guarded by mu; requests to be held once they come by
-	held   []*hold       // guarded by mu; those that are held now
+	silent chan struct{} // guarded by mu; not nil while silenced, closed by Restore
+	needle []byte        // guarded by mu; the request whose reply is dropped, or nil
+	losing bool          // guarded by mu; that request was forwarded, its reply is due
+	holds  []*hold       // guarded by mu; requests to hold when they arrive
+	held   []*hold       // guarded by mu; requests held now
 }
 
-// hold keeps one request, or the reply to it, and with it its connection.
+// hold blocks one request, or the reply to it, and with it its connection.
 type hold struct {
 	needle []byte
-	reply  bool // keep the reply, not the request
+	reply  bool // hold the reply, not the request
 	caught chan struct{}
-	let    chan struct{} // closed to let it pass
+	let    chan struct{} // closed to release it
 }
 
-// NewProxy listens on a free port and passes everything on to target
-// (host:port). It ends with the test.
+// NewProxy listens on a free port and forwards to target (host:port) until the test ends.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,11 +48,11 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Addr is where clients connect to.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Silence lets nothing pass from now on, either way; connections stay open and
-// new ones are accepted. That is what a pulled cable looks like.
+// Silence stops forwarding in both directions; connections stay open and new ones are
+// accepted. It simulates an unplugged cable.
 func (p *Proxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +61,7 @@ func (p *Proxy) Silence() {
 	}
 }
 
-// Restore ends the silence. What was held back passes.
+// Restore ends Silence and forwards what was blocked.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,21 +71,21 @@ func (p *Proxy) Restore() {
 	}
 }
 
-// LoseReplyTo cuts all connections once, when the service has answered the next
-// request that contains needle: it took effect, and the client does not learn.
+// LoseReplyTo cuts all connections once the service has answered the next request that
+// contains needle: the request took effect, but the client does not receive the reply.
 func (p *Proxy) LoseReplyTo(needle string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.needle, p.losing = []byte(needle), false
 }
 
-// HoldRequest keeps the next request that contains needle from the service. The
-// channel is closed when that has happened. After Cut it never arrives.
+// HoldRequest blocks the next request that contains needle before it reaches the service.
+// The channel is closed when it is blocked. After Cut it never arrives.
 func (p *Proxy) HoldRequest(needle string) <-chan struct{} { return p.hold(needle, false) }
 
-// HoldReplyTo lets the next request that contains needle pass and keeps what the
-// service says on that connection from then on. The channel is closed when the
-// service has answered: the request took effect, and the client waits.
+// HoldReplyTo forwards the next request that contains needle and blocks all later output
+// of the service on that connection. The channel is closed when the service has answered:
+// the request took effect, and the client waits.
 func (p *Proxy) HoldReplyTo(needle string) <-chan struct{} { return p.hold(needle, true) }
 
 func (p *Proxy) hold(needle string, reply bool) <-chan struct{} {
@@ -98,7 +96,7 @@ func (p *Proxy) hold(needle string, reply bool) <-chan struct{} {
 	return h.caught
 }
 
-// keepRequest waits as long as a request is held.
+// keepRequest blocks as long as a request is held.
 func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.holds, func(h *hold) bool { return bytes.Contains(chunk, h.needle) })
@@ -118,7 +116,7 @@ func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) {
 	<-h.let
 }
 
-// keepReply waits as long as the reply on its connection is held.
+// keepReply blocks as long as the reply on its connection is held.
 func (p *Proxy) keepReply(due *atomic.Pointer[hold]) {
 	if h := due.Swap(nil); h != nil {
 		close(h.caught)
@@ -126,7 +124,7 @@ func (p *Proxy) keepReply(due *atomic.Pointer[hold]) {
 	}
 }
 
-// Release lets everything pass that is held now.
+// Release forwards everything that is held.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,13 +167,13 @@ func (p *Proxy) accept() {
 		}
 		server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
 		if err != nil {
-			_ = client.Close() // the service is down, as the client should see
+			_ = client.Close() // the client sees that the service is down
 			continue
 		}
 		if !p.keep(client, server) {
 			return
 		}
-		var due atomic.Pointer[hold] // the reply on this connection is to be kept
+		var due atomic.Pointer[hold] // set when the reply on this connection is to be held
 		p.running.Go(func() {
 			p.pass(client, server, func(chunk []byte) bool {
 				if !p.request(chunk) {
@@ -204,8 +202,8 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	return true
 }
 
-// pass copies from one side to the other until either is closed. before sees
-// every chunk and returns false when it must not go on.
+// pass copies from one side to the other until either is closed. before is called with
+// every chunk and returns false to stop forwarding.
 func (p *Proxy) pass(from, to net.Conn, before func(chunk []byte) bool) {
 	defer p.drop(from, to)
 	buf := make([]byte, 32<<10)

@@ -8,16 +8,15 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// cleanupTimeout bounds deleting the keys of one test: a look at those of all
-// tests, on a machine that may be busy.
+// cleanupTimeout bounds the deletion of one test's keys, which scans the keys of all
+// tests, possibly on a busy machine.
 const cleanupTimeout = Wait
 
-// scanCount is how many keys one SCAN looks at.
+// scanCount is the COUNT of one SCAN.
 const scanCount = 5000
 
-// Redis returns connections to the shared private Redis and a key prefix of the
-// test's own, for example "t3f9a0c11:". Keys under it are deleted when the test
-// ends.
+// Redis returns connections to the shared private Redis and a new key prefix for the
+// test, for example "t3f9a0c11:". Keys under it are deleted when the test ends.
 func Redis(t testing.TB) (*redisconn.Conn, string) {
 	t.Helper()
 	conn, err := redisconn.Open(t.Context(), RedisURL(t))

@@ -15,16 +15,15 @@ import (
 	"seckill/internal/redisconn"
 )
 
-// startTimeout bounds the start of a server, startTries how often another port
-// is tried when somebody else took the one that was free.
+// startTimeout bounds the start of a server; startTries bounds how many ports are tried
+// when another process takes the free one.
 const (
 	startTimeout = Wait
 	startTries   = 5
 )
 
-// RedisProcess is a redis-server process of the test's own, for tests of faults.
-// It keeps its data in an append-only file, synced always, so that a restart
-// brings back what was acknowledged.
+// RedisProcess is a redis-server process for one test, for fault injection. It writes an
+// append-only file with fsync always, so that acknowledged writes survive a restart.
 type RedisProcess struct {
 	t        testing.TB
 	dir      string
@@ -34,9 +33,8 @@ type RedisProcess struct {
 	done     chan struct{} // closed when the process has ended
 }
 
-// RedisServer starts a server on a free port, with further settings as they
-// stand on its command line, for example "--cluster-enabled", "yes". It is ended
-// with the test.
+// RedisServer starts a server on a free port, with additional command line settings, for
+// example "--cluster-enabled", "yes". It is stopped when the test ends.
 func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	t.Helper()
 	s := &RedisProcess{t: t, dir: t.TempDir(), settings: settings}
@@ -51,7 +49,7 @@ func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	return nil
 }
 
-// URL returns where the server is, also while it is down.
+// URL returns the URL of the server, also while it is down.
 func (s *RedisProcess) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", s.port) }
 
 // Addr returns host and port of the server.
@@ -68,8 +66,8 @@ func (s *RedisProcess) Conn() *redisconn.Conn {
 	return conn
 }
 
-// Kill ends the process as a crash would, and waits for its end. Killing a
-// server that is down does nothing.
+// Kill sends SIGKILL and waits for the end of the process. It does nothing when the
+// server is down.
 func (s *RedisProcess) Kill() {
 	if s.cmd == nil {
 		return
@@ -80,8 +78,8 @@ func (s *RedisProcess) Kill() {
 	s.cmd = nil
 }
 
-// Restart kills the process if it is up and starts it again on the same port
-// with the same data.
+// Restart kills the process if it is up and starts it again on the same port with the
+// same data.
 func (s *RedisProcess) Restart() {
 	s.t.Helper()
 	s.Kill()
@@ -90,9 +88,8 @@ func (s *RedisProcess) Restart() {
 	}
 }
 
-// Backup copies the data as it is now and returns a function that brings it back,
-// as an operator does after a disaster: the server is killed and starts again with
-// the copy, and knows nothing of what came after.
+// Backup copies the current data and returns a function that restores it: the server is
+// killed and started with the copy, so that later writes are lost.
 func (s *RedisProcess) Backup() (restore func()) {
 	s.t.Helper()
 	copied := s.t.TempDir()
@@ -107,14 +104,14 @@ func (s *RedisProcess) Backup() (restore func()) {
 	}
 }
 
-// Pause stops the process without closing its connections: a server that is
-// there and says nothing. Resume lets it go on.
+// Pause stops the process (SIGSTOP) without closing its connections: it accepts
+// connections but does not answer. Resume continues it.
 func (s *RedisProcess) Pause() { s.signal(syscall.SIGSTOP) }
 
-// Resume lets a paused process go on.
+// Resume continues a paused process.
 func (s *RedisProcess) Resume() { s.signal(syscall.SIGCONT) }
 
-// FlushAll empties the server, as a failover to an empty replica would.
+// FlushAll deletes all data, as a failover to an empty replica would.
 func (s *RedisProcess) FlushAll() {
 	s.t.Helper()
 	if err := s.Conn().Cmd.FlushAll(s.t.Context()).Err(); err != nil {
@@ -129,7 +126,7 @@ func (s *RedisProcess) signal(sig syscall.Signal) {
 	}
 }
 
-// start reports whether the server answers; it is not left running otherwise.
+// start reports whether the server answers; if not, it is stopped again.
 func (s *RedisProcess) start() bool {
 	s.t.Helper()
 	log, err := os.Create(s.logPath())
@@ -148,7 +145,7 @@ func (s *RedisProcess) start() bool {
 	}
 	s.done = make(chan struct{})
 	go func(cmd *exec.Cmd, done chan struct{}) {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its exit status is in its log
 		close(done)
 	}(s.cmd, s.done)
 	if s.answers() {
@@ -158,8 +155,8 @@ func (s *RedisProcess) start() bool {
 	return false
 }
 
-// answers waits for the first reply. The process must still be ours then, not a
-// stranger that took the port.
+// answers waits for the first reply. It returns false when the process has ended, since
+// another process may have taken the port.
 func (s *RedisProcess) answers() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -1,10 +1,8 @@
-// Package testenv gives tests real services: a Postgres database of their own,
-// a stretch of Redis under a prefix of their own, or a whole Redis process that
-// they may kill.
+// Package testenv gives each test real services: its own Postgres database, its own key
+// prefix in Redis, or its own Redis process that it may kill.
 //
-// It owns how tests find the services of `make services`, and the cleaning up.
-// It is imported from _test.go files only. A service that is missing fails the
-// test.
+// It locates the services of `make services` and cleans up after tests. It is imported
+// from _test.go files only. A missing service fails the test.
 package testenv
 
 import (
@@ -20,12 +18,12 @@ import (
 	"time"
 )
 
-// Environment variables that name the services; they win over .services/env.
+// Environment variables that name the services; they override .services/env.
 const (
 	databaseVariable = "SECKILL_TEST_DATABASE_URL"
 	redisVariable    = "SECKILL_TEST_REDIS_URL"
-	// keepVariable says "yes" when the server goes as a whole, databases and all.
-	// Dropping one takes 0.4 s: Postgres writes a checkpoint for it.
+	// keepVariable is "yes" when the server is deleted with all databases after the run.
+	// Dropping one takes 0.4 s because Postgres writes a checkpoint.
 	keepVariable = "SECKILL_TEST_KEEP_DATABASES"
 )
 
@@ -36,14 +34,14 @@ func RedisURL(t testing.TB) string {
 	return withParameters(t, lookup(t, redisVariable), redisTimeouts())
 }
 
-// RedisURLAt returns the URL of a Redis at host and port, for example a Proxy's or an
-// in-process one, with timeouts that a busy machine does not exceed.
+// RedisURLAt returns the URL of a Redis server at host and port, for example a Proxy or
+// an in-process server, with timeouts that a busy machine does not exceed.
 func RedisURLAt(addr string) string {
 	return "redis://" + addr + "/0?" + redisTimeouts().Encode()
 }
 
-// RedisAddr returns host and port of the shared private Redis, for tests of the
-// product's own timeouts.
+// RedisAddr returns host and port of the shared private Redis, for tests of the product's
+// timeouts.
 func RedisAddr(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(RedisURL(t))
@@ -53,7 +51,7 @@ func RedisAddr(t testing.TB) string {
 	return u.Host
 }
 
-// redisTimeouts are the timeouts of a client in tests that are not about them.
+// redisTimeouts returns the client timeouts of tests that do not test timeouts.
 func redisTimeouts() url.Values {
 	all := url.Values{}
 	for _, name := range []string{"dial_timeout", "read_timeout", "write_timeout", "pool_timeout"} {
@@ -62,7 +60,7 @@ func redisTimeouts() url.Values {
 	return all
 }
 
-// postgresTimeouts are the timeouts of a connection in tests that are not about them.
+// postgresTimeouts returns the connection timeouts of tests that do not test timeouts.
 func postgresTimeouts() url.Values {
 	all := url.Values{}
 	for _, name := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
@@ -71,7 +69,7 @@ func postgresTimeouts() url.Values {
 	return all
 }
 
-// withParameters returns a URL with further query parameters.
+// withParameters returns a URL with additional query parameters.
 func withParameters(t testing.TB, rawURL string, more url.Values) string {
 	t.Helper()
 	u, err := url.Parse(rawURL)
@@ -84,8 +82,8 @@ func withParameters(t testing.TB, rawURL string, more url.Values) string {
 	return u.String()
 }
 
-// lookup finds a service in the environment, else in the file that
-// scripts/services wrote at the root of the module.
+// lookup reads a variable from the environment, else from the file that scripts/services
+// wrote at the root of the module.
 func lookup(t testing.TB, variable string) string {
 	t.Helper()
 	if value := os.Getenv(variable); value != "" {
@@ -98,12 +96,12 @@ func lookup(t testing.TB, variable string) string {
 	return value
 }
 
-// keepsDatabases tells whether databases stay when their tests end. What the file
-// says is about the server that the file names.
+// keepsDatabases reports whether databases are kept when their tests end. The value in
+// the file applies only to the server named in the file.
 func keepsDatabases() bool {
 	value := os.Getenv(keepVariable)
 	if value == "" && os.Getenv(databaseVariable) == "" {
-		value, _ = fromFile(keepVariable) // none = no
+		value, _ = fromFile(keepVariable) // missing = no
 	}
 	return value == "yes"
 }
@@ -153,15 +151,16 @@ func readEnv(path string) (map[string]string, error) {
 	return all, lines.Err()
 }
 
-// Wait bounds waiting for anything that has to happen. It is far above what the
-// slowest machine needs, so that only what never happens fails a test.
+// Wait bounds waiting for an event that must happen. It is far above what the slowest
+// machine needs, so that only an event that never happens fails a test.
 const Wait = 2 * time.Minute
 
-// pollEvery is the rhythm of Eventually: short against what services take.
+// pollEvery is the poll interval of Eventually: short compared to the latency of the
+// services.
 const pollEvery = 10 * time.Millisecond
 
-// Eventually waits until cond holds, for what an outside service does in its
-// own time and nobody signals. It fails the test after within.
+// Eventually polls until cond is true, for changes in an external service that sends no
+// signal. It fails the test after within.
 func Eventually(t testing.TB, within time.Duration, cond func() bool, msg string) {
 	t.Helper()
 	deadline := time.NewTimer(within)
@@ -177,11 +176,11 @@ func Eventually(t testing.TB, within time.Duration, cond func() bool, msg string
 	}
 }
 
-// promptTries is how often Promptly tries: a busy machine is slow now and then.
+// promptTries is the number of attempts of Promptly: a busy machine is sometimes slow.
 const promptTries = 5
 
-// Promptly fails the test unless one of a few tries takes no longer than a bound.
-// A try returns how long it took.
+// Promptly fails the test unless one of promptTries attempts takes at most bound. try
+// returns its duration.
 func Promptly(t testing.TB, bound time.Duration, try func() time.Duration) {
 	t.Helper()
 	best := try()

@@ -26,7 +26,7 @@ func TestEachTestHasADatabaseOfItsOwn(t *testing.T) {
 
 func TestDatabasesAreDroppedWithTheTestUnlessTheServerGoesAsAWhole(t *testing.T) {
 	observer := testenv.Postgres(t)
-	t.Setenv("SECKILL_TEST_DATABASE_URL", testenv.PostgresURL(t)) // a server of somebody's own, whatever .services/env says of ours
+	t.Setenv("SECKILL_TEST_DATABASE_URL", testenv.PostgresURL(t)) // a server that is not the one in .services/env
 	for keep, want := range map[string]int{"": 0, "no": 0, "yes": 1} {
 		t.Setenv("SECKILL_TEST_KEEP_DATABASES", keep)
 		var name string

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// module is the prefix of our own import paths.
+// module is the import path prefix of this repository.
 const module = "seckill/"
 
 // event is one line of `go test -json`, see `go doc test2json`.
@@ -15,11 +15,11 @@ type event struct {
 	Action, Package, ImportPath, Test, Output, FailedBuild string
 }
 
-// place finds where a test failed: an indented file:line of its own output, a
-// compiler's line, or a line of a stack.
+// place finds the position of a failure: an indented file:line of the test's own output,
+// a compiler message, or a line of a stack trace.
 var place = regexp.MustCompile(`(?m)^\s*((?:[\w.-]+/)*[\w.-]+\.(?:go|ts|tsx)):(\d+)`)
 
-// goOutput takes a line of `go test -json`.
+// goOutput reads a line of `go test -json`.
 func goOutput(_ *step, r *report, line []byte) string {
 	var e event
 	if json.Unmarshal(line, &e) != nil || e.Action == "" {
@@ -40,7 +40,7 @@ func goOutput(_ *step, r *report, line []byte) string {
 	return ""
 }
 
-// testEnded notes the end of one test or subtest.
+// testEnded records the end of one test or subtest.
 func (r *report) testEnded(e event) {
 	r.tests++
 	if e.Action != "fail" {
@@ -57,8 +57,8 @@ func (r *report) testEnded(e event) {
 	r.fail(failure{unit: e.Package, test: e.Test, at: at, text: text, again: goCommand(e.Package, e.Test)})
 }
 
-// packageEnded notes the end of a package. One that failed without a failed test did
-// not compile, crashed, ran into its timeout or left goroutines behind.
+// packageEnded records the end of a package. A package that failed without a failed test
+// did not compile, crashed, timed out or leaked goroutines.
 func (r *report) packageEnded(e event) {
 	r.packages++
 	defer r.forget(e.Package)
@@ -83,7 +83,7 @@ func (r *report) packageEnded(e event) {
 	r.fail(failure{unit: e.Package, test: unended, at: placeIn(e.Package, text), text: text, log: log, again: goCommand(e.Package, "")})
 }
 
-// placeIn returns the first file:line in the output of a package, from the root of
+// placeIn returns the first file:line in the output of a package, relative to the root of
 // the module; "" when there is none.
 func placeIn(pkg, text string) string {
 	found := place.FindStringSubmatch(text)
@@ -97,7 +97,7 @@ func placeIn(pkg, text string) string {
 	return file + ":" + found[2]
 }
 
-// goCommand runs one test alone.
+// goCommand returns the command that runs one test.
 func goCommand(pkg, test string) string {
 	dir := "./" + strings.TrimPrefix(pkg, module)
 	if test == "" {

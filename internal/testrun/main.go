@@ -1,13 +1,12 @@
-// Command testrun runs all tests, Go and web, and reports what failed in one
-// summary at the end.
+// Command testrun runs all tests, Go and web, and prints a summary of the failures at the
+// end.
 //
 //	go run ./internal/testrun          everything (make test)
 //	go run ./internal/testrun short    what takes two minutes (make test-short)
 //	go run ./internal/testrun faults   the long fault tests (make faults)
 //
-// It owns which commands make up a test run, the progress line and the summary.
-// A step that fails keeps no later step from running. It exits 1 when a test
-// failed or was not run.
+// It defines the commands of a test run, the progress line and the summary. After a
+// failed step the later steps still run. It exits 1 when a test failed or was not run.
 package main
 
 import (

@@ -10,36 +10,38 @@ import (
 	"strings"
 )
 
-// logDir is where the whole output of failed steps and packages goes.
+// logDir is the directory for the full output of failed steps and packages.
 const logDir = ".services/test"
 
-// sites is the package of the tests that run whole installations. Its tests wait
-// more than they compute, so more of them run at once, and no other package does.
+// sites is the package of the tests that run whole installations. Its tests wait more
+// than they compute, so more of them run in parallel, and no other package runs at the
+// same time.
 const sites = "seckill/internal/app"
 
-// longest are the packages that begin first, so that none is left alone at the end.
+// longest lists the packages that start first, so that none of them runs alone at the
+// end.
 var longest = []string{"seckill/test/conformance", "seckill/internal/stream", "seckill/internal/payment"}
 
-// slow are the packages that test-short leaves out: each takes minutes.
+// slow lists the packages that test-short omits: each takes minutes.
 var slow = []string{sites, "seckill/test/conformance", "seckill/internal/stream", "seckill/internal/bench/...", "seckill/cmd/seckill"}
 
-// unwatched are packages that only compute: SQLite, password hashes and pictures.
-// They run without the race detector, under which they take many times as long. Such
-// a package must use no generic type with atomics (sync.Map): the linker may take
-// its copy for all.
+// unwatched lists packages that only compute: SQLite, password hashes and images. They
+// run without the race detector, which makes them many times slower. Such a package must
+// use no generic type with atomics (sync.Map): the linker may use its uninstrumented copy
+// everywhere.
 var unwatched = []string{
 	"modernc.org/sqlite/lib", "modernc.org/libc/...", "modernc.org/memory", "golang.org/x/crypto/argon2",
 	"golang.org/x/crypto/blake2b", "github.com/golang/freetype/...", "image/...", "compress/...",
 }
 
-// plan is what one run does.
+// plan lists the steps of one run.
 type plan struct {
 	steps   []step
 	environ []string
 }
 
-// planOf returns the steps of a mode. The binary is built once, by the first step,
-// for all tests that start processes.
+// planOf returns the steps of a mode. The first step builds the binary for all tests that
+// start processes.
 func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	packages, err := list(ctx, "./...")
 	if err != nil {
@@ -70,8 +72,8 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	return p, nil
 }
 
-// goStep tests packages. Vet is part of `make check`, and a debugger's tables in a
-// test binary cost time to link.
+// goStep tests packages. It skips vet, which is part of `make check`, and debug
+// information, which slows down linking.
 func goStep(name string, packages, flags []string) step {
 	command := slices.Concat([]string{"go", "test", "-json", "-vet=off", "-ldflags=-w"}, flags, packages)
 	return step{name: name, command: command, read: goOutput, packages: len(packages), again: "go test " + strings.Join(packages[:min(1, len(packages))], "")}
@@ -94,8 +96,8 @@ func list(ctx context.Context, args ...string) ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
 }
 
-// without returns the packages that no pattern names, the longest first. A pattern
-// that ends in /... names a package and all below it.
+// without returns the packages that match no pattern, the longest first. A pattern that
+// ends in /... matches a package and all below it.
 func without(packages, patterns []string) []string {
 	left := slices.DeleteFunc(slices.Clone(packages), func(p string) bool {
 		return slices.ContainsFunc(patterns, func(pattern string) bool {
@@ -114,7 +116,7 @@ func rank(p string) int {
 	return len(longest)
 }
 
-// faulty returns the packages with files that are named for the faults build tag.
+// faulty returns the packages with files under the faults build tag.
 func faulty(found []string) []string {
 	var packages []string
 	for _, line := range found {
@@ -125,8 +127,8 @@ func faulty(found []string) []string {
 	return packages
 }
 
-// raceFlags returns the flags of the race detector, none where there is no C
-// compiler, which it needs.
+// raceFlags returns the flags of the race detector, none without a C compiler, which it
+// requires.
 func raceFlags(ctx context.Context) []string {
 	text, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
 	cgo, compiler, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")

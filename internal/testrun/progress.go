@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Rhythm of the progress line: rewritten in place on a terminal, a line at a time
+// Intervals of the progress line: rewritten in place on a terminal, a new line each time
 // in a log.
 const (
 	onTerminal = 500 * time.Millisecond
@@ -26,11 +26,11 @@ type progress struct {
 
 	mu    sync.Mutex
 	step  *step // guarded by mu
-	done  int   // steps that began; guarded by mu
+	done  int   // steps started; guarded by mu
 	state string
 }
 
-// newProgress starts to write.
+// newProgress starts writing.
 func newProgress(f *os.File, steps int) *progress {
 	p := &progress{w: f, steps: steps, began: time.Now(), stop: make(chan struct{})}
 	every := inLog
@@ -60,7 +60,7 @@ func (p *progress) begin(s *step) {
 	p.write()
 }
 
-// update notes the state of the report.
+// update sets the counts from the report.
 func (p *progress) update(r *report) {
 	state := fmt.Sprintf(", %d tests, %d failed", r.tests, len(r.failures))
 	p.mu.Lock()

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// maxShown is how many lines of a failure's output the summary shows.
+// maxShown is the number of output lines per failure in the summary.
 const maxShown = 60
 
 // failure is one test, package or step that failed.
 type failure struct {
-	unit  string // package, file of the shop, or step
+	unit  string // package, web test file, or step
 	test  string // "" when the unit failed as a whole
 	at    string // file:line; "" when unknown
 	text  string // its output
-	log   string // file with the whole output of the package; "" when there is none
-	again string // command that runs it alone
+	log   string // file with the full output of the package; "" when there is none
+	again string // command that runs only this test
 }
 
 // report collects results.
@@ -43,12 +43,12 @@ func (r *report) failed() bool { return len(r.failures) > 0 }
 
 func (r *report) fail(f failure) { r.failures = append(r.failures, f) }
 
-// problem notes a step that failed as a whole.
+// problem records a step that failed as a whole.
 func (r *report) problem(step, text, again string) {
 	r.fail(failure{unit: step, at: placeIn("", text), text: text, again: again})
 }
 
-// output keeps output until it is known whether the test passes.
+// output buffers output until the result of the test is known.
 func (r *report) output(pkg, test, text string) {
 	if r.outputs[pkg] == nil {
 		r.outputs[pkg], r.whole[pkg] = map[string]*tail{}, &strings.Builder{}
@@ -67,8 +67,8 @@ func (r *report) taken(pkg, test string) string {
 	return ""
 }
 
-// unended returns the tests of a package that began and did not end, with their
-// output: the process ended in one of them.
+// unended returns the tests of a package that started but did not end, with their output:
+// the process ended during one of them.
 func (r *report) unended(pkg string) (names, text string) {
 	var all []string
 	for test := range r.outputs[pkg] {
@@ -90,8 +90,8 @@ func (r *report) forget(pkg string) {
 	delete(r.whole, pkg)
 }
 
-// write writes the whole output of a package to a file and returns its name, "" when
-// that is not possible.
+// write writes the full output of a package to a file and returns its name, "" on an
+// error.
 func (r *report) write(pkg string) string {
 	all := r.whole[pkg]
 	if all == nil || os.MkdirAll(r.dir, 0o750) != nil {
@@ -104,7 +104,7 @@ func (r *report) write(pkg string) string {
 	return name
 }
 
-// print writes the summary: the output of every failure, then the list of them.
+// print writes the summary: the output of every failure, then the list of failures.
 func (r *report) print(w io.Writer, took time.Duration) {
 	if !r.failed() {
 		fmt.Fprintf(w, "PASSED %d tests in %s\n", r.tests, took.Round(time.Second))
@@ -141,10 +141,10 @@ func shown(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// maxKept bounds the output that is kept of one test, in bytes.
+// maxKept bounds the buffered output of one test, in bytes.
 const maxKept = 1 << 20
 
-// tail keeps the end of a text.
+// tail keeps the last maxKept bytes of a text.
 type tail struct{ text strings.Builder }
 
 func (t *tail) add(s string) {
@@ -157,5 +157,5 @@ func (t *tail) add(s string) {
 	t.text.WriteString(s)
 }
 
-// String returns what is kept.
+// String returns the buffered text.
 func (t *tail) String() string { return t.text.String() }

@@ -13,11 +13,11 @@ import (
 // maxLine bounds one line of output, in bytes.
 const maxLine = 16 << 20
 
-// interruptWait is how long a command may take to end after an interrupt.
+// interruptWait bounds how long a command may take to end after an interrupt.
 const interruptWait = 30 * time.Second
 
-// reader takes the output of a command line by line. It is called with each line
-// and returns the lines that belong to no test.
+// reader parses the output of a command line by line. It returns output that belongs to
+// no test.
 type reader func(s *step, r *report, line []byte) (rest string)
 
 // step is one command of a run.
@@ -25,12 +25,12 @@ type step struct {
 	name     string
 	command  []string
 	read     reader // nil = plainOutput
-	packages int    // Go packages to be tested, for the progress line
-	again    string // how to run the step alone
+	packages int    // Go packages to test, for the progress line
+	again    string // command that runs only this step
 }
 
-// run runs the command, reads its results into the report, and adds a problem when
-// it failed and no test says why.
+// run runs the command, reads its results into the report, and records a problem when it
+// failed without a failed test.
 func (s *step) run(ctx context.Context, environ []string, r *report, bar *progress) {
 	if s.read == nil {
 		s.read = plainOutput
@@ -69,12 +69,12 @@ func (s *step) execute(ctx context.Context, environ []string, r *report, bar *pr
 		bar.update(r)
 	}
 	err := lines.Err()
-	_, _ = io.Copy(io.Discard, out) // a line that is too long must not stop the command
+	_, _ = io.Copy(io.Discard, out) // a line that is too long must not block the command
 	if waited := <-ended; waited != nil {
 		err = waited
 	}
 	return rest.String(), err
 }
 
-// plainOutput takes the output of a command that has no tests.
+// plainOutput reads the output of a command without tests.
 func plainOutput(_ *step, _ *report, line []byte) string { return string(line) + "\n" }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// files of a module with one failure of each kind.
+// files is a module with one failure of each kind.
 var files = map[string]string{
 	"go.mod":              "module seckill\n\ngo 1.24\n",
 	"good/good_test.go":   "package good\n\nimport \"testing\"\n\nfunc TestGood(t *testing.T) { println(\"noise of a good test\") }\n",

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// webPrefix begins the lines that web/test/reporter.ts writes.
+// webPrefix is the prefix of the lines that web/test/reporter.ts writes.
 const webPrefix = "testrun "
 
-// webEvent is the end of one test of the shop, as web/test/reporter.ts writes it.
+// webEvent is the end of one web test, as written by web/test/reporter.ts.
 type webEvent struct {
 	File  string // from the root of the repository
 	Name  string // "" when the file as a whole failed
@@ -17,7 +17,7 @@ type webEvent struct {
 	Error string
 }
 
-// vitestOutput takes a line of Vitest under web/test/reporter.ts.
+// vitestOutput reads a line of Vitest with web/test/reporter.ts.
 func vitestOutput(s *step, r *report, line []byte) string {
 	text, ours := strings.CutPrefix(string(line), webPrefix)
 	var e webEvent
