@@ -1,12 +1,12 @@
-// Package migrations embeds the versioned SQL of the tables, oldest first by
-// file name. The files are made from ent's schema by
+// Package migrations embeds the versioned SQL migrations, oldest first by file name. The
+// files are generated from ent's schema by
 //
 //	go run ./internal/postgres/migratediff NAME
 //
-// read, corrected by hand where a change needs more than the difference (filling
-// a new column, for example), and never changed once released. The predicate of
-// a partial index is put back to the words of the schema: Postgres rewrites it
-// each time that it reads it, so its own form would count as a change for ever.
+// then reviewed, corrected by hand where a change needs more than the difference (filling
+// a new column, for example), and never changed once released. The predicate of a partial
+// index keeps the text of the schema: Postgres normalises it on each read, so its form
+// would show up as a change every time.
 package migrations
 
 import "embed"

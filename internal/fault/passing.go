@@ -10,31 +10,31 @@ import (
 	"strings"
 )
 
-// sqlPassing lists the classes of SQLSTATE that speak of the server, not of the
-// statement: connection, who may connect, no such database, rolled back for
-// another's sake, resources, object in use, operator intervention, system error.
+// sqlPassing lists the SQLSTATE classes that concern the server and not the statement:
+// connection, authorisation, no such database, transaction rollback, resources, object in
+// use, operator intervention, system error.
 const sqlPassing = "08 28 3D 40 53 55 57 58"
 
-// sqlStandby lists states of a server that is not the primary, or not yet: it
-// refuses to begin a transaction that may write (0A000), and to write (25006). 25P03
-// and 25P04 end the connections of transactions that took too long.
+// sqlStandby lists states of a server that is not the primary: it refuses to begin a
+// transaction that may write (0A000), and to write (25006). 25P03 and 25P04 end the
+// connections of transactions that exceeded a timeout.
 const sqlStandby = "0A000 25006 25P03 25P04"
 
-// redisPassing lists how Redis begins an answer about itself, not about the
-// command: it reads its file, is full, cannot write its file, is a replica, runs a
-// script, or has given the slot to another node of the Cluster.
+// redisPassing lists the prefixes of Redis errors about the server and not the command:
+// loading its data, out of memory, persistence failing, a replica, a script running, or
+// the slot moved to another node of the Cluster.
 var redisPassing = []string{
 	"LOADING ", "OOM ", "MISCONF ", "READONLY ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ", "ERR max number of clients",
 	"CLUSTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK ",
 }
 
-// redisBusy is how the client of Redis words that no connection came free in time.
+// redisBusy is the text of the Redis client's error for a connection pool timeout.
 const redisBusy = "redis: connection pool timeout"
 
-// Passing reports whether an error says nothing about what was asked for: a
-// service is away or busy, and the same may well succeed later. It knows faults of
-// that kind and what every client of a service gives then: deadlines, connections,
-// classes of SQLSTATE, what Redis says of its own condition.
+// Passing reports whether an error is transient: a service is unreachable or busy, and a
+// retry may succeed. It recognises faults with such a code and the errors of the service
+// clients: deadlines, connections, SQLSTATE classes, Redis errors about the server's own
+// state.
 func Passing(err error) bool {
 	if f, ok := errors.AsType[*Error](err); ok {
 		switch f.Code {

@@ -17,12 +17,12 @@ import (
 	"seckill/internal/fault"
 )
 
-// answer is an error that Redis answered.
+// answer is an error reply of Redis.
 type answer string
 
 func (a answer) Error() string { return string(a) }
 
-// RedisError marks it as go-redis does.
+// RedisError marks the type as go-redis does.
 func (answer) RedisError() {}
 
 func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
@@ -32,8 +32,8 @@ func TestPassingErrorsSpeakOfTheServiceAlone(t *testing.T) {
 		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, os.ErrDeadlineExceeded,
 		&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 		&pq.Error{Code: "08006"}, &pq.Error{Code: "40001"}, &pq.Error{Code: "53300"}, &pq.Error{Code: "55P03"}, &pq.Error{Code: "57P01"}, &pq.Error{Code: "58030"},
-		&pq.Error{Code: "0A000"}, &pq.Error{Code: "25006"}, &pq.Error{Code: "25P03"}, // a standby that is not promoted yet; a transaction cut off
-		&pq.Error{Code: "28P01"}, &pq.Error{Code: "3D000"}, // a password that is being changed; a database that is being restored
+		&pq.Error{Code: "0A000"}, &pq.Error{Code: "25006"}, &pq.Error{Code: "25P03"}, // a standby before its promotion; a transaction that exceeded a timeout
+		&pq.Error{Code: "28P01"}, &pq.Error{Code: "3D000"}, // a password during its change; a database during its restore
 		answer("LOADING Redis is loading the dataset in memory"), answer("OOM command not allowed when used memory > 'maxmemory'."),
 		answer("READONLY You can't write against a read only replica."), answer("MOVED 3999 127.0.0.1:6381"),
 		redis.ErrPoolTimeout,

@@ -2,11 +2,11 @@ package fault
 
 import "time"
 
-// Reason is the machine-readable reason of a refusal: the ErrorCode enum of the
-// public API.
+// Reason is the machine-readable reason of a refusal: the ErrorCode enum of the public
+// API.
 type Reason string
 
-// Reasons. Their meaning is described in the API schema.
+// Reasons of refusals. The API schema documents their meaning.
 const (
 	CaptchaInvalid        Reason = "CAPTCHA_INVALID"
 	CaptchaRequired       Reason = "CAPTCHA_REQUIRED"
@@ -28,31 +28,31 @@ const (
 	SoldOut               Reason = "SOLD_OUT"
 )
 
-// Refusal is an expected failure of a use case. Domains implement it with types
-// that carry the details; the graph translates them by type.
+// Refusal is an expected failure of a use case. Domains implement it with types that
+// carry the details; package graph translates them by type.
 type Refusal interface {
-	// Reason is the machine-readable reason.
+	// Reason returns the machine-readable reason.
 	Reason() Reason
-	// Path is the path of the input at fault from "input" down, or nil.
+	// Path returns the path of the invalid input from "input" down, or nil.
 	Path() []string
 }
 
-// Refused is a refusal with nothing more to tell than its reason.
+// Refused is a refusal without details besides its reason.
 type Refused struct {
 	Why Reason
-	At  []string // path of the input at fault from "input" down; may be nil
+	At  []string // path of the invalid input from "input" down; may be nil
 }
 
-// Reason returns why.
+// Reason returns the reason.
 func (r Refused) Reason() Reason { return r.Why }
 
-// Path returns the path of the input at fault.
+// Path returns the path of the invalid input.
 func (r Refused) Path() []string { return r.At }
 
-// BadField refuses an input value that broke a rule.
+// BadField refuses an input value that violates a rule.
 type BadField struct {
 	At   []string // path of the field from "input" down
-	Rule string   // the rule that was broken, for example "maxLength: 64"
+	Rule string   // the violated rule, for example "maxLength: 64"
 }
 
 // Reason returns InvalidInput.
@@ -61,14 +61,14 @@ func (BadField) Reason() Reason { return InvalidInput }
 // Path returns the path of the field.
 func (b BadField) Path() []string { return b.At }
 
-// Throttled refuses a try that came too soon.
+// Throttled refuses an attempt that exceeds a rate limit.
 type Throttled struct {
-	RetryAfter time.Duration // wait at least this long
+	RetryAfter time.Duration // minimum wait before a retry
 	At         []string
 }
 
 // Reason returns TooManyTries.
 func (Throttled) Reason() Reason { return TooManyTries }
 
-// Path returns the path of the input at fault, mostly nil.
+// Path returns the path of the invalid input, usually nil.
 func (t Throttled) Path() []string { return t.At }
