@@ -13,26 +13,25 @@ import (
 	"seckill/internal/fault"
 )
 
-// Input coercion of variables as the specification has it
-// (https://spec.graphql.org/October2021/#sec-Scalars.Input-Coercion). gqlparser
-// checks lists, nulls, and which fields are given. It lets pass integers beyond
-// 32 bits, numbers in texts, numbers for texts, enum values in any case, anything
-// for the API's own scalars, and @oneOf objects with any number of fields.
+// Input coercion of variables by the specification
+// (https://spec.graphql.org/October2021/#sec-Scalars.Input-Coercion). gqlparser checks
+// lists, nulls and missing fields. It accepts integers beyond 32 bits, numbers in
+// strings, numbers for strings, enum values in any case, any value for the API's own
+// scalars, and @oneOf objects with any number of fields.
 
-// input is a named input type as its values are checked.
+// input is a named input type with what is needed to check its values.
 type input struct {
 	fits     func(v any) bool     // of a scalar or enum
 	fields   map[string]*ast.Type // of an input object
-	required []string             // fields that must be given
+	required []string             // fields that must be present
 	oneOf    bool
 }
 
 type inputs map[string]*input
 
-// builtIn are the scalars of the specification. Those of the API itself are
-// written as strings.
+// builtIn are the scalars of the specification. The API's own scalars are strings.
 //
-// Strings are held to one rule beyond it: no U+0000, which Postgres cannot keep.
+// Strings have one additional rule: no U+0000, which Postgres cannot store.
 var builtIn = map[string]func(v any) bool{"Int": isInt, "Float": isFloat, "String": isString, "Boolean": isBoolean, "ID": isID}
 
 func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs {
@@ -60,13 +59,14 @@ func newInputs(schema *ast.Schema, own map[string]func(text string) bool) inputs
 				}
 			}
 			all[name] = in
-		case ast.Object, ast.Interface, ast.Union: // no types of inputs
+		case ast.Object, ast.Interface, ast.Union: // not input types
 		}
 	}
 	return all
 }
 
-// checkVariables refuses the first variable whose value does not fit its type.
+// checkVariables returns an error for the first variable whose value does not match its
+// type.
 func (all inputs) checkVariables(op *ast.OperationDefinition, values map[string]any) *gqlerror.Error {
 	for _, def := range op.VariableDefinitions {
 		if refusal := all.check(def.Type, values[def.Variable]); refusal != nil {
@@ -77,8 +77,8 @@ func (all inputs) checkVariables(op *ast.OperationDefinition, values map[string]
 	return nil
 }
 
-// check walks a value down its type. Where null may not stand, gqlparser has
-// refused it.
+// check checks a value recursively against its type. gqlparser has already refused null
+// for non-null types.
 func (all inputs) check(t *ast.Type, v any) *gqlerror.Error {
 	if v == nil {
 		return nil
@@ -110,7 +110,7 @@ func (all inputs) check(t *ast.Type, v any) *gqlerror.Error {
 	return nil
 }
 
-// checkList also takes a single value, which stands for a list of one; gqlparser
+// checkList also accepts a single value, which is coerced to a list of one; gqlparser
 // wraps it in a slice of its own type.
 func (all inputs) checkList(elem *ast.Type, v any) *gqlerror.Error {
 	list, ok := v.([]any)
@@ -135,8 +135,8 @@ func misfit(t *ast.Type) *gqlerror.Error {
 	return refuse(codeBadUserInput, "The value is not a valid "+t.Name()+".")
 }
 
-// isInt: GraphQL's Int has 32 bits. Whole numbers come as int64 from variables
-// and from default values alike.
+// isInt accepts 32-bit integers. Whole numbers are int64, both from variables and from
+// default values.
 func isInt(v any) bool {
 	n, ok := v.(int64)
 	return ok && n >= math.MinInt32 && n <= math.MaxInt32
@@ -149,7 +149,7 @@ func isFloat(v any) bool {
 	case float64:
 		return !math.IsInf(v, 0) && !math.IsNaN(v)
 	case json.Number:
-		_, err := v.Float64() // ±Inf is an error
+		_, err := v.Float64() // an error for ±Inf
 		return err == nil
 	}
 	return false
@@ -162,7 +162,7 @@ func isString(v any) bool {
 
 func isBoolean(v any) bool { _, ok := v.(bool); return ok }
 
-// isID: a string or a whole number of any length.
+// isID accepts a string or a whole number of any length.
 func isID(v any) bool {
 	switch v := v.(type) {
 	case int64:
@@ -185,7 +185,7 @@ func exactlyOne(object map[string]any) bool {
 	return false
 }
 
-// refused turns the error of a budget into the refusal of an operation.
+// refused converts the error of a budget into a GraphQL error.
 func refused(err error) *gqlerror.Error {
 	message, extensions := "The operation was refused.", map[string]any{"code": string(fault.CodeOf(err))}
 	if f, ok := errors.AsType[*fault.Error](err); ok {

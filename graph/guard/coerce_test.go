@@ -36,11 +36,10 @@ type Query {
   one(v: One): Int
 }`})
 
-// coercions are values as the specification takes and refuses them (October 2021,
-// §3.5, §3.9 to §3.11), one value a line: types, value as a literal, value in JSON;
-// "-" where it cannot be written so. What JSON calls a string is also the form of
-// enum values; Decimal is a string by the words of its schema, and no string holds
-// a zero byte.
+// coercions are values that the specification accepts and refuses (October 2021, §3.5,
+// §3.9 to §3.11), one per line: types, value as a literal, value in JSON; "-" where the
+// form does not exist. Enum values are JSON strings too; Decimal is a string by its
+// description in the schema; no string may contain a zero byte.
 const taken = `
 int     | 0                    | 0
 int     | -0                   | -0
@@ -182,7 +181,7 @@ one     | {id: null}           | {"id": null}
 one     | {id: true}           | {"id": true}
 `
 
-// fieldTypes are the types of the argument v, for variables.
+// fieldTypes maps fields to the type of their argument v, for variables.
 var fieldTypes = func() map[string]string {
 	types := map[string]string{}
 	for _, f := range typed.Query.Fields {
@@ -255,7 +254,7 @@ func TestPlainValuesTakeTheShortWay(t *testing.T) {
 	}
 }
 
-// fromJSON reads numbers as the transports do: int64 where they are whole and fit.
+// fromJSON decodes numbers as the transports do: int64 where they are whole and fit.
 func fromJSON(t *testing.T, text string) any {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -290,7 +289,7 @@ func TestVariablesThatAreMissingOrTooMany(t *testing.T) {
 	h := newHarnessOn(t, typed, guard.Options{})
 	for document, want := range map[string]string{
 		"query($v: Int) {int(v: $v)}":                "",
-		"query($v: Int = 3) {must(v: $v)}":           "", // a default that is no null makes it safe
+		"query($v: Int = 3) {must(v: $v)}":           "", // a non-null default makes it safe
 		"query($v: Int!) {must(v: $v)}":              "GRAPHQL_VALIDATION_FAILED",
 		"query($v: Int) {must(v: $v)}":               "GRAPHQL_VALIDATION_FAILED",
 		"query($v: Int = null) {must(v: $v)}":        "GRAPHQL_VALIDATION_FAILED",
@@ -353,7 +352,7 @@ func TestDefaultsDoNotLetNullThrough(t *testing.T) {
 	}
 }
 
-// defaults is a schema with defaults where null may not stand.
+// defaults is a schema with default values in non-null positions.
 var defaults = gqlparser.MustLoadSchema(&ast.Source{Input: `
 directive @cost(weight: String!) on FIELD_DEFINITION
 type Query { sorted(by: By, top: Int! = 3): Int }

@@ -11,35 +11,35 @@ import (
 )
 
 // The cost of an operation follows the GraphQL Cost Directives specification
-// (https://ibm.github.io/graphql-specs/cost-spec.html): a field weighs its
+// (https://ibm.github.io/graphql-specs/cost-spec.html): the weight of a field is its
 // @cost, else the @cost of its type, else 1 for an object and 0 for a leaf, and
-// everything below a list counts as often as @listSize says the list is long.
-// Fields left out by @skip and @include count: the sum is an upper bound.
+// everything below a list is multiplied by the length that @listSize gives. Fields
+// excluded by @skip and @include count: the sum is an upper bound.
 
 const (
-	maxSize = 10_000        // a list is never reckoned longer; resolvers bound pages at 100
-	maxCost = math.MaxInt32 // sums stop here
+	maxSize = 10_000        // bound of an assumed list length; resolvers bound pages at 100
+	maxCost = math.MaxInt32 // sums saturate here
 )
 
-// plan is what is known about an operation before its variables come.
+// plan is what is known about an operation before its variables.
 type plan struct {
 	terms    []term
 	constant bool     // whether no list depends on a variable
 	total    int64    // the cost, if constant
-	notNull  []string // variables that may be left out, but not be null
+	notNull  []string // variables that may be omitted but must not be null
 	schema   bool     // whether it queries the schema
 }
 
 // term is one field.
 type term struct {
 	weight   int64
-	size     size // how often everything below counts
+	size     size // multiplier of everything below
 	constant bool // whether nothing below depends on a variable
 	children []term
 }
 
-// size is the length of a list: the largest slicing argument given, else the
-// assumed one.
+// size is the length of a list: the largest slicing argument given, else the assumed
+// size.
 type size struct {
 	assumed int64
 	args    []*ast.Value
@@ -89,7 +89,7 @@ type reckoner struct {
 	doc    *ast.QueryDocument
 }
 
-// sized says which child fields of a connection have the length of its page.
+// sized lists the child fields of a connection that have the length of its page.
 type sized struct {
 	fields []string
 	size   size
@@ -130,7 +130,7 @@ func (r *reckoner) field(f *ast.Field, page *sized) term {
 	}
 	t.children = r.terms(f.SelectionSet, below)
 	if t.size.assumed != 1 || len(t.size.args) > 0 {
-		// the objects of the list weigh, not the field that holds them
+		// The weight applies to the objects of the list, not to the field.
 		t.children = append(t.children, term{weight: t.weight, size: size{assumed: 1}, constant: true})
 		t.weight = 0
 	}
@@ -164,7 +164,7 @@ func allConstant(terms []term) bool {
 	return true
 }
 
-// weightOf is the weight of a field with its arguments.
+// weightOf returns the weight of a field with its arguments.
 func (r *reckoner) weightOf(f *ast.Field) int64 {
 	w := int64(0)
 	if t := r.schema.Types[f.Definition.Type.Name()]; t != nil {
@@ -242,9 +242,9 @@ func (s size) value(variables map[string]any) int64 {
 	return min(n, maxSize)
 }
 
-// length is what a slicing argument asks for: its number, or the number of its
-// elements; -1 when it is null. A single value stands for a list of one; gqlparser
-// wraps those of variables in a slice of their own type.
+// length returns the length that a slicing argument requests: its number, or the number
+// of its elements; -1 when it is null. A single value is coerced to a list of one;
+// gqlparser wraps those of variables in a slice of its own type.
 func length(v any) int64 {
 	switch v := v.(type) {
 	case int64:

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	maxDocuments = 1000    // documents kept parsed; the shop has about 40
+	maxDocuments = 1000    // parsed documents kept; the shop has about 40
 	maxCachedDoc = 8 << 10 // bytes; a larger one is parsed each time, which bounds the memory
 )
 
-// Documents keeps parsed and validated documents with their plans. It is gqlgen's
-// query cache. Trusted documents stand apart: other clients' documents cannot evict
-// them.
+// Documents is a cache of parsed and validated documents with their plans. It implements
+// gqlgen's query cache. Trusted documents are stored separately, so that documents of
+// other clients cannot evict them.
 type Documents struct {
 	trusted atomic.Pointer[trusted]
-	only    bool                       // no other documents are kept
+	only    bool                       // no other documents are cached
 	cache   *lru.Cache[string, *entry] // of the others
 }
 
@@ -36,7 +36,7 @@ var _ graphql.Cache[*ast.QueryDocument] = (*Documents)(nil)
 func newDocuments(trustedOnly bool) *Documents {
 	cache, err := lru.New[string, *entry](maxDocuments)
 	if err != nil {
-		panic(err) // only a size below one is refused
+		panic(err) // the only error is a size below one
 	}
 	d := &Documents{cache: cache, only: trustedOnly}
 	d.trusted.Store(&trusted{})
@@ -67,7 +67,7 @@ func (d *Documents) Get(_ context.Context, text string) (*ast.QueryDocument, boo
 	return e.doc, true
 }
 
-// Add keeps a validated document.
+// Add caches a validated document.
 func (d *Documents) Add(_ context.Context, text string, doc *ast.QueryDocument) {
 	if !d.only && len(text) <= maxCachedDoc {
 		d.cache.Add(text, newEntry(doc))
@@ -79,7 +79,7 @@ func (d *Documents) has(text string) bool {
 	return ok
 }
 
-// plan returns the plan of an operation; it is made once for a cached document.
+// plan returns the plan of an operation; it is computed once for a cached document.
 func (d *Documents) plan(schema *ast.Schema, op *graphql.OperationContext) *plan {
 	e, ok := d.peek(op.RawQuery)
 	if !ok || e.doc != op.Doc {

@@ -8,7 +8,7 @@ import (
 	"seckill/graph/guard"
 )
 
-// FuzzDocument looks for documents that break the guard or keep it busy.
+// FuzzDocument searches for documents that crash the guard or take too long.
 func FuzzDocument(f *testing.F) {
 	for _, document := range worst(schema) {
 		f.Add(document)

@@ -1,10 +1,10 @@
-// Package guard decides, before anything runs, whether an operation may run:
-// the size and shape of its document, its cost, whether it is one of the
-// trusted documents, and whether its values fit their types.
+// Package guard decides, before an operation is executed, whether it may run: by the size
+// and shape of its document, its cost, whether it is a trusted document, and whether its
+// values match their types.
 //
-// It is a gqlgen extension and the executor's document cache in one. It does
-// not know callers or operations: who may do what, and how often, is decided
-// by the resolvers and directives.
+// It is a gqlgen extension and the executor's document cache in one. It does not know
+// principals or single operations: authorisation and rate limits belong to resolvers and
+// directives.
 package guard
 
 import (
@@ -31,10 +31,10 @@ const (
 	codeBadUserInput     = string(fault.BadInput)
 )
 
-// RetryAfterMs is the member of extensions that says when to come back, an int64.
+// RetryAfterMs is the key in extensions with the time to wait before a retry, an int64.
 const RetryAfterMs = "retryAfterMs"
 
-// Limits bound one document. Zero fields take the default in brackets.
+// Limits bound one document. Zero fields have the default in brackets.
 type Limits struct {
 	Tokens     int   // lexical tokens [1,000]
 	Nodes      int   // selections of one operation, fragments counted at each spread [300]
@@ -61,34 +61,33 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Budget is what a caller has left to spend on operations.
+// Budget is what a caller can still spend on operations.
 type Budget struct {
-	Burst       int64   // most points that the bucket holds
+	Burst       int64   // maximum points in the bucket
 	Remaining   int64   // points left after this operation
-	RestoreRate float64 // points given back each second
+	RestoreRate float64 // points restored per second
 }
 
 // Options configure a Guard.
 type Options struct {
-	// Schema is the schema that documents are written against.
+	// Schema is the schema of the documents.
 	Schema *ast.Schema
-	// Scalars say which texts are good values of the API's own scalars, which are
-	// all written as strings; any text is one of a scalar that is not named here.
+	// Scalars report which strings are valid values of the API's own scalars. Scalars
+	// without an entry accept any string.
 	Scalars map[string]func(text string) bool
 	// Limits bound documents that are not trusted.
 	Limits Limits
-	// Trusted holds the documents that may be named by their hash. Guard.Trust adds
-	// more.
+	// Trusted holds the documents that clients may send by id. Guard.Trust adds more.
 	Trusted Manifest
 	// TrustedOnly refuses every other document before it is parsed.
 	TrustedOnly bool
 	// Introspection allows every caller to query the schema.
 	Introspection bool
-	// MayIntrospect reports whether a caller may query the schema where Introspection
-	// is off. nil = none may.
+	// MayIntrospect reports whether a caller may query the schema when Introspection is
+	// off. nil = no caller.
 	MayIntrospect func(ctx context.Context) bool
-	// Spend takes the cost of an operation from its caller's budget. An error
-	// refuses the operation. nil = no budget.
+	// Spend deducts the cost of an operation from its caller's budget. An error refuses
+	// the operation. nil = no budget.
 	Spend func(ctx context.Context, cost int64) (Budget, error)
 }
 
@@ -100,8 +99,8 @@ type Guard struct {
 	inputs inputs
 }
 
-// New checks every trusted document against its hash, schema and limits and
-// returns the guard. A trusted document that does not fit is an error.
+// New checks every trusted document against its hash, schema and limits and returns the
+// guard. An invalid trusted document is an error.
 func New(opts Options) (*Guard, error) {
 	opts.Limits = opts.Limits.withDefaults()
 	g := &Guard{opts: opts, docs: newDocuments(opts.TrustedOnly), names: newVocabulary(opts.Schema), inputs: newInputs(opts.Schema, opts.Scalars)}
@@ -133,28 +132,28 @@ func (g *Guard) admit(text string) (*ast.QueryDocument, error) {
 	return doc, nil
 }
 
-// Documents is the cache of documents that passed; hand it to the executor.
+// Documents returns the cache of valid documents, for the executor.
 func (g *Guard) Documents() *Documents { return g.docs }
 
-// MaxTokens is the parser's bound; hand it to the executor.
+// MaxTokens returns the token limit, for the executor's parser.
 func (g *Guard) MaxTokens() int { return g.opts.Limits.Tokens }
 
-// ExtensionName names the extension.
+// ExtensionName implements graphql.HandlerExtension.
 func (*Guard) ExtensionName() string { return "Guard" }
 
-// Validate accepts any schema.
+// Validate implements graphql.HandlerExtension; it accepts any schema.
 func (*Guard) Validate(graphql.ExecutableSchema) error { return nil }
 
-// Parsing and validating a document takes up to 0.3 ms, and 2.6 ms for one of 32 kB that
-// is made to be hard. At these prices an address that sends documents which are not
-// cached spends its budget of 20,000 points a second for 5 % of a processor core.
+// Parsing and validating a document takes up to 0.3 ms, and 2.6 ms for a 32 kB document
+// made to be slow. At these prices an address that sends uncached documents spends its
+// budget of 20,000 points a second for 5 % of a CPU core.
 const (
-	parseCost     = 100 // points for each document that is not cached
+	parseCost     = 100 // points per uncached document
 	bytesPerPoint = 32  // of its text, in addition
 )
 
-// MutateOperationParameters finds trusted documents by their ids. It charges and
-// bounds all others before the executor parses anything.
+// MutateOperationParameters resolves trusted documents by id. It charges and bounds all
+// others before the executor parses them.
 func (g *Guard) MutateOperationParameters(ctx context.Context, p *graphql.RawParams) *gqlerror.Error {
 	if refusal := g.resolve(p); refusal != nil {
 		return refusal
@@ -169,8 +168,8 @@ func (g *Guard) MutateOperationParameters(ctx context.Context, p *graphql.RawPar
 	return refusal
 }
 
-// MutateOperationContext checks variables against their types and the cost
-// against the limit and the caller's budget.
+// MutateOperationContext checks variables against their types, and the cost against the
+// limit and the caller's budget.
 func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	if refusal := g.inputs.checkVariables(op.Operation, op.Variables); refusal != nil {
 		return refusal
@@ -180,20 +179,20 @@ func (g *Guard) MutateOperationContext(ctx context.Context, op *graphql.Operatio
 
 const budgetExtension = "budget"
 
-// Cost is what an operation was reckoned to cost.
+// Cost is the computed cost of an operation.
 type Cost struct {
 	Requested int64   // points
-	Limit     int64   // most that one operation may cost
-	Budget    *Budget // the caller's, nil where there is none
+	Limit     int64   // maximum for one operation
+	Budget    *Budget // the caller's, nil without a budget
 }
 
-// Cost tells what an operation that passed costs.
+// Cost returns the cost of an operation that passed.
 func (g *Guard) Cost(op *graphql.OperationContext) Cost {
 	budget, _ := op.Stats.GetExtension(budgetExtension).(*Budget)
 	return Cost{Requested: g.docs.plan(g.opts.Schema, op).cost(op.Variables), Limit: g.opts.Limits.Cost, Budget: budget}
 }
 
-// AppendJSON renders the cost as it stands in extensions.cost.
+// AppendJSON appends the value of extensions.cost.
 func (c Cost) AppendJSON(b []byte) []byte {
 	b = append(b, `{"requestedQueryCost":`...)
 	b = strconv.AppendInt(b, c.Requested, 10)

@@ -37,13 +37,13 @@ type Mutation { one: Int two: Int nested: Node }
 type Subscription { tick: Int }
 `})
 
-// run sends one operation as a transport does and returns the error that it was
-// refused with, nil when it may run.
+// harness runs operations as a transport does and returns the refusal, nil when the
+// operation may run.
 type harness struct {
 	t       testing.TB
 	exec    *executor.Executor
 	guard   *guard.Guard
-	budgets bool // there are budgets, and each look at an operation spends
+	budgets bool // budgets are on, and each check of an operation spends
 }
 
 func newHarness(t testing.TB, opts guard.Options) *harness {
@@ -85,7 +85,7 @@ func (h *harness) send(p graphql.RawParams) (cost string, refusal *gqlerror.Erro
 	return string(h.guard.Cost(op).AppendJSON(nil)), nil
 }
 
-// agree checks that the short way to an operation says what the long one said.
+// agree checks that Recall and the executor prepare the same operation.
 func (h *harness) agree(p graphql.RawParams, op *graphql.OperationContext, errs gqlerror.List) {
 	short := &graphql.OperationContext{}
 	if h.budgets || !h.guard.Recall(short, &p) {

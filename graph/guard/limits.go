@@ -10,16 +10,16 @@ import (
 	"github.com/vektah/gqlparser/v2/parser"
 )
 
-// Introspection queries nest deeper than anything else (a type wrapped nine
-// times) and are bounded on their own; gqlparser bounds their lists.
+// Introspection queries nest deeper than others (a type wrapped nine times) and have
+// their own bounds; gqlparser bounds their lists.
 const (
 	introspectionDepth = 20
 	introspectionNodes = 600
 )
 
-// examine parses a document and bounds its shape. Nothing here takes longer than
-// the limits allow: the parser stops at the last token, the walk at the last
-// node.
+// examine parses a document and checks its limits. Its run time is bounded by the limits:
+// the parser stops at the maximum number of tokens, the walk at the maximum number of
+// nodes.
 func (g *Guard) examine(text string) (*ast.QueryDocument, *gqlerror.Error) {
 	limits := g.opts.Limits
 	if refusal := countTokens(text, limits); refusal != nil {
@@ -48,7 +48,7 @@ func (g *Guard) examine(text string) (*ast.QueryDocument, *gqlerror.Error) {
 			return nil, refusal
 		}
 	}
-	// fragments that no operation uses are validated too
+	// Fragments that no operation uses are validated too.
 	for _, f := range doc.Fragments {
 		w := &walk{limits: limits, doc: doc}
 		below := w.selections
@@ -65,15 +65,15 @@ func (g *Guard) examine(text string) (*ast.QueryDocument, *gqlerror.Error) {
 	return doc, nil
 }
 
-// countTokens stops at the first token too many or name too long: validation
-// compares unknown names with all known ones, letter by letter.
+// countTokens stops at the first token or name above the limits: validation computes the
+// edit distance between unknown names and all known ones.
 func countTokens(text string, limits Limits) *gqlerror.Error {
 	lex := lexer.New(&ast.Source{Input: text})
 	for n := 0; ; n++ {
 		token, err := lex.ReadToken()
 		switch {
 		case err != nil || token.Kind == lexer.EOF:
-			return nil // the parser words the error
+			return nil // the parser reports the error
 		case n >= limits.Tokens:
 			return tooComplex(fmt.Sprintf("A document may have at most %d tokens.", limits.Tokens))
 		case token.Kind == lexer.Name && len(token.Value) > limits.NameLength:
@@ -94,9 +94,9 @@ func parseError(err error) *gqlerror.Error {
 	return parsed
 }
 
-// walk counts the selections of one operation, following every fragment each
-// time it is spread. A spread counts as a node, so that bombs and cycles run
-// into the node limit like everything else.
+// walk counts the selections of one operation, following a fragment each time it is
+// spread. A spread counts as a node, so that fragment bombs and cycles exceed the node
+// limit.
 type walk struct {
 	limits        Limits
 	doc           *ast.QueryDocument

@@ -8,10 +8,10 @@ import (
 	"github.com/vektah/gqlparser/v2/validator/rules"
 )
 
-// Rules are the rules of validation; hand them to the executor. They are
-// gqlparser's and what it forgets: about subscriptions, see oneStream; about
-// literals, default values included, integers beyond 32 bits, objects for scalars
-// and enums, and anything but good strings for the API's own scalars.
+// Rules returns the validation rules, for the executor. They are gqlparser's rules plus
+// what those omit: for subscriptions see oneStream; for literals, including default
+// values, integers beyond 32 bits, objects for scalars and enums, and invalid strings for
+// the API's own scalars.
 func (g *Guard) Rules() *rules.Rules {
 	all := rules.NewDefaultRules()
 	all.AddRule("LiteralsFit", func(observers *core.Events, addError core.AddErrFunc) {
@@ -25,10 +25,10 @@ func (g *Guard) Rules() *rules.Rules {
 	return all
 }
 
-// oneStream holds subscriptions to one field under one name, always there.
-// gqlparser counts names of fields, not what they are called in the answer, and
-// the October 2021 edition leaves @skip and @include to the run; the draft forbids
-// them (https://spec.graphql.org/draft/#sec-Single-Root-Field).
+// oneStream requires that a subscription has one root field under one response name,
+// always included. gqlparser counts field names, not response names, and the October 2021
+// edition evaluates @skip and @include at run time; the draft forbids them
+// (https://spec.graphql.org/draft/#sec-Single-Root-Field).
 func oneStream(observers *core.Events, addError core.AddErrFunc) {
 	observers.OnOperation(func(w *core.Walker, op *ast.OperationDefinition) {
 		if op.Operation != ast.Subscription {
@@ -50,7 +50,7 @@ type roots struct {
 	doc      *ast.QueryDocument
 	names    map[string]bool
 	seen     map[string]bool // fragments
-	optional bool            // something may be skipped
+	optional bool            // a field may be skipped
 }
 
 func (r *roots) collect(set ast.SelectionSet) {
@@ -81,7 +81,7 @@ func (all inputs) literalFits(v *ast.Value) bool {
 	_, ofSpec := builtIn[v.Definition.Name]
 	switch v.Kind {
 	case ast.Variable, ast.NullValue:
-		return true // gqlparser has judged it
+		return true // gqlparser has validated it
 	case ast.StringValue, ast.BlockValue:
 		return !scalar || isString(v.Raw) && (ofSpec || all[v.Definition.Name].fits(v.Raw))
 	case ast.ObjectValue:
@@ -93,7 +93,7 @@ func (all inputs) literalFits(v *ast.Value) bool {
 			_, err := strconv.ParseInt(v.Raw, 10, 32)
 			return err == nil
 		}
-	case ast.FloatValue, ast.BooleanValue, ast.EnumValue: // judged as below
+	case ast.FloatValue, ast.BooleanValue, ast.EnumValue: // validated below
 	}
 	return !scalar || ofSpec
 }

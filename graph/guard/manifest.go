@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Bounds of manifests, which the operator of the server writes: they catch a wrong
-// file, not an attack.
+// Bounds of manifests, which the server's operator writes: they catch a wrong file, not
+// an attack.
 const (
 	maxManifestBytes     = 8 << 20
 	maxManifestDocuments = 10_000
@@ -31,7 +31,7 @@ const apolloFormat = "apollo-persisted-query-manifest"
 // ManifestFile reads manifests from a file, or from the *.json files of a folder.
 type ManifestFile struct {
 	Path string
-	seen string // the state of the files at the last Read
+	seen string // state of the files at the last Read
 }
 
 // Changed reports whether a file was changed, added or removed since the last Read.
@@ -40,9 +40,9 @@ func (f *ManifestFile) Changed() bool {
 	return err != nil || state != f.seen
 }
 
-// Read returns the documents of all files. Known formats are Apollo's manifest, and
-// the map from id to text that Relay (persistConfig.file), gql.tada and
-// graphql-codegen's client preset write.
+// Read returns the documents of all files. The formats are Apollo's manifest, and the map
+// from id to text that Relay (persistConfig.file), gql.tada and graphql-codegen's client
+// preset write.
 func (f *ManifestFile) Read() (Manifest, error) {
 	state, err := f.state()
 	if err != nil {
@@ -84,7 +84,7 @@ func (f *ManifestFile) names() ([]string, error) {
 	return names, nil
 }
 
-// state names the files with their sizes and times.
+// state returns the names, sizes and modification times of the files.
 func (f *ManifestFile) state() (string, error) {
 	names, err := f.names()
 	if err != nil {

@@ -20,7 +20,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// byID is a request that names a document by its id.
+// byID returns a request that sends a document by its id.
 func byID(id string) graphql.RawParams {
 	return graphql.RawParams{Extensions: map[string]any{"persistedQuery": map[string]any{"version": int64(1), "sha256Hash": id}}}
 }
@@ -138,7 +138,7 @@ func TestOtherDocumentsDoNotEvictTrustedOnes(t *testing.T) {
 		spent += cost
 		return guard.Budget{}, nil
 	}})
-	for i := range 1200 { // more than are kept
+	for i := range 1200 { // more than the cache holds
 		if _, err := h.send(graphql.RawParams{Query: fmt.Sprintf("query Q%d{leaf}", i)}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,10 +5,10 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// maxMerges bounds the pairs of fields that share a response name in one place.
-// The validator compares each pair (§5.3.2 of the specification, "Field
-// Selection Merging"): three hundred times the same field are 45,000 pairs.
-// Fragments of one page that all ask for id make a few dozen.
+// maxMerges bounds the pairs of fields with the same response name in one selection set.
+// The validator compares each pair (§5.3.2 of the specification, "Field Selection
+// Merging"): three hundred times the same field are 45,000 pairs. The fragments of one
+// page that all select id make a few dozen.
 const maxMerges = 2000
 
 // merges counts the pairs of a document.
@@ -17,8 +17,7 @@ type merges struct {
 	pairs int
 }
 
-// add counts one operation or fragment and refuses the document when it is one
-// too many.
+// add counts one operation or fragment and refuses the document above the bound.
 func (m *merges) add(set ast.SelectionSet) *gqlerror.Error {
 	m.count(set)
 	if m.pairs > maxMerges {
@@ -27,8 +26,8 @@ func (m *merges) add(set ast.SelectionSet) *gqlerror.Error {
 	return nil
 }
 
-// count walks the selections of one place, which may stand in several sets, and
-// those below. The walk has bounded the nodes before.
+// count walks the selections of one response position, which may come from several sets,
+// and those below. The number of nodes is already bounded by walk.
 func (m *merges) count(sets ...ast.SelectionSet) {
 	groups := map[string][]ast.SelectionSet{}
 	for _, set := range sets {
@@ -43,7 +42,7 @@ func (m *merges) count(sets ...ast.SelectionSet) {
 	}
 }
 
-// collect groups fields by response name, through fragments.
+// collect groups fields by response name, including those of fragments.
 func (m *merges) collect(set ast.SelectionSet, groups map[string][]ast.SelectionSet) {
 	for _, s := range set {
 		switch s := s.(type) {

@@ -7,12 +7,12 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// maxUnknownNames bounds the names of a document that the schema does not have.
-// For each the validator looks for similar ones, letter by letter: a document of
-// nothing but mistakes would keep it busy for long.
+// maxUnknownNames bounds the names of a document that are not in the schema. For each the
+// validator computes edit distances to find suggestions: a document with only unknown
+// names would take too long.
 const maxUnknownNames = 8
 
-// vocabulary is every name that a schema has.
+// vocabulary is the set of all names in a schema.
 type vocabulary map[string]struct{}
 
 func newVocabulary(schema *ast.Schema) vocabulary {
@@ -39,8 +39,8 @@ func newVocabulary(schema *ast.Schema) vocabulary {
 	return v
 }
 
-// strangers counts the names of a document that are not in the vocabulary. It
-// follows no fragments.
+// strangers counts the names of a document that are not in the vocabulary. It does not
+// follow fragments.
 type strangers struct {
 	known vocabulary
 	count int

@@ -2,5 +2,5 @@
 
 package guard_test
 
-// slowdown is how much longer everything takes under the race detector.
+// slowdown is the time factor of the race detector.
 const slowdown = 1

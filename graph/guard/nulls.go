@@ -7,10 +7,11 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// notNull returns the variables of a validated operation that stand where null may
-// not, though their type has it: they may be left out, because a default takes their
-// place, but not be null (https://spec.graphql.org/October2021/#sec-All-Variable-Usages-are-Allowed).
-// Neither gqlparser nor gqlgen looks, and resolvers and directives expect a value.
+// notNull returns the variables of a validated operation that are used in a non-null
+// position although their type is nullable: they may be omitted, because a default value
+// applies, but must not be null
+// (https://spec.graphql.org/October2021/#sec-All-Variable-Usages-are-Allowed). Neither
+// gqlparser nor gqlgen checks this, and resolvers and directives expect a value.
 func notNull(doc *ast.QueryDocument, op *ast.OperationDefinition) []string {
 	n := &nulls{doc: doc, op: op}
 	n.directives(op.Directives)
@@ -18,8 +19,8 @@ func notNull(doc *ast.QueryDocument, op *ast.OperationDefinition) []string {
 	return n.names
 }
 
-// nulls walks an operation, following every fragment each time it is spread: the
-// document has passed the bound of its nodes.
+// nulls walks an operation, following a fragment each time it is spread; the number of
+// nodes is already bounded.
 type nulls struct {
 	doc   *ast.QueryDocument
 	op    *ast.OperationDefinition
@@ -70,7 +71,7 @@ func (n *nulls) value(v *ast.Value) {
 	}
 }
 
-// nullRefused refuses null for a variable that may not be.
+// nullRefused returns an error for a null variable in a non-null position.
 func (p *plan) nullRefused(variables map[string]any) *gqlerror.Error {
 	for _, name := range p.notNull {
 		if v, given := variables[name]; given && v == nil {

@@ -12,12 +12,11 @@ import (
 	"seckill/internal/fault"
 )
 
-// Recall fills in an operation whose document has passed before and whose
-// variables fit at first sight: nearly all that a sale's buyers send. It answers
-// false when there is anything else to it; the executor then prepares the
-// operation step by step and finds the words for what is wrong. Where both can
-// prepare an operation they agree, but gqlparser's way over reflection costs a
-// third of a small operation.
+// Recall prepares an operation whose document is cached and whose variables match their
+// types without coercion: nearly all operations of buyers during a sale. In other cases
+// it returns false; the executor then prepares the operation step by step and reports
+// errors. When both can prepare an operation their results are equal, but gqlparser's use
+// of reflection costs a third of a small operation.
 func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool {
 	if idOf(p.Extensions) != "" && (p.Query != "" || g.resolve(p) != nil) {
 		return false
@@ -39,14 +38,14 @@ func (g *Guard) Recall(op *graphql.OperationContext, p *graphql.RawParams) bool 
 	return true
 }
 
-// Charge checks the variables of a prepared operation for nulls out of place, and
-// its cost against the limit and the caller's budget.
+// Charge checks the variables of a prepared operation for nulls in non-null positions,
+// and its cost against the limit and the caller's budget.
 func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqlerror.Error {
 	p := g.docs.plan(g.opts.Schema, op)
 	if p.schema && !g.opts.Introspection && (g.opts.MayIntrospect == nil || !g.opts.MayIntrospect(ctx)) {
 		return refuse(string(fault.Forbidden), "This server does not show you its schema.")
 	}
-	op.DisableIntrospection = false // it was checked here; the executor's own error has no code
+	op.DisableIntrospection = false // already checked here; the executor's own error has no code
 	if refusal := p.nullRefused(op.Variables); refusal != nil {
 		return refusal
 	}
@@ -65,13 +64,13 @@ func (g *Guard) Charge(ctx context.Context, op *graphql.OperationContext) *gqler
 }
 
 // refusedCost is the price in points of a request that is refused before its cost is
-// known. Decoding, parsing and validating one takes up to 10 ms, as long as an
-// operation of 1,000 points.
+// known. Decoding, parsing and validating one takes up to 10 ms, as long as an operation
+// of 1,000 points.
 const refusedCost = 1000
 
-// ChargeRefused takes the price of a request that could not be read or whose document
-// was refused from its caller's budget. It returns the budget's own refusal, which
-// takes the place of the first one, or nil.
+// ChargeRefused deducts the price of an unreadable request or a refused document from the
+// caller's budget. When the budget is exhausted it returns that refusal, which replaces
+// the first one; else nil.
 func (g *Guard) ChargeRefused(ctx context.Context) *gqlerror.Error {
 	return g.chargeOnly(ctx, refusedCost)
 }
@@ -86,8 +85,8 @@ func (g *Guard) chargeOnly(ctx context.Context, cost int64) *gqlerror.Error {
 	return nil
 }
 
-// plain returns the values of an operation's variables if each fits its type as it
-// stands: nothing is to be defaulted, wrapped in a list or turned into a number.
+// plain returns the values of an operation's variables if each matches its type without a
+// default, list coercion or number conversion.
 func (all inputs) plain(op *ast.OperationDefinition, given map[string]any) (map[string]any, bool) {
 	values := make(map[string]any, len(op.VariableDefinitions))
 	for _, def := range op.VariableDefinitions {
@@ -105,7 +104,7 @@ func (all inputs) plain(op *ast.OperationDefinition, given map[string]any) (map[
 	return values, true
 }
 
-// fits says whether a value fits its type as it stands.
+// fits reports whether a value matches its type without coercion.
 func (all inputs) fits(t *ast.Type, v any) bool {
 	if v == nil {
 		return !t.NonNull
@@ -127,7 +126,7 @@ func (all inputs) fits(t *ast.Type, v any) bool {
 	case in == nil:
 		return false
 	case in.fields == nil:
-		_, long := v.(json.Number) // gqlparser turns it into a number
+		_, long := v.(json.Number) // gqlparser converts it into a number
 		return !long && in.fits(v)
 	}
 	object, ok := v.(map[string]any)

@@ -66,13 +66,13 @@ func TestShapeOfDocumentsIsBounded(t *testing.T) {
 	}
 }
 
-// wide are 29 selections on a Node, no two of them the same.
+// wide has 29 different selections on a Node.
 const (
 	few  = "id __typename node{id __typename} big{id __typename} x:node{id __typename}"
 	wide = "id __typename node{" + few + "} x:node{" + few + "} big{id __typename}"
 )
 
-// chain defines n fragments, each spreading the next.
+// chain defines n fragments, each of which spreads the next.
 func chain(n int) string {
 	var b strings.Builder
 	for i := range n - 1 {
@@ -82,8 +82,7 @@ func chain(n int) string {
 	return b.String()
 }
 
-// bomb doubles in each of its fragments: a thousand bytes stand for a billion
-// fields.
+// bomb doubles in each of its fragments: a thousand bytes expand to a billion fields.
 func bomb() string {
 	var b strings.Builder
 	for i := range 19 {

@@ -10,27 +10,27 @@ import (
 	"github.com/vektah/gqlparser/v2/gqlerror"
 )
 
-// Manifest holds trusted documents by their id. Clients of most tools use the SHA-256
-// of the text in lower-case hex; Relay and others may use any id of their own.
+// Manifest holds trusted documents by id. Most client tools use the SHA-256 of the text
+// in lower-case hex as the id; Relay and others may use any id.
 type Manifest map[string]string
 
-// trusted is one set of trusted documents; it never changes.
+// trusted is an immutable set of trusted documents.
 type trusted struct {
 	byID   map[string]string // ids and hashes to texts
 	parsed map[string]*entry // by text
 }
 
-// probes are sent by monitors, balancers and audits to check that a GraphQL server
-// answers. They read nothing and are always trusted.
+// probes are documents that monitors, load balancers and audits send to check that a
+// GraphQL server answers. They read no data and are always trusted.
 var probes = []string{"{__typename}", "{ __typename }", "query Query { __typename }"}
 
-// Hash names a document.
+// Hash returns the SHA-256 of a document in lower-case hex.
 func Hash(document string) string {
 	sum := sha256.Sum256([]byte(document))
 	return hex.EncodeToString(sum[:])
 }
 
-// NewManifest names documents by their hashes.
+// NewManifest returns documents keyed by Hash.
 func NewManifest(documents ...string) Manifest {
 	m := make(Manifest, len(documents))
 	for _, d := range documents {
@@ -39,9 +39,9 @@ func NewManifest(documents ...string) Manifest {
 	return m
 }
 
-// Trust replaces the trusted documents by those of Options.Trusted and these. It
-// changes nothing and returns an error when a document does not fit the schema or the
-// limits. It is safe while operations run.
+// Trust replaces the trusted documents with those of Options.Trusted and more. When a
+// document violates the schema or the limits it returns an error and changes nothing. It
+// is safe for concurrent use with running operations.
 func (g *Guard) Trust(more Manifest) error {
 	set := &trusted{byID: map[string]string{}, parsed: map[string]*entry{}}
 	for _, documents := range []Manifest{NewManifest(probes...), g.opts.Trusted, more} {
@@ -59,8 +59,8 @@ func (g *Guard) Trust(more Manifest) error {
 	return nil
 }
 
-// resolve puts the document that the client named by its id into p, and refuses
-// documents that are not trusted where only those are.
+// resolve sets the text of a document that the client sent by id in p, and refuses
+// untrusted documents when TrustedOnly is set.
 func (g *Guard) resolve(p *graphql.RawParams) *gqlerror.Error {
 	id := idOf(p.Extensions)
 	if id == "" {
@@ -77,25 +77,26 @@ func (g *Guard) resolve(p *graphql.RawParams) *gqlerror.Error {
 	case known:
 		return refuse(codeBadUserInput, "The document does not have that hash.")
 	case p.Query != "" && !g.opts.TrustedOnly:
-		return nil // sent in full as well: nothing has to be looked up
+		return nil // the text was sent too: no lookup is needed
 	default:
-		// the wording is what Apollo's clients look for
+		// Apollo's clients check for this exact text.
 		return refuse(CodeUnknownHash, "PersistedQueryNotFound")
 	}
 }
 
-// Trusts reports whether a document is one of the trusted ones.
+// Trusts reports whether a document is trusted.
 func (g *Guard) Trusts(document string) bool {
 	_, ok := g.docs.trusted.Load().parsed[document]
 	return ok
 }
 
-// hashPrefix may stand before an id: the GraphQL-over-HTTP draft and gql.tada write it.
+// hashPrefix is an optional prefix of an id: the GraphQL-over-HTTP draft and gql.tada
+// write it.
 const hashPrefix = "sha256:"
 
 // idOf returns the id of a persisted document in the request's extensions:
-// {"persistedQuery": {"sha256Hash"}} as Apollo's and urql's clients send it, or
-// "documentId" of the GraphQL-over-HTTP draft.
+// {"persistedQuery": {"sha256Hash"}} of Apollo's and urql's clients, or "documentId" of
+// the GraphQL-over-HTTP draft.
 func idOf(extensions map[string]any) string {
 	if len(extensions) == 0 {
 		return ""

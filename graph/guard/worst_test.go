@@ -14,7 +14,7 @@ import (
 	"seckill/graph/guard"
 )
 
-// worst are documents of at most 32 kB that are as hard as they get.
+// worst returns the most expensive documents of at most 32 kB.
 func worst(s *ast.Schema) map[string]string {
 	const most = 32 << 10
 	fill := func(head, part, tail string) string {
@@ -70,10 +70,10 @@ func worst(s *ast.Schema) map[string]string {
 	}
 }
 
-// Any document is decided within 10 ms, nested-fragment bombs within 1 ms, on
-// the schema of these tests and on that of the product. One run within the bound
-// is enough: other work on the machine must not fail the test, and what takes too
-// long takes too long every time.
+// Any document is checked within 10 ms, nested fragment bombs within 1 ms, on the schema
+// of these tests and on the product's. One attempt within the bound is enough: other load
+// on the machine must not fail the test, and a document that is too expensive exceeds the
+// bound every time.
 func TestAnyDocumentIsDecidedQuickly(t *testing.T) {
 	for on, s := range map[string]*ast.Schema{"small schema": schema, "product": productSchema(t)} {
 		for name, document := range worst(s) {
