@@ -11,7 +11,7 @@ import (
 	"seckill/internal/id"
 )
 
-// user reads a person. Everybody sees itself; operators see all.
+// user reads a user. Users can read themselves; operators can read all users.
 func (r *Resolver) user(ctx context.Context, userID uuid.UUID) (*model.User, error) {
 	p := auth.PrincipalFrom(ctx)
 	if p == nil || (p.UserID != userID && !isOperator(ctx)) {
@@ -41,8 +41,8 @@ func toUser(u *account.User) *model.User {
 	}
 }
 
-// toTokens returns the tokens; those of a client that asked for cookies go there, but
-// for the access token.
+// toTokens returns the tokens. For a client that requested cookies, only the access token
+// is in the result and the others are set as cookies.
 func toTokens(ctx context.Context, s *account.SignedIn) *model.AuthTokens {
 	if s == nil {
 		return nil
@@ -64,7 +64,7 @@ func toTokens(ctx context.Context, s *account.SignedIn) *model.AuthTokens {
 	return out
 }
 
-// shownDevice is the device token of a login: in its input, else in its cookie.
+// shownDevice returns the device token of a login, from its input or else its cookie.
 func shownDevice(ctx context.Context, input model.LoginInput) string {
 	if token := deref(input.DeviceToken); token != "" {
 		return token

@@ -8,7 +8,7 @@ import (
 	"seckill/internal/admission/path"
 )
 
-// prompts say how to answer a challenge.
+// prompts are the instructions for each kind of captcha.
 var prompts = map[captcha.Kind]text{
 	captcha.Text:        {"Type the characters in the picture.", "请输入图中的字符。"},
 	captcha.Math:        {"Type the result of the sum in the picture.", "请输入图中算式的结果。"},

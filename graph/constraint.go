@@ -21,31 +21,31 @@ import (
 	"seckill/internal/fault"
 )
 
-// slug is the shape of a name in addresses.
+// slug is the format of names in URLs.
 var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// Constraints enforces @constraint on arguments and input fields, for literals
-// and variables alike, before the resolver of a root field runs. A violation in a
-// mutation becomes an InputError in userErrors; elsewhere a BAD_USER_INPUT error.
+// Constraints enforces @constraint on arguments and input fields, for literals and
+// variables alike, before the resolver of a root field runs. A violation in a mutation
+// becomes an InputError in userErrors; elsewhere it is a BAD_USER_INPUT error.
 type Constraints struct {
 	schema   *ast.Schema
 	resolver *Resolver
-	args     map[*ast.FieldDefinition][]bound // of fields with anything to check
-	err      error                            // a rule that cannot be checked
+	args     map[*ast.FieldDefinition][]bound // of fields with constraints
+	err      error                            // a rule that cannot be checked; reported by Validate
 }
 
-// bound is what the schema demands of a named value: its own rules and, for an
-// input object, those of its fields. Rules of a list hold for its items.
+// bound is the constraint of a named value: its own rules and, for an input object, those
+// of its fields. Rules of a list apply to its items.
 type bound struct {
 	name  string
 	rules *rules
 	input *input
 }
 
-// input is an input object.
+// input holds the bounds of an input object's fields.
 type input struct{ fields []bound }
 
-// rules are the arguments of one @constraint.
+// rules holds the arguments of one @constraint.
 type rules struct {
 	minLength, maxLength *int64
 	min, max             *int64
@@ -53,7 +53,7 @@ type rules struct {
 	format               string
 }
 
-// NewConstraints returns the check for a schema.
+// NewConstraints returns the extension for a schema.
 func NewConstraints(schema *ast.Schema, r *Resolver) *Constraints {
 	c := &Constraints{schema: schema, resolver: r, args: map[*ast.FieldDefinition][]bound{}}
 	inputs := map[string]*input{}
@@ -70,8 +70,8 @@ func NewConstraints(schema *ast.Schema, r *Resolver) *Constraints {
 	return c
 }
 
-// input returns what an input object demands, nil for other types. Objects are
-// noted before their fields are read: they may hold each other.
+// input returns the bounds of an input object, nil for other types. Objects are stored in
+// known before their fields are read, because input types can be recursive.
 func (c *Constraints) input(t *ast.Type, known map[string]*input) *input {
 	def := c.schema.Types[t.Name()]
 	if def == nil || def.Kind != ast.InputObject {
@@ -121,14 +121,14 @@ func (c *Constraints) rulesOf(list ast.DirectiveList) *rules {
 	return r
 }
 
-// ExtensionName names the extension.
+// ExtensionName implements graphql.HandlerExtension.
 func (*Constraints) ExtensionName() string { return "Constraints" }
 
-// Validate refuses a schema with a pattern that does not compile, so that a bad
-// one stops the start and not a request.
+// Validate returns an error for a schema with a pattern that does not compile, so that it
+// fails the start and not a request.
 func (c *Constraints) Validate(graphql.ExecutableSchema) error { return c.err }
 
-// InterceptField is a gqlgen field middleware.
+// InterceptField implements graphql.FieldInterceptor.
 func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	fc := graphql.GetFieldContext(ctx)
 	if !fc.IsResolver || len(fc.Field.Arguments) == 0 {
@@ -150,8 +150,8 @@ func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver)
 	return nil, fault.New(fault.BadInput, fmt.Sprintf("%v breaks the rule %s.", bad.At, bad.Rule))
 }
 
-// violation returns the first rule that the arguments of a field break, nil when
-// they break none. Those that are not given have the schema's own defaults.
+// violation returns the first rule that the arguments of a field violate, or nil. Omitted
+// arguments have the schema's defaults and are not checked.
 func violation(bounds []bound, given ast.ArgumentList, variables map[string]any) (*fault.BadField, error) {
 	for i := range bounds {
 		arg := given.ForName(bounds[i].name)
@@ -169,7 +169,7 @@ func violation(bounds []bound, given ast.ArgumentList, variables map[string]any)
 	return nil, nil //nolint:nilnil // no violation and no error
 }
 
-// check returns the first violation in a value, nil when there is none.
+// check returns the first violation in a value, or nil.
 func (b *bound) check(value any) *fault.BadField {
 	bad := b.checkValue(value)
 	if bad != nil {
@@ -221,7 +221,7 @@ func (b *bound) checkValue(value any) *fault.BadField {
 	return nil
 }
 
-// broken names the rule that a value breaks, "" when it breaks none.
+// broken returns the name of the rule that a value violates, or "".
 func (r *rules) broken(value any) string {
 	switch v := value.(type) {
 	case string:

@@ -26,9 +26,9 @@ import (
 	"seckill/internal/fault"
 )
 
-// door is the API without anything behind it, for somebody with a role, or for
-// nobody: what passes constraints and directives ends in a panic, which is answered
-// with UNAVAILABLE.
+// door returns the API without any domain services, for a principal with a role, or
+// without a principal. A request that passes constraints and directives panics, and the
+// response is UNAVAILABLE.
 func door(t *testing.T, role auth.Role) (http.Handler, *ast.Schema) {
 	t.Helper()
 	resolver := &graph.Resolver{}
@@ -50,20 +50,20 @@ func door(t *testing.T, role auth.Role) (http.Handler, *ast.Schema) {
 	}), exec.Schema()
 }
 
-// broken is a value for an argument with one rule broken somewhere inside.
+// broken is an argument value with one violated rule inside.
 type broken struct {
 	value any
 	rule  string
 	at    []string
 }
 
-// maker makes values of the schema's types.
+// maker creates values of the schema's types.
 type maker struct{ schema *ast.Schema }
 
 // enum is written without quotes in a literal.
 type enum string
 
-// good returns a value that breaks no rule; d are the directives of its place.
+// good returns a value that violates no rule; d are the directives of its position.
 func (m maker) good(t *ast.Type, d ast.DirectiveList) any {
 	if t.Elem != nil {
 		return []any{m.good(t.Elem, d)}
@@ -99,10 +99,10 @@ func (m maker) good(t *ast.Type, d ast.DirectiveList) any {
 	case "uri":
 		return "/x"
 	}
-	return strings.Repeat("1", max(1, ruleOf(d, "minLength"))) // fits every pattern of the schema
+	return strings.Repeat("1", max(1, ruleOf(d, "minLength"))) // matches every pattern of the schema
 }
 
-// all returns what can be broken in a value of a type.
+// all returns every possible violation in a value of a type.
 func (m maker) all(t *ast.Type, d ast.DirectiveList, at []string) []broken {
 	if t.Elem != nil {
 		var out []broken
@@ -168,7 +168,7 @@ func ruleOf(d ast.DirectiveList, name string) int {
 	return n
 }
 
-// literal writes a value as it stands in a document.
+// literal formats a value as a GraphQL literal.
 func literal(v any) string {
 	switch v := v.(type) {
 	case enum:
@@ -229,7 +229,7 @@ func TestWhoMayNotAskIsToldSoBeforeAnythingElse(t *testing.T) {
 			if guarded == nil {
 				continue
 			}
-			asks := []map[string]any{{}} // what is limited too is refused without a look at the limit
+			asks := []map[string]any{{}} // without a violation: the role is checked before a rate limit
 			for _, arg := range f.Arguments {
 				for _, b := range m.all(arg.Type, arg.Directives, nil) {
 					asks = append(asks, map[string]any{arg.Name: b.value})
@@ -254,7 +254,7 @@ func TestWhoMayNotAskIsToldSoBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-// told is the rule that an answer names, and its path in a payload.
+// told returns the rule that an answer names, and its path in a payload.
 func told(answer string) (rule, at string) {
 	var a struct {
 		Data map[string]*struct {
@@ -282,7 +282,7 @@ func told(answer string) (rule, at string) {
 	return "", ""
 }
 
-// ask sends a root field with the arguments given and good ones besides.
+// ask sends a root field with the given arguments and valid ones for the rest.
 func (m maker) ask(t *testing.T, h http.Handler, root *ast.Definition, f *ast.FieldDefinition, given map[string]any, variables bool) string {
 	t.Helper()
 	var heads, args []string

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/storefront"
 )
 
-// pollAfter is what a client that polls an order task is told to wait.
+// pollAfter is the poll interval that clients of an order task receive.
 const pollAfter = 500 * time.Millisecond
 
 func toMoney(a money.Amount) *model.Money {
@@ -91,7 +91,7 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 	}
 }
 
-// toPage translates a page into edges.
+// toPage converts a page into edges.
 func toPage[T, E any](p storefront.Page[T], edge func(node T, cursor string) E) ([]E, *model.PageInfo) {
 	edges := make([]E, len(p.Nodes))
 	for i, n := range p.Nodes {
@@ -108,7 +108,7 @@ func toPageInfo(cursors []string, next, prev bool) *model.PageInfo {
 	return info
 }
 
-// kindOf names an event of a state stream.
+// kindOf returns the kind of an event in a state stream.
 func kindOf(snapshot bool) model.StreamEventKind {
 	if snapshot {
 		return model.StreamEventKindSnapshot
@@ -116,8 +116,8 @@ func kindOf(snapshot bool) model.StreamEventKind {
 	return model.StreamEventKindUpdate
 }
 
-// toRateLimit tells what an operation cost and what its caller has left; nil where
-// there is no budget.
+// toRateLimit returns the cost of an operation and the remaining budget of its caller;
+// nil without a budget.
 func toRateLimit(c guard.Cost, now time.Time) *model.RateLimit {
 	b := c.Budget
 	if b == nil {

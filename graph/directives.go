@@ -21,8 +21,8 @@ func (r *Resolver) Directives() generated.DirectiveRoot {
 	return generated.DirectiveRoot{Auth: authorise, RateLimit: r.limit}
 }
 
-// limit counts a call of an operation; a sale may have a limit of its own. Presses
-// of the button are counted by package checkout, without a round trip.
+// limit rate-limits an operation; a sale can override the limit. Calls of placeOrder are
+// counted by package checkout, in memory.
 func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burst int, perSecond float64) (any, error) {
 	fc := graphql.GetFieldContext(ctx)
 	field := fc.Field.Name
@@ -40,9 +40,9 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	return next(ctx)
 }
 
-// count takes a token of the session of a refresh token that we made, else of the
-// user, else of the address. A page that loads refreshes its session: counted by
-// address, users behind one address would lock each other out.
+// count takes a token from the session of a valid refresh token, else from the user, else
+// from the address. A page refreshes its session on load: if these calls were counted by
+// address, users behind one address would block each other.
 func (r *Resolver) count(ctx context.Context, policy ratelimit.Policy) (ratelimit.Decision, error) {
 	if input, ok := graphql.GetFieldContext(ctx).Args["input"].(model.RefreshSessionInput); ok {
 		if subject, ours := r.Accounts.Refresher(shownToken(ctx, input)); ours {
@@ -54,14 +54,14 @@ func (r *Resolver) count(ctx context.Context, policy ratelimit.Policy) (ratelimi
 		return r.Limits.AllowAddr(ctx, policy, r.Addr(ctx))
 	}
 	subject := ratelimit.User(p.UserID)
-	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() { // operations in a sale need a user
+	if v := r.saleAsked(ctx); v != nil && v.Switches.Limits() { // operations on a sale require a user
 		subject = subject.In(v.ID)
 		policy.Burst, policy.PerSecond = v.Switches.Limit(policy.Burst, policy.PerSecond)
 	}
 	return r.Limits.Allow(ctx, policy, subject)
 }
 
-// shownToken is the refresh token of a call: in its input, else in its cookie.
+// shownToken returns the refresh token of a call, from its input or else its cookie.
 func shownToken(ctx context.Context, input model.RefreshSessionInput) string {
 	if token := deref(input.RefreshToken); token != "" {
 		return token
@@ -69,8 +69,8 @@ func shownToken(ctx context.Context, input model.RefreshSessionInput) string {
 	return auth.CookieFrom(ctx).Sent()
 }
 
-// saleAsked returns the sale that the operation wants to enter; nil for other
-// operations, and for items that are not there.
+// saleAsked returns the sale of an operation on a sale; nil for other operations and for
+// unknown items.
 func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 	var text string
 	switch input := graphql.GetFieldContext(ctx).Args["input"].(type) {
@@ -87,7 +87,7 @@ func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 	}
 	snap, err := r.Store.Catalog(ctx)
 	if err != nil {
-		return nil // the operation itself says so
+		return nil // the operation itself reports the error
 	}
 	item := snap.Item(itemID)
 	if item == nil {
@@ -96,7 +96,7 @@ func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 	return snap.Sale(item.SaleID)
 }
 
-// authorise lets the field through when the caller holds at least the role.
+// authorise resolves the field when the principal has at least the role.
 func authorise(ctx context.Context, _ any, next graphql.Resolver, role model.Role) (any, error) {
 	p := auth.PrincipalFrom(ctx)
 	switch {
@@ -108,15 +108,15 @@ func authorise(ctx context.Context, _ any, next graphql.Resolver, role model.Rol
 	return next(ctx)
 }
 
-// barred says whether a field is not for the caller. Its directive tells them so,
-// before they hear of limits and rules, which directives and middleware around it
-// would tell first.
+// barred reports whether the principal may not read a field. Other directives and
+// middleware then leave the error to the field's authorisation directive, so that it is
+// reported before limits and constraints.
 func barred(ctx context.Context, fc *graphql.FieldContext) bool {
 	d := fc.Field.Definition.Directives.ForName("auth")
 	if d == nil {
 		return false
 	}
-	role := auth.Customer // the schema's default
+	role := auth.Customer // the default in the schema
 	if arg := d.Arguments.ForName("role"); arg != nil {
 		role = auth.Role(arg.Value.Raw)
 	}
@@ -124,8 +124,8 @@ func barred(ctx context.Context, fc *graphql.FieldContext) bool {
 	return p == nil || !p.Role.AtLeast(role)
 }
 
-// payloads are the outcome types of mutations, by field, for refusals that
-// happen before the resolver runs.
+// payloads maps mutation fields to their payload types, for refusals before the resolver
+// runs.
 var payloads = map[string]reflect.Type{
 	"register":           reflect.TypeFor[model.RegisterPayload](),
 	"login":              reflect.TypeFor[model.LoginPayload](),
@@ -163,8 +163,7 @@ var payloads = map[string]reflect.Type{
 	"returnHeldPayment":  reflect.TypeFor[model.ReturnHeldPaymentPayload](),
 }
 
-// refusedPayload is the payload of the current mutation with nothing in it but
-// userErrors.
+// refusedPayload returns the payload of the current mutation with userErrors only.
 func refusedPayload(ctx context.Context, errs []model.UserError) (any, error) {
 	field := graphql.GetFieldContext(ctx).Field.Name
 	t, ok := payloads[field]

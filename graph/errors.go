@@ -22,8 +22,8 @@ import (
 	"seckill/internal/sale"
 )
 
-// userErrors translates a refusal for a payload: an empty list when there is
-// none. It is the one place where outcomes of domains meet the API's types.
+// userErrors converts a refusal for a payload; it returns an empty list for nil. Refusals
+// of the domains are converted nowhere else.
 func (r *Resolver) userErrors(ctx context.Context, refusal fault.Refusal) []model.UserError {
 	if refusal == nil {
 		return []model.UserError{}
@@ -65,7 +65,7 @@ func basicError(ctx context.Context, why fault.Reason, path []string) model.Basi
 	return model.BasicError{Code: model.ErrorCode(why), Message: message(ctx, why), Path: path}
 }
 
-// item returns an item of the catalogue; nil when it is not there.
+// item returns an item of the catalogue, or nil.
 func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
 	snap, err := r.Store.Catalog(ctx)
 	if err != nil {
@@ -74,14 +74,14 @@ func (r *Resolver) item(ctx context.Context, itemID uuid.UUID) *sale.Item {
 	return snap.Item(itemID)
 }
 
-// Errors translates faults to the top-level errors list: a fixed code, a message
-// that says nothing of the inside, and for what nobody foresaw an error id that
-// stands in the log with the whole chain.
+// Errors converts faults for the top-level errors list: a fixed code and a message
+// without internal details. Unexpected errors get an error id, which is logged with the
+// whole chain.
 type Errors struct {
 	Log *slog.Logger
 }
 
-// Present is gqlgen's error presenter.
+// Present implements gqlgen's error presenter.
 func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 	var known *gqlerror.Error
 	var f *fault.Error
@@ -89,7 +89,7 @@ func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 	case errors.As(err, &f) && f.Code != fault.Internal:
 		return e.fromFault(ctx, f)
 	case errors.As(err, &known) && known.Err == nil:
-		return known // made by the parser, the validator or a transport
+		return known // created by the parser, the validator or a transport
 	case errors.As(err, &known) && known.Rule != "":
 		return known
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -110,7 +110,7 @@ func (e Errors) fromFault(ctx context.Context, f *fault.Error) *gqlerror.Error {
 	switch f.Code {
 	case fault.Unavailable, fault.Timeout:
 		e.Log.WarnContext(ctx, "request not answered", slog.String("code", string(f.Code)), slog.Any("error", f))
-	default: // expected at the edge; a metric, not a log line
+	default: // an expected fault: a metric, not a log line
 	}
 	return at(ctx, f.Code, f.Message, more)
 }
@@ -127,9 +127,9 @@ func at(ctx context.Context, code fault.Code, msg string, more map[string]any) *
 	return out
 }
 
-// Recover is gqlgen's recover function: a panic is an INTERNAL error with an id. The
-// log tells its place and what the runtime says; any other value may hold what a
-// client sent and is told by its type.
+// Recover implements gqlgen's recover function: a panic becomes an INTERNAL error with an
+// id. The log has the position, and the text of runtime errors; of other panic values
+// only the type is logged, because they may contain client input.
 func (e Errors) Recover(ctx context.Context, p any) error {
 	errorID := uuid.NewString()
 	what := fmt.Sprintf("%T", p)

@@ -19,8 +19,8 @@ import (
 	"seckill/internal/fault"
 )
 
-// An error that nobody foresaw has an id, which the log has with the whole chain;
-// the answer has nothing else.
+// An unexpected error gets an id that is logged with the whole chain. The response
+// contains only the id.
 func TestUnforeseenErrorsHaveAnIDAndTellNothing(t *testing.T) {
 	t.Parallel()
 	const inside, sent = "dial tcp 10.0.0.7:5432: refused", "s3cr3t"

@@ -47,7 +47,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 
 func toMs(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// report makes the report of a sale; nil when there is no such sale.
+// report returns the report of a sale, or nil.
 func (r *Resolver) report(ctx context.Context, saleID string) (*model.SaleReport, error) {
 	u, err := id.Parse(id.Sale, saleID)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Resolver) report(ctx context.Context, saleID string) (*model.SaleReport
 	return &model.SaleReport{Conserved: made.Conserved, Final: made.Final, Findings: made.Findings, Source: made}, nil
 }
 
-// written is the text that a report writes.
+// written returns the text that a report writes.
 func written(write func(out *strings.Builder) error) (string, error) {
 	var out strings.Builder
 	err := write(&out)
@@ -79,7 +79,7 @@ func (r *Resolver) toFeedEvent(ctx context.Context, e salestats.FeedEvent) *mode
 	return out
 }
 
-// lineMessage words a line of a sale's log in the caller's language.
+// lineMessage formats a line of a sale's log in the caller's language.
 func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	switch l.Kind {
 	case salestats.LineAct:
@@ -102,7 +102,7 @@ func (r *Resolver) lineMessage(ctx context.Context, l *salestats.Line) string {
 	return string(l.Kind)
 }
 
-// actMessage words an act, with the units that it moved.
+// actMessage formats an operator's action, with the number of units that it moved.
 func actMessage(ctx context.Context, l *salestats.Line) string {
 	switch {
 	case l.Units > 0:

@@ -15,7 +15,7 @@ import (
 	"seckill/internal/payment"
 )
 
-// maxFieldText bounds what is shown of a field of a message, in bytes.
+// maxFieldText bounds the shown text of a message field, in bytes.
 const maxFieldText = 4000
 
 func toLetter(l *orderintake.Letter) *model.DeadLetter {
@@ -32,7 +32,7 @@ func toLetter(l *orderintake.Letter) *model.DeadLetter {
 	return out
 }
 
-// readable is what can be shown of bytes.
+// readable returns the printable form of bytes.
 func readable(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxFieldText)]), "\uFFFD")
 }
@@ -55,7 +55,7 @@ func toLetterActs(list []*orderintake.Act) []*model.DeadLetterAct {
 	return out
 }
 
-// decision is what the caller decides about a letter.
+// decision returns the caller's decision about a dead letter.
 func decision(ctx context.Context, letterID, note string) orderintake.Decision {
 	return orderintake.Decision{Letter: letterID, Actor: auth.PrincipalFrom(ctx).UserID, Note: note}
 }
@@ -71,7 +71,7 @@ func toHeld(list []payment.Held) []*model.HeldPayment {
 	return out
 }
 
-// paidFor finds the order that a payment was for; nil when nobody knows it.
+// paidFor returns the order of a payment, or nil when it is unknown.
 func (r *Resolver) paidFor(ctx context.Context, paymentID uuid.UUID) (*model.Order, error) {
 	p, err := r.Payments.Payment(ctx, paymentID)
 	if err != nil || p == nil {
@@ -81,7 +81,7 @@ func (r *Resolver) paidFor(ctx context.Context, paymentID uuid.UUID) (*model.Ord
 	return r.toOrder(o), err
 }
 
-// heldAfter reads the cursor of heldPayments.
+// heldAfter parses the cursor of heldPayments.
 func heldAfter(after *string) (uuid.UUID, error) {
 	if after == nil {
 		return uuid.Nil, nil

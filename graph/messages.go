@@ -12,10 +12,10 @@ import (
 	"seckill/internal/order"
 )
 
-// text is a sentence for the person in the languages of the product.
+// text is a message for users in the languages of the product.
 type text struct{ en, zh string }
 
-// with returns the sentence in the caller's language with its values filled in.
+// with returns the message in the caller's language, formatted with values.
 func (t text) with(ctx context.Context, values ...any) string {
 	return fmt.Sprintf(t.in(ctx), values...)
 }
@@ -23,7 +23,7 @@ func (t text) with(ctx context.Context, values ...any) string {
 // languages are matched against Accept-Language; the first is the default.
 var languages = language.NewMatcher([]language.Tag{language.English, language.SimplifiedChinese})
 
-// in returns the sentence in the caller's language.
+// in returns the message in the caller's language.
 func (t text) in(ctx context.Context) string {
 	if !graphql.HasOperationContext(ctx) {
 		return t.en
@@ -42,7 +42,7 @@ func (t text) in(ctx context.Context) string {
 	return t.en
 }
 
-// reasons are the sentences of refusals.
+// reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
 	fault.CaptchaInvalid:        {"That answer was not right. Please try the new one.", "验证码不正确，请重新作答。"},
 	fault.CaptchaRequired:       {"Please solve the captcha first.", "请先完成验证码。"},
@@ -64,7 +64,7 @@ var reasons = map[fault.Reason]text{
 	fault.SoldOut:               {"Nothing is left at present.", "商品已抢光。"},
 }
 
-// message returns the sentence of a reason in the caller's language.
+// message returns the message of a reason in the caller's language.
 func message(ctx context.Context, why fault.Reason) string {
 	if t, ok := reasons[why]; ok {
 		return t.in(ctx)
@@ -72,13 +72,13 @@ func message(ctx context.Context, why fault.Reason) string {
 	return reasons[fault.Conflict].in(ctx)
 }
 
-// Why an operator's act is refused, where the reason alone would not tell.
+// Messages of refused operator actions where the reason alone is ambiguous.
 var (
 	needsAnother = text{"It takes another person to decide on this.", "需由其他人员审批。"}
 	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
 )
 
-// What "sold out" means now.
+// Messages for the possible meanings of sold out.
 var (
 	fewerLeft     = text{"Fewer are left than you want.", "剩余数量不足。"}
 	goneForGood   = text{"Sold out: every unit is paid for.", "已售罄：全部商品均已付款。"}
@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// steps are the sentences of an order's log.
+// steps are the messages of an order's log.
 var steps = map[order.Code]text{
 	order.CodePaid:            {"Paid.", "已支付。"},
 	order.CodePaidLate:        {"Paid after the deadline; a unit was still there.", "超时后支付成功，仍有库存。"},
@@ -105,7 +105,7 @@ var steps = map[order.Code]text{
 	order.CodePaymentHeld:     {"A payment does not match and is being looked at.", "支付金额不符，正在核实。"},
 }
 
-// remark is the line of a log entry: what happened, and the note that was left.
+// remark returns the text of a log entry: the event and the operator's note.
 func remark(ctx context.Context, e order.Entry) string {
 	line := steps[e.Code].in(ctx)
 	if e.Note != "" {

@@ -13,8 +13,8 @@ import (
 // maxNodes bounds the ids of one nodes query.
 const maxNodes = 100
 
-// node finds any object by its global id; nil when there is none that the caller
-// may see.
+// node returns an object by its global id; nil when it does not exist or the caller may
+// not see it.
 func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) {
 	kind, u, err := id.Split(nodeID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	return nil, nil
 }
 
-// moneyNode finds a payment or a refund of an order that the caller may see.
+// moneyNode returns a payment or a refund of an order that the caller may see.
 func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (model.Node, error) {
 	var node model.Node
 	var orderID uuid.UUID
@@ -95,7 +95,7 @@ func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID)
 	}
 }
 
-// orNil keeps a nil pointer from becoming a node that is not nil.
+// orNil converts a nil pointer into a nil interface.
 func orNil[T any, P interface {
 	*T
 	model.Node

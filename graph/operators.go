@@ -15,7 +15,7 @@ import (
 	"seckill/internal/sale"
 )
 
-// actor is who acts: the caller.
+// actor returns the caller as the actor of an operator action.
 func actor(ctx context.Context) sale.Actor {
 	p := auth.PrincipalFrom(ctx)
 	if p == nil {
@@ -24,10 +24,10 @@ func actor(ctx context.Context) sale.Actor {
 	return sale.Actor{ID: p.UserID, Role: p.Role}
 }
 
-// onSale is an act on a sale that needs nothing but a reason.
+// onSale is an operator action on a sale that needs only a note.
 type onSale func(context.Context, operator.ActInput) (*sale.Sale, fault.Refusal, error)
 
-// act takes an act on the sale with that public id and returns it as it stands.
+// act runs an action on the sale with a public id and returns the sale.
 func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*model.Sale, []model.UserError, error) {
 	u, err := id.Parse(id.Sale, saleID)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*mo
 	return r.acted(ctx)(do(ctx, operator.ActInput{By: actor(ctx), Sale: u, Note: note}))
 }
 
-// acted translates what came of an act on a sale.
+// acted converts the result of an action on a sale.
 func (r *Resolver) acted(ctx context.Context) func(*sale.Sale, fault.Refusal, error) (*model.Sale, []model.UserError, error) {
 	return func(v *sale.Sale, refusal fault.Refusal, err error) (*model.Sale, []model.UserError, error) {
 		if err != nil {
@@ -46,7 +46,7 @@ func (r *Resolver) acted(ctx context.Context) func(*sale.Sale, fault.Refusal, er
 	}
 }
 
-// amount reads an amount of the input; a refusal says what is wrong with it.
+// amount parses an amount of the input; the refusal describes the error.
 func amount(in *model.MoneyInput, path ...string) (money.Amount, fault.Refusal) {
 	a, err := money.Parse(in.Amount, in.CurrencyCode)
 	if err != nil {
@@ -55,13 +55,13 @@ func amount(in *model.MoneyInput, path ...string) (money.Amount, fault.Refusal) 
 	return a, nil
 }
 
-// goodsDraft reads the input of createGoods.
+// goodsDraft parses the input of createGoods.
 func goodsDraft(in model.CreateGoodsInput) (operator.GoodsDraft, fault.Refusal) {
 	price, refusal := amount(in.ListPrice, "listPrice")
 	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: price}, refusal
 }
 
-// goodsPatch reads the input of updateGoods.
+// goodsPatch parses the input of updateGoods.
 func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) {
 	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, Note: deref(in.Note)}
 	if in.ImageURL != nil {
@@ -81,7 +81,7 @@ func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) 
 	return p, nil
 }
 
-// itemDrafts reads the items of a sale's input.
+// itemDrafts parses the items of a sale's input.
 func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, fault.Refusal) {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {
@@ -99,7 +99,7 @@ func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, fault.Refusal)
 	return items, nil
 }
 
-// saleDraft reads the input of createSale.
+// saleDraft parses the input of createSale.
 func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, fault.Refusal) {
 	items, refusal := itemDrafts(in.Items)
 	return operator.SaleDraft{
@@ -109,7 +109,7 @@ func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, fault.Refusal) {
 	}, refusal
 }
 
-// salePatch reads the input of updateSale.
+// salePatch parses the input of updateSale.
 func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
@@ -127,7 +127,7 @@ func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
 	return p, refusal
 }
 
-// switchesPatch reads the input of setSaleSwitches.
+// switchesPatch parses the input of setSaleSwitches.
 func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 	p := operator.SwitchesPatch{
 		CaptchaRequired: in.CaptchaRequired, PermitRatio: in.PermitRatio, InflowPerSecond: in.InflowPerSecond,
@@ -163,7 +163,7 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	return out
 }
 
-// goodsTimeline returns the log of a goods.
+// goodsTimeline returns the log of a product.
 func (r *Resolver) goodsTimeline(ctx context.Context, goodsID string) ([]*model.GoodsLogEntry, error) {
 	u, err := id.Parse(id.Goods, goodsID)
 	if err != nil {
@@ -194,7 +194,7 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	}
 }
 
-// interventions lists acts that move units.
+// interventions lists operator actions that move units.
 func (r *Resolver) interventions(ctx context.Context, saleID *string, states []model.InterventionState) ([]*model.Intervention, error) {
 	var of *uuid.UUID
 	if saleID != nil {
@@ -219,7 +219,7 @@ func (r *Resolver) interventions(ctx context.Context, saleID *string, states []m
 	return out, nil
 }
 
-// interventionNode finds an intervention for operators.
+// interventionNode returns an intervention, for operators.
 func (r *Resolver) interventionNode(ctx context.Context, u uuid.UUID) (model.Node, error) {
 	if !isOperator(ctx) {
 		return nil, nil
@@ -238,7 +238,7 @@ func toPeople(people []operator.Person) []*model.User {
 	return out
 }
 
-// searched turns a refused search into a fault: no userErrors list can carry it.
+// searched converts a refused search into a fault: a query has no userErrors list.
 func searched(refusal fault.Refusal, err error) error {
 	if err == nil && refusal != nil {
 		return fault.New(fault.BadInput, "Search for at least two characters.")

@@ -13,12 +13,12 @@ import (
 	"seckill/internal/storefront"
 )
 
-// unknown refuses an id in the input that names nothing the caller can see.
+// unknown refuses an id in the input that names no object visible to the caller.
 func unknown(field string) fault.Refusal {
 	return fault.Refused{Why: fault.Unknown, At: []string{"input", field}}
 }
 
-// ownOrder reads an order that the caller may see; a foreign one is not found.
+// ownOrder returns an order that the caller may see; others are NOT_FOUND.
 func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, error) {
 	missing := fault.New(fault.NotFound, "There is no such order.")
 	u, err := id.Parse(id.Order, orderID)
@@ -32,7 +32,8 @@ func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, 
 	return o, err
 }
 
-// ownTask reads a task of the caller; nil when there is none, or it is foreign.
+// ownTask returns a task of the caller; nil when it does not exist or belongs to another
+// user.
 func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, error) {
 	u, err := id.Parse(id.Task, taskID)
 	if err != nil {
@@ -45,7 +46,7 @@ func (r *Resolver) ownTask(ctx context.Context, taskID string) (*order.Task, err
 	return t, nil
 }
 
-// orderPage reads the window of an order list.
+// orderPage parses the page arguments of an order list.
 func orderPage(first *int, after *string, last *int, before *string) (order.ListInput, error) {
 	in := order.ListInput{Limit: storefront.DefaultPage}
 	switch {
@@ -115,7 +116,7 @@ func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*mo
 	return out, nil
 }
 
-// asked reports whether the current field selects a field of that name.
+// asked reports whether the current field selects a subfield of that name.
 func asked(ctx context.Context, name string) bool {
 	for _, f := range graphql.CollectFieldsCtx(ctx, nil) {
 		if f.Name == name {

@@ -11,11 +11,11 @@ import (
 	"seckill/internal/payment"
 )
 
-// providerOf names the provider of a method.
+// providerOf returns the name of the provider of a method.
 func providerOf(m model.PaymentMethod) string { return strings.ToLower(string(m)) }
 
-// paymentStatuses are the states that buyers see; a payment whose provider has not
-// answered yet waits like any other.
+// paymentStatuses maps statuses to those of the API; a payment that its provider has not
+// confirmed yet is pending like any other.
 var paymentStatuses = map[payment.Status]model.PaymentStatus{
 	payment.Creating: model.PaymentStatusPending, payment.Pending: model.PaymentStatusPending,
 	payment.Closed: model.PaymentStatusClosed, payment.Succeeded: model.PaymentStatusSucceeded,
@@ -34,8 +34,8 @@ func toPayment(p *payment.Payment) *model.Payment {
 	}
 }
 
-// refundStatuses are the states that buyers see: money that was decided to go back
-// but is still on its way counts as asked for; the order says REFUNDING.
+// refundStatuses maps statuses to those of the API: a refund that was approved but not
+// completed is shown as requested; the order shows REFUNDING.
 var refundStatuses = map[payment.RefundStatus]model.RefundStatus{
 	payment.RefundRequested: model.RefundStatusRequested, payment.RefundSending: model.RefundStatusRequested,
 	payment.RefundRejected: model.RefundStatusRejected, payment.RefundSucceeded: model.RefundStatusSucceeded,
@@ -75,7 +75,7 @@ func toActions(list []order.Action) []model.OrderAction {
 	return out
 }
 
-// orAbsent is nil for an empty text.
+// orAbsent returns nil for an empty string.
 func orAbsent(s string) *string {
 	if s == "" {
 		return nil

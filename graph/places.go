@@ -13,7 +13,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// ownPlace reads a place on the waitlist; nil when the caller has no such one.
+// ownPlace returns a waitlist entry of the caller, or nil.
 func (r *Resolver) ownPlace(ctx context.Context, place uuid.UUID) (*waitlist.Entry, error) {
 	e, err := r.Waitlist.Entry(ctx, place)
 	if err != nil || e == nil || e.User != auth.PrincipalFrom(ctx).UserID {
@@ -33,7 +33,8 @@ func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
 	return out
 }
 
-// soldOut tells whether what is sold out may come back, and when.
+// soldOut converts a sold-out refusal. Its message says whether units may return to
+// stock, and when.
 func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.SoldOutError {
 	item := r.item(ctx, v.Item)
 	out := model.SoldOutError{Code: model.ErrorCode(v.Reason()), Message: message(ctx, v.Reason()), Path: v.Path(), Source: item}

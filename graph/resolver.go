@@ -1,7 +1,6 @@
-// Package graph is the GraphQL face of the product. Resolvers are adapters: read
-// who asks, call one domain function, build the payload. There is no SQL, no
-// Redis, no transaction and no goroutine here; what a domain refuses becomes a
-// userError in errors.go, and nowhere else.
+// Package graph implements the GraphQL API. Resolvers are adapters: authorise, call one
+// domain function, build the payload. There is no SQL, Redis, transaction or goroutine
+// here; refusals of the domains become userErrors only in errors.go.
 package graph
 
 import (
@@ -26,7 +25,7 @@ import (
 	"seckill/internal/waitlist"
 )
 
-// Resolver holds the domains that the API speaks for.
+// Resolver holds the domain services behind the API.
 type Resolver struct {
 	Accounts *account.Service
 	Captchas *captcha.Service
@@ -42,12 +41,12 @@ type Resolver struct {
 	Feed     *salestats.Feed
 	Reports  report.Source
 	Limits   *ratelimit.Limiter
-	Addr     func(context.Context) netip.Addr // of the caller
+	Addr     func(context.Context) netip.Addr // address of the client
 	Cost     func(*graphql.OperationContext) guard.Cost
 	Server   ServerInfo
 }
 
-// ServerInfo says what this server is.
+// ServerInfo describes this server.
 type ServerInfo struct {
 	Version string
 	Commit  string

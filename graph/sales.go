@@ -21,7 +21,7 @@ func deref[T any](p *T) T {
 	return *p
 }
 
-// callerID is who asks; Nil = nobody is signed in.
+// callerID returns the user id of the caller; Nil = anonymous.
 func callerID(ctx context.Context) uuid.UUID {
 	if p := auth.PrincipalFrom(ctx); p != nil {
 		return p.UserID
@@ -29,7 +29,7 @@ func callerID(ctx context.Context) uuid.UUID {
 	return uuid.Nil
 }
 
-// isOperator reports whether the caller may see what buyers may not.
+// isOperator reports whether the caller has at least the operator role.
 func isOperator(ctx context.Context) bool {
 	p := auth.PrincipalFrom(ctx)
 	return p != nil && p.Role.AtLeast(auth.Operator)
@@ -43,7 +43,7 @@ func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
 	return v
 }
 
-// visibleSale reads the id of a sale that the caller may see.
+// visibleSale parses the id of a sale that the caller may see.
 func (r *Resolver) visibleSale(ctx context.Context, saleID string) (uuid.UUID, error) {
 	u, err := id.Parse(id.Sale, saleID)
 	if err != nil {
@@ -87,7 +87,8 @@ func saleOrder(o *model.SaleSort) storefront.SaleOrder {
 	}
 }
 
-// stockHidden reports whether the sale of an item shows words instead of numbers.
+// stockHidden reports whether the sale of an item shows availability in words instead of
+// numbers.
 func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, error) {
 	snap, err := r.Store.Catalog(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.Sal
 	return out
 }
 
-// disabledReasons say why the big button does nothing.
+// disabledReasons explain why the buy button is disabled.
 var disabledReasons = map[sale.Phase]text{
 	sale.PhaseSoldOut:   {"Sold out at present.", "已抢光。"},
 	sale.PhasePaused:    {"The sale is held for a moment.", "抢购暂停中。"},

@@ -1,4 +1,4 @@
-// Package scalar holds the wire form of the API's own scalars.
+// Package scalar encodes and decodes the API's own scalars.
 package scalar
 
 import (
@@ -36,9 +36,9 @@ func UnmarshalDateTime(v any) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// Good says which texts are values of the API's own scalars. Those not named take
-// any text here; amounts and currencies are judged by their domains, which can say
-// what is wrong.
+// Good reports which strings are valid values of the API's own scalars. Scalars without
+// an entry accept any string here; amounts and currencies are validated by their domains,
+// which report details.
 func Good() map[string]func(text string) bool {
 	return map[string]func(string) bool{"DateTime": func(text string) bool {
 		_, err := UnmarshalDateTime(text)
