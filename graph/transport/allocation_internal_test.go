@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// allocated returns how many bytes a call allocates. Other goroutines of the test
-// binary count as well, so callers that compare it must not run in parallel.
+// allocated returns the bytes that a call allocates. Allocations of other goroutines of
+// the test binary count too, so tests that use it must not run in parallel.
 func allocated(call func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -17,8 +17,8 @@ func allocated(call func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// allocationBound is the most that the decoder may allocate for a text, in bytes:
-// two copies of every string, and a small object for each value that it may hold.
+// allocationBound is the allocation limit of the decoder for a text, in bytes: two copies
+// of every string, and a small object for each value.
 func allocationBound(text string) uint64 { return uint64(4*len(text) + maxJSONValues*512 + 16<<10) }
 
 func hostile(size int) map[string]string {

@@ -17,7 +17,7 @@ import (
 	"seckill/graph/transport/internal/testschema"
 )
 
-// discard is a response writer without a network behind it.
+// discard is a response writer without a network.
 type discard struct{ h http.Header }
 
 func (d *discard) Header() http.Header         { return d.h }
@@ -26,8 +26,8 @@ func (d *discard) WriteHeader(int)             {}
 
 const mutation = `{"query":"mutation Set($input: SetInput!) { set(input: $input) { ok } }","operationName":"Set","variables":{"input":{"key":"itm_01jd3v6g2pe0c8m2v1k4h5n6p7","value":1}}}`
 
-// BenchmarkPost measures what one mutation that does nothing costs beside
-// net/http, and the floor of decoding and encoding JSON.
+// BenchmarkPost compares a mutation without side effects with a floor on net/http that
+// decodes and encodes JSON.
 func BenchmarkPost(b *testing.B) {
 	schema := testschema.NewExecutableSchema(testschema.Config{Resolvers: &testschema.Resolver{}})
 	g, err := guard.New(guard.Options{Schema: schema.Schema()})
@@ -68,8 +68,8 @@ func run(b *testing.B, h http.Handler) {
 	}
 }
 
-// BenchmarkPush measures events that reach a reader, against bare writes of the
-// same bytes by the websocket library.
+// BenchmarkPush compares events that a client receives with bare writes of the same bytes
+// by the websocket library.
 func BenchmarkPush(b *testing.B) {
 	b.Run("transport", func(b *testing.B) {
 		f := setup(b, setupOptions{})

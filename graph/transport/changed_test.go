@@ -10,7 +10,7 @@ import (
 	"seckill/internal/fault"
 )
 
-// fickle is a server whose callers stop being who they were.
+// fickle returns a server and a function after which Caller.Still fails for its callers.
 func fickle(t *testing.T) (f *fixture, change func()) {
 	t.Helper()
 	var changed atomic.Bool
@@ -42,7 +42,7 @@ func TestACallerWhoIsNoLongerWhoTheyWereLosesSocketsAndStreams(t *testing.T) {
 	stream.expect(`event: next|data: {"data":{"idle":1}}`)
 	change()
 	mine.expectClose(4403, "Forbidden")
-	stream.expect("") // without "complete": the client comes back and is told
+	stream.expect("") // without "complete": the client reconnects and gets the error
 	other.send(`{"type":"ping"}`)
 	other.expect(`{"type":"pong"}`)
 }

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// wsClient speaks frames, right or wrong.
+// wsClient is a WebSocket client that can also send invalid frames.
 type wsClient struct {
 	t    testing.TB
 	conn *websocket.Conn
@@ -42,7 +42,7 @@ func (f *fixture) dial(o dialOptions) *wsClient {
 	return c
 }
 
-// open dials and is acknowledged.
+// open dials and waits for connection_ack.
 func (f *fixture) open(token string) *wsClient {
 	f.t.Helper()
 	c := f.dial(dialOptions{})
@@ -95,7 +95,7 @@ func (c *wsClient) expectPart(part string) {
 	}
 }
 
-// expectClose wants nothing but the close.
+// expectClose fails on anything but a close frame with this code and reason.
 func (c *wsClient) expectClose(code int, reason string) {
 	c.t.Helper()
 	got, err := c.read()
@@ -112,7 +112,7 @@ func next(id, data string) string {
 	return fmt.Sprintf(`{"type":"next","id":%q,"payload":{"data":%s}}`, id, data)
 }
 
-// skipUntilClose reads past messages to the close.
+// skipUntilClose discards messages until the close frame.
 func (c *wsClient) skipUntilClose(code int, reason string) {
 	c.t.Helper()
 	for {
@@ -130,7 +130,7 @@ func (c *wsClient) skipUntilClose(code int, reason string) {
 
 func asClose(err error, into *websocket.CloseError) bool { return errors.As(err, into) }
 
-// eventually polls what no signal tells.
+// eventually polls a condition that has no signal.
 func (f *fixture) eventually(what string, cond func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

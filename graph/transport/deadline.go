@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// deadline is a context with a time limit whose timer starts when somebody
-// waits for it. Most operations end in memory: a refusal from the local view, a
-// cached catalogue. They need no timer.
+// deadline is a context with a time limit whose timer starts on the first call of Done.
+// Most operations complete in memory (a refusal from the StockCache, a cached catalogue)
+// and need no timer.
 type deadline struct {
 	context.Context // the parent
 	at              time.Time
 
 	mu    sync.Mutex
-	armed context.Context // guarded by mu: the parent with the time limit; nil while nobody waits
+	armed context.Context // guarded by mu: the parent with the time limit; nil before the first Done
 	stop  context.CancelFunc
 	over  bool // guarded by mu: cancelled
 }
 
-// withDeadline is context.WithTimeout, but lazy.
+// withDeadline is context.WithTimeout with a lazy timer.
 func withDeadline(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	d := &deadline{Context: parent, at: time.Now().Add(limit)}
 	if at, ok := parent.Deadline(); ok && at.Before(d.at) {
@@ -49,13 +49,13 @@ func (d *deadline) cancel() {
 	}
 }
 
-// Deadline returns the time limit.
+// Deadline returns the deadline.
 func (d *deadline) Deadline() (time.Time, bool) { return d.at, true }
 
-// Done starts the timer.
+// Done starts the timer on the first call.
 func (d *deadline) Done() <-chan struct{} { return d.arm().Done() }
 
-// Err tells whether the context has ended.
+// Err returns the reason why the context ended, or nil.
 func (d *deadline) Err() error {
 	d.mu.Lock()
 	armed, over := d.armed, d.over
@@ -73,8 +73,8 @@ func (d *deadline) Err() error {
 	return nil
 }
 
-// Value looks into the armed context first, so that contexts made from this one
-// hang on it instead of watching it with a goroutine.
+// Value asks the armed context first, so that package context links derived contexts to
+// it directly instead of starting a goroutine for each.
 func (d *deadline) Value(key any) any {
 	d.mu.Lock()
 	armed := d.armed

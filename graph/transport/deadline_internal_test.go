@@ -23,7 +23,7 @@ func TestDeadlineBehavesLikeWithTimeout(t *testing.T) {
 				t.Errorf("fresh: %v %v", at, ctx.Err())
 			}
 			child, cancelChild := context.WithCancel(ctx)
-			<-time.After(2 * time.Second) // of the bubble's clock
+			<-time.After(2 * time.Second) // fake clock of synctest
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				t.Errorf("after the deadline: %v", ctx.Err())
 			}

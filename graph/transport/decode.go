@@ -11,8 +11,8 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 )
 
-// badRequest is a request that cannot be read. Its text goes to the client and
-// holds nothing that the client sent.
+// badRequest is the error of a request that cannot be read. Its text is sent to the
+// client and contains no client input.
 type badRequest struct {
 	status int
 	reason string
@@ -24,9 +24,9 @@ func malformed(reason string) *badRequest {
 	return &badRequest{status: http.StatusBadRequest, reason: reason}
 }
 
-// decodeRequest reads {query, operationName, variables, extensions, documentId}
-// in one pass. Other members are checked and dropped. A documentId is handed on
-// as the extension of that name, where the guard looks for it.
+// decodeRequest reads {query, operationName, variables, extensions, documentId} in one
+// pass. Other members are validated and dropped. A documentId is stored as the extension
+// of that name, where the guard reads it.
 func decodeRequest(text string) (*graphql.RawParams, error) {
 	if !utf8.ValidString(text) {
 		return nil, malformed("The request body is not UTF-8.")
@@ -42,7 +42,7 @@ func decodeRequest(text string) (*graphql.RawParams, error) {
 	return p, nil
 }
 
-// readRequest reads the request object at the scanner's place into p.
+// readRequest reads the request object at the scanner's position into p.
 func readRequest(s *scanner, p *graphql.RawParams) error {
 	if s.peek() != '{' {
 		if _, err := s.value(maxJSONDepth); err != nil {
@@ -73,7 +73,7 @@ func readRequest(s *scanner, p *graphql.RawParams) error {
 	return complete(p, documentID, haveQuery)
 }
 
-// notJSON words an error of the scanner.
+// notJSON converts an error of the scanner.
 func notJSON(err error) *badRequest {
 	if errors.Is(err, errJSONValues) {
 		return malformed("The request body has too many values.")
@@ -81,7 +81,7 @@ func notJSON(err error) *badRequest {
 	return malformed("The request body is not JSON.")
 }
 
-// assign puts one member of the request where it belongs.
+// assign stores one member of the request in p.
 func assign(p *graphql.RawParams, key string, v any, documentID *string) *badRequest {
 	var ok bool
 	switch key {
@@ -108,7 +108,7 @@ func assign(p *graphql.RawParams, key string, v any, documentID *string) *badReq
 	}
 }
 
-// complete checks that a document is named one way or another.
+// complete checks that the request has a document or a document id.
 func complete(p *graphql.RawParams, documentID string, haveQuery bool) error {
 	if documentID != "" {
 		if p.Extensions == nil {
@@ -123,7 +123,7 @@ func complete(p *graphql.RawParams, documentID string, haveQuery bool) error {
 	return nil
 }
 
-// decodeQueryString reads a request out of a URL.
+// decodeQueryString reads a request from a URL query string.
 func decodeQueryString(raw string) (*graphql.RawParams, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -149,7 +149,7 @@ func decodeQueryString(raw string) (*graphql.RawParams, error) {
 	return p, complete(p, values.Get("documentId"), p.Query != "")
 }
 
-// bodies reads request bodies through shared buffers, up to a limit.
+// bodies reads request bodies through pooled buffers, up to a limit.
 type bodies struct {
 	max  int64 // bytes
 	pool sync.Pool
@@ -164,7 +164,7 @@ func newBodies(limit int64) *bodies {
 	return b
 }
 
-// read returns the whole body as a string, or says why it cannot.
+// read returns the whole body as a string.
 func (b *bodies) read(r *http.Request) (string, error) {
 	if r.ContentLength > b.max {
 		return "", b.tooLarge()

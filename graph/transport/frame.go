@@ -2,16 +2,15 @@ package transport
 
 import "encoding/binary"
 
-// Data frames are written past the websocket library, straight to the
-// connection: one system call, no lock but the connection's own, and no write
-// buffer that every idle socket would have to keep. The library still reads,
-// answers pings, and closes.
+// Data frames bypass the websocket library and are written directly to the connection:
+// one system call, no lock except the connection's own, and no write buffer per idle
+// socket. The library still reads, answers pings, and closes.
 
-// frameHeader is the room that is left for a header in front of a payload.
-const frameHeader = 10 // bytes; a 64-bit length is the longest a server sends
+// frameHeader is the space reserved for a header before a payload.
+const frameHeader = 10 // bytes; the longest header of a server, with a 64-bit length
 
 // frame completes a text frame (RFC 6455 §5.2: FIN, opcode 1, no mask). buf is
-// frameHeader bytes of room and then the payload; the result is a part of it.
+// frameHeader reserved bytes followed by the payload; the result is a subslice.
 func frame(buf []byte) []byte {
 	const finText = 0x81
 	switch n := len(buf) - frameHeader; {
@@ -31,5 +30,5 @@ func frame(buf []byte) []byte {
 	}
 }
 
-// header is the room itself.
+// header is the reserved space.
 var header [frameHeader]byte

@@ -21,8 +21,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// FuzzDecodeRequest compares the decoder with encoding/json: both take the same
-// texts, and read the same values out of them.
+// FuzzDecodeRequest compares the decoder with encoding/json: both accept the same texts
+// and read the same values.
 func FuzzDecodeRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"query":"{hello}"}`,
@@ -69,7 +69,7 @@ func FuzzDecodeRequest(f *testing.F) {
 	})
 }
 
-// FuzzJSON holds the scanner against encoding/json on any value.
+// FuzzJSON compares the scanner with encoding/json on any value.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`0`, `-0`, `1e5`, `[1,[2,{"a":"b"}]]`, `"\ud83c\udfc3"`, `"\ud800"`, `nul`, `[1,]`, `{"a":1,}`, `{"a":1,"a":2}`, `{1:2}`, "\"\x7f\""} {
 		f.Add(seed)
@@ -105,7 +105,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// normal turns numbers into their text as JSON has it.
+// normal replaces numbers with their JSON text.
 func normal(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -168,8 +168,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzFrame checks the headers of frames against the lengths that a client
-// reads out of them.
+// FuzzFrame compares the headers of frames with the lengths that a client decodes.
 func FuzzFrame(f *testing.F) {
 	for _, n := range []uint{0, 1, 125, 126, 127, 65535, 65536, 70000} {
 		f.Add(n)
@@ -197,9 +196,9 @@ func FuzzFrame(f *testing.F) {
 	})
 }
 
-// FuzzSocket sends frames, one per line, over a real socket and holds what comes
-// back against the protocol: no other messages than its own, nothing but a pong
-// before the acknowledgement, an orderly close.
+// FuzzSocket sends frames, one per line, over a real socket and checks the replies
+// against the protocol: only its message types, only a pong before connection_ack, a
+// proper close.
 func FuzzSocket(f *testing.F) {
 	const init, sub = `{"type":"connection_init"}`, `{"id":"1","type":"subscribe","payload":{"query":"subscription{ticks(n:2)}"}}`
 	for _, seed := range []string{

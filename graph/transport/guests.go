@@ -7,26 +7,26 @@ import (
 	"seckill/internal/fault"
 )
 
-// One network may have a share of MaxSockets open without signing in. A smaller share
-// would lock out an office or the customers of a mobile carrier behind one address, a
-// larger one would let few addresses take every anonymous socket of the process.
+// Share of MaxSockets that one network may use for anonymous sockets. A smaller share
+// would lock out the users of a company or mobile carrier behind one address; with a
+// larger one a few addresses could use all anonymous sockets of the process.
 const (
 	guestShare = 10  // one tenth
-	fewGuests  = 100 // at least, where MaxSockets is small
+	fewGuests  = 100 // minimum when MaxSockets is small
 )
 
-// guest is a network, and whether connection_init came without a token. Sockets
-// before connection_init are counted apart, so that users can sign in from a network
+// guest identifies a network, and whether connection_init came without a token. Sockets
+// before connection_init are counted separately, so that users can sign in from a network
 // whose anonymous sockets have reached the bound.
 type guest struct {
-	network   string // "" is not counted
+	network   string // "" = not counted
 	anonymous bool
 }
 
 // guests counts anonymous members.
 type guests map[guest]int
 
-// full reports whether there is no room for one more.
+// full reports whether the bound of a guest is reached.
 func (g guests) full(of guest, maxSockets int) bool {
 	return of.network != "" && g[of] >= max(maxSockets/guestShare, fewGuests)
 }
@@ -47,7 +47,7 @@ func (g guests) remove(of guest) {
 	}
 }
 
-// stranger returns what a request is counted as before its caller is known.
+// stranger returns the guest of a request before its caller is authenticated.
 func (r *Sockets) stranger(ctx context.Context) guest {
 	if r.opts.Network == nil {
 		return guest{}

@@ -14,8 +14,8 @@ import (
 	"seckill/graph/transport"
 )
 
-// networks is a server of 1,000 sockets, of which one network may take 100; all
-// requests come from the network that was told last.
+// networks returns a server with 1,000 sockets, of which one network may use 100, and a
+// function that sets the network of the following requests.
 func networks(t *testing.T) (f *fixture, from func(network string)) {
 	t.Helper()
 	var network atomic.Value
@@ -40,7 +40,7 @@ func TestOneNetworkCannotTakeAllSocketsAnonymously(t *testing.T) {
 	late.init("")
 	late.expectClose(4429, "Too many sockets")
 	f.query(`subscription{idle}`, "", header("Accept", "text/event-stream")).contains(t, 429, "RATE_LIMITED")
-	f.open("user:ann") // people are counted by themselves
+	f.open("user:ann") // signed-in users are counted by user
 	from("b")
 	f.open("")
 	from("a")
@@ -62,7 +62,7 @@ func TestOneNetworkCannotTakeAllSocketsWithoutAWord(t *testing.T) {
 	if err == nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "10" {
 		t.Errorf("one more: %v, %v", resp, err)
 	}
-	silent[0].init("user:ann") // gives its place back
+	silent[0].init("user:ann") // frees its anonymous slot
 	silent[0].expect(`{"type":"connection_ack"}`)
 	silent[1].init("")
 	silent[1].expect(`{"type":"connection_ack"}`)

@@ -23,7 +23,7 @@ import (
 	"seckill/internal/fault"
 )
 
-// Handler answers GraphQL requests on one path, whatever their transport.
+// Handler serves GraphQL requests of all transports on one path.
 type Handler struct {
 	opts   Options
 	exec   *executor.Executor
@@ -31,7 +31,7 @@ type Handler struct {
 	bodies *bodies
 }
 
-// NewHandler assembles executor, guard and transports.
+// NewHandler returns a Handler with an executor on the guard of opts.
 func NewHandler(opts Options) *Handler {
 	opts = opts.withDefaults()
 	exec := executor.New(opts.Schema)
@@ -48,9 +48,9 @@ func NewHandler(opts Options) *Handler {
 	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), bodies: newBodies(opts.MaxBody)}
 }
 
-// aroundFields is the field middleware of the extensions, the first outermost. One
-// alone is called as it is: what the executor makes of it is a closure for every
-// field of every answer.
+// aroundFields returns the field middleware of the extensions, the first outermost. A
+// single middleware is returned unwrapped: the executor's chain allocates a closure for
+// every field of every response.
 func aroundFields(extensions []graphql.HandlerExtension) graphql.FieldMiddleware {
 	var around graphql.FieldMiddleware
 	for _, e := range slices.Backward(extensions) {
@@ -73,7 +73,7 @@ func aroundFields(extensions []graphql.HandlerExtension) graphql.FieldMiddleware
 	return around
 }
 
-// ServeHTTP picks the transport.
+// ServeHTTP selects the transport by method and headers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recovered(w, r)
 	switch {
@@ -101,8 +101,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// isUpgrade leaves offers of other protocols alone: Java's client offers h2c
-// with every request.
+// isUpgrade ignores offers of other protocols: Java's client offers h2c with every
+// request.
 func isUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
@@ -119,8 +119,8 @@ func isJSON(contentType string) bool {
 	return !given || strings.EqualFold(charset, "utf-8") || strings.EqualFold(charset, "utf8")
 }
 
-// isCoded tells a body that is compressed: small ones gain nothing by it, and what
-// is small may not stay so.
+// isCoded reports a compressed body. These are refused: small bodies gain nothing, and a
+// small compressed body can expand to a large one.
 func isCoded(encoding string) bool { return encoding != "" && !strings.EqualFold(encoding, "identity") }
 
 func wantsEvents(r *http.Request) bool { return accepted(r.Header.Get("Accept")) == eventStreamType }
@@ -153,7 +153,7 @@ func (h *Handler) serveGet(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, params)
 }
 
-// answer runs one operation and writes its result in one piece.
+// answer runs one operation and writes its result as a single response.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql.RawParams) {
 	kind := accepted(r.Header.Get("Accept"))
 	ctx := r.Context()
@@ -192,7 +192,7 @@ const tookTooLong = "That took too long."
 
 func errTimeout() error { return fault.New(fault.Timeout, tookTooLong) }
 
-// limited puts the time limit on queries and mutations; subscriptions run on.
+// limited sets the timeout of queries and mutations; subscriptions have none.
 func (h *Handler) limited(ctx context.Context, op *graphql.OperationContext) (context.Context, context.CancelFunc) {
 	if op.Operation.Operation == ast.Subscription {
 		return ctx, func() {}
@@ -200,7 +200,7 @@ func (h *Handler) limited(ctx context.Context, op *graphql.OperationContext) (co
 	return withDeadline(ctx, h.opts.Timeout)
 }
 
-// misplaced says why an operation cannot be answered in one piece.
+// misplaced returns an error for an operation that cannot have a single response.
 func (h *Handler) misplaced(w http.ResponseWriter, method string, op *graphql.OperationContext) *badRequest {
 	if op.Operation.Operation == ast.Subscription {
 		return &badRequest{http.StatusBadRequest, "Subscriptions need a WebSocket or Accept: text/event-stream."}
@@ -208,8 +208,8 @@ func (h *Handler) misplaced(w http.ResponseWriter, method string, op *graphql.Op
 	return h.notByGet(w, method, op)
 }
 
-// notByGet says why an operation cannot be sent by GET: any page of any origin
-// can make a browser send one.
+// notByGet returns an error for an operation that must not be sent by GET, because pages
+// of any origin can make a browser send a GET.
 func (h *Handler) notByGet(w http.ResponseWriter, method string, op *graphql.OperationContext) *badRequest {
 	switch {
 	case method != http.MethodGet:
@@ -224,8 +224,8 @@ func (h *Handler) notByGet(w http.ResponseWriter, method string, op *graphql.Ope
 	return nil
 }
 
-// authenticate tells who sends a request. An empty header is an anonymous
-// caller; anything but a good bearer token is a fault.
+// authenticate returns the caller of a request. An empty header is anonymous; anything
+// except a valid bearer token is a fault.
 func (h *Handler) authenticate(ctx context.Context, header string) (Caller, error) {
 	if header == "" {
 		return Caller{Context: ctx}, nil
@@ -238,8 +238,8 @@ func (h *Handler) authenticate(ctx context.Context, header string) (Caller, erro
 	return h.opts.Authenticate(ctx, token)
 }
 
-// prepare parses, validates and bounds an operation. The response is the
-// refusal, nil when the operation may run.
+// prepare parses and validates an operation and checks its limits. refusal is nil when
+// the operation may run.
 func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *graphql.OperationContext, refusal *graphql.Response) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -263,8 +263,8 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 	return op, nil
 }
 
-// charged takes the price of a document that was refused. What costs nothing to
-// refuse is free: a hash that is not known, and a budget that is spent.
+// charged charges for a refused document. Unknown hashes, untrusted documents and an
+// exhausted budget cost almost nothing to refuse and are free.
 func (h *Handler) charged(ctx context.Context, errs gqlerror.List) gqlerror.List {
 	if len(errs) == 0 {
 		return errs
@@ -279,10 +279,10 @@ func (h *Handler) charged(ctx context.Context, errs gqlerror.List) gqlerror.List
 	return errs
 }
 
-// plainRoot runs a root field: no extension stands around those.
+// plainRoot runs a root field without middleware.
 func plainRoot(ctx context.Context, next graphql.RootResolver) graphql.Marshaler { return next(ctx) }
 
-// faultResponse is the answer to a request that failed as a whole.
+// faultResponse returns the response to a request that failed as a whole.
 func (h *Handler) faultResponse(ctx context.Context, err error) *graphql.Response {
 	return &graphql.Response{Errors: gqlerror.List{h.opts.ErrorPresenter(ctx, err)}}
 }
@@ -298,12 +298,12 @@ func (h *Handler) writeFault(ctx context.Context, w http.ResponseWriter, kind me
 	writeResponse(w, kind, statusOf(kind, resp), resp)
 }
 
-// retryAfter says when to come back, in whole seconds.
+// retryAfter sets the Retry-After header, in whole seconds.
 func retryAfter(w http.ResponseWriter, wait time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 }
 
-// unreadable charges and answers a request that could not be decoded.
+// unreadable charges for a request that could not be decoded, and answers it.
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 	if spent := h.opts.Guard.ChargeRefused(r.Context()); spent != nil {
 		writeRefusal(w, accepted(r.Header.Get("Accept")), &graphql.Response{Errors: gqlerror.List{spent}})
@@ -312,8 +312,8 @@ func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) 
 	refuse(w, r, err)
 }
 
-// writeRefusal writes the refusal of an operation, with Retry-After where it says when
-// to come back.
+// writeRefusal writes the refusal of an operation, with a Retry-After header if it has a
+// retry time.
 func writeRefusal(w http.ResponseWriter, kind mediaType, refusal *graphql.Response) {
 	if ms, ok := refusal.Errors[0].Extensions[guard.RetryAfterMs].(int64); ok {
 		retryAfter(w, time.Duration(ms)*time.Millisecond)
@@ -333,7 +333,7 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}}})
 }
 
-// recovered ends a request whose handler panicked.
+// recovered answers a request whose handler panicked.
 func (h *Handler) recovered(w http.ResponseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {

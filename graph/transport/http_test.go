@@ -203,7 +203,8 @@ func TestOneOfIsEnforcedInVariables(t *testing.T) {
 	f.query(`query($id: ID!, $n: String!){thing(by:{id:$id, name:$n}){id}}`, `{"id":"7","n":"x"}`).contains(t, 200, `"errors"`)
 }
 
-// A client that leaves in mid-query gets nothing, and nothing of it stays.
+// When a client disconnects during a query, no response is written and all its resources
+// are freed.
 func TestClientThatLeavesIsForgotten(t *testing.T) {
 	t.Parallel()
 	var running, served atomic.Int64

@@ -9,24 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// maxJSONDepth bounds the nesting of a request: a variable nests no deeper than
-// the input types of the schema, which stay far below.
+// maxJSONDepth bounds the nesting of a request: variables nest as deep as the input types
+// of the schema, which are far below it.
 const maxJSONDepth = 32
 
-// maxJSONValues bounds the objects, lists and values of one request: a value costs up to
-// 400 bytes of memory and 2 bytes of text. The largest operation has 100 ids.
+// maxJSONValues bounds the objects, lists and values of one request: a value of 2 bytes
+// of text takes up to 400 bytes of memory. The largest operation has 100 ids.
 const maxJSONValues = 2000
 
-// Errors of the scanner. They never quote the text: a body may hold a password.
+// Errors of the scanner. They never quote the text: a body may contain a password.
 var (
 	errJSON       = errors.New("not valid JSON")
 	errJSONValues = errors.New("too many JSON values")
 )
 
-// scanner reads one JSON text (RFC 8259) from left to right. It allocates at most
-// a small multiple of the text: strings without escapes share its memory, others
-// get a buffer of their own length, and the values are counted. Whole numbers
-// become int64, others json.Number; never float64, which gqlgen refuses as an Int.
+// scanner reads one JSON text (RFC 8259) from left to right. It allocates at most a small
+// multiple of the text: strings without escapes share its memory, others get a buffer of
+// their length, and the number of values is bounded. Whole numbers become int64, others
+// json.Number; never float64, which gqlgen refuses as an Int.
 type scanner struct {
 	text   string
 	pos    int
@@ -53,7 +53,7 @@ func (s *scanner) peek() byte {
 	return s.text[s.pos]
 }
 
-// take consumes c, which must come next after white space.
+// take consumes c, which must be the next byte after white space.
 func (s *scanner) take(c byte) error {
 	if s.peek() != c {
 		return errJSON
@@ -62,7 +62,7 @@ func (s *scanner) take(c byte) error {
 	return nil
 }
 
-// end reports an error unless nothing but white space is left.
+// end returns an error unless only white space is left.
 func (s *scanner) end() error {
 	s.space()
 	if s.pos != len(s.text) {
@@ -114,7 +114,7 @@ func (s *scanner) object(depth int) (map[string]any, error) {
 	return m, err
 }
 
-// members walks an object and calls field at each value.
+// members reads an object and calls field at each value.
 func (s *scanner) members(field func(key string) error) error {
 	if err := s.take('{'); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (s *scanner) digits() bool {
 	return s.pos > start
 }
 
-// str reads a string; the quote comes next.
+// str reads a string; the next byte is its quote.
 func (s *scanner) str() (string, error) {
 	s.pos++
 	start := s.pos
@@ -231,14 +231,13 @@ func (s *scanner) str() (string, error) {
 	return "", errJSON
 }
 
-// escaped reads the rest of a string that began at start, from its first
-// escape on.
+// escaped reads the rest of a string that started at start, from its first escape.
 func (s *scanner) escaped(start int) (string, error) {
 	end, err := s.closingQuote()
 	if err != nil {
 		return "", err
 	}
-	out := make([]byte, 0, end-start) // an escape is never shorter than what it stands for
+	out := make([]byte, 0, end-start) // an escape is never shorter than its character
 	out = append(out, s.text[start:s.pos]...)
 	for s.pos < end {
 		c := s.text[s.pos]
@@ -257,7 +256,7 @@ func (s *scanner) escaped(start int) (string, error) {
 	return string(out), nil
 }
 
-// closingQuote returns where the string that pos stands in ends.
+// closingQuote returns the position of the closing quote of the string at pos.
 func (s *scanner) closingQuote() (int, error) {
 	for i := s.pos; i < len(s.text); i++ {
 		switch c := s.text[i]; {
@@ -272,8 +271,8 @@ func (s *scanner) closingQuote() (int, error) {
 	return 0, errJSON
 }
 
-// escape reads what follows a backslash. A surrogate without its other half
-// becomes U+FFFD, as in encoding/json.
+// escape reads an escape after its backslash. An unpaired surrogate becomes U+FFFD, as in
+// encoding/json.
 func (s *scanner) escape() (rune, error) {
 	if s.pos >= len(s.text) {
 		return 0, errJSON

@@ -16,9 +16,8 @@ import (
 
 const idleFrames = `{"type":"connection_init"}`
 
-// A client that stops reading is gone within ten seconds, with all its
-// goroutines: while events are written to it, by the write deadline; while
-// nothing is, by the ping that it does not answer.
+// A client that stops reading is disconnected within ten seconds and its goroutines end:
+// by the write deadline while events are written, otherwise by the missing pong.
 func TestStuckSocketReaderIsGone(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string]string{"flooded": `subscription{flood(bytes:8000)}`, "quiet": `subscription{idle}`} {
@@ -29,13 +28,13 @@ func TestStuckSocketReaderIsGone(t *testing.T) {
 			defer func() { _ = conn.Close() }()
 			writeFrame(t, conn, idleFrames)
 			writeFrame(t, conn, `{"id":"1","type":"subscribe","payload":{"query":"`+document+`"}}`)
-			// nothing is read from now on; the kernel of the other side takes a few MB
+			// The client reads nothing from here on; the kernel buffers a few MB.
 			f.eventually("the socket is gone", func() bool { return f.sockets.Count() == 0 && f.resolver.Streams.Load() == 0 })
 		})
 	}
 }
 
-// rawSocket upgrades by hand, so that nothing reads behind our back.
+// rawSocket upgrades without the library, so that no goroutine reads from the connection.
 func (f *fixture) rawSocket(t *testing.T) net.Conn {
 	t.Helper()
 	var d net.Dialer
@@ -64,7 +63,7 @@ func writeFrame(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// What a client sends together with its upgrade must not be lost.
+// Frames that arrive together with the upgrade request must not be lost.
 func TestFramesBehindTheUpgradeAreRead(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{})
@@ -82,26 +81,26 @@ func TestFramesBehindTheUpgradeAreRead(t *testing.T) {
 	}
 }
 
-// usage is what the process holds after a collection.
+// usage is the memory of the process after a garbage collection.
 type usage struct {
 	goroutines int
-	bytes      uint64 // live heap, and stacks
+	bytes      uint64 // live heap and stacks
 }
 
 func measure() usage {
 	runtime.GC()
-	runtime.GC() // the first one shrinks stacks and runs finalizers
+	runtime.GC() // the first collection shrinks stacks and runs finalizers
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return usage{runtime.NumGoroutine(), m.HeapAlloc + m.StackInuse}
 }
 
 // Not parallel: it counts goroutines and memory of the whole process. The bare
-// connections of the clients are counted too, about half a kB each.
+// connections of the clients count too, about 0.5 kB each.
 func TestSocketsAreCheapAndLeaveNothing(t *testing.T) {
-	const sockets = 1000 // at a time; five waves make 5,000
+	const sockets = 1000 // per wave; five waves make 5,000
 	f := setup(t, setupOptions{sockets: transport.SocketOptions{PingEvery: time.Hour}})
-	f.wave(20, false) // pools and caches fill
+	f.wave(20, false) // fills pools and caches
 	base := measure()
 	clients := f.crowd(sockets)
 	full := measure()
@@ -128,8 +127,8 @@ func TestSocketsAreCheapAndLeaveNothing(t *testing.T) {
 	}
 }
 
-// crowd opens sockets with one idle stream each. Their clients are bare
-// connections without goroutines.
+// crowd opens sockets with one idle stream each. The clients are bare connections without
+// goroutines.
 func (f *fixture) crowd(n int) []net.Conn {
 	f.t.Helper()
 	clients := make([]net.Conn, n)
@@ -157,7 +156,7 @@ func (f *fixture) quiet() net.Conn {
 		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
 	_, _ = io.WriteString(conn, upgrade)
 	buf := make([]byte, 512)
-	if _, err := conn.Read(buf); err != nil { // the upgrade's answer
+	if _, err := conn.Read(buf); err != nil { // the upgrade response
 		f.t.Error(err)
 	}
 	for _, text := range []string{idleFrames, `{"id":"1","type":"subscribe","payload":{"query":"subscription{idle}"}}`} {
@@ -167,7 +166,8 @@ func (f *fixture) quiet() net.Conn {
 	return conn
 }
 
-// leave closes politely, with a close frame, or by cutting the connection.
+// leave closes the clients with a close frame if politely, else by closing the
+// connection.
 func leave(clients []net.Conn, politely bool) {
 	for _, c := range clients {
 		if politely {
@@ -179,14 +179,14 @@ func leave(clients []net.Conn, politely bool) {
 	}
 }
 
-// wave opens and closes sockets.
+// wave opens and closes n sockets.
 func (f *fixture) wave(n int, politely bool) {
 	f.t.Helper()
 	leave(f.crowd(n), politely)
 	f.eventually("all are gone", func() bool { return f.sockets.Count() == 0 && f.resolver.Streams.Load() == 0 })
 }
 
-// One slow reader must not hold up the others, nor the drain.
+// One slow client must delay neither the others nor the drain.
 func TestDrainDoesNotWaitForStuckClients(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{sockets: transport.SocketOptions{WriteTimeout: time.Second, DrainWindow: time.Millisecond}})

@@ -9,8 +9,8 @@ import (
 	"seckill/internal/fault"
 )
 
-// public returns errors about documents and variables as clients may see them: no
-// values are quoted, and in production no names either.
+// public returns errors about documents and variables in the form for clients: without
+// quoted values, and in production without names.
 func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 	out := make(gqlerror.List, len(errs))
 	for i, err := range errs {
@@ -34,13 +34,13 @@ func (h *Handler) public(errs gqlerror.List) gqlerror.List {
 	return out
 }
 
-// unquoted removes the values that gqlparser's messages quote: of a variable, of a
-// literal, or of a document that cannot be parsed.
+// unquoted removes the values that gqlparser's messages quote: of a variable, a literal,
+// or an unparsable document.
 func unquoted(message string) string {
 	if _, rest, found := strings.Cut(message, " is not a valid "); found {
 		return "The value is not a valid " + rest
 	}
-	if message == "operation  not found" { // no name was asked for
+	if message == "operation  not found" { // the request named no operation
 		return "The document has several operations: say which by operationName."
 	}
 	if strings.HasPrefix(message, "operation ") && strings.HasSuffix(message, " not found") {
@@ -57,7 +57,7 @@ func unquoted(message string) string {
 	return message
 }
 
-// terse is the message of production for a bad document.
+// terse returns the message of production for an invalid document.
 func terse(code, message string) string {
 	switch code {
 	case "GRAPHQL_PARSE_FAILED":

@@ -2,5 +2,5 @@
 
 package transport_test
 
-// larger is how much more memory a goroutine takes under the race detector.
+// larger is the memory factor of a goroutine under the race detector.
 const larger = 1

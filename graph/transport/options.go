@@ -14,59 +14,55 @@ import (
 	"seckill/internal/fault"
 )
 
-// Caller is who a bearer token stands for.
+// Caller is the user of a bearer token.
 type Caller struct {
-	// Context is the context to run the caller's operations in: the one that
-	// Authenticate was given, with the principal inside.
+	// Context is the context for the caller's operations: the argument of Authenticate
+	// with the principal added.
 	Context context.Context
-	// User and Session name the caller to Sockets, which closes by them.
+	// User and Session identify the caller in Sockets.
 	User, Session uuid.UUID
-	// ExpiresAt is when the token lapses; streams end then. Zero = never.
+	// ExpiresAt is when the token expires; streams end then. Zero = never.
 	ExpiresAt time.Time
-	// Still is asked again and again while a socket or stream is open. Unauthenticated
-	// and Forbidden end it: the caller is no longer who they were. nil = nothing can be
-	// taken away before the token lapses.
+	// Still is called repeatedly while a socket or stream is open. Unauthenticated and
+	// Forbidden end it: the caller no longer has the rights of the token. nil = rights do
+	// not change before the token expires.
 	Still func(ctx context.Context) error
 }
 
-// Options says what NewHandler puts together. Schema, Guard and Sockets are needed;
-// the others have defaults.
+// Options configure NewHandler. Schema, Guard and Sockets are required.
 type Options struct {
 	// Schema is gqlgen's generated schema.
 	Schema graphql.ExecutableSchema
-	// Guard bounds documents and knows the trusted ones.
+	// Guard checks documents and holds the trusted ones.
 	Guard *guard.Guard
-	// Sockets keeps the open WebSockets and SSE streams; one per process.
+	// Sockets holds the open WebSockets and SSE streams; one per process.
 	Sockets *Sockets
-	// Development turns field suggestions on. Without it, errors about
-	// documents do not quote them. Introspection and untrusted documents are
-	// the guard's.
+	// Development enables field suggestions. Without it, errors about documents do not
+	// quote them. Introspection and untrusted documents are configured in Guard.
 	Development bool
-	// Authenticate tells who a bearer token stands for. It is not called for
-	// requests without a token: those are anonymous. A refused token is a fault
-	// of the whole request, never an anonymous one. nil refuses every token.
+	// Authenticate returns the caller of a bearer token. It is not called for requests
+	// without a token: those are anonymous. A refused token fails the whole request; it
+	// never makes it anonymous. nil refuses every token.
 	Authenticate func(ctx context.Context, token string) (Caller, error)
-	// ErrorPresenter turns errors into their public form; by default fault
-	// codes are kept and everything else becomes INTERNAL.
+	// ErrorPresenter converts errors to their public form; by default fault codes are
+	// kept and all other errors become INTERNAL.
 	ErrorPresenter graphql.ErrorPresenterFunc
-	// Recover turns a panic into an error; by default it is logged with its
-	// place and becomes INTERNAL.
+	// Recover converts a panic into an error; by default it is logged with its position
+	// and becomes INTERNAL.
 	Recover graphql.RecoverFunc
-	// Extensions are further gqlgen extensions, around fields, operations or
-	// responses. What changes operations before they run is the guard's.
+	// Extensions are additional gqlgen extensions for fields, operations or responses.
+	// Only Guard may change operations before they run.
 	Extensions []graphql.HandlerExtension
 	// MaxBody bounds a request body in bytes; 32 kB by default.
 	MaxBody int64
-	// Timeout is the longest that a query or mutation may take, subscriptions
-	// excepted; 5 s by default.
+	// Timeout is the timeout of one query or mutation; 5 s by default.
 	Timeout time.Duration
-	// KeepAlive is the pause between two comments on a quiet SSE stream; 12 s
-	// by default.
+	// KeepAlive is the interval of comments on an idle SSE stream; 12 s by default.
 	KeepAlive time.Duration
-	// Shared are root fields whose answers, asked for by GET without a token, are
-	// the same for everybody and may be kept by any cache for a second.
+	// Shared lists root fields whose answers to a GET without a token are the same for
+	// all users and may be cached for one second.
 	Shared []string
-	// Log receives panics and broken invariants; discarded by default.
+	// Log receives panics and violated invariants; discarded by default.
 	Log *slog.Logger
 }
 
@@ -103,8 +99,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// presentFault is the default presenter: what already has a public code passes,
-// everything else is told by its fault code alone.
+// presentFault is the default presenter: errors with a public code are unchanged, all
+// others show only their fault code.
 func presentFault(ctx context.Context, err error) *gqlerror.Error {
 	presented := graphql.DefaultErrorPresenter(ctx, err)
 	if codeOf(presented) != "" {

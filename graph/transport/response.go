@@ -15,9 +15,9 @@ import (
 	"seckill/internal/fault"
 )
 
-// mediaType is the form of an answer, as the GraphQL-over-HTTP draft names them.
-// They differ in the status of a request that was refused before it ran: 200
-// under JSON, which old clients expect, 4xx and 5xx under GraphQLResponse.
+// mediaType is the media type of a response, as defined in the GraphQL-over-HTTP draft.
+// They differ in the status of a request that was refused before it ran: 200 with JSON,
+// which old clients expect, 4xx and 5xx with GraphQLResponse.
 type mediaType int
 
 const (
@@ -26,7 +26,7 @@ const (
 	eventStreamType
 )
 
-// header values, shared: net/http does not write to them
+// contentTypes are shared header values: net/http does not write to them.
 var contentTypes = [...][]string{
 	jsonType:        {"application/json; charset=utf-8"},
 	graphqlResponse: {"application/graphql-response+json; charset=utf-8"},
@@ -35,8 +35,8 @@ var contentTypes = [...][]string{
 
 var noStore = []string{"no-store"}
 
-// accepted picks the media type the client likes best, the first of several it
-// likes as much; application/json when it does not say, or names nothing known.
+// accepted returns the media type that the client prefers, the first of equal ones;
+// application/json when the header is empty or names no known type.
 func accepted(accept string) mediaType {
 	switch accept {
 	case "", "*/*", "application/json":
@@ -75,13 +75,13 @@ func accepted(accept string) mediaType {
 	return best
 }
 
-// buffers holds answers while they are put together.
+// buffers pools buffers for responses.
 var buffers = sync.Pool{New: func() any {
 	b := make([]byte, 0, 2048)
 	return &b
 }}
 
-const maxKeptBuffer = 64 << 10 // bytes; larger answers are rare and not kept
+const maxKeptBuffer = 64 << 10 // bytes; larger responses are rare and not pooled
 
 func keepBuffer(b *[]byte) {
 	if cap(*b) <= maxKeptBuffer {
@@ -89,15 +89,14 @@ func keepBuffer(b *[]byte) {
 	}
 }
 
-// reply is an answer and what it cost; nil where that is not told.
+// reply is a response and its cost; nil where the cost is not reported.
 type reply struct {
 	*graphql.Response
 	cost *guard.Cost
 }
 
-// appendReply renders an answer. Data is JSON already and copied as it is. An
-// answer without data has no "data" member: the request was refused before it
-// ran.
+// appendReply appends a response as JSON. Data is JSON already and copied unchanged. A
+// response without data has no "data" member: the request was refused before it ran.
 func appendReply(b []byte, r reply) []byte {
 	b = append(b, '{')
 	comma := false
@@ -149,7 +148,7 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, text...)
 }
 
-// writeResponse answers a request. A nil response means that the client left.
+// writeResponse answers a request. A nil response means that the client disconnected.
 func writeResponse(w http.ResponseWriter, kind mediaType, status int, resp *graphql.Response) {
 	writeReply(w, kind, status, reply{Response: resp})
 }
@@ -169,10 +168,10 @@ func writeReply(w http.ResponseWriter, kind mediaType, status int, r reply) {
 	h["Cache-Control"] = noStore
 	h.Set("Content-Length", strconv.Itoa(len(*buf)))
 	w.WriteHeader(status)
-	_, _ = w.Write(*buf) // the client may be gone; nobody is left to tell
+	_, _ = w.Write(*buf) // the client may have disconnected
 }
 
-// statusOf is the status of an answer: 200 once an operation ran.
+// statusOf returns the status of a response: 200 once an operation ran.
 func statusOf(kind mediaType, resp *graphql.Response) int {
 	if resp == nil || resp.Data != nil || kind == jsonType || len(resp.Errors) == 0 {
 		return http.StatusOK

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a running server over the test schema.
+// fixture is a running server on the test schema.
 type fixture struct {
 	t        testing.TB
 	resolver *testschema.Resolver
@@ -42,7 +42,7 @@ type setupOptions struct {
 
 type userKey struct{}
 
-// authenticate understands tokens "user:<name>[:<lifetime>]".
+// authenticate accepts tokens "user:<name>[:<lifetime>]".
 func authenticate(ctx context.Context, token string) (transport.Caller, error) {
 	parts := strings.Split(token, ":")
 	if parts[0] != "user" {
@@ -110,7 +110,7 @@ func setup(t testing.TB, o setupOptions) *fixture {
 	return f
 }
 
-// answer is a response with its body read.
+// answer is a response with its body.
 type answer struct {
 	status int
 	header http.Header

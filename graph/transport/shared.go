@@ -12,13 +12,12 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// sharedLife is how long any cache may give an answer to others: as old as what it
-// was made of may be.
+// sharedLife is the Cache-Control header of shareable responses: any cache may keep them
+// for one second, the maximum age of the data they are built from.
 const sharedLife = "public, max-age=1, s-maxage=1"
 
-// shareable says whether an answer is the same for everybody who is not signed in,
-// so that a CDN may carry it: a query by GET, of nothing but fields that Shared
-// names, that went well.
+// shareable reports whether a response is the same for all anonymous users, so that a CDN
+// may cache it: a successful query by GET that selects only root fields in Shared.
 func (h *Handler) shareable(r *http.Request, op *graphql.OperationContext, resp *graphql.Response) bool {
 	if r.Method != http.MethodGet || r.Header.Get("Authorization") != "" || len(h.opts.Shared) == 0 ||
 		resp == nil || len(resp.Errors) > 0 || op.Operation.Operation != ast.Query {
@@ -47,8 +46,8 @@ func (h *Handler) allShared(set ast.SelectionSet) bool {
 	return true
 }
 
-// writeShared answers with what caches need, and with 304 to whoever has the same
-// already. What the operation cost is not told: it is another for every caller.
+// writeShared writes a response with cache headers, and 304 to a client that has the same
+// one. It omits the cost, because the budget differs per caller.
 func writeShared(w http.ResponseWriter, r *http.Request, kind mediaType, resp *graphql.Response) {
 	buf := buffers.Get().(*[]byte)
 	defer keepBuffer(buf)
@@ -66,10 +65,11 @@ func writeShared(w http.ResponseWriter, r *http.Request, kind mediaType, resp *g
 	head["Content-Type"] = contentTypes[kind]
 	head.Set("Content-Length", strconv.Itoa(len(*buf)))
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(*buf) // the client may be gone; nobody is left to tell
+	_, _ = w.Write(*buf) // the client may have disconnected
 }
 
-// sameTag compares weakly, as If-None-Match does (RFC 9110 §13.1.2).
+// sameTag compares with weak comparison, as required for If-None-Match (RFC 9110
+// §13.1.2).
 func sameTag(header, tag string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {

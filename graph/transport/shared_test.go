@@ -16,7 +16,7 @@ func TestAnswersThatAreTheSameForAllMayBeKeptByCaches(t *testing.T) {
 		configure: func(server *http.Server) {
 			inner := server.Handler
 			server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Add("Vary", "Origin") // as whoever marks answers for other origins does
+				w.Header().Add("Vary", "Origin") // as CORS middleware does
 				inner.ServeHTTP(w, r)
 			})
 		},

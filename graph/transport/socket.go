@@ -15,30 +15,31 @@ import (
 	"seckill/internal/fault"
 )
 
-// socket is one graphql-transport-ws connection. It has one goroutine that
-// reads, and one for each stream; nothing waits on its behalf: the init
-// time-out, pings and the token's end are timers.
+// socket is one graphql-transport-ws connection. It has one goroutine that reads, and one
+// for each stream. The init timeout, pings and the token's expiry are timers and need no
+// goroutine.
 type socket struct {
 	h       *Handler
-	conn    *websocket.Conn // reads and closes
-	raw     net.Conn        // takes data frames
-	ctx     context.Context // of everything the socket runs; cancelled when it closes
+	conn    *websocket.Conn // used to read and close
+	raw     net.Conn        // used to write data frames
+	ctx     context.Context // of all operations of the socket; cancelled when it closes
 	cancel  context.CancelFunc
-	headers http.Header // the few that operations look at; nil = none
+	headers http.Header // the headers that operations read; nil = none
 
-	// of the reading goroutine
+	// Used only by the reading goroutine.
 	acked  bool
 	caller Caller
 	frames bucket
 
-	mu      sync.Mutex  // held while writing, so that nothing follows the end of a stream or of the socket
+	mu      sync.Mutex  // held while writing, so that nothing is written after the end of a stream or of the socket
 	closing bool        // guarded by mu
 	streams []*stream   // guarded by mu
-	clock   *time.Timer // guarded by mu: the init time-out, then the next ping
-	expiry  *time.Timer // guarded by mu: the token's end; nil without a token
+	clock   *time.Timer // guarded by mu: the init timeout, then the next ping
+	expiry  *time.Timer // guarded by mu: the token's expiry; nil without a token
 }
 
-// serveSocket upgrades the request and returns; the socket lives on.
+// serveSocket upgrades the request and returns; the socket continues on its own
+// goroutine.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	opts := h.opts.Sockets.opts
 	if !originAllowed(r, opts) {
@@ -54,7 +55,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	known := slices.Contains(protocols, subprotocol)
 	speak := subprotocol
 	if !known && len(protocols) > 0 {
-		speak = protocols[0] // without an answer the client would never see the close code
+		speak = protocols[0] // without a protocol in the response the client would never see the close code
 	}
 	s.frames = newBucket(opts.FrameRate, opts.FrameBurst)
 	upgrade := &upgradeWriter{ResponseWriter: w, writeTimeout: opts.WriteTimeout}
@@ -64,7 +65,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 		OnPingReceived:     s.onPing,
 	})
 	if err != nil {
-		return // the refusal is written
+		return // Accept has written the refusal
 	}
 	conn.SetReadLimit(opts.MaxFrame)
 	s.conn, s.raw = conn, upgrade.conn
@@ -77,11 +78,11 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 			s.headers.Set(name, v)
 		}
 	}
-	// the request, its buffers and net/http's goroutine go; the socket stays
+	// The request, its buffers and net/http's goroutine are freed; the socket stays.
 	go s.live(known)
 }
 
-// live runs the socket to its end.
+// live runs the socket until it ends.
 func (s *socket) live(known bool) {
 	defer s.end()
 	if err := s.h.opts.Sockets.enter(s.ctx, s, false); err != nil {
@@ -105,7 +106,7 @@ func (s *socket) live(known bool) {
 	}
 }
 
-// read handles one message. It reports whether the socket goes on.
+// read handles one message and reports whether the socket stays open.
 func (s *socket) read() bool {
 	kind, data, err := s.conn.Read(context.Background())
 	switch {
@@ -133,7 +134,7 @@ func (s *socket) onPing(context.Context, []byte) bool {
 	return false
 }
 
-// end lets go of everything the socket held.
+// end frees all resources of the socket.
 func (s *socket) end() {
 	if v := recover(); v != nil {
 		s.h.opts.Log.ErrorContext(s.ctx, "socket", slog.Any("error", s.h.opts.Recover(s.ctx, v)))
@@ -151,9 +152,8 @@ func (s *socket) end() {
 	s.h.opts.Sockets.leave(s)
 }
 
-// shut closes with a code. Once it began, nothing else is written: a stream
-// that ends because of it sends no "complete", which a client would take for
-// the end.
+// shut closes with a code. Nothing is written afterwards: a stream that ends because of
+// it sends no "complete", which a client would treat as its regular end.
 func (s *socket) shut(code websocket.StatusCode, reason string) {
 	s.mu.Lock()
 	if s.closing {
@@ -163,12 +163,12 @@ func (s *socket) shut(code websocket.StatusCode, reason string) {
 	s.closing = true
 	s.mu.Unlock()
 	s.cancel()
-	_ = s.conn.Close(code, reason) // an error means that the client is gone
+	_ = s.conn.Close(code, reason) // an error means that the client has disconnected
 }
 
-// write sends a message, which stands in buf behind the room for its header,
-// unless the socket closes. mu is held. A client that does not take it in time
-// is gone.
+// write sends a message, which is in buf after the space for its header, unless the
+// socket is closing. mu is held. A client that does not receive it in time is
+// disconnected.
 func (s *socket) write(buf []byte) bool {
 	if s.closing {
 		return false
@@ -182,15 +182,15 @@ func (s *socket) write(buf []byte) bool {
 	return true
 }
 
-// send is write for what belongs to no stream.
+// send is write for messages that belong to no stream.
 func (s *socket) send(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.write(append(header[:], text...))
 }
 
-// ping asks the client whether it still reads, and comes back later if it does.
-// It runs on its timer's goroutine.
+// ping sends a ping, waits for the pong, and schedules the next one. It runs on its
+// timer's goroutine.
 func (s *socket) ping() {
 	opts := s.h.opts.Sockets.opts
 	ctx, cancel := context.WithTimeout(s.ctx, opts.PingTimeout)
@@ -207,7 +207,7 @@ func (s *socket) ping() {
 	}
 }
 
-// bucket counts frames: so many a second, so many at once.
+// bucket is a token bucket for frames: a rate per second and a burst.
 type bucket struct {
 	rate, burst float64
 	left        float64

@@ -40,14 +40,14 @@ func TestSignOutClosesAtOnce(t *testing.T) {
 	mine.expectClose(4403, "Session ended")
 	other.send(`{"type":"ping"}`)
 	other.expect(`{"type":"pong"}`)
-	late := f.dial(dialOptions{}) // the session has ended before the socket is acknowledged
+	late := f.dial(dialOptions{}) // the session has ended before connection_ack
 	late.init("user:mine")
 	late.skipUntilClose(4403, "Session ended")
 	_ = other.conn.Close(1000, "")
 	f.eventually("watches are taken back", func() bool { return s.count() == 0 })
 }
 
-// sessions are sign-outs as the account rooms tell them.
+// sessions notifies watchers of sign-outs, as the product does.
 type sessions struct {
 	mu      sync.Mutex
 	ended   map[uuid.UUID]bool
@@ -175,7 +175,8 @@ func TestDrainClosesAllWithServiceRestart(t *testing.T) {
 	if err := <-drained; err != nil {
 		t.Error(err)
 	}
-	// of 20 moments within 200 ms, all within 20 ms of each other: once in 10^17 runs
+	// With 20 random times within 200 ms, all are within 20 ms of each other once in
+	// 10^17 runs.
 	if spread := slices.MaxFunc(closed, time.Time.Compare).Sub(slices.MinFunc(closed, time.Time.Compare)); spread < 20*time.Millisecond {
 		t.Errorf("all were sent away within %v", spread)
 	}

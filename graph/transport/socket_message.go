@@ -54,7 +54,7 @@ func decodeMessage(text string) (message, error) {
 	return m, err
 }
 
-// handle acts on one message. It reports whether the socket goes on.
+// handle processes one message and reports whether the socket stays open.
 func (s *socket) handle(text string) bool {
 	m, err := decodeMessage(text)
 	if err != nil || !validMessage(m) {
@@ -91,7 +91,8 @@ func validMessage(m message) bool {
 
 func validID(id string) bool { return id != "" && len(id) <= maxSocketIDLength }
 
-// init answers connection_init: who is it, and may they have another socket.
+// init handles connection_init: it authenticates the caller and checks the number of its
+// sockets.
 func (s *socket) init(m message) bool {
 	if s.acked {
 		s.shut(closeTooMany, "Too many initialisation requests")
@@ -104,10 +105,10 @@ func (s *socket) init(m message) bool {
 	}
 	s.headers.Del("Authorization")
 	s.speak(m)
-	caller, err := s.h.authenticate(s.ctx, header) // the init time-out ends ctx
+	caller, err := s.h.authenticate(s.ctx, header) // the init timeout ends ctx
 	switch {
 	case err != nil && !forbids(err):
-		s.shut(closeServiceRestart, "Try again") // the token may be good: who could tell is away
+		s.shut(closeServiceRestart, "Try again") // the token may be valid: the service that verifies it is unreachable
 		return false
 	case err != nil:
 		s.shut(closeForbidden, reasonForbidden)
@@ -126,12 +127,12 @@ func (s *socket) init(m message) bool {
 	return s.ack()
 }
 
-// ack starts the life of the socket.
+// ack sends connection_ack and starts the pings.
 func (s *socket) ack() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.clock.Stop() {
-		return true // the init time-out fired already and closes
+		return true // the init timeout has fired already and closes the socket
 	}
 	s.clock = time.AfterFunc(s.h.opts.Sockets.opts.PingEvery, s.ping)
 	if !s.caller.ExpiresAt.IsZero() {
@@ -140,8 +141,8 @@ func (s *socket) ack() bool {
 	return s.write(append(header[:], `{"type":"connection_ack"}`...))
 }
 
-// authorization finds the bearer token: in the payload, else in the upgrade
-// request, for clients that can set headers.
+// authorization returns the bearer token from the payload, else from the upgrade request,
+// for clients that can set headers.
 func (s *socket) authorization(m message) (header string, ok bool) {
 	payload, _ := m.payload.(map[string]any)
 	for key, v := range payload {
@@ -153,11 +154,11 @@ func (s *socket) authorization(m message) (header string, ok bool) {
 	return s.headers.Get("Authorization"), true
 }
 
-// maxLanguage bounds the languages that a socket may ask for, in bytes.
+// maxLanguage bounds the language preference of a socket, in bytes.
 const maxLanguage = 128
 
-// speak takes the language from the payload, where it says one: browsers cannot
-// set the header of an upgrade request, and people choose another than theirs.
+// speak reads the language from the payload: browsers cannot set headers of an upgrade
+// request, and users can choose another language than the browser's.
 func (s *socket) speak(m message) {
 	payload, _ := m.payload.(map[string]any)
 	for key, v := range payload {
@@ -207,9 +208,9 @@ func (s *socket) subscribe(m message) bool {
 	return true
 }
 
-// printable is an id as a close reason may hold it.
+// printable returns an id in a form that a close reason may contain.
 func printable(id string) string {
-	const most = 36 // a UUID; the reason has 123 bytes in all
+	const most = 36 // a UUID; the whole reason has 123 bytes
 	if len(id) > most {
 		return "this id"
 	}
@@ -233,8 +234,8 @@ func requestOf(payload map[string]any) (*graphql.RawParams, error) {
 	return p, complete(p, documentID, payload["query"] != nil)
 }
 
-// complete ends a stream because the client asks for it. Nothing is answered,
-// and the id is free at once.
+// complete ends a stream on request of the client. It sends no reply and frees the id at
+// once.
 func (s *socket) complete(id string) {
 	s.mu.Lock()
 	st := s.find(id)
@@ -247,7 +248,7 @@ func (s *socket) complete(id string) {
 	}
 }
 
-// find returns the stream with an id, nil when there is none. mu is held.
+// find returns the stream with an id, or nil. mu is held.
 func (s *socket) find(id string) *stream {
 	for _, st := range s.streams {
 		if st.id == id {

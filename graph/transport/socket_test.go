@@ -32,7 +32,7 @@ func TestQueriesRunOverSocketsAndMutationsDoNot(t *testing.T) {
 	c.expect(`{"type":"complete","id":"q"}`)
 	c.subscribe("m", `mutation{set(input:{key:"k",value:1}){ok}}`)
 	c.expectPart(`{"type":"error","id":"m","payload":[{"message":"Send mutations by POST.","extensions":{"code":"BAD_USER_INPUT"}}]}`)
-	c.subscribe("q", `{hello}`) // the socket goes on
+	c.subscribe("q", `{hello}`) // the socket stays open
 	c.expectPart(`"hello"`)
 	if f.resolver.Sets.Load() != 0 {
 		t.Error("the mutation ran")

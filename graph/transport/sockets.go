@@ -19,8 +19,8 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// Close codes of graphql-transport-ws and of this server. A graphql-ws client
-// reconnects by itself after 4403, 4408, 1012 and 1013, and gives up after the others.
+// Close codes of graphql-transport-ws and of this server. A graphql-ws client reconnects
+// after 4403, 4408, 1012 and 1013, and not after the others.
 const (
 	closeBadRequest        websocket.StatusCode = 4400
 	closeUnauthorized      websocket.StatusCode = 4401
@@ -40,32 +40,31 @@ const (
 	reasonServerRestarting                      = "Server restarting"
 )
 
-// SocketOptions bound sockets and streams. Zero fields take the default in
-// brackets.
+// SocketOptions bound sockets and streams. Zero fields have the default in brackets.
 type SocketOptions struct {
 	MaxSockets   int           // sockets and SSE streams of the process [50,000]; half of them for signed-in users
 	MaxPerUser   int           // sockets of one signed-in user [3]
 	MaxStreams   int           // streams of one socket, SSE streams of one user [20]
 	MaxFrame     int64         // bytes of one frame [16 kB]
-	FrameRate    int           // frames a second from one client [20]
-	FrameBurst   int           // frames at once: a client that resumes sends all its streams [FrameRate + 10]
+	FrameRate    int           // frames per second from one client [20]
+	FrameBurst   int           // frames at once: a resuming client sends all its streams [FrameRate + 10]
 	InitTimeout  time.Duration // from the upgrade to connection_init [5 s]
-	WriteTimeout time.Duration // of one write; then the client counts as gone [5 s]
-	PingEvery    time.Duration // pause between pings [4 s]
+	WriteTimeout time.Duration // of one write; then the client is disconnected [5 s]
+	PingEvery    time.Duration // interval of pings [4 s]
 	PingTimeout  time.Duration // from ping to pong [4 s]
-	CheckEvery   time.Duration // pause between two checks of a caller's role [1 s]
-	DrainWindow  time.Duration // span over which a drain spreads the closes [5 s]
-	Origins      []string      // origins ("https://shop.example") allowed beside the server's own
+	CheckEvery   time.Duration // interval of checks of a caller's role [1 s]
+	DrainWindow  time.Duration // duration over which a drain spreads the closes [5 s]
+	Origins      []string      // origins ("https://shop.example") allowed in addition to the server's own
 	// Secure reports whether the client's connection is encrypted; by default, whether
 	// the listener's is.
 	Secure func(*http.Request) bool
-	// Network names the network of a request, so that one network cannot take all
+	// Network returns the network of a request, so that one network cannot use all
 	// sockets; signed-in users are counted by user. nil = no bound.
 	Network func(ctx context.Context) string
-	// Watch calls ended once a session is signed out, at once when it is already;
-	// unwatch forgets it. It must not wait for ended. nil = sessions do not end.
+	// Watch calls ended once a session is signed out, immediately if it already is;
+	// unwatch stops watching. It must not wait for ended. nil = sessions do not end.
 	Watch func(session uuid.UUID, ended func()) (unwatch func())
-	// Registerer gets the metrics; nil = they are shown nowhere.
+	// Registerer receives the metrics; nil = none are exposed.
 	Registerer prometheus.Registerer
 }
 
@@ -102,26 +101,26 @@ func setDefault[T comparable](field *T, value T) {
 
 // member is an open socket or SSE stream.
 type member interface {
-	// shut ends it. It may block for as long as two writes may take.
+	// shut ends the member. It may block for the duration of two writes.
 	shut(code websocket.StatusCode, reason string)
 }
 
 // owner is the user of a member; user is zero while it is anonymous.
 type owner struct {
 	guest   guest         // what an anonymous member is counted as
-	seat    *list.Element // the place of an anonymous member in Sockets.anonymous; nil otherwise
+	seat    *list.Element // the position of an anonymous member in Sockets.anonymous; nil otherwise
 	user    uuid.UUID
-	unwatch func()      // ends the watch on the session; nil without one
-	check   *time.Timer // the next look at Caller.Still; nil without one
+	unwatch func()      // stops watching the session; nil without one
+	check   *time.Timer // the next call of Caller.Still; nil without one
 }
 
-// Sockets knows every open socket and SSE stream of the process: it bounds
-// them, closes those of a session that signed out, and drains them all when the
-// server stops. It is safe for concurrent use.
+// Sockets holds every open socket and SSE stream of the process: it bounds them, closes
+// those of a session that signed out, and drains them all when the server stops. It is
+// safe for concurrent use.
 //
-// Anonymous members may use half of MaxSockets, so that they cannot lock signed-in
-// users out. A member that exceeds the half or the whole closes the oldest anonymous
-// one; it is refused only when all others are signed in.
+// Anonymous members may use half of MaxSockets, so that they cannot lock out signed-in
+// users. A member that exceeds the half or the whole closes the oldest anonymous one; it
+// is refused only when all others are signed in.
 type Sockets struct {
 	opts SocketOptions
 
@@ -144,16 +143,16 @@ func NewSockets(opts SocketOptions) *Sockets {
 	return r
 }
 
-// Count returns how many sockets and SSE streams are open.
+// Count returns the number of open sockets and SSE streams.
 func (r *Sockets) Count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.members)
 }
 
-// Drain refuses new sockets, closes all open ones with 1012, spread over the
-// drain window so that their clients do not come back all at once, and returns
-// when the last is gone or ctx ends.
+// Drain refuses new sockets, closes all open ones with 1012, spread over the drain window
+// so that their clients do not reconnect at the same time, and returns when the last one
+// is closed or ctx ends.
 func (r *Sockets) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.draining = true
@@ -183,7 +182,7 @@ func (r *Sockets) Drain(ctx context.Context) error {
 	}
 }
 
-// admits says whether a request may open another socket.
+// admits returns an error when a request may not open another socket.
 func (r *Sockets) admits(ctx context.Context) error {
 	g := r.stranger(ctx)
 	r.mu.Lock()
@@ -191,8 +190,8 @@ func (r *Sockets) admits(ctx context.Context) error {
 	return r.room(g)
 }
 
-// enter adds a socket or stream that is open. signedIn says that claim will name its
-// user; a socket has none before connection_init.
+// enter adds an open socket or stream. signedIn means that claim will set its user; a
+// socket has none before connection_init.
 func (r *Sockets) enter(ctx context.Context, m member, signedIn bool) error {
 	g := r.stranger(ctx)
 	r.mu.Lock()
@@ -213,7 +212,7 @@ func (r *Sockets) enter(ctx context.Context, m member, signedIn bool) error {
 	return nil
 }
 
-// closeOldestAnonymous makes room for one member. mu is held.
+// closeOldestAnonymous frees the slot of one member. mu is held.
 func (r *Sockets) closeOldestAnonymous() {
 	oldest := r.anonymous.Front()
 	if oldest == nil {
@@ -224,7 +223,7 @@ func (r *Sockets) closeOldestAnonymous() {
 	go m.shut(websocket.StatusTryAgainLater, reasonTooManySockets)
 }
 
-// room says whether there is room for one more. mu is held.
+// room returns an error when another member would exceed a bound. mu is held.
 func (r *Sockets) room(g guest) error {
 	switch {
 	case r.draining:
@@ -237,9 +236,9 @@ func (r *Sockets) room(g guest) error {
 	return nil
 }
 
-// claim names the caller of a member. It reports false when the user has too many
-// of that kind, when the network has too many anonymous members, and when the member
-// was closed in the meantime.
+// claim sets the caller of a member. It returns false when the user has too many of that
+// kind, when the network has too many anonymous members, or when the member has been
+// closed.
 func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -283,13 +282,13 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 	return true
 }
 
-// checkTimeout bounds one check of a caller. A check that fails for another reason
-// than the caller's rights leaves the member open until the token expires: admin
-// pages keep their live figures while the database is away.
+// checkTimeout bounds one check of a caller. A check that fails for a reason other than
+// the caller's rights leaves the member open until the token expires: admin pages keep
+// their live figures while the database is unreachable.
 const checkTimeout = 4 * time.Second
 
-// check closes a member whose caller has lost the rights, and repeats itself
-// otherwise. It runs on its timer's goroutine.
+// check closes a member whose caller has lost the rights; otherwise it schedules the next
+// check. It runs on its timer's goroutine.
 func (r *Sockets) check(m member, c Caller) {
 	ctx, cancel := context.WithTimeout(c.Context, checkTimeout)
 	defer cancel()
@@ -304,14 +303,14 @@ func (r *Sockets) check(m member, c Caller) {
 	}
 }
 
-// forbids reports whether an error is about the caller's rights, and not about a
-// service that could not check them.
+// forbids reports whether an error concerns the caller's rights, and not a service that
+// could not check them.
 func forbids(err error) bool {
 	code := fault.CodeOf(err)
 	return code == fault.Unauthenticated || code == fault.Forbidden
 }
 
-// leave forgets a member.
+// leave removes a member.
 func (r *Sockets) leave(m member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -319,7 +318,7 @@ func (r *Sockets) leave(m member) {
 	r.signalIdle()
 }
 
-// remove takes a member out of every count. mu is held.
+// remove removes a member from all counts. mu is held.
 func (r *Sockets) remove(m member) {
 	o, open := r.members[m]
 	if !open {
@@ -346,7 +345,7 @@ func (r *Sockets) remove(m member) {
 	}
 }
 
-// signalIdle ends a drain that has nothing left to wait for. mu is held.
+// signalIdle ends a drain once no members are left. mu is held.
 func (r *Sockets) signalIdle() {
 	if r.draining && len(r.members) == 0 && r.idle != nil {
 		close(r.idle)
@@ -361,8 +360,8 @@ func (s *eventStream) shut(_ websocket.StatusCode, reason string) {
 	s.cancel(fault.New(fault.Unavailable, reason))
 }
 
-// joinStream admits an SSE stream and closes it when the token expires. left must be
-// called when the stream is over.
+// joinStream adds an SSE stream and closes it when the token expires. left must be called
+// at the end of the stream.
 func (r *Sockets) joinStream(c Caller, cancel context.CancelCauseFunc) (left func(), err error) {
 	s := &eventStream{cancel: cancel}
 	if err := r.enter(c.Context, s, c.User != uuid.Nil); err != nil {

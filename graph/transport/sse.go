@@ -10,13 +10,13 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
-// writeWait is how long one write may take before the reader counts as gone.
+// writeWait is the timeout of one write; then the client is disconnected.
 const writeWait = 5 * time.Second
 
-// serveEvents answers one operation as a stream of server-sent events, as
-// graphql-sse's protocol says for distinct connections: "next" for each result,
-// "complete" at the end. A stream that the server ends (expiry, sign-out,
-// drain) closes without "complete", so that the client comes back.
+// serveEvents answers one operation as a stream of server-sent events, in graphql-sse's
+// mode of distinct connections: "next" for each result, "complete" at the end. A stream
+// that the server ends (expiry, sign-out, drain) closes without "complete", so that the
+// client reconnects.
 func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(*http.Request) (*graphql.RawParams, error)) {
 	params, err := read(r)
 	if err != nil {
@@ -57,7 +57,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 		e.complete()
 		return
 	}
-	running := caller.Context // a query or mutation ends in time, answered even if it signs its own caller out
+	running := caller.Context // a query or mutation is bounded by its timeout and answered even if it signs out its own caller
 	if op.Operation.Operation == ast.Subscription {
 		e.begin() // the others may set headers while they run: a cookie
 		running = streamCtx
@@ -65,7 +65,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 	h.pump(running, e, op)
 }
 
-// collapse ends a stream whose operation panicked, in the stream's own form.
+// collapse ends a stream whose operation panicked, with an event.
 func (h *Handler) collapse(ctx context.Context, e *events, v any) {
 	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
 		panic(v)
@@ -74,7 +74,7 @@ func (h *Handler) collapse(ctx context.Context, e *events, v any) {
 	e.complete()
 }
 
-// pump runs the operation and writes what it yields.
+// pump runs the operation and writes its results.
 func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationContext) {
 	limited, done := h.limited(ctx, op)
 	defer done()
@@ -99,8 +99,8 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 	}
 }
 
-// costed adds the cost to the one answer of a query or mutation; events of a
-// stream go without.
+// costed adds the cost to the single response of a query or mutation; events of a
+// subscription have none.
 func (h *Handler) costed(op *graphql.OperationContext, resp *graphql.Response) reply {
 	if op.Operation.Operation == ast.Subscription {
 		return reply{Response: resp}
@@ -109,18 +109,18 @@ func (h *Handler) costed(op *graphql.OperationContext, resp *graphql.Response) r
 	return reply{resp, &cost}
 }
 
-// events writes server-sent events. The keep-alive runs on a timer's goroutine:
-// it takes the same lock as everything else and finds done set once the handler
-// left, so that nothing is ever written to a finished response.
+// events writes server-sent events. The keep-alive runs on a timer's goroutine: it takes
+// the same lock as all writes and sees done once the handler has returned, so that
+// nothing is written to a finished response.
 type events struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	pause time.Duration
-	gone  func() // told when a write failed
+	gone  func() // called when a write failed
 
 	mu    sync.Mutex
-	timer *time.Timer // guarded by mu: the next keep-alive; nil until the stream begins
-	done  bool        // guarded by mu: the handler left or a write failed
+	timer *time.Timer // guarded by mu: the next keep-alive; nil before the stream begins
+	done  bool        // guarded by mu: the handler has returned or a write failed
 }
 
 func newEvents(w http.ResponseWriter, pause time.Duration, gone func()) *events {
@@ -142,19 +142,19 @@ func (e *events) start() {
 	h := e.w.Header()
 	h["Content-Type"] = contentTypes[eventStreamType]
 	h["Cache-Control"] = noStore
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	h.Set("X-Accel-Buffering", "no") // else nginx would buffer events
 	e.timer = time.AfterFunc(e.pause, e.keepAlive)
 	e.w.WriteHeader(http.StatusOK)
 	e.write([]byte(":\n\n"))
 }
 
-// write sends a piece at once. mu is held. It reports whether the client is
-// still there.
+// write sends a piece immediately and reports whether the client is still connected. mu
+// is held.
 func (e *events) write(piece []byte) bool {
 	if e.done {
 		return false
 	}
-	// not every writer has deadlines; the server's own then holds
+	// Not every writer supports deadlines; then the server's own applies.
 	_ = e.rc.SetWriteDeadline(time.Now().Add(writeWait))
 	_, err := e.w.Write(piece)
 	if err == nil {
@@ -165,7 +165,7 @@ func (e *events) write(piece []byte) bool {
 		e.gone()
 		return false
 	}
-	// a quiet stream must not run into the deadline of its last write
+	// An idle stream must not exceed the deadline of its last write.
 	_ = e.rc.SetWriteDeadline(time.Time{})
 	return true
 }
@@ -199,7 +199,7 @@ func (e *events) complete() {
 	e.write([]byte("event: complete\ndata:\n\n"))
 }
 
-// close waits for a keep-alive that is being written and forbids the next.
+// close waits for a keep-alive that is being written and prevents the next.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -50,7 +50,7 @@ func (e *events) leave() {
 	_ = e.resp.Body.Close()
 }
 
-// next returns the next event, keep-alives left out; "" at the end of the stream.
+// next returns the next event without keep-alives; "" at the end of the stream.
 func (e *events) next() string {
 	var got []string
 	for {
@@ -111,7 +111,7 @@ func TestEventsYieldAndComplete(t *testing.T) {
 	})
 }
 
-// collapsing panics where nothing of the executor recovers.
+// collapsing panics outside of the executor's recovery.
 type collapsing struct{}
 
 func (collapsing) ExtensionName() string                   { return "Collapsing" }
@@ -155,9 +155,9 @@ func TestClientsThatLeaveEndTheirStreams(t *testing.T) {
 	})
 }
 
-// The keep-alive of gqlgen's own transport writes to responses whose handler
-// has returned, which ends the process. Here it fires all the time while
-// streams come and go.
+// gqlgen's own transport writes keep-alives to responses whose handler has returned,
+// which crashes the process. Here keep-alives fire continuously while streams open and
+// close.
 func TestKeepAliveNeverWritesAfterTheHandler(t *testing.T) {
 	bothProtocols(t, setupOptions{transport: transport.Options{KeepAlive: 50 * time.Microsecond}}, func(_ *testing.T, f *fixture) {
 		for i := range 150 {
@@ -178,7 +178,7 @@ func TestQuietStreamsStayOpenPastTheServersTimeouts(t *testing.T) {
 	}})
 	e := f.events(`subscription{feed(topic:\"t\")}`)
 	f.eventually("subscribed", func() bool { return f.resolver.Listeners("t") == 1 })
-	for range 25 { // comments, half a second in all
+	for range 25 { // keep-alives, half a second in total
 		if line, err := e.lines.ReadString('\n'); err != nil || line[0] != ':' {
 			t.Fatalf("%q, %v", line, err)
 		}
@@ -194,7 +194,7 @@ func TestStreamsEndWithoutCompleteWhenTheServerEndsThem(t *testing.T) {
 		expired := f.events(`subscription{idle}`, header("Authorization", "Bearer user:short:150ms"))
 		expired.expect(`event: next|data: {"data":{"idle":1}}`)
 		expired.expect("")
-		name := strings.ReplaceAll(t.Name(), "/", "-") // one session for each protocol
+		name := strings.ReplaceAll(t.Name(), "/", "-") // one session per protocol
 		out := f.events(`subscription{idle}`, header("Authorization", "Bearer user:"+name))
 		out.expect(`event: next|data: {"data":{"idle":1}}`)
 		s.end(name)
@@ -209,18 +209,18 @@ func TestStreamsEndWithoutCompleteWhenTheServerEndsThem(t *testing.T) {
 	})
 }
 
-// Signing out ends the streams of the session. The answer to it comes as one of
-// them, and is what tells the client that it worked.
+// Signing out ends the streams of the session. The response to the sign-out is one of
+// them and must still be sent.
 func TestSigningOutByEventsIsAnswered(t *testing.T) {
 	s := newSessions()
 	bothProtocols(t, setupOptions{sockets: transport.SocketOptions{Watch: s.watch}}, func(t *testing.T, f *fixture) {
-		name := strings.ReplaceAll(t.Name(), "/", "-") // one session for each protocol
+		name := strings.ReplaceAll(t.Name(), "/", "-") // one session per protocol
 		f.resolver.Viewer = func(ctx context.Context) string {
 			s.end(name)
 			select {
 			case <-ctx.Done():
 				t.Error("the answer is cut off")
-			case <-time.After(100 * time.Millisecond): // nothing should come
+			case <-time.After(100 * time.Millisecond): // no event may arrive
 			}
 			return name
 		}
@@ -242,8 +242,7 @@ func TestStreamsOfOneUserAreBounded(t *testing.T) {
 	f.query(`subscription{idle}`, "", header("Accept", "text/event-stream"), ann).contains(t, 429, "RATE_LIMITED")
 }
 
-// A client that stops reading holds its goroutines no longer than two write
-// deadlines.
+// A client that stops reading occupies its goroutines for at most two write deadlines.
 func TestStuckEventReaderIsGone(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{})
@@ -261,12 +260,12 @@ func TestStuckEventReaderIsGone(t *testing.T) {
 	f.eventually("the stream is gone", func() bool { return f.resolver.Streams.Load() == 0 && f.sockets.Count() == 0 })
 }
 
-// Over HTTP/2 the stream stands still when its window is full; the connection and
-// the other streams on it go on.
+// Over HTTP/2 a stream blocks when its window is full; the connection and its other
+// streams continue.
 func TestStuckEventReaderIsGoneOverHTTP2(t *testing.T) {
 	t.Parallel()
 	f := setup(t, setupOptions{http2: true})
-	f.events(`subscription{flood(bytes:8000)}`) // nothing is read
+	f.events(`subscription{flood(bytes:8000)}`) // the response is not read
 	f.eventually("the stream runs", func() bool { return f.resolver.Streams.Load() == 1 })
 	other := f.events(`subscription{idle}`)
 	other.expect(`event: next|data: {"data":{"idle":1}}`)

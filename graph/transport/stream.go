@@ -25,7 +25,7 @@ func newStream(s *socket, id string) *stream {
 	return st
 }
 
-// run executes the operation and sends what it yields.
+// run executes the operation and sends its results.
 func (st *stream) run(params *graphql.RawParams) {
 	defer st.cancel()
 	defer func() {
@@ -57,7 +57,7 @@ func (st *stream) run(params *graphql.RawParams) {
 			st.finish("complete", nil)
 			return
 		case resp.Data == nil && len(resp.Errors) > 0:
-			st.finish("error", resp.Errors) // it was refused before it ran
+			st.finish("error", resp.Errors) // refused before it ran
 			return
 		}
 		if !st.next(st.s.h.costed(op, resp)) {

@@ -13,27 +13,26 @@ import (
 	"time"
 )
 
-// Buffers of one socket. net/http's own, 4 kB each way, are dropped at the
-// upgrade: an idle socket needs neither. Only control frames go through the
-// write buffer.
+// Buffers of one socket. The upgrade frees net/http's own buffers of 4 kB each, which an
+// idle socket does not need. Only control frames use the write buffer.
 const (
 	readBuffer  = 256 // bytes
-	writeBuffer = 144 // bytes; a control frame has 127 at the most
+	writeBuffer = 144 // bytes; a control frame has at most 127
 )
 
-// upgradeWriter stands between net/http and the websocket library: it hands over
-// a connection with small buffers and a write deadline, and keeps the library
-// from quoting request headers when it refuses an upgrade.
+// upgradeWriter wraps the response writer for the websocket library: it hands over a
+// connection with small buffers and a write deadline, and prevents the library from
+// quoting request headers when it refuses an upgrade.
 type upgradeWriter struct {
 	http.ResponseWriter
 	writeTimeout time.Duration
 	conn         *deadlineConn // after Hijack
 }
 
-// Write drops the library's error text; the status says enough.
+// Write drops the library's error text; the status is sufficient.
 func (u *upgradeWriter) Write(p []byte) (int, error) { return len(p), nil }
 
-// Hijack takes the connection over.
+// Hijack returns the connection with small buffers and a write deadline.
 func (u *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(u.ResponseWriter).Hijack()
 	if err != nil {
@@ -51,13 +50,13 @@ func (u *upgradeWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return d, bufio.NewReadWriter(bufio.NewReaderSize(d, readBuffer), bufio.NewWriterSize(d, writeBuffer)), nil
 }
 
-// deadlineConn bounds every write. Without it a client that stops reading holds
-// the writer, and everything that waits for it, for ever.
+// deadlineConn sets a deadline on every write. Without it a client that stops reading
+// blocks the writer, and everything that waits for it, forever.
 type deadlineConn struct {
 	net.Conn
 	timeout time.Duration
-	early   io.Reader    // what the client sent before the upgrade was answered; nil = nothing
-	set     atomic.Int64 // when the deadline was last moved, Unix ns
+	early   io.Reader    // what the client sent before the upgrade response; nil = nothing
+	set     atomic.Int64 // when the deadline was last set, Unix ns
 }
 
 func (c *deadlineConn) Read(p []byte) (int, error) {
@@ -67,8 +66,8 @@ func (c *deadlineConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write moves the deadline when the last one is older than a tenth of the
-// time-out: moving it costs as much as the rest of a small write.
+// Write sets a new deadline when the last one is older than a tenth of the timeout:
+// setting it costs as much as the rest of a small write.
 func (c *deadlineConn) Write(p []byte) (int, error) {
 	now := time.Now()
 	if now.UnixNano()-c.set.Load() > int64(c.timeout/10) {
@@ -81,9 +80,9 @@ func (c *deadlineConn) Write(p []byte) (int, error) {
 }
 
 // originAllowed reports whether a page of the request's origin may open a socket: the
-// server's own pages, the allowed origins, and clients that are no browser. Over an
-// encrypted connection an http page is not the server's own: anybody on its network can
-// change it. The reverse is allowed, as a proxy may end TLS in front of the server.
+// server's own pages, the allowed origins, and clients that are not browsers. When the
+// connection is encrypted, an http page is not the server's own, because an attacker on
+// the network can change it. The reverse is allowed, as a proxy may terminate TLS.
 func originAllowed(r *http.Request, opts SocketOptions) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -96,7 +95,7 @@ func originAllowed(r *http.Request, opts SocketOptions) bool {
 	return slices.Contains(opts.Origins, strings.ToLower(origin))
 }
 
-// offered lists the subprotocols that the client offers.
+// offered returns the subprotocols that the client offers.
 func offered(r *http.Request) []string {
 	var out []string
 	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
