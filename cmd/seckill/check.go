@@ -26,7 +26,7 @@ func (auditCmd) Help() string {
 	)
 }
 
-// Run audits.
+// Run audits a sale.
 func (a auditCmd) Run(c *call) error {
 	sale, err := saleOf(c, a.Sale, config.NeedDatabase, config.NeedRedis)
 	if err != nil {
@@ -78,7 +78,7 @@ func (doctorCmd) Help() string {
 		"and the clocks of all three. Exit 1 when something must be mended.\n\n" + examples("seckill doctor", "seckill doctor --json")
 }
 
-// Run examines.
+// Run checks the settings and the services.
 func (d doctorCmd) Run(c *call) error {
 	findings := doctor.Check(c.ctx, doctor.Deps{Config: c.cfg, Settings: c.settings, Environ: c.env.environ, Clock: clock.System{}})
 	write := doctor.WriteTable

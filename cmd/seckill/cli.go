@@ -16,11 +16,10 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// errFinding ends a command whose check found something. What it found was
-// printed already.
+// errFinding ends a command whose check had findings. They are printed already.
 var errFinding = errors.New("a check found something")
 
-// cli is the command line. Settings are flags of every command.
+// cli is the command line. Every command accepts the settings as flags.
 type cli struct {
 	Settings config.Config `embed:""`
 
@@ -41,7 +40,7 @@ type cli struct {
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"List what may come next, for the completion scripts."`
 }
 
-// call is what a command is given.
+// call holds the inputs of a command.
 type call struct {
 	ctx      context.Context //nolint:containedctx // lives as long as the command
 	cfg      *config.Config
@@ -50,7 +49,7 @@ type call struct {
 	kong     *kong.Context
 }
 
-// run parses the arguments, carries the command out, and returns the exit code.
+// run parses the arguments, runs the command, and returns the exit code.
 func run(ctx context.Context, args []string, env environment) int {
 	var commands cli
 	source := config.NewSource(lookupIn(env.environ))
@@ -69,7 +68,7 @@ func run(ctx context.Context, args []string, env environment) int {
 	}
 	parsed, err := parser.Parse(args)
 	switch {
-	case exited: // help was asked for and printed
+	case exited: // help was requested and printed
 		return exitOK
 	case err != nil:
 		return fail(env.stderr, misused(err))
@@ -80,7 +79,7 @@ func run(ctx context.Context, args []string, env environment) int {
 	return fail(env.stderr, parsed.Run(c))
 }
 
-// misused words an error of the command line, and names the help that shows how.
+// misused formats a usage error and names the help command.
 func misused(err error) error {
 	of := "seckill"
 	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context != nil {
@@ -92,10 +91,11 @@ func misused(err error) error {
 	return fmt.Errorf("%s; `%s --help` shows how", text, of)
 }
 
-// nothingFollows is how kong says that a flag is last and wants a value.
+// nothingFollows matches kong's error for a flag without its value at the end of the
+// arguments.
 var nothingFollows = regexp.MustCompile(`(--[a-z-]+): expected .* value but got "EOL" \(<EOL>\)`)
 
-// needsSettings says whether a command looks at settings at all.
+// needsSettings reports whether a command reads settings.
 func needsSettings(command string) bool {
 	switch strings.Fields(command)[0] {
 	case "version", "completion", "__complete", "schema":
@@ -104,7 +104,7 @@ func needsSettings(command string) bool {
 	return true
 }
 
-// fail prints an error, one line each, and returns the exit code for it.
+// fail prints an error, one line per joined error, and returns its exit code.
 func fail(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
@@ -120,7 +120,7 @@ func fail(stderr io.Writer, err error) int {
 	return exitUnfit
 }
 
-// lookupIn returns a lookup over an environment; the last entry of a name wins.
+// lookupIn returns a lookup over an environment; the last entry of a name is used.
 func lookupIn(environ []string) func(string) (string, bool) {
 	values := make(map[string]string, len(environ))
 	for _, entry := range environ {
@@ -133,7 +133,7 @@ func lookupIn(environ []string) func(string) (string, bool) {
 	}
 }
 
-// logger returns the log of a command, on standard error.
+// logger returns the logger of a command, on standard error.
 func (c *call) logger() *slog.Logger {
 	file, isFile := c.env.stderr.(*os.File)
 	terminal := isFile && telemetry.IsTerminal(file)

@@ -11,7 +11,7 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// commands are all that a person can run.
+// commands lists all commands.
 var commands = []string{
 	"demo", "serve", "migrate up", "migrate status", "seed", "user create", "audit", "doctor",
 	"schema print", "config print", "version", "completion",

@@ -9,8 +9,8 @@ import (
 	"seckill/internal/config"
 )
 
-// Scripts ask the binary itself what may come next, so that they never lag
-// behind it.
+// The scripts call the binary itself for the candidates, so that they always match its
+// version.
 const (
 	bashScript = `# bash completion of seckill; put it into /etc/bash_completion.d or source it
 _seckill() {
@@ -56,7 +56,7 @@ type completeCmd struct {
 	Words []string `arg:"" optional:""`
 }
 
-// Run prints what may follow the words, one line each.
+// Run prints the candidates for the next word, one per line.
 func (k completeCmd) Run(c *call) error {
 	for _, candidate := range candidates(c.kong.Model.Node, k.Words) {
 		if _, err := fmt.Fprintln(c.env.stdout, candidate); err != nil {
@@ -66,7 +66,7 @@ func (k completeCmd) Run(c *call) error {
 	return nil
 }
 
-// valuesOf are the values of flags that have few.
+// valuesOf lists the values of flags that have few.
 var valuesOf = map[string][]string{
 	"profile":    {string(config.ProfileProduction), string(config.ProfileDevelopment)},
 	"log-format": {string(config.LogAuto), string(config.LogJSON), string(config.LogText)},
@@ -76,7 +76,8 @@ var valuesOf = map[string][]string{
 	"role":       {"customer", "operator", "admin"},
 }
 
-// candidates walks the words through the commands and returns what may follow.
+// candidates follows the words through the commands and returns the candidates for the
+// next one.
 func candidates(node *kong.Node, words []string) []string {
 	if len(words) > 0 {
 		if flag, ok := strings.CutPrefix(words[len(words)-1], "--"); ok && takesValue(node, words, flag) {
@@ -116,8 +117,7 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// takesValue says whether a flag, which must be one of the command that the words
-// name, is followed by a value.
+// takesValue reports whether a flag of the command named by words is followed by a value.
 func takesValue(node *kong.Node, words []string, name string) bool {
 	for _, word := range words {
 		if child := childOf(node, word); child != nil {

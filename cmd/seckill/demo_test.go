@@ -19,10 +19,10 @@ import (
 	"seckill/internal/testenv"
 )
 
-// binaryVariable names a command that is built already.
+// binaryVariable names an environment variable with the path of a built command.
 const binaryVariable = "SECKILL_BINARY"
 
-// binaryOf returns the command, built where there is none yet.
+// binaryOf returns the path of the command and builds it if needed.
 func binaryOf(t *testing.T) string {
 	t.Helper()
 	if path := os.Getenv(binaryVariable); path != "" {
@@ -35,8 +35,8 @@ func binaryOf(t *testing.T) string {
 	return path
 }
 
-// demoProcess runs the demo as a process group of its own, as a shell does, with
-// files and settings of its own. It is killed with the test.
+// demoProcess runs the demo in its own process group, as a shell does, with its own files
+// and settings. It is killed with the test.
 func demoProcess(t *testing.T, home string) (*demo, *exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(context.Background(), binaryOf(t), "demo", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--pow-max", "10000") //nolint:gosec // our own command
@@ -51,7 +51,7 @@ func demoProcess(t *testing.T, home string) (*demo, *exec.Cmd, *bytes.Buffer) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // it has mostly ended
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // it has usually ended already
 	d := &demo{T: t, client: http.Client{Timeout: testenv.Wait}}
 	t.Cleanup(d.client.CloseIdleConnections)
 	lines := bufio.NewScanner(out)
@@ -64,7 +64,7 @@ func demoProcess(t *testing.T, home string) (*demo, *exec.Cmd, *bytes.Buffer) {
 		t.Fatalf("the demo ended: %v\n%s", cmd.Wait(), stderr.String())
 	}
 	go func() {
-		for lines.Scan() { // so that it is not held up by a full pipe
+		for lines.Scan() { // prevents the process from blocking on a full pipe
 		}
 	}()
 	return d, cmd, &stderr
@@ -87,7 +87,7 @@ func TestTheDemoSellsAndLeavesNothingBehind(t *testing.T) {
 	}
 	d.client.CloseIdleConnections()
 
-	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // what Ctrl-C does
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // as Ctrl-C does
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// top is the root of the module, seen from this package.
+// top is the root of the module, relative to this package.
 const top = "../.."
 
-// pages returns the text of every Markdown page of the documentation by its path
+// pages returns the text of every Markdown page of the documentation, keyed by its path
 // from the root of the module.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
@@ -54,7 +54,7 @@ var (
 	fenced      = regexp.MustCompile("(?s)```.*?```")
 )
 
-// anchors returns the anchors of a page's headings as GitHub makes them.
+// anchors returns the anchors of a page's headings, in GitHub's format.
 func anchors(text string) []string {
 	var list []string
 	for _, found := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -97,7 +97,7 @@ func TestEveryPageOfTheDocumentationIsInTheIndex(t *testing.T) {
 }
 
 var (
-	// code is a code block or an inline code span.
+	// code matches a code block or an inline code span.
 	code = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 	// ofSeckill is a call of the binary: its subcommands, then its flags.
 	ofSeckill = regexp.MustCompile(`(?m)(?:^|[\s;&(])(?:go run \./cmd/)?seckill((?: [a-z]+(?:-[a-z]+)*)+)([^\n#;|>` + "`" + `]*)`)
@@ -115,7 +115,7 @@ func TestCommandsOfTheDocumentationExist(t *testing.T) {
 	helps := map[string]string{}
 	for page, text := range pages(t) {
 		if strings.HasPrefix(page, "CHANGELOG") {
-			continue // tells of releases that had other commands
+			continue // describes releases that had other commands
 		}
 		for _, span := range code.FindAllString(text, -1) {
 			span = strings.Trim(span, "`")
@@ -151,8 +151,8 @@ func TestCommandsOfTheDocumentationExist(t *testing.T) {
 	}
 }
 
-// The page for front-end developers has a module that buys a unit; it is run as it
-// is printed.
+// The documentation page for front-end developers contains a module that buys a unit. It
+// is run unchanged.
 func TestTheModuleOfThePageForApplicationsBuysAUnit(t *testing.T) {
 	t.Parallel()
 	_, rest, begins := strings.Cut(pages(t)["docs/integrate-a-spa.md"], "```js\n")

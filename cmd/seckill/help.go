@@ -7,8 +7,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// shown lists, by command, the groups and single settings that its help shows.
-// Every command takes all of them; the help of serve lists them all.
+// shown lists, by command, the groups and settings in its help. Every command accepts all
+// settings; the help of serve lists them all.
 var shown = map[string][]string{
 	"":       {},
 	"serve":  {"general", "services", "server", "accounts", "gate", "worker"},
@@ -32,7 +32,7 @@ var shown = map[string][]string{
 	"completion": {},
 }
 
-// printHelp prints kong's help without the settings that are beside the point.
+// printHelp prints kong's help without the settings that are irrelevant for the command.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	command := ""
 	if node := ctx.Selected(); node != nil {
@@ -48,7 +48,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, ctx)
 }
 
-// examples lays out the examples of a command's help.
+// examples formats the examples of a command's help.
 func examples(lines ...string) string {
 	return "Examples:\n\n  " + strings.Join(lines, "\n  ")
 }

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// logged runs serve until it listens, ends it with SIGTERM, and returns what it
-// logged.
+// logged runs serve until it listens, ends it with SIGTERM, and returns its log.
 func logged(t *testing.T, environ []string, args ...string) []map[string]any {
 	t.Helper()
 	environ = append(environ, "SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
@@ -43,7 +42,7 @@ func logged(t *testing.T, environ []string, args ...string) []map[string]any {
 	return all
 }
 
-// saying returns the places of the lines with a message.
+// saying returns the indexes of the lines with a message.
 func saying(lines []map[string]any, message string) (at []int) {
 	for i, line := range lines {
 		if text, _ := line["msg"].(string); strings.HasPrefix(text, message) {

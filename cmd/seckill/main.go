@@ -1,9 +1,9 @@
-// Command seckill is the whole product in one binary: the server and its
-// workers, the demo, and the tools around them.
+// Command seckill is the whole product in one binary: the server and its workers, the
+// demo, and the command line tools.
 //
-// This package parses what it is given and calls one function of ours per
-// command. It decides nothing but exit codes: 0 it worked, 1 a check found
-// something, 2 a setting is unusable or a service cannot be reached.
+// This package parses arguments and calls one function per command. Its only logic is the
+// exit code: 0 success, 1 a check had findings, 2 an invalid setting or argument, or an
+// unreachable service.
 package main
 
 import (
@@ -17,17 +17,17 @@ import (
 // Exit codes.
 const (
 	exitOK      = 0
-	exitFinding = 1   // a check found something
-	exitUnfit   = 2   // an unusable setting or argument, an unreachable service
-	exitKilled  = 130 // a second signal: 128 + SIGINT, as shells have it
+	exitFinding = 1   // a check had findings
+	exitUnfit   = 2   // an invalid setting or argument, or an unreachable service
+	exitKilled  = 130 // a second signal: 128 + SIGINT, as in shells
 )
 
-// environment is what a command may touch of the world around it.
+// environment holds the files and variables that a command may use.
 type environment struct {
 	stdin   *os.File
 	stdout  io.Writer
 	stderr  io.Writer
-	environ []string // as of os.Environ
+	environ []string // as returned by os.Environ
 }
 
 func main() {
@@ -37,8 +37,8 @@ func main() {
 	os.Exit(code)
 }
 
-// signalContext returns a context that ends with the first SIGINT or SIGTERM. A
-// second one ends the process at once, for a person who will not wait.
+// signalContext returns a context that ends with the first SIGINT or SIGTERM. A second
+// one ends the process immediately.
 func signalContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

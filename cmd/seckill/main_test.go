@@ -12,8 +12,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// asCommand makes the test binary behave as the command, so that tests can start
-// it as a process of its own.
+// asCommand names a variable that makes the test binary run as the command, so that tests
+// can start it as a process.
 const asCommand = "SECKILL_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 
 const key = "0123456789abcdef0123456789abcdef"
 
-// answer is what a command printed and its exit code.
+// answer holds the output and the exit code of a command.
 type answer struct {
 	code           int
 	stdout, stderr string
 }
 
-// command runs a command inside the test, with only the given environment.
+// command runs a command inside the test process, with only the given environment.
 func command(t *testing.T, environ []string, args ...string) answer {
 	t.Helper()
 	return commandWithInput(t, "", environ, args...)
@@ -58,7 +58,7 @@ func commandWithInput(t *testing.T, input string, environ []string, args ...stri
 	return answer{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// wants checks the exit code and what standard error says.
+// wants checks the exit code and the content of standard error.
 func (a answer) wants(t *testing.T, code int, stderr ...string) {
 	t.Helper()
 	if a.code != code {
@@ -71,8 +71,8 @@ func (a answer) wants(t *testing.T, code int, stderr ...string) {
 	}
 }
 
-// services returns an environment with a migrated database and a Redis of the
-// test's own prefix, in the development profile.
+// services returns an environment with a migrated database and a key prefix in Redis for
+// the test, in the development profile.
 func services(t *testing.T) []string {
 	t.Helper()
 	_, prefix := testenv.Redis(t)
@@ -83,7 +83,7 @@ func services(t *testing.T) []string {
 	}
 }
 
-// process is the command as a process of its own.
+// process returns a Cmd that runs the command as a separate process.
 func process(t *testing.T, environ []string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -90,7 +90,7 @@ func printMigrations(out io.Writer, all []postgres.Migration, asJSON bool) error
 	return w.Flush()
 }
 
-// withDatabase gives do the database of the settings.
+// withDatabase calls do with the database of the settings.
 func (c *call) withDatabase(do func(*postgres.DB) error) error {
 	if err := c.cfg.Validate(config.NeedDatabase); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *call) withDatabase(do func(*postgres.DB) error) error {
 	if err != nil {
 		return doctor.PostgresAway(c.cfg, err)
 	}
-	defer func() { _ = db.Close() }() // what had to be written was committed
+	defer func() { _ = db.Close() }() // all writes are committed
 	return do(db)
 }
 

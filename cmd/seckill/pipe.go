@@ -12,12 +12,12 @@ import (
 	"seckill/internal/telemetry"
 )
 
-// outliveReaders keeps a command from being killed by SIGPIPE when whoever reads its
-// output goes away: what it has to say from then on is lost.
+// outliveReaders ignores SIGPIPE, so that a command survives when the reader of its
+// output closes the pipe. Later output is lost.
 func outliveReaders() { signal.Ignore(syscall.SIGPIPE) }
 
-// endWithReaders ends a command in order, as SIGTERM does, when whoever reads its
-// output goes away, so that nothing is left behind.
+// endWithReaders ends a command as SIGTERM does when the reader of its output closes the
+// pipe, so that it can clean up.
 func (c *call) endWithReaders() {
 	outliveReaders()
 	ctx, stop := context.WithCancel(c.ctx)
@@ -26,8 +26,8 @@ func (c *call) endWithReaders() {
 	c.env.stderr = watched(c.env.stderr, stop)
 }
 
-// watched calls gone when what is written cannot be read by anybody any more.
-// Terminals stay what they are, for the log's colours.
+// watched returns a writer that calls gone when the reader of out has closed the pipe.
+// Terminals are returned unchanged, to keep the log's colours.
 func watched(out io.Writer, gone func()) io.Writer {
 	if file, ok := out.(*os.File); !ok || telemetry.IsTerminal(file) {
 		return out
@@ -35,13 +35,13 @@ func watched(out io.Writer, gone func()) io.Writer {
 	return &pipe{out: out, gone: sync.OnceFunc(gone)}
 }
 
-// pipe is an output that may have lost its reader.
+// pipe is an output that calls gone when a write fails.
 type pipe struct {
 	out  io.Writer
 	gone func()
 }
 
-// Write writes.
+// Write implements io.Writer.
 func (p *pipe) Write(text []byte) (int, error) {
 	n, err := p.out.Write(text)
 	if errors.Is(err, syscall.EPIPE) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// waitingTime is how long an answer may take on a busy machine.
+// waitingTime bounds a wait, on a busy machine too.
 const waitingTime = 20 * time.Second
 
 func TestServeOutlivesWhoeverReadsItsLog(t *testing.T) {
@@ -70,7 +70,7 @@ func TestTheDemoLeavesNothingBehindWhenItsReaderGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	_ = waitFor(cmd.Wait) // however it ends
+	_ = waitFor(cmd.Wait) // the exit status does not matter
 	if left, err := filepath.Glob(temporary + "/*"); err != nil || len(left) > 0 || cmd.ProcessState == nil {
 		t.Errorf("it ended with %v and left %v behind (%v)", cmd.ProcessState, left, err)
 	}

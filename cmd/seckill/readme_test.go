@@ -20,16 +20,16 @@ import (
 	"seckill/internal/testenv"
 )
 
-// demo is a demo that runs inside the test.
+// demo is a demo that runs inside the test process.
 type demo struct {
 	*testing.T
 	url    string // of the shop
-	said   string // what it printed up to the walk-through
+	said   string // its output up to the walk-through
 	token  string
 	client http.Client
 }
 
-// startDemo runs the demo until the test ends, and checks that it ends well.
+// startDemo runs the demo until the test ends, and checks that it ends without an error.
 func startDemo(t *testing.T) *demo {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -86,8 +86,8 @@ func (d *demo) post(document, accept string) *http.Response {
 	return response
 }
 
-// ask sends a query or mutation and returns its data, which must be free of
-// errors of both kinds.
+// ask sends a query or mutation and returns its data. It fails the test on top-level
+// errors and userErrors.
 func (d *demo) ask(document string) map[string]any {
 	d.Helper()
 	response := d.post(document, "application/json")
@@ -132,7 +132,7 @@ func (d *demo) follow(document string) []any {
 	return events
 }
 
-// dig walks through an answer by names and numbers; nil when there is nothing.
+// dig returns the value at a path of keys and indexes in an answer, or nil.
 func dig(value any, path ...string) any {
 	for _, step := range path {
 		switch v := value.(type) {
@@ -160,7 +160,7 @@ func (d *demo) text(value any, path ...string) string {
 	return text
 }
 
-// solve finds the number of a proof of work.
+// solve returns the solution of a proof of work.
 func (d *demo) solve(parameters string) string {
 	d.Helper()
 	var p struct {
@@ -180,7 +180,7 @@ func (d *demo) solve(parameters string) string {
 	return ""
 }
 
-// documents returns the GraphQL documents of the walkthrough in their order.
+// documents returns the GraphQL documents of the walkthrough in order.
 func documents(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/walkthrough.md")
@@ -271,8 +271,8 @@ func TestTheWalkthroughBuysAUnitInTheDemo(t *testing.T) {
 	d.payAndReturn(docs, d.text(mine, "id"))
 }
 
-// walkThrough signs in and buys one unit by the documents of the walkthrough. It returns the
-// id of the order task.
+// walkThrough signs in and buys one unit with the documents of the walkthrough. It
+// returns the id of the order task.
 func (d *demo) walkThrough(docs []string) string {
 	d.Helper()
 	d.token = d.text(d.ask(docs[0]), "login", "tokens", "accessToken")
@@ -289,8 +289,8 @@ func (d *demo) walkThrough(docs []string) string {
 	return d.text(bought, "placeOrder", "orderTask", "id")
 }
 
-// payAndReturn pays an order on the page of the bank, and has its money sent back,
-// by the documents of the walkthrough.
+// payAndReturn pays an order on the page of the sandbox bank and refunds it, with the
+// documents of the walkthrough.
 func (d *demo) payAndReturn(docs []string, orderID string) {
 	d.Helper()
 	ask := func(name string, pairs ...string) map[string]any {

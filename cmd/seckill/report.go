@@ -32,7 +32,7 @@ func (reportCmd) Help() string {
 	)
 }
 
-// Run reports.
+// Run prints the report of a sale.
 func (r reportCmd) Run(c *call) error {
 	sale, err := saleOf(c, r.Sale, config.NeedDatabase, config.NeedRedis)
 	if err != nil {
@@ -73,7 +73,7 @@ func (exportCmd) Help() string {
 	)
 }
 
-// Run exports.
+// Run writes the orders of a sale.
 func (e exportCmd) Run(c *call) error {
 	sale, err := saleOf(c, e.Sale, config.NeedDatabase)
 	if err != nil {
@@ -104,10 +104,10 @@ func noSuchSale(err error, text string) error {
 	return err
 }
 
-// silent is for commands whose output is what they print.
+// silent returns a logger for commands that print only their output.
 func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// toFile writes a file whole, or leaves none.
+// toFile writes a complete file, or leaves none on an error.
 func toFile(name string, write func(io.Writer) error) (err error) {
 	f, err := os.Create(name)
 	if err != nil {

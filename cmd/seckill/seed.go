@@ -33,7 +33,7 @@ func (seedCmd) Help() string {
 	)
 }
 
-// Run seeds.
+// Run creates a sale and buyers.
 func (s seedCmd) Run(c *call) error {
 	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
 		return err
@@ -65,9 +65,9 @@ func (s seedCmd) Run(c *call) error {
 	return err
 }
 
-// demoSeeded is what --demo --json prints.
+// demoSeeded is the output of --demo --json.
 type demoSeeded struct {
-	Sales    []seededSale `json:"sales"` // the open one first
+	Sales    []seededSale `json:"sales"` // the open sale first
 	Accounts []string     `json:"accounts"`
 }
 
@@ -78,7 +78,7 @@ type seededSale struct {
 	OpensAt time.Time `json:"opensAt"`
 }
 
-// demo seeds what the demo shows.
+// demo seeds the data of the demo.
 func (s seedCmd) demo(c *call) error {
 	if c.cfg.Production() {
 		return errors.New("--demo makes an administrator whose password everybody knows, which production does not allow: set SECKILL_PROFILE to development")

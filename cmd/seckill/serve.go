@@ -10,9 +10,8 @@ import (
 	"seckill/internal/config"
 )
 
-// heapGrowth is how far the heap may grow between collections, in percent, when
-// GOGC does not say: the hot path makes much garbage and keeps little (measured:
-// a sixth more requests per second than with Go's 100).
+// heapGrowth is the default of GOGC, in percent. The hot path produces much garbage and
+// keeps little: measured a sixth more requests per second than with Go's default of 100.
 const heapGrowth = 400
 
 func tuneHeap(environ []string) {
@@ -38,7 +37,7 @@ func (serveCmd) Help() string {
 	)
 }
 
-// Run serves until a signal comes.
+// Run serves until a signal arrives.
 func (s serveCmd) Run(c *call) error {
 	var problems config.Problems
 	for _, role := range s.Roles {
@@ -56,7 +55,7 @@ func (s serveCmd) Run(c *call) error {
 		return problems
 	}
 	tuneHeap(c.env.environ)
-	outliveReaders() // a sale does not end with its log
+	outliveReaders() // a closed log pipe must not end a sale
 	return app.Serve(c.ctx, c.cfg, s.Roles, c.logger())
 }
 
@@ -71,9 +70,9 @@ func (demoCmd) Help() string {
 	)
 }
 
-// Run runs the demo until a signal comes.
+// Run runs the demo until a signal arrives.
 func (demoCmd) Run(c *call) error {
-	c.cfg.Profile = config.ProfileDevelopment // it is never anything else
+	c.cfg.Profile = config.ProfileDevelopment // the only profile of the demo
 	if err := c.cfg.Validate(); err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func TestASeededSaleAddsUpUntilItIsSpoilt(t *testing.T) {
 	}
 }
 
-// burnUnit takes a unit in Redis that nobody holds.
+// burnUnit removes a unit from the gate in Redis without a reservation.
 func burnUnit(t *testing.T, environ []string, result seed.Result) {
 	t.Helper()
 	conn, _ := testenv.Redis(t)
@@ -240,7 +240,7 @@ func get(t *testing.T, url string) {
 	}
 }
 
-// waitFor bounds the end of a process.
+// waitFor waits for the end of a process, with a timeout.
 func waitFor(wait func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- wait() }()

@@ -15,7 +15,7 @@ import (
 	"seckill/internal/config"
 )
 
-// accountRoles are the roles that an account may have.
+// accountRoles lists the roles of accounts.
 var accountRoles = []string{"customer", "operator", "admin"}
 
 type userCmd struct {
@@ -44,7 +44,7 @@ func (userCreateCmd) Help() string {
 	)
 }
 
-// Run makes the account.
+// Run creates the account.
 func (u userCreateCmd) Run(c *call) error {
 	if !slices.Contains(accountRoles, strings.ToLower(u.Role)) {
 		return fmt.Errorf("--role %q is no role: choose from %s", u.Role, strings.Join(accountRoles, ", "))
@@ -89,7 +89,7 @@ func (u userCreateCmd) password(env environment) (string, error) {
 	return line, nil
 }
 
-// ask reads a password twice without showing it.
+// ask reads a password twice without echo.
 func ask(in *os.File, out io.Writer) (string, error) {
 	var answers [2]string
 	for i, prompt := range []string{"Password: ", "Again: "} {

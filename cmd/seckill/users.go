@@ -17,7 +17,7 @@ import (
 	"seckill/internal/id"
 )
 
-// named is the user that a command is about.
+// named identifies the user that a command changes.
 type named struct {
 	Account string `required:"" placeholder:"ACCOUNT" help:"The user's e-mail address, or phone number with its country code."`
 }
@@ -86,7 +86,7 @@ type userDisableCmd struct {
 	Reason string `required:"" placeholder:"TEXT" help:"Why, for the security log."`
 }
 
-// Run keeps the user from signing in.
+// Run disables sign-in for the user.
 func (d userDisableCmd) Run(c *call) error {
 	return d.change(c, func(users app.Users, u *account.User) error {
 		_, err := users.Admin.Disable(c.ctx, uuid.Nil, u.ID, d.Reason)
@@ -96,7 +96,7 @@ func (d userDisableCmd) Run(c *call) error {
 
 type userEnableCmd struct{ named }
 
-// Run lets the user sign in again.
+// Run enables sign-in for the user again.
 func (e userEnableCmd) Run(c *call) error {
 	return e.change(c, func(users app.Users, u *account.User) error {
 		_, err := users.Admin.Enable(c.ctx, uuid.Nil, u.ID)
@@ -113,12 +113,12 @@ func (e userSessionsCmd) Run(c *call) error {
 
 type userPasswordCmd struct{ named }
 
-// Help says where the password is read.
+// Help describes how the password is read.
 func (userPasswordCmd) Help() string {
 	return "Asks for the password on a terminal; otherwise reads the first line of standard input. Ends the user's sessions."
 }
 
-// Run gives the user another password.
+// Run sets another password.
 func (p userPasswordCmd) Run(c *call) error {
 	password, err := userCreateCmd{}.password(c.env)
 	if err != nil {

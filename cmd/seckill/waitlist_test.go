@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// document returns the document of the walkthrough whose operation has a name.
+// document returns the walkthrough's document with an operation name.
 func document(t *testing.T, name string) string {
 	t.Helper()
 	docs := documents(t)
@@ -20,7 +20,7 @@ func document(t *testing.T, name string) string {
 	return docs[i]
 }
 
-// as signs somebody of the demo in.
+// as signs a demo account in.
 func (d *demo) as(account string) {
 	d.Helper()
 	d.token = ""
@@ -28,8 +28,8 @@ func (d *demo) as(account string) {
 	d.token = d.text(d.ask(signIn), "login", "tokens", "accessToken")
 }
 
-// buy takes the walk-through from the captcha to the written order, and returns
-// its id.
+// buy runs the walk-through from the captcha to the written order, and returns the
+// order's id.
 func (d *demo) buy(sale, item string) (order string) {
 	d.Helper()
 	fill := func(name string, pairs ...string) string {
@@ -43,7 +43,7 @@ func (d *demo) buy(sale, item string) (order string) {
 	return "ord_" + strings.TrimPrefix(task, "tsk_")
 }
 
-// refused sends a mutation that is refused, and returns the first refusal.
+// refused sends a mutation that must be refused, and returns the first refusal.
 func (d *demo) refused(document, field string) any {
 	d.Helper()
 	response := d.post(document, "application/json")
@@ -59,7 +59,7 @@ func (d *demo) refused(document, field string) any {
 	return refusal
 }
 
-// until reads the events of a stream until the caller's place stands so.
+// until reads the events of a stream until the buyer's waitlist entry has a status.
 func (d *demo) until(response *http.Response, status string) {
 	d.Helper()
 	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
@@ -84,12 +84,12 @@ func TestTheWalkthroughGoesFromSoldOutToAnOrder(t *testing.T) {
 	d.as("alice@demo.example")
 	open := d.openSale(d.ask(document(t, "Look")))
 	items, _ := dig(open, "items").([]any)
-	sale, item := d.text(open, "id"), d.text(items[len(items)-1], "id") // the only one of its kind
+	sale, item := d.text(open, "id"), d.text(items[len(items)-1], "id") // the last item has only one unit
 	fill := strings.NewReplacer("SALE_ID", sale, "ITEM_ID", item).Replace
 	order := d.buy(sale, item)
 	alice := d.token
 
-	d.as("operator@demo.example") // joins, and thinks better of it
+	d.as("operator@demo.example") // joins and then leaves
 	place := d.text(d.ask(fill(document(t, "Join"))), "joinWaitlist", "waitlistEntry", "id")
 	left := d.ask(strings.ReplaceAll(document(t, "Leave"), "WAITLIST_ENTRY_ID", place))
 	if dig(left, "leaveWaitlist", "waitlistEntry", "status") != "LEFT" {
