@@ -44,7 +44,7 @@ func start(t *testing.T) *target {
 	cfg.DatabaseURL, cfg.RedisURL = config.Secret(testenv.UnflushedPostgresURL(t)), config.Secret(testenv.RedisURL(t))
 	cfg.RedisPrefix, cfg.HTTPAddr, cfg.AdminAddr = prefix, "127.0.0.1:0", "127.0.0.1:0"
 	cfg.JWTKey, cfg.DrainDelay, cfg.CaptchaPool, cfg.PowMax = "a key of a test, at least 32 bytes long", 0, 1, 10_000
-	cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // attackers come through a proxy
+	cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")} // attackers connect through a proxy
 	a, err := app.Open(t.Context(), cfg, []string{"api", "worker", "scheduler"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func (a answer) code() string {
 	return a.UserErrors[0].Code
 }
 
-// send posts a body as a client with an address.
+// send posts a body from a client address.
 func (s *target) send(from, body string, header http.Header) (int, []byte, http.Header) {
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+"/graphql", strings.NewReader(body))
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *target) mutate(from, name string, input map[string]any, header http.Hea
 	return answer{}, h
 }
 
-// solve finds the number of a proof of work.
+// solve returns the solution of a proof of work.
 func solve(c *challenge) map[string]any {
 	var p struct {
 		Salt, Challenge string
@@ -160,7 +160,7 @@ func solve(c *challenge) map[string]any {
 	return nil
 }
 
-// register makes an account; the answer's header has the cookies.
+// register creates an account; the response header has the cookies.
 func (s *target) register(from, account string) (answer, http.Header) {
 	c, _ := s.mutate(from, "CreateCaptcha", map[string]any{"purpose": "REGISTER", "kind": "PROOF_OF_WORK"}, nil)
 	in := map[string]any{"account": account, "password": password, "displayName": "Someone", "captcha": solve(c.Challenge)}
@@ -172,7 +172,7 @@ func (s *target) register(from, account string) (answer, http.Header) {
 
 var cookies = http.Header{"X-Seckill-Session": {"cookie"}}
 
-// login signs in, and answers a captcha that it is asked for.
+// login signs in and solves a captcha if one is required.
 func (s *target) login(from, account, secret string, header http.Header) answer {
 	in := map[string]any{"account": account, "password": secret}
 	got, _ := s.mutate(from, "Login", in, header)
@@ -184,7 +184,7 @@ func (s *target) login(from, account, secret string, header http.Header) answer 
 	return got
 }
 
-// device is a browser that has the cookies of an answer.
+// device returns the request header of a browser with the cookies of a response.
 func device(answered http.Header) http.Header {
 	var jar []string
 	for _, c := range (&http.Response{Header: answered}).Cookies() {

@@ -1,8 +1,8 @@
-// Package conformance runs suites that others wrote (graphql-http's audit,
-// graphql-ws, graphql-sse, urql, Apollo Client, relay-compiler, a schema linter)
-// and the table of PROTOCOL.md against the real binary: the demo for the
-// development profile, and a server on Postgres and Redis for production. The
-// suites run under Node; package-lock.json pins them.
+// Package conformance runs third-party suites (graphql-http's audit, graphql-ws,
+// graphql-sse, urql, Apollo Client, relay-compiler, a schema linter) and the table of
+// PROTOCOL.md against the real binary: the demo for the development profile, and a server
+// on Postgres and Redis for production. The suites run under Node; package-lock.json pins
+// their versions.
 package conformance
 
 import (
@@ -23,7 +23,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// binary builds the program once.
+// binary builds the command once.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "seckill-conformance-")
 	if err != nil {
@@ -37,7 +37,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// packages installs the suites once, exactly as locked.
+// packages installs the suites once, with the versions of package-lock.json.
 var packages = sync.OnceValue(func() error {
 	want, err := os.Stat("package-lock.json")
 	if err != nil {
@@ -87,8 +87,8 @@ func TestProductionProfile(t *testing.T) {
 	suites(t, url, "production")
 }
 
-// start runs the program on free ports until the test ends, and returns its
-// address once it is ready.
+// start runs the command on free ports until the test ends, and returns its address once
+// it is ready.
 func start(t *testing.T, args []string, env ...string) string {
 	t.Helper()
 	path, err := binary()
@@ -122,13 +122,13 @@ func start(t *testing.T, args []string, env ...string) string {
 	return "http://" + public
 }
 
-// output is what a process says.
+// output buffers the output of a process.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder // guarded by mu
 }
 
-// Write keeps what is said.
+// Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,7 +141,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// addresses reads where the process listens; "" as long as it does not say.
+// addresses returns the listener addresses from the log; "" until they are logged.
 func (o *output) addresses() (public, admin string) {
 	for line := range strings.Lines(o.String()) {
 		var said struct {
@@ -169,7 +169,7 @@ func ready(t *testing.T, admin string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// clean drops settings of the machine that runs the tests.
+// clean removes the product's settings from an environment.
 func clean(env []string) []string {
 	var out []string
 	for _, e := range env {

@@ -1,4 +1,4 @@
-// Package deploy checks what deploy/ ships: the image, the proxies, the dashboard and
-// the alert rules, each with a server of the production profile and a purchase. Its
-// tests have the build tag ship; `make ship` runs them.
+// Package deploy tests the files in deploy/: the image, the proxies, the dashboard and
+// the alert rules, each with a server in the production profile and a purchase. Its tests
+// have the build tag ship; `make ship` runs them.
 package deploy

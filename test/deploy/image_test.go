@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// run runs a program and returns what it printed, without the last line break.
+// run runs a program and returns its output without the last line break.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
@@ -23,8 +23,8 @@ func run(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The image is built by buildah from the finished binary; its root is then mounted
-// read-only and the server in it runs as the image's user, without an engine.
+// buildah builds the image from the finished binary; its root is then mounted read-only
+// and the server in it runs as the image's user, without a container engine.
 func TestTheImageServesReadOnlyAndWithoutRoot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -67,7 +67,8 @@ func TestTheImageServesReadOnlyAndWithoutRoot(t *testing.T) {
 	s.buysThrough("http://"+s.public, http.DefaultClient)
 }
 
-// The image from source differs from that of releases only in where its files come from.
+// The image built from source differs from the release image only in the origin of its
+// files.
 func TestBothImagesAreConfiguredAlike(t *testing.T) {
 	t.Parallel()
 	stage := func(name string) (lines []string) {

@@ -16,13 +16,13 @@ import (
 	"seckill/internal/testenv"
 )
 
-// prometheus is a real server that scrapes a shop.
+// prometheus is a real Prometheus server that scrapes a shop.
 type prometheus struct {
 	t   testing.TB
 	url string
 }
 
-// get reads an answer of its API into data.
+// get decodes a response of its API into data.
 func (p *prometheus) get(path string, data any) error {
 	p.t.Helper()
 	response, err := http.Get(p.url + path)
@@ -35,7 +35,7 @@ func (p *prometheus) get(path string, data any) error {
 	}{data})
 }
 
-// series evaluates a query and returns how many series it has, and why it failed.
+// series evaluates a query and returns the number of series, or an error text.
 func (p *prometheus) series(query string) (count int, problem string) {
 	p.t.Helper()
 	response, err := http.Get(p.url + "/api/v1/query?query=" + url.QueryEscape(query))
@@ -100,7 +100,7 @@ func TestDashboardAndAlertsHaveData(t *testing.T) {
 		for _, panel := range dashboard.Panels {
 			for _, target := range panel.Targets {
 				queries++
-				// A rate needs two samples of a series that began with the purchase.
+				// A rate needs two samples of a series that starts with the purchase.
 				testenv.Eventually(t, testenv.Wait, func() bool {
 					n, problem := p.series(target.Expr)
 					if problem != "" {
@@ -122,7 +122,8 @@ func TestDashboardAndAlertsHaveData(t *testing.T) {
 	defer exposition.Body.Close()
 	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	check.Stdin = exposition.Body
-	// The names of gauges that end in _count are kept for dashboards that exist.
+	// The names of gauges that end in _count are kept because existing dashboards use
+	// them.
 	out, err := check.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
 		if !strings.Contains(line, `should not have "_count" suffix`) {
@@ -132,13 +133,13 @@ func TestDashboardAndAlertsHaveData(t *testing.T) {
 }
 
 var (
-	// selector is a metric with the labels that a rule selects.
+	// selector matches a metric with the labels that a rule selects.
 	selector = regexp.MustCompile(`\b(?:seckill_[a-z_]+|process_[a-z_]+|up\b)(?:\{[^}]*\})?`)
 	anchor   = regexp.MustCompile(`^docs/runbooks\.md#([a-z]+)$`)
 )
 
-// checkAlerts checks that each rule is evaluated without an error, selects series that
-// exist, does not fire on a healthy shop, and has a runbook.
+// checkAlerts checks that each rule evaluates without an error, selects existing series,
+// does not fire on a healthy shop, and has a runbook.
 func (p *prometheus) checkAlerts(t *testing.T) {
 	t.Helper()
 	runbooks, err := os.ReadFile("../../docs/runbooks.md")

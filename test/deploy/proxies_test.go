@@ -25,7 +25,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// host is the name that the configurations serve.
+// host is the server name in the configurations.
 const host = "shop.example.com"
 
 // certificate writes a certificate for host, its key, and both in one file; the
@@ -62,7 +62,7 @@ func certificate(t *testing.T, dir string) *http.Client {
 	return client
 }
 
-// freeAddress returns an address that was free a moment ago.
+// freeAddress returns an address with a free port.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func freeAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// configured copies a file of deploy/ with replacements; each must be found.
+// configured copies a file of deploy/ with replacements. Each replaced text must exist.
 func configured(t testing.TB, name, into string, pairs ...string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(deployment, name))
@@ -94,8 +94,8 @@ func configured(t testing.TB, name, into string, pairs ...string) string {
 	return path
 }
 
-// background runs a program until the test ends; ready says when it serves. It is
-// started again, with another address, where the free one was taken meanwhile.
+// background runs a program until the test ends; ready reports whether it serves. If
+// another process has taken the free address, it is started again with a new one.
 func background(t testing.TB, start func(address string) *exec.Cmd, ready func(address string) bool) (address string) {
 	t.Helper()
 	for range 5 {
@@ -112,7 +112,7 @@ func background(t testing.TB, start func(address string) *exec.Cmd, ready func(a
 		ended := make(chan struct{})
 		go func() { _ = cmd.Wait(); close(ended) }()
 		stop := func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 			<-ended
 			log.Close()
 		}
@@ -136,7 +136,8 @@ func background(t testing.TB, start func(address string) *exec.Cmd, ready func(a
 	return ""
 }
 
-// answers is whether something behind TLS answers for the server.
+// answers returns a function that reports whether a TLS proxy at an address forwards to
+// the server.
 func answers(client *http.Client) func(string) bool {
 	return func(address string) bool {
 		response, err := client.Get("https://" + address + "/")

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// docs/operations.md says how: stop, restore Postgres, an empty Redis, start.
+// The procedure of docs/operations.md: stop, restore Postgres, start with an empty Redis.
 func TestABackupOfPostgresIsEnoughToGoOn(t *testing.T) {
 	t.Parallel()
 	s := &shop{t: t, environ: settings(t)}
@@ -35,7 +35,7 @@ func TestABackupOfPostgresIsEnoughToGoOn(t *testing.T) {
 	s.buysThrough("http://"+s.public, http.DefaultClient)
 }
 
-// whenOpen waits until the gate of the sale was rebuilt.
+// whenOpen waits until the gate of the sale is rebuilt.
 func (c *client) whenOpen() {
 	c.t.Helper()
 	testenv.Eventually(c.t, testenv.Wait, func() bool {
@@ -51,6 +51,6 @@ func (c *client) whenOpen() {
 func (c *client) audit() []byte {
 	cmd := exec.CommandContext(c.t.Context(), binary(c.t), "audit", "--json", "--sale", c.saleID)
 	cmd.Env = c.environ
-	out, _ := cmd.Output() // exit code 1 means findings, which the report has
+	out, _ := cmd.Output() // exit code 1 means findings, which the report contains
 	return out
 }

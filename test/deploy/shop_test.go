@@ -28,13 +28,13 @@ import (
 	"seckill/web"
 )
 
-// deployment is the folder under test.
+// deployment is the directory under test.
 const deployment = "../../deploy"
 
-// buyer is an account that may buy.
+// buyer is the account of a buyer.
 type buyer struct{ Account, Password string }
 
-// shop is a server of the production profile with services of its own and an open sale.
+// shop is a server in the production profile with its own services and an open sale.
 type shop struct {
 	t             testing.TB
 	environ       []string
@@ -54,7 +54,7 @@ func binary(t testing.TB) string {
 	return path
 }
 
-// settings returns the environment of a production server on services of its own.
+// settings returns the environment of a production server with its own services.
 func settings(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -74,7 +74,7 @@ func openShop(t testing.TB) *shop {
 	return s
 }
 
-// seed makes an open sale with accounts.
+// seed creates an open sale with accounts.
 func (s *shop) seed() {
 	s.t.Helper()
 	var seeded struct {
@@ -87,7 +87,7 @@ func (s *shop) seed() {
 	s.saleID, s.itemID, s.buyers = seeded.SaleID, seeded.ItemID, seeded.Users
 }
 
-// command runs the binary to its end and returns its standard output.
+// command runs the binary until it ends and returns its standard output.
 func (s *shop) command(args ...string) []byte {
 	s.t.Helper()
 	cmd := exec.CommandContext(s.t.Context(), binary(s.t), args...)
@@ -130,7 +130,7 @@ func (s *shop) serve(cmd *exec.Cmd) (stop func()) {
 		_ = cmd.Wait() // its exit code is not under test
 	}()
 	stop = sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 		<-ended
 	})
 	s.t.Cleanup(stop)
@@ -157,8 +157,8 @@ type client struct {
 	token string
 }
 
-// document returns the shop's document that has the operation. A production server
-// accepts these whatever its settings are.
+// document returns the shop's document with an operation. A production server accepts
+// these with all settings.
 func document(t testing.TB, operation string) string {
 	t.Helper()
 	texts, err := web.Documents()
@@ -251,7 +251,7 @@ func (c *client) reserve() string {
 	return c.call("PlaceOrder", buy, "placeOrder", "orderTask", "id")
 }
 
-// solve finds the number of a proof of work.
+// solve returns the solution of a proof of work.
 func solve(t testing.TB, parameters string) string {
 	t.Helper()
 	var p struct {
@@ -322,7 +322,7 @@ func (c *client) followEvents(task string) {
 	c.t.Fatal("the stream of events ended before the order")
 }
 
-// buysThrough buys over HTTP with WebSocket, and over HTTP with SSE, at an address.
+// buysThrough buys one unit with WebSocket and one with SSE, over HTTP, at an address.
 func (s *shop) buysThrough(url string, with *http.Client) {
 	s.t.Helper()
 	c := &client{shop: s, url: url, http: with}

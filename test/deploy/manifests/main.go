@@ -1,9 +1,10 @@
-// Command manifests checks what deploy/ declares, without a cluster or an engine:
+// Command manifests validates the manifests in deploy/, without a cluster or a container
+// engine:
 //
 //	manifests kubernetes < rendered.yaml   every object decodes strictly into its type of the Kubernetes API
 //	manifests compose FILE                 the file is valid by the Compose specification
 //
-// It is a module of its own, because the product needs none of these libraries.
+// It is a separate module, because the product needs none of these libraries.
 package main
 
 import (
