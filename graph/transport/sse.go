@@ -57,7 +57,9 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 		e.complete()
 		return
 	}
-	running := caller.Context // a query or mutation is bounded by its timeout and answered even if it signs out its own caller
+	// A query or mutation is bounded by its timeout and answered even if it signs out its
+	// own caller.
+	running := caller.Context
 	if op.Operation.Operation == ast.Subscription {
 		e.begin() // the others may set headers while they run: a cookie
 		running = streamCtx

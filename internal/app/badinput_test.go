@@ -158,7 +158,8 @@ func TestTheKeyThatTookTheLastUnitIsAnsweredAfterItIsSoldOut(t *testing.T) {
 	if err != nil || first.why() != "" {
 		t.Fatalf("the last unit: %s %v", first.why(), err)
 	}
-	for began := time.Now(); time.Since(began) < time.Second; { // the process refreshes its StockCache several times in this second
+	// The process refreshes its StockCache several times in this second.
+	for began := time.Now(); time.Since(began) < time.Second; {
 		if p, err := s.place(late.AccessToken, order(made.ItemID, late.Path)); err != nil || p.why() != "SOLD_OUT" {
 			t.Fatalf("a late buyer: %s %v", p.why(), err)
 		}

@@ -147,7 +147,8 @@ func inWords(rule string) string {
 	return "does not keep the rule " + rule
 }
 
-// Report returns the report of a sale, or report.ErrUnknownSale. It needs no signing key.
+// Report returns the report of a sale. The error is report.ErrUnknownSale when the sale
+// does not exist. It needs no signing key.
 func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog.Logger) (_ *report.Report, err error) {
 	svc, err := openServices(ctx, cfg)
 	if err != nil {
@@ -160,8 +161,8 @@ func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog
 	return source.Build(ctx, saleID)
 }
 
-// Export writes the orders of a sale as CSV and returns their number, or
-// report.ErrUnknownSale. It reads Postgres only.
+// Export writes the orders of a sale as CSV and returns their number. The error is
+// report.ErrUnknownSale when the sale does not exist. It reads Postgres only.
 func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Writer) (orders int, err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {

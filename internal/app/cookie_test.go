@@ -188,8 +188,7 @@ func TestABrowserThatSignedInBeforeIsNotLockedOutByOthers(t *testing.T) {
 	}
 }
 
-// The public URL has the https scheme, while the proxy that terminates TLS is not a
-// trusted proxy.
+// HTTPS is known from the public URL: the proxy that terminates TLS is not a trusted one.
 func TestAnInstallationWithHTTPSGuardsItsCookies(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.PublicURL = "https://shop.example" })

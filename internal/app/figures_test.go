@@ -107,7 +107,9 @@ func TestFiguresOfTwoProcessesAreTheSumOfWhatTheClientsSaw(t *testing.T) {
 			t.Logf("%d presses, seen %v; %d counted, in the series %d and %d orders; %v", requests, seen, got.Requests, asked, written, got.Rejections)
 		}
 	}()
-	testenv.Eventually(t, testenv.Wait, func() bool { // the series ends with the last complete second; later counts follow with the next one
+	// The series ends with the last complete second; later counts follow with the next
+	// one.
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		got = s.figures(admin, made.SaleID)
 		asked, written := got.series()
 		return got.Requests >= requests && asked >= requests && written >= stock
@@ -201,10 +203,12 @@ func TestBrowsingDoesNotReachTheDatabase(t *testing.T) {
 	const browse = `query($id: ID!) { sales(first: 20) { edges { node { id title phase items { stock { remaining } goods { name } } } } }
 	  goods(first: 20) { edges { node { name } } } sale(by: {id: $id}) { title } gone: sale(by: {id: "sal_01jd0000000000000000000000"}) { id } }`
 	in := map[string]any{"id": made.SaleID}
-	testenv.Eventually(t, testenv.Wait, func() bool { // changes by the seeding and by the last loop iterations are read once
+	// Changes by the seeding and by the last loop iterations are read once.
+	testenv.Eventually(t, testenv.Wait, func() bool {
 		s.ask("", browse, in)
 		last := lastQuery(t, watcher, name)
-		return !last.Valid || time.Since(last.Time) > 2*time.Second // Postgres runs on this machine and uses the same clock
+		// Postgres runs on this machine and uses the same clock.
+		return !last.Valid || time.Since(last.Time) > 2*time.Second
 	}, "the catalogue is read")
 	began := time.Now()
 	before := lastQuery(t, watcher, name)

@@ -39,7 +39,8 @@ var actors = []string{"anonymous", "expired", "forged", "other", "operator", "ad
 // entry in the matrix fails: decide who may query it.
 func TestWhoMayDoWhat(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute }) // no path token expires and frees a permit during the test, on a slow machine either
+	// No path token expires and frees a permit during the test, even on a slow machine.
+	s := newSite(t, func(c *config.Config) { c.PathTTL = 10 * time.Minute })
 	s.start("api", "worker", "scheduler")
 	m := newMatrix(s)
 	m.fieldsWhoMay(t)

@@ -20,8 +20,9 @@ type services struct {
 	close []func() error
 }
 
-// openServices connects to Postgres and Redis and checks their versions and settings. It
-// reports the errors of both; on error nothing is left open.
+// openServices connects to Postgres and Redis, and checks that all migrations are applied
+// and that the settings of Redis are suitable. It reports the errors of both; on error
+// nothing is left open.
 func openServices(ctx context.Context, cfg *config.Config) (_ *services, err error) {
 	s := &services{}
 	if err := errors.Join(s.openPostgres(ctx, cfg, cfg.DatabasePool), s.openRedis(ctx, cfg)); err != nil {

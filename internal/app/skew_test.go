@@ -23,13 +23,14 @@ type payable struct {
 // the deadlines it checks use the clock of Redis, which all processes share.
 func TestOrdersLapseByTheClockThatAllShare(t *testing.T) {
 	t.Parallel()
-	const ahead = 5 * time.Minute // of this host over Redis
+	const ahead = 5 * time.Minute // this host ahead of Redis
 	server := miniredis.RunT(t)
 	server.SetTime(time.Now().Add(-ahead))
 	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(testenv.RedisURLAt(server.Addr())) })
 	db := s.database()
 	s.start("api", "worker")
-	made := s.seed(seed.Input{Users: 2, Stock: 2, PathTTL: 10 * time.Minute, OpensIn: -2 * ahead}) // the clock of this host stands still
+	// The clock of miniredis stands still.
+	made := s.seed(seed.Input{Users: 2, Stock: 2, PathTTL: 10 * time.Minute, OpensIn: -2 * ahead})
 	look := func(buyer seed.LoadUser, task string) (o *payable) {
 		t.Helper()
 		var data struct{ Order *payable }

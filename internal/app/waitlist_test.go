@@ -282,6 +282,7 @@ func TestAPlaceInLineIsSeenWhileTheGateIsLost(t *testing.T) {
 		if looks++; b.Phase != "SOLD_OUT" && lost.IsZero() {
 			lost = time.Now()
 		}
-		return !lost.IsZero() && time.Since(lost) > 3*time.Second // the process reads Postgres once a second, the gate more often
+		// The process reads Postgres once a second, the gate more often.
+		return !lost.IsZero() && time.Since(lost) > 3*time.Second
 	}, "the gate is lost for a while")
 }
