@@ -52,7 +52,7 @@ type Config struct {
 	JWTKey          Secret        `name:"jwt-key" group:"accounts" placeholder:"KEY" help:"Key that signs access tokens, at least 32 bytes: openssl rand -base64 48."`
 	JWTPreviousKeys []Secret      `name:"jwt-previous-keys" group:"accounts" placeholder:"KID=KEY" help:"Former keys whose tokens are still good, by key id (see config print)."`
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
-	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh begins it anew."`
+	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it."`
 
 	PaymentWindow  time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
 	Sandbox        Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
@@ -60,7 +60,7 @@ type Config struct {
 	CaptchaPool    int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
 	PathTTL        time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
 	PermitRatio    float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
-	PowMax         int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Who asks for many gets harder ones."`
+	PowMax         int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
 	WaitlistOffer  time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
 	TwoPersonUnits int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
 	Limits         Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
