@@ -17,7 +17,6 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"seckill/graph/model"
 	"seckill/internal/fault"
 )
 
@@ -31,7 +30,7 @@ type Constraints struct {
 	schema   *ast.Schema
 	resolver *Resolver
 	args     map[*ast.FieldDefinition][]bound // of fields with constraints
-	err      error                            // a rule that cannot be checked; reported by Validate
+	err      error                            // a flaw of the schema; reported by Validate
 }
 
 // bound is the constraint of a named value: its own rules and, for an input object, those
@@ -65,6 +64,11 @@ func NewConstraints(schema *ast.Schema, r *Resolver) *Constraints {
 					c.args[f] = append(c.args[f], b)
 				}
 			}
+		}
+	}
+	for _, f := range schema.Mutation.Fields {
+		if payloads[f.Name] == nil {
+			c.err = errors.Join(c.err, fmt.Errorf("no payload is known for %s", f.Name))
 		}
 	}
 	return c
@@ -124,18 +128,29 @@ func (c *Constraints) rulesOf(list ast.DirectiveList) *rules {
 // ExtensionName implements graphql.HandlerExtension.
 func (*Constraints) ExtensionName() string { return "Constraints" }
 
-// Validate returns an error for a schema with a pattern that does not compile, so that it
-// fails the start and not a request.
+// Validate returns an error for a schema with a pattern that does not compile, or with a
+// mutation without a known payload, so that it fails the start and not a request.
 func (c *Constraints) Validate(graphql.ExecutableSchema) error { return c.err }
 
-// InterceptField implements graphql.FieldInterceptor.
+// InterceptField implements graphql.FieldInterceptor. It also converts refusals of
+// mutations into userErrors: a second interceptor would cost a closure for each field of
+// each response.
 func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	fc := graphql.GetFieldContext(ctx)
-	if !fc.IsResolver || len(fc.Field.Arguments) == 0 {
+	if !fc.IsResolver {
 		return next(ctx)
 	}
+	value, err := c.resolve(ctx, fc, next)
+	if err != nil && fc.Object == c.schema.Mutation.Name {
+		return c.resolver.refused(ctx, value, err)
+	}
+	return value, err
+}
+
+// resolve checks the arguments of a field before it resolves the field.
+func (c *Constraints) resolve(ctx context.Context, fc *graphql.FieldContext, next graphql.Resolver) (any, error) {
 	bounds := c.args[fc.Field.Definition]
-	if len(bounds) == 0 {
+	if len(bounds) == 0 || len(fc.Field.Arguments) == 0 {
 		return next(ctx)
 	}
 	bad, err := violation(bounds, fc.Field.Arguments, graphql.GetOperationContext(ctx).Variables)
@@ -145,7 +160,7 @@ func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver)
 	case err != nil:
 		return nil, err
 	case fc.Object == c.schema.Mutation.Name:
-		return refusedPayload(ctx, []model.UserError{c.resolver.userError(ctx, *bad)})
+		return nil, *bad
 	}
 	return nil, fault.New(fault.BadInput, fmt.Sprintf("%v breaks the rule %s.", bad.At, bad.Rule))
 }

@@ -2,8 +2,6 @@ package graph
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 
 	"github.com/99designs/gqlgen/graphql"
 
@@ -35,7 +33,7 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 		return nil, err
 	}
 	if refusal := d.Refusal(); refusal != nil {
-		return refusedPayload(ctx, r.userErrors(ctx, refusal))
+		return nil, refusal
 	}
 	return next(ctx)
 }
@@ -122,55 +120,4 @@ func barred(ctx context.Context, fc *graphql.FieldContext) bool {
 	}
 	p := auth.PrincipalFrom(ctx)
 	return p == nil || !p.Role.AtLeast(role)
-}
-
-// payloads maps mutation fields to their payload types, for refusals before the resolver
-// runs.
-var payloads = map[string]reflect.Type{
-	"register":           reflect.TypeFor[model.RegisterPayload](),
-	"login":              reflect.TypeFor[model.LoginPayload](),
-	"refreshSession":     reflect.TypeFor[model.RefreshSessionPayload](),
-	"logout":             reflect.TypeFor[model.LogoutPayload](),
-	"createCaptcha":      reflect.TypeFor[model.CreateCaptchaPayload](),
-	"issueSeckillPath":   reflect.TypeFor[model.IssueSeckillPathPayload](),
-	"enterQueue":         reflect.TypeFor[model.EnterQueuePayload](),
-	"leaveQueue":         reflect.TypeFor[model.LeaveQueuePayload](),
-	"joinWaitlist":       reflect.TypeFor[model.JoinWaitlistPayload](),
-	"leaveWaitlist":      reflect.TypeFor[model.LeaveWaitlistPayload](),
-	"placeOrder":         reflect.TypeFor[model.PlaceOrderPayload](),
-	"payOrder":           reflect.TypeFor[model.PayOrderPayload](),
-	"cancelOrder":        reflect.TypeFor[model.CancelOrderPayload](),
-	"requestRefund":      reflect.TypeFor[model.RequestRefundPayload](),
-	"decideRefund":       reflect.TypeFor[model.DecideRefundPayload](),
-	"createGoods":        reflect.TypeFor[model.CreateGoodsPayload](),
-	"updateGoods":        reflect.TypeFor[model.UpdateGoodsPayload](),
-	"createSale":         reflect.TypeFor[model.CreateSalePayload](),
-	"updateSale":         reflect.TypeFor[model.UpdateSalePayload](),
-	"submitSale":         reflect.TypeFor[model.SubmitSalePayload](),
-	"approveSale":        reflect.TypeFor[model.ApproveSalePayload](),
-	"rejectSale":         reflect.TypeFor[model.RejectSalePayload](),
-	"scheduleSale":       reflect.TypeFor[model.ScheduleSalePayload](),
-	"preheatSale":        reflect.TypeFor[model.PreheatSalePayload](),
-	"pauseSale":          reflect.TypeFor[model.PauseSalePayload](),
-	"resumeSale":         reflect.TypeFor[model.ResumeSalePayload](),
-	"endSale":            reflect.TypeFor[model.EndSalePayload](),
-	"adjustStock":        reflect.TypeFor[model.AdjustStockPayload](),
-	"voidOrder":          reflect.TypeFor[model.VoidOrderPayload](),
-	"decideIntervention": reflect.TypeFor[model.DecideInterventionPayload](),
-	"setSaleSwitches":    reflect.TypeFor[model.SetSaleSwitchesPayload](),
-	"replayDeadLetter":   reflect.TypeFor[model.ReplayDeadLetterPayload](),
-	"dropDeadLetter":     reflect.TypeFor[model.DropDeadLetterPayload](),
-	"returnHeldPayment":  reflect.TypeFor[model.ReturnHeldPaymentPayload](),
-}
-
-// refusedPayload returns the payload of the current mutation with userErrors only.
-func refusedPayload(ctx context.Context, errs []model.UserError) (any, error) {
-	field := graphql.GetFieldContext(ctx).Field.Name
-	t, ok := payloads[field]
-	if !ok {
-		return nil, fmt.Errorf("no payload is known for %s", field)
-	}
-	payload := reflect.New(t)
-	payload.Elem().FieldByName("UserErrors").Set(reflect.ValueOf(errs))
-	return payload.Interface(), nil
 }

@@ -1,11 +1,14 @@
-// Package fault distinguishes the two ways in which a request can fail.
+// Package fault distinguishes the two ways in which a request can fail. Both are errors
+// that a use case returns.
 //
-// A Refusal is an expected outcome: sold out, wrong captcha, sale not started. It is a
-// value that a use case returns with its result, never an error, and reaches the client
-// in the payload's userErrors. The types that carry details are defined in the domains.
+// A Refusal is an expected outcome: sold out, wrong captcha, sale not started. It reaches
+// the client in the payload's userErrors, and is neither logged nor retried. AsRefusal
+// finds it in an error. The types that carry details are defined in the domains. Where a
+// use case says so, the value that it returns beside a refusal is valid: the order that
+// cannot be paid, for example.
 //
-// A Fault is an error: no principal, a service down, a bug. It carries one of about ten
-// codes, and reaches the client in the top-level errors list. An error without a code is
+// A Fault is anything else: no principal, a service down, a bug. It carries one of about
+// ten codes, and reaches the client in the top-level errors list. An error without a code is
 // UNAVAILABLE when it shows that a service is unreachable or busy (Passing), else
 // INTERNAL: the client receives only an error id.
 package fault

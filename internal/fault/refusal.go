@@ -1,6 +1,10 @@
 package fault
 
-import "time"
+import (
+	"errors"
+	"strings"
+	"time"
+)
 
 // Reason is the machine-readable reason of a refusal: the ErrorCode enum of the public
 // API.
@@ -29,12 +33,45 @@ const (
 )
 
 // Refusal is an expected failure of a use case. Domains implement it with types that
-// carry the details; package graph translates them by type.
+// carry the details; package graph translates them by type. Error returns a text for
+// tools and logs, see Text.
 type Refusal interface {
+	error
 	// Reason returns the machine-readable reason.
 	Reason() Reason
 	// Path returns the path of the invalid input from "input" down, or nil.
 	Path() []string
+}
+
+// AsRefusal returns the refusal in the chain of an error. A fault in the same chain takes
+// precedence: then there is no refusal.
+func AsRefusal(err error) (Refusal, bool) {
+	if _, failed := errors.AsType[*Error](err); failed {
+		return nil, false
+	}
+	return errors.AsType[Refusal](err)
+}
+
+// ReasonOf returns the reason of the refusal in the chain of an error, "" when there is
+// none.
+func ReasonOf(err error) Reason {
+	if refusal, ok := AsRefusal(err); ok {
+		return refusal.Reason()
+	}
+	return ""
+}
+
+// Text returns the text of a refusal, for its Error method: the reason, the path of the
+// refused input, and details, which may be "".
+func Text(r Refusal, details string) string {
+	text := strings.ToLower(strings.ReplaceAll(string(r.Reason()), "_", " "))
+	if path := r.Path(); len(path) > 0 {
+		text += " at " + strings.Join(path, ".")
+	}
+	if details != "" {
+		text += ": " + details
+	}
+	return text
 }
 
 // Refused is a refusal without details besides its reason.
@@ -49,6 +86,9 @@ func (r Refused) Reason() Reason { return r.Why }
 // Path returns the path of the invalid input.
 func (r Refused) Path() []string { return r.At }
 
+// Error returns the reason and the path.
+func (r Refused) Error() string { return Text(r, "") }
+
 // BadField refuses an input value that violates a rule.
 type BadField struct {
 	At   []string // path of the field from "input" down
@@ -61,6 +101,9 @@ func (BadField) Reason() Reason { return InvalidInput }
 // Path returns the path of the field.
 func (b BadField) Path() []string { return b.At }
 
+// Error returns the path of the field and the rule.
+func (b BadField) Error() string { return Text(b, b.Rule) }
+
 // Throttled refuses an attempt that exceeds a rate limit.
 type Throttled struct {
 	RetryAfter time.Duration // minimum wait before a retry
@@ -72,3 +115,6 @@ func (Throttled) Reason() Reason { return TooManyTries }
 
 // Path returns the path of the invalid input, usually nil.
 func (t Throttled) Path() []string { return t.At }
+
+// Error returns the wait.
+func (t Throttled) Error() string { return Text(t, "retry after "+t.RetryAfter.String()) }

@@ -17,6 +17,8 @@
 package reservation
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -98,6 +100,9 @@ func (LimitReached) Reason() fault.Reason { return fault.PurchaseLimitReached }
 // Path returns the path of the refused input.
 func (l LimitReached) Path() []string { return l.At }
 
+// Error returns the limit.
+func (l LimitReached) Error() string { return fault.Text(l, "limit "+strconv.Itoa(l.Limit)) }
+
 // NoneLeft refuses an attempt because the item has too few available units.
 type NoneLeft struct {
 	Item uuid.UUID
@@ -109,6 +114,11 @@ func (NoneLeft) Reason() fault.Reason { return fault.SoldOut }
 
 // Path returns nil: no input is refused.
 func (NoneLeft) Path() []string { return nil }
+
+// Error returns the item and its available units.
+func (n NoneLeft) Error() string {
+	return fault.Text(n, fmt.Sprintf("%d left of %s", n.Left, id.Format(id.Item, n.Item)))
+}
 
 // recordTTL is the TTL of task and idempotency records, renewed at each write.
 const recordTTL = 24 * time.Hour

@@ -1,6 +1,7 @@
 package sale
 
 import (
+	"strings"
 	"time"
 
 	"seckill/internal/fault"
@@ -23,3 +24,6 @@ func (n NotOpen) Reason() fault.Reason {
 
 // Path returns nil: no input is refused.
 func (NotOpen) Path() []string { return nil }
+
+// Error returns the phase.
+func (n NotOpen) Error() string { return fault.Text(n, "phase "+strings.ToLower(string(n.Phase))) }

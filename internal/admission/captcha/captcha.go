@@ -103,6 +103,9 @@ func (Invalid) Reason() fault.Reason { return fault.CaptchaInvalid }
 // Path returns the path of the answer.
 func (i Invalid) Path() []string { return i.At }
 
+// Error returns the reason; the challenge is not part of it.
+func (i Invalid) Error() string { return fault.Text(i, "") }
+
 // Required refuses a call that needs an answer and has none.
 type Required struct {
 	Challenge *Challenge // to answer; nil if none could be created
@@ -114,6 +117,9 @@ func (Required) Reason() fault.Reason { return fault.CaptchaRequired }
 
 // Path returns the path of the missing answer.
 func (r Required) Path() []string { return r.At }
+
+// Error returns the reason; the challenge is not part of it.
+func (r Required) Error() string { return fault.Text(r, "") }
 
 var answerPath = []string{"input", "captcha"}
 

@@ -63,6 +63,11 @@ func (NoPermit) Reason() fault.Reason { return fault.TooManyTries }
 // Path returns nil: no input is refused.
 func (NoPermit) Path() []string { return nil }
 
+// Error returns the wait.
+func (n NoPermit) Error() string {
+	return fault.Text(n, "no permit, retry after "+n.RetryAfter.String())
+}
+
 //go:embed lua/issue.lua
 var issueSource string
 

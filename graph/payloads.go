@@ -1,0 +1,79 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph/model"
+	"seckill/internal/fault"
+)
+
+// refused converts the error of a mutation. A refusal becomes userErrors of the payload
+// that the resolver returned beside it, nil = an empty one; other errors stay errors.
+func (r *Resolver) refused(ctx context.Context, payload any, err error) (any, error) {
+	refusal, ok := fault.AsRefusal(err)
+	if !ok {
+		return nil, err
+	}
+	field := graphql.GetFieldContext(ctx).Field.Name
+	set, ok := payloads[field]
+	if !ok {
+		return nil, fmt.Errorf("no payload is known for %s: %w", field, err)
+	}
+	return set(payload, []model.UserError{r.userError(ctx, refusal)}), nil
+}
+
+// setUserErrors sets the userErrors of a payload, or of a new one when it is nil, and
+// returns the payload.
+type setUserErrors func(payload any, errs []model.UserError) any
+
+func userErrorsOf[P any](list func(*P) *[]model.UserError) setUserErrors {
+	return func(payload any, errs []model.UserError) any {
+		p, _ := payload.(*P)
+		if p == nil {
+			p = new(P)
+		}
+		*list(p) = errs
+		return p
+	}
+}
+
+// payloads maps mutation fields to their payloads.
+var payloads = map[string]setUserErrors{
+	"register":           userErrorsOf(func(p *model.RegisterPayload) *[]model.UserError { return &p.UserErrors }),
+	"login":              userErrorsOf(func(p *model.LoginPayload) *[]model.UserError { return &p.UserErrors }),
+	"refreshSession":     userErrorsOf(func(p *model.RefreshSessionPayload) *[]model.UserError { return &p.UserErrors }),
+	"logout":             userErrorsOf(func(p *model.LogoutPayload) *[]model.UserError { return &p.UserErrors }),
+	"createCaptcha":      userErrorsOf(func(p *model.CreateCaptchaPayload) *[]model.UserError { return &p.UserErrors }),
+	"issueSeckillPath":   userErrorsOf(func(p *model.IssueSeckillPathPayload) *[]model.UserError { return &p.UserErrors }),
+	"enterQueue":         userErrorsOf(func(p *model.EnterQueuePayload) *[]model.UserError { return &p.UserErrors }),
+	"leaveQueue":         userErrorsOf(func(p *model.LeaveQueuePayload) *[]model.UserError { return &p.UserErrors }),
+	"joinWaitlist":       userErrorsOf(func(p *model.JoinWaitlistPayload) *[]model.UserError { return &p.UserErrors }),
+	"leaveWaitlist":      userErrorsOf(func(p *model.LeaveWaitlistPayload) *[]model.UserError { return &p.UserErrors }),
+	"placeOrder":         userErrorsOf(func(p *model.PlaceOrderPayload) *[]model.UserError { return &p.UserErrors }),
+	"payOrder":           userErrorsOf(func(p *model.PayOrderPayload) *[]model.UserError { return &p.UserErrors }),
+	"cancelOrder":        userErrorsOf(func(p *model.CancelOrderPayload) *[]model.UserError { return &p.UserErrors }),
+	"requestRefund":      userErrorsOf(func(p *model.RequestRefundPayload) *[]model.UserError { return &p.UserErrors }),
+	"decideRefund":       userErrorsOf(func(p *model.DecideRefundPayload) *[]model.UserError { return &p.UserErrors }),
+	"createGoods":        userErrorsOf(func(p *model.CreateGoodsPayload) *[]model.UserError { return &p.UserErrors }),
+	"updateGoods":        userErrorsOf(func(p *model.UpdateGoodsPayload) *[]model.UserError { return &p.UserErrors }),
+	"createSale":         userErrorsOf(func(p *model.CreateSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"updateSale":         userErrorsOf(func(p *model.UpdateSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"submitSale":         userErrorsOf(func(p *model.SubmitSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"approveSale":        userErrorsOf(func(p *model.ApproveSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"rejectSale":         userErrorsOf(func(p *model.RejectSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"scheduleSale":       userErrorsOf(func(p *model.ScheduleSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"preheatSale":        userErrorsOf(func(p *model.PreheatSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"pauseSale":          userErrorsOf(func(p *model.PauseSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"resumeSale":         userErrorsOf(func(p *model.ResumeSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"endSale":            userErrorsOf(func(p *model.EndSalePayload) *[]model.UserError { return &p.UserErrors }),
+	"adjustStock":        userErrorsOf(func(p *model.AdjustStockPayload) *[]model.UserError { return &p.UserErrors }),
+	"voidOrder":          userErrorsOf(func(p *model.VoidOrderPayload) *[]model.UserError { return &p.UserErrors }),
+	"decideIntervention": userErrorsOf(func(p *model.DecideInterventionPayload) *[]model.UserError { return &p.UserErrors }),
+	"setSaleSwitches":    userErrorsOf(func(p *model.SetSaleSwitchesPayload) *[]model.UserError { return &p.UserErrors }),
+	"replayDeadLetter":   userErrorsOf(func(p *model.ReplayDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
+	"dropDeadLetter":     userErrorsOf(func(p *model.DropDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
+	"returnHeldPayment":  userErrorsOf(func(p *model.ReturnHeldPaymentPayload) *[]model.UserError { return &p.UserErrors }),
+}

@@ -1,0 +1,94 @@
+package graph_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/99designs/gqlgen/graphql"
+
+	"seckill/graph"
+	"seckill/graph/generated"
+	"seckill/graph/guard"
+	"seckill/graph/model"
+	"seckill/graph/transport"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
+)
+
+// cancelling answers cancelOrder alone.
+type cancelling struct {
+	*graph.Resolver
+
+	answer func() (*model.CancelOrderPayload, error)
+}
+
+func (c cancelling) Mutation() generated.MutationResolver { return canceller{c.Resolver.Mutation(), c} }
+
+type canceller struct {
+	generated.MutationResolver
+
+	of cancelling
+}
+
+func (c canceller) CancelOrder(context.Context, model.CancelOrderInput) (*model.CancelOrderPayload, error) {
+	return c.of.answer()
+}
+
+// A refusal is an error to the resolver and userErrors to the client, beside what the
+// payload has already; a fault keeps its place in the list of errors.
+func TestARefusedMutationAnswersUserErrorsBesideItsPayload(t *testing.T) {
+	t.Parallel()
+	order := func() *model.CancelOrderPayload {
+		return &model.CancelOrderPayload{Order: &model.Order{ID: "order_1"}}
+	}
+	refusal := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
+	const refused = `"userErrors":[{"code":"CONFLICT","path":["input","orderId"]}]`
+	for name, c := range map[string]struct {
+		payload *model.CancelOrderPayload
+		err     error
+		want    string
+	}{
+		"success":                 {order(), nil, `{"data":{"cancelOrder":{"order":{"id":"order_1"},"userErrors":[]}}`},
+		"refusal alone":           {nil, refusal, `{"data":{"cancelOrder":{"order":null,` + refused + `}}`},
+		"refusal with the order":  {order(), refusal, `{"data":{"cancelOrder":{"order":{"id":"order_1"},` + refused + `}}`},
+		"refusal with its chain":  {order(), fmt.Errorf("cancel: %w", refusal), `{"data":{"cancelOrder":{"order":{"id":"order_1"},` + refused + `}}`},
+		"fault":                   {order(), fault.New(fault.Unavailable, "later"), `"code":"UNAVAILABLE"`},
+		"fault around a refusal":  {order(), fault.Wrap(fault.Unavailable, "later", refusal), `"code":"UNAVAILABLE"`},
+		"fault beside a refusal":  {order(), errors.Join(refusal, fault.New(fault.Timeout, "late")), `"code":"TIMEOUT"`},
+		"no error and no payload": {nil, nil, `{"data":{"cancelOrder":null}`},
+	} {
+		resolver := &graph.Resolver{}
+		exec := generated.NewExecutableSchema(generated.Config{
+			Resolvers:  cancelling{resolver, func() (*model.CancelOrderPayload, error) { return c.payload, c.err }},
+			Directives: generated.DirectiveRoot{Auth: resolver.Directives().Auth, RateLimit: unlimited},
+		})
+		g, err := guard.New(guard.Options{Schema: exec.Schema()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := transport.NewHandler(transport.Options{
+			Schema: exec, Guard: g, Sockets: transport.NewSockets(transport.SocketOptions{}),
+			Extensions:     []graphql.HandlerExtension{graph.NewConstraints(exec.Schema(), resolver)},
+			ErrorPresenter: graph.Errors{Log: slog.New(slog.DiscardHandler)}.Present,
+		})
+		body := `{"query":"mutation { cancelOrder(input: {orderId: \"order_1\"}) { order { id } userErrors { code path } } }"}`
+		req := httptest.NewRequest(http.MethodPost, "/graphql", strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		out := httptest.NewRecorder()
+		h.ServeHTTP(out, req.WithContext(auth.WithPrincipal(req.Context(), &auth.Principal{Role: auth.Customer})))
+		got := strings.TrimSpace(out.Body.String())
+		if !strings.Contains(got, c.want) || strings.Contains(got, `"errors"`) == strings.Contains(c.want, "data") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func unlimited(ctx context.Context, _ any, next graphql.Resolver, _ int, _ float64) (any, error) {
+	return next(ctx)
+}
