@@ -9,8 +9,6 @@ import (
 	"log"
 	"reflect"
 
-	"seckill/ent/migrate"
-
 	"seckill/ent/goods"
 	"seckill/ent/goodslog"
 	"seckill/ent/intervention"
@@ -45,8 +43,6 @@ import (
 // Client is the client that holds all ent builders.
 type Client struct {
 	config
-	// Schema is the client for creating, migrating and dropping schema.
-	Schema *migrate.Schema
 	// Goods is the client for interacting with the Goods builders.
 	Goods *GoodsClient
 	// GoodsLog is the client for interacting with the GoodsLog builders.
@@ -101,7 +97,6 @@ func NewClient(opts ...Option) *Client {
 }
 
 func (c *Client) init() {
-	c.Schema = migrate.NewSchema(c.driver)
 	c.Goods = NewGoodsClient(c.config)
 	c.GoodsLog = NewGoodsLogClient(c.config)
 	c.Intervention = NewInterventionClient(c.config)

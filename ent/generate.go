@@ -2,4 +2,4 @@
 // hand, everything else here is generated from them by `make generate`.
 package ent
 
-//go:generate go tool ent generate --feature sql/upsert,sql/lock,sql/modifier,sql/execquery,sql/versioned-migration ./schema
+//go:generate go run -C .. ./internal/postgres/entgen

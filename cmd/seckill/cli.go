@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string, env environment) int {
 	if err != nil {
 		return fail(env.stderr, fmt.Errorf("declare the commands: %w", err))
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(conventional(args))
 	switch {
 	case exited: // help was requested and printed
 		return exitOK
@@ -77,6 +78,18 @@ func run(ctx context.Context, args []string, env environment) int {
 	}
 	c := &call{ctx: ctx, cfg: &commands.Settings, settings: source.Settings(parsed), env: env, kong: parsed}
 	return fail(env.stderr, parsed.Run(c))
+}
+
+// conventional translates the spellings that kong does not know: `--version`, and `help`
+// before a command.
+func conventional(args []string) []string {
+	switch {
+	case len(args) == 1 && args[0] == "--version":
+		return []string{"version"}
+	case len(args) > 0 && args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
 }
 
 // misused formats a usage error and names the help command.

@@ -124,6 +124,21 @@ func TestVersionTellsTheBuild(t *testing.T) {
 	}
 }
 
+func TestVersionAndHelpAnswerToTheirUsualSpellings(t *testing.T) {
+	t.Parallel()
+	for spelling, usual := range map[string][]string{
+		"--version":  {"version"},
+		"help":       {"--help"},
+		"help audit": {"audit", "--help"},
+	} {
+		want := command(t, nil, usual...)
+		want.wants(t, exitOK)
+		if got := command(t, nil, strings.Fields(spelling)...); got != want {
+			t.Errorf("%s: %+v, want %+v", spelling, got, want)
+		}
+	}
+}
+
 func TestSchemaPrintIsTheWholeSchema(t *testing.T) {
 	t.Parallel()
 	got := command(t, nil, "schema", "print")

@@ -3,11 +3,11 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	_ "embed" // sqlite.sql
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"entgo.io/ent/dialect"
 )
@@ -16,9 +16,10 @@ import (
 // writes.
 const sqliteConns = 8
 
-// creating serialises the creation of files in one process, because ent rebuilds its
-// list of tables each time, and all clients share it.
-var creating sync.Mutex
+// sqliteSchema creates the missing tables and indexes; entgen generates it.
+//
+//go:embed sqlite.sql
+var sqliteSchema string
 
 // OpenSQLite opens the file at path, or a temporary file that Close removes when path
 // is empty, and creates missing tables. It is the database of the embedded demo;
@@ -39,10 +40,7 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	pool.SetMaxOpenConns(sqliteConns)
 	pool.SetMaxIdleConns(sqliteConns)
 	newDB(dialect.SQLite, pool, db)
-	creating.Lock()
-	err = db.Ent.Schema.Create(ctx)
-	creating.Unlock()
-	if err != nil {
+	if _, err := pool.ExecContext(ctx, sqliteSchema); err != nil {
 		_ = db.Close()
 		return nil, fmt.Errorf("create the tables in %s: %w", path, err)
 	}

@@ -24,13 +24,14 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/schema"
+	"entgo.io/ent/entc"
+	"entgo.io/ent/entc/gen"
 	_ "github.com/lib/pq"
-
-	"seckill/ent/migrate"
 )
 
 const (
 	directory   = "migrations"
+	schemaDir   = "ent/schema"
 	urlVariable = "SECKILL_TEST_DATABASE_URL"
 )
 
@@ -57,21 +58,35 @@ func run(ctx context.Context, args []string, serverURL string) error {
 	if serverURL == "" {
 		return errors.New(urlVariable + " is not set; use `make migration NAME=…`, which starts Postgres")
 	}
-	return inScratch(ctx, serverURL, func(scratchURL string) error { return diff(ctx, scratchURL, dir, args[0]) })
+	return inScratch(ctx, serverURL, func(scratchURL string) error {
+		return diff(ctx, scratchURL, "./"+schemaDir, dir, args[0])
+	})
 }
 
 // diff applies the files of dir to the empty database at scratchURL, compares the
-// tables with ent's schema, and writes the next file when they differ.
-func diff(ctx context.Context, scratchURL string, dir *sqltool.GooseDir, name string) error {
+// tables with the ent schema in schemaPath, and writes the next file when they differ.
+func diff(ctx context.Context, scratchURL, schemaPath string, dir *sqltool.GooseDir, name string) error {
+	graph, err := entc.LoadGraph(schemaPath, &gen.Config{})
+	if err != nil {
+		return err
+	}
+	tables, err := graph.Tables()
+	if err != nil {
+		return err
+	}
 	pool, err := sql.Open("postgres", scratchURL)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	return migrate.NewSchema(entsql.OpenDB(dialect.Postgres, pool)).NamedDiff(ctx, name,
+	migration, err := schema.NewMigrate(entsql.OpenDB(dialect.Postgres, pool),
 		schema.WithDir(dir), schema.WithFormatter(sqltool.GooseFormatter),
 		schema.WithMigrationMode(schema.ModeReplay), schema.WithDialect(dialect.Postgres),
 		schema.WithDropColumn(true), schema.WithDropIndex(true))
+	if err != nil {
+		return err
+	}
+	return migration.NamedDiff(ctx, name, tables...)
 }
 
 func rehash(dir *sqltool.GooseDir) error {
