@@ -267,7 +267,10 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
-		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys}, Publisher: m.publisher,
+		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys},
+		Append: func(ctx context.Context, key string, messages ...*stream.Message) error {
+			return stream.Append(ctx, b.svc.redis.Script, key, messages...)
+		},
 		Orders: o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
@@ -294,7 +297,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	for shard := range topics {
 		topics[shard] = b.keys.Orders(shard)
 	}
-	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: orderintake.NewHandler(o.writer).Handle},
+	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: orderintake.NewHandler(o.writer).Handle, Split: order.Split},
 		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: orderintake.HandleTimeout})
 	if err != nil {
 		return worker{}, err

@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"seckill/ent"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/stream"
 	"seckill/internal/testenv"
 )
 
@@ -37,11 +37,16 @@ func (w *world) gather() (one uuid.UUID) {
 	pipe.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "total", 20+crowd+more, "stock", 20+more, "reserved", crowd)
 	for i := range crowd {
 		one = uuid.New()
-		r := order.Requested{V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1}
-		payload, err := json.Marshal(r)
+		r := order.Requested{
+			V: 1, Task: id.NewTask(w.shard()), User: one, Sale: w.sale, Item: w.item, Quantity: 1,
+			Currency: "CNY", PaymentWindowSeconds: 60, Epoch: 1, SubmittedAtMs: now.UnixMilli(),
+		}
+		message, err := r.Message()
+		w.must(err)
+		fields, err := stream.Entry(message)
 		w.must(err)
 		pipe.HSet(w.Context(), w.keys.Reservations(w.shard(), w.item), one.String(), fmt.Sprintf("%s|1|%d|key", r.Task, now.UnixMilli()))
-		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: []any{"payload", payload}})
+		pipe.XAdd(w.Context(), &redis.XAddArgs{Stream: w.keys.Orders(w.shard()), Values: fields})
 		if i%500 == 0 { // more at once may exceed the command timeout on a busy server
 			_, err := pipe.Exec(w.Context())
 			w.must(err)

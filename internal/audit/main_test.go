@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -97,9 +96,9 @@ func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
 		Pending: func(ctx context.Context, shard int) ([]order.Requested, error) {
 			var requests []order.Requested
 			err := stream.Backlog(ctx, w.redis.Cmd, w.keys.Orders(shard), func(msg *stream.Message) {
-				if r, err := order.Decode(msg); err == nil {
-					requests = append(requests, r)
-				}
+				orders, err := order.Decode(msg)
+				w.must(err)
+				requests = append(requests, orders...)
 			})
 			return requests, err
 		},
@@ -124,11 +123,11 @@ func (w *world) buy(n int) {
 			V: 1, Task: id.NewTask(w.shard()), User: user, Sale: w.sale, Item: w.item, Quantity: 1,
 			UnitPriceMinor: 69900, Currency: "CNY", PaymentWindowSeconds: 60, IdempotencyKey: "key-of-sixteen-bytes",
 		}
-		message, err := r.Encode()
+		terms, err := r.Attempt()
 		w.must(err)
 		out, err := w.reserver.Reserve(w.Context(), reservation.Attempt{
 			Task: r.Task, Sale: r.Sale, Item: r.Item, User: user, Quantity: 1, PathToken: "token",
-			IdempotencyKey: r.IdempotencyKey, Message: message,
+			IdempotencyKey: r.IdempotencyKey, Terms: terms,
 		})
 		w.must(err)
 		if out.Code != reservation.Accepted {
@@ -156,14 +155,13 @@ func (w *world) read(n int) []redis.XMessage {
 func (w *world) work(n int) {
 	w.Helper()
 	for _, entry := range w.read(n) {
-		var r order.Requested
-		payload, _ := entry.Values["payload"].(string)
-		w.must(json.Unmarshal([]byte(payload), &r))
-		r.Epoch, r.SubmittedAtMs = 1, time.Now().UnixMilli()
-		out, err := w.writer.Write(w.Context(), r)
+		msg, _ := stream.FromEntry(entry)
+		requests, err := order.Decode(msg)
 		w.must(err)
-		if out.Task.Status != order.Succeeded {
-			w.Fatalf("task ended %s", out.Task.Status)
+		for _, end := range w.writer.WriteAll(w.Context(), requests) {
+			if w.must(end.Err); end.Outcome.Task.Status != order.Succeeded {
+				w.Fatalf("task ended %s", end.Outcome.Task.Status)
+			}
 		}
 		w.must(w.redis.Cmd.XAck(w.Context(), w.keys.Orders(w.shard()), group, entry.ID).Err())
 	}

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -16,8 +15,6 @@ import (
 const (
 	// orderGroup is the consumer group of the order streams.
 	orderGroup = "orders"
-	// payloadField is the field of the message in watermill's wire format.
-	payloadField = "payload"
 	// chunk limits one read of entries.
 	chunk = 1000
 )
@@ -37,7 +34,7 @@ func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error
 		return fmt.Errorf("read pending messages: %w", err)
 	}
 	for _, entry := range pending {
-		s.queue.Pending += s.enter(sale, payloadOf(entry), queued)
+		s.queue.Pending += s.enter(sale, ordersOf(entry), queued)
 	}
 	for from := "(" + last; ; {
 		entries, err := a.Redis.Cmd.XRangeN(ctx, key, from, "+", chunk).Result()
@@ -45,7 +42,7 @@ func (a *Auditor) readQueue(ctx context.Context, sale uuid.UUID, s *state) error
 			return fmt.Errorf("read unread messages: %w", err)
 		}
 		for _, entry := range entries {
-			s.queue.Unread += s.enter(sale, payloadOf(entry), queued)
+			s.queue.Unread += s.enter(sale, ordersOf(entry), queued)
 			from = "(" + entry.ID
 		}
 		if len(entries) < chunk {
@@ -76,41 +73,44 @@ func (a *Auditor) readDead(ctx context.Context, sale uuid.UUID, key string, s *s
 			if err != nil || letter == nil {
 				continue // unreadable, or replayed meanwhile
 			}
-			s.queue.Dead += s.enter(sale, payloadOfLetter(letter), func(it *itemState) map[uuid.UUID]int { return it.dead })
+			s.queue.Dead += s.enter(sale, ordersOfLetter(letter), func(it *itemState) map[uuid.UUID]int { return it.dead })
 		}
 	}
 }
 
-func payloadOf(entry redis.XMessage) []byte {
-	payload, _ := entry.Values[payloadField].(string)
-	return []byte(payload)
+// ordersOf returns the valid orders of an entry.
+func ordersOf(entry redis.XMessage) []order.Requested {
+	msg, ok := stream.FromEntry(entry)
+	if !ok {
+		return nil
+	}
+	requests, _ := order.Decode(msg) // a worker splits a message with invalid ones
+	return requests
 }
 
-func payloadOfLetter(letter *stream.Letter) []byte {
-	for _, f := range letter.Fields {
-		if string(f.Name) == payloadField {
-			return f.Value
+func ordersOfLetter(letter *stream.Letter) []order.Requested {
+	msg, ok := letter.Message()
+	if !ok {
+		return nil
+	}
+	requests, _ := order.Decode(msg)
+	return requests
+}
+
+// enter records the orders of this sale and returns how many are new.
+func (s *state) enter(sale uuid.UUID, requests []order.Requested, set func(*itemState) map[uuid.UUID]int) (fresh int) {
+	for _, r := range requests {
+		it := s.item(r.Item)
+		if r.Sale != sale || it == nil {
+			continue
+		}
+		tasks := set(it)
+		if _, known := tasks[r.Task]; !known {
+			tasks[r.Task] = r.Quantity
+			fresh++
 		}
 	}
-	return nil
-}
-
-// enter records a message of this sale and returns 1 if it is one, and new.
-func (s *state) enter(sale uuid.UUID, payload []byte, set func(*itemState) map[uuid.UUID]int) int {
-	var r order.Requested
-	if err := json.Unmarshal(payload, &r); err != nil || r.Sale != sale {
-		return 0
-	}
-	it := s.item(r.Item)
-	if it == nil {
-		return 0
-	}
-	tasks := set(it)
-	if _, known := tasks[r.Task]; known {
-		return 0
-	}
-	tasks[r.Task] = r.Quantity
-	return 1
+	return fresh
 }
 
 // pending returns the entries that were delivered and not acknowledged, and the id of the

@@ -162,18 +162,18 @@ func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sal
 // newAttempt builds the input of the reserve script; it generates the task id.
 func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
 	task := id.NewTask(id.ShardOf(parent.ID))
-	message, err := order.Requested{
+	terms, err := order.Requested{
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
 		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
 		PaymentWindowSeconds: int(parent.PaymentWindow / time.Second), IdempotencyKey: in.IdempotencyKey,
-	}.Encode()
+	}.Attempt()
 	if err != nil {
-		return reservation.Attempt{}, fmt.Errorf("make order message: %w", err)
+		return reservation.Attempt{}, fmt.Errorf("make attempt: %w", err)
 	}
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
 		PathToken: in.PathToken, IdempotencyKey: in.IdempotencyKey,
-		Message: message,
+		Terms: terms,
 	}, nil
 }
 

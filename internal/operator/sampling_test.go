@@ -52,7 +52,7 @@ func (r *running) buy(ctx context.Context) {
 	}
 	a := reservation.Attempt{
 		Task: id.NewTask(shard), Sale: r.sale.ID, Item: item.ID, User: user, Quantity: 1, PathToken: "t",
-		IdempotencyKey: uuid.NewString(), Message: []byte("{}"),
+		IdempotencyKey: uuid.NewString(), Terms: "1|EUR|900",
 	}
 	o, err := r.reserver.Reserve(ctx, a)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 func Waiting(w *Writer) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.pending)
+	return w.waiting
 }
 
 // InFlight returns how many batches may be written concurrently.
@@ -31,15 +31,6 @@ func RecordOf(t Task) ([]byte, error) {
 		ID: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity, Status: t.Status, Revision: t.Revision,
 		Failure: t.Failure, CreatedAtMs: t.CreatedAt.UnixMilli(), UpdatedAtMs: t.UpdatedAt.UnixMilli(),
 	})
-}
-
-// WireOf returns the encoded request.
-func WireOf(r Requested) ([]byte, error) { return r.marshal() }
-
-// ReadWire decodes a request.
-func ReadWire(text []byte) (r Requested, err error) {
-	err = r.unmarshal(text)
-	return r, err
 }
 
 // Persist writes requests in one transaction.

@@ -11,7 +11,7 @@ import (
 // FailLostTask is FailTask for a task whose message no longer exists.
 func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
 	return w.FailTask(ctx, Requested{
-		V: messageVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
+		V: requestVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
 		SubmittedAtMs: t.CreatedAt.UnixMilli(),
 		Currency:      noCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
 	}, reason)
@@ -28,7 +28,7 @@ func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outc
 	if reason == "" {
 		return Outcome{}, errors.New("fail a task: no reason")
 	}
-	if err := r.validate(); err != nil {
+	if err := r.validateFields(); err != nil {
 		return Outcome{}, fmt.Errorf("fail a task: %w", err)
 	}
 	if r.SubmittedAtMs <= 0 {

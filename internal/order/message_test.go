@@ -25,10 +25,27 @@ func golden() order.Requested {
 		Task: u("01937b3c-8f00-7abc-9def-000000000007"), User: u("01937b3c-0001-7abc-9def-0123456789ab"),
 		Sale: u("01937b3c-0002-7abc-9def-012345678917"), Item: u("01937b3c-0003-7abc-9def-0123456789ab"),
 		Quantity: 2, UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, IdempotencyKey: "abcdefghijklmnop",
+		Epoch: 3, SubmittedAtMs: 1795204800123,
 	}
 }
 
-const goldenPayload = `{"v":1,"task":"01937b3c-8f00-7abc-9def-000000000007","user":"01937b3c-0001-7abc-9def-0123456789ab",` +
+// goldenOrders are three orders of two items in one message.
+func goldenOrders() []order.Requested {
+	first, second, third := golden(), golden(), golden()
+	second.Task, second.User, second.IdempotencyKey = u("01937b3c-8f01-7abc-9def-000000000007"), u("01937b3c-0009-7abc-9def-0123456789ab"), ""
+	third.Task, third.Item, third.Quantity = u("01937b3c-8f02-7abc-9def-000000000007"), u("01937b3c-0004-7abc-9def-0123456789ab"), 1
+	return []order.Requested{first, second, third}
+}
+
+const goldenPayload = "v2\n" +
+	"@01937b3c-0002-7abc-9def-012345678917|01937b3c-0003-7abc-9def-0123456789ab|3|1999|EUR|900\n" +
+	"01937b3c-0001-7abc-9def-0123456789ab|01937b3c-8f00-7abc-9def-000000000007|2|1795204800123|abcdefghijklmnop\n" +
+	"01937b3c-0009-7abc-9def-0123456789ab|01937b3c-8f01-7abc-9def-000000000007|2|1795204800123|\n" +
+	"@01937b3c-0002-7abc-9def-012345678917|01937b3c-0004-7abc-9def-0123456789ab|3|1999|EUR|900\n" +
+	"01937b3c-0001-7abc-9def-0123456789ab|01937b3c-8f02-7abc-9def-000000000007|1|1795204800123|abcdefghijklmnop"
+
+// goldenSingle is an order in the form of release 0.1.
+const goldenSingle = `{"v":1,"task":"01937b3c-8f00-7abc-9def-000000000007","user":"01937b3c-0001-7abc-9def-0123456789ab",` +
 	`"sale":"01937b3c-0002-7abc-9def-012345678917","item":"01937b3c-0003-7abc-9def-0123456789ab","quantity":2,` +
 	`"unitPriceMinor":1999,"currency":"EUR","paymentWindowSeconds":900,"idempotencyKey":"abcdefghijklmnop"}`
 
@@ -36,32 +53,63 @@ const goldenPayload = `{"v":1,"task":"01937b3c-8f00-7abc-9def-000000000007","use
 // bytes do not change within a version.
 func TestTheBytesOfAnOrderMessageAreFixed(t *testing.T) {
 	t.Parallel()
-	msg, err := golden().Message()
+	msg, err := order.NewMessage(goldenOrders()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(msg.Payload); got != goldenPayload {
-		t.Errorf("payload\n%s\nwant\n%s", got, goldenPayload)
+	if got := string(msg.Payload); got != goldenPayload || stream.Count(msg) != 3 {
+		t.Errorf("%d orders in\n%s\nwant 3 in\n%s", stream.Count(msg), got, goldenPayload)
 	}
-	msg.Metadata.Set(order.MetaEpoch, "3")
-	msg.Metadata.Set(order.MetaAt, "1795204800123")
 	got, err := order.Decode(msg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := golden()
-	want.Epoch, want.SubmittedAtMs = 3, 1795204800123
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(goldenOrders(), got); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestMessagesOfALaterMinorVersionAreRead(t *testing.T) {
+func TestMessagesOfTheFormerReleaseAreRead(t *testing.T) {
 	t.Parallel()
-	payload := strings.TrimSuffix(goldenPayload, "}") + `,"epoch":3,"submittedAtMs":1795204800123,"colour":"red"}`
-	got, err := order.Decode(stream.NewMessage(golden().Task.String(), []byte(payload)))
-	if err != nil || got.Epoch != 3 || got.SubmittedAtMs != 1795204800123 {
-		t.Errorf("%+v, %v", got, err)
+	for name, msg := range map[string]*stream.Message{
+		"sent by the gate": metadata(order.MetaAt, "1795204800123"),
+		"sent again": stream.NewMessage(golden().Task.String(),
+			[]byte(strings.TrimSuffix(goldenSingle, "}")+`,"epoch":3,"submittedAtMs":1795204800123,"colour":"red"}`)),
+	} {
+		got, err := order.Decode(msg)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if d := cmp.Diff([]order.Requested{golden()}, got); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+func TestAMessageSplitsIntoItsOrders(t *testing.T) {
+	t.Parallel()
+	spoilt := strings.Replace(goldenPayload, "|2|1795204800123|\n", "|two|1795204800123|\n", 1)
+	msg := stream.NewMessage(golden().Task.String(), []byte(spoilt))
+	orders := goldenOrders()
+	got, err := order.Decode(msg)
+	if d := cmp.Diff([]order.Requested{orders[0], orders[2]}, got); d != "" || !errors.Is(err, order.ErrMalformed) {
+		t.Errorf("the valid orders: %v %s", err, d)
+	}
+	parts := order.Split(msg)
+	if len(parts) != 3 {
+		t.Fatalf("%d parts", len(parts))
+	}
+	for i, part := range parts {
+		got, err := order.Decode(part)
+		if part.UUID != orders[i].Task.String() || stream.Count(part) != 1 || order.Split(part) != nil {
+			t.Errorf("part %d: id %s, %d orders", i, part.UUID, stream.Count(part))
+		}
+		if i == 1 {
+			if !errors.Is(err, order.ErrMalformed) || len(got) != 0 {
+				t.Errorf("the spoilt one: %+v %v", got, err)
+			}
+		} else if d := cmp.Diff(orders[i:i+1], got); d != "" || err != nil {
+			t.Errorf("part %d: %v %s", i, err, d)
+		}
 	}
 }
 
@@ -69,7 +117,6 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*order.Requested)) order.Requested {
 		r := golden()
-		r.Epoch, r.SubmittedAtMs = 1, 1795204800123
 		change(&r)
 		return r
 	}
@@ -107,10 +154,17 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 		})
 	}
 	for name, msg := range map[string]*stream.Message{
-		"no JSON":         stream.NewMessage(golden().Task.String(), []byte("order")),
-		"another task":    stream.NewMessage(uuid.NewString(), []byte(strings.TrimSuffix(goldenPayload, "}")+`,"epoch":1,"submittedAtMs":1}`)),
-		"a text as epoch": metadata(order.MetaEpoch, "first"),
-		"a text as time":  metadata(order.MetaAt, "noon"),
+		"no version line":    stream.NewMessage(golden().Task.String(), []byte("order")),
+		"a later version":    batched(func(text string) string { return strings.Replace(text, "v2", "v3", 1) }),
+		"no orders":          batched(func(text string) string { return text[:strings.LastIndex(text, "@")-1][:94] }),
+		"no item":            batched(func(text string) string { return strings.Replace(text, "@", "", 1) }),
+		"too few fields":     batched(func(text string) string { return strings.Replace(text, "|EUR", "", 1) }),
+		"a key too many":     batched(func(text string) string { return text + "|key" }),
+		"no end":             batched(func(text string) string { return text + "\n" }),
+		"another first task": stream.NewMessage(uuid.NewString(), []byte(goldenPayload)),
+		"another task":       stream.NewMessage(uuid.NewString(), []byte(strings.TrimSuffix(goldenSingle, "}")+`,"epoch":1,"submittedAtMs":1}`)),
+		"a text as epoch":    metadata(order.MetaEpoch, "first"),
+		"a text as time":     metadata(order.MetaAt, "noon"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,20 +175,34 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 	}
 }
 
+func batched(change func(string) string) *stream.Message {
+	return stream.NewMessage(golden().Task.String(), []byte(change(goldenPayload)))
+}
+
 func metadata(key, value string) *stream.Message {
-	msg := stream.NewMessage(golden().Task.String(), []byte(goldenPayload))
-	msg.Metadata.Set(order.MetaEpoch, "1")
+	msg := stream.NewMessage(golden().Task.String(), []byte(goldenSingle))
+	msg.Metadata.Set(order.MetaEpoch, "3")
 	msg.Metadata.Set(order.MetaAt, "1795204800123")
 	msg.Metadata.Set(key, value)
 	return msg
 }
 
-func TestEncodeRefusesWhatDecodeWould(t *testing.T) {
+func TestNoMessageIsMadeThatDecodeWouldRefuse(t *testing.T) {
 	t.Parallel()
-	r := golden()
-	r.Quantity = 0
-	if _, err := r.Message(); !errors.Is(err, order.ErrMalformed) {
-		t.Errorf("error %v", err)
+	for name, change := range map[string]func(*order.Requested){
+		"quantity 0":            func(r *order.Requested) { r.Quantity = 0 },
+		"a line in a key":       func(r *order.Requested) { r.IdempotencyKey = "key\n@another|item" },
+		"a field in a key":      func(r *order.Requested) { r.IdempotencyKey = "key|1" },
+		"a field in a currency": func(r *order.Requested) { r.Currency = "E|R" },
+	} {
+		r := golden()
+		change(&r)
+		if _, err := r.Message(); !errors.Is(err, order.ErrMalformed) {
+			t.Errorf("%s: message, error %v", name, err)
+		}
+		if _, err := r.Attempt(); !errors.Is(err, order.ErrMalformed) {
+			t.Errorf("%s: attempt, error %v", name, err)
+		}
 	}
 }
 
@@ -189,20 +257,21 @@ func TestTheRecordOfATaskIsFixed(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(goldenPayload), "1", "1795204800123")
+	f.Add([]byte(goldenSingle), "1", "1795204800123")
 	f.Add([]byte(`{"v":1}`), "", "x")
 	f.Fuzz(func(t *testing.T, payload []byte, epoch, at string) {
 		msg := stream.NewMessage("", payload)
 		msg.Metadata.Set(order.MetaEpoch, epoch)
 		msg.Metadata.Set(order.MetaAt, at)
-		r, err := order.Decode(msg)
+		requests, err := order.Decode(msg)
 		if err != nil {
 			if !errors.Is(err, order.ErrMalformed) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		if _, err := r.Encode(); err != nil {
-			t.Errorf("decoded %+v, which does not encode: %v", r, err)
+		if _, err := order.NewMessage(requests...); err != nil {
+			t.Errorf("decoded %+v, which does not encode: %v", requests, err)
 		}
 	})
 }

@@ -61,39 +61,3 @@ func TestRecordsWrittenByHandAreTheJSONThatTheyReplace(t *testing.T) {
 		}
 	})
 }
-
-func TestRequestsWrittenAndReadByHandAreTheJSONThatTheyReplace(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := func(name string) string {
-			return rapid.OneOf(rapid.StringMatching(`[ -~]{0,40}`), rapid.String()).Draw(t, name)
-		}
-		want := order.Requested{
-			V: rapid.IntRange(0, 3).Draw(t, "v"), Task: someID(t, "task"), User: someID(t, "user"), Sale: someID(t, "sale"),
-			Item: someID(t, "item"), Quantity: rapid.Int().Draw(t, "quantity"), UnitPriceMinor: rapid.Int64().Draw(t, "price"),
-			Currency: text("currency"), PaymentWindowSeconds: rapid.Int().Draw(t, "window"), IdempotencyKey: text("key"),
-		}
-		if rapid.Bool().Draw(t, "sent again") {
-			want.Epoch, want.SubmittedAtMs = rapid.Int64().Draw(t, "epoch"), rapid.Int64().Draw(t, "at")
-		}
-		byJSON, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		byHand, err := order.WireOf(want)
-		if err != nil || string(byHand) != string(byJSON) {
-			t.Fatalf("%v\n%s\n%s", err, byHand, byJSON)
-		}
-		// Once intact, and once with one invalid character.
-		spoilt := []byte(string(byJSON))
-		spoilt[rapid.IntRange(0, len(spoilt)-1).Draw(t, "where")] = rapid.Byte().Draw(t, "what")
-		for _, payload := range [][]byte{byJSON, spoilt, byJSON[:rapid.IntRange(0, len(byJSON)).Draw(t, "cut")]} {
-			var wanted order.Requested
-			wantedErr := json.Unmarshal(payload, &wanted)
-			got, err := order.ReadWire(payload)
-			if (err == nil) != (wantedErr == nil) || err == nil && got != wanted {
-				t.Fatalf("%s\n%+v %v\n%+v %v", payload, got, err, wanted, wantedErr)
-			}
-		}
-	})
-}

@@ -62,20 +62,22 @@ type Writer struct {
 
 	mu      sync.Mutex
 	pending []*call       // guarded by mu
+	waiting int           // guarded by mu; requests of pending
 	running int           // guarded by mu; running batches
 	closed  bool          // guarded by mu
 	idle    chan struct{} // guarded by mu; closed when running reaches 0 after Close
 }
 
-// call is one request that waits for its batch.
+// call is the requests of one caller, which are written in the same batch.
 type call struct {
-	request Requested
-	done    chan result // buffered: sending never blocks when the caller is gone
+	requests []Requested
+	done     chan map[uuid.UUID]Result // buffered: sending never blocks when the caller is gone
 }
 
-type result struct {
-	outcome Outcome
-	err     error
+// Result is how a request ended, or the error after which that is unknown.
+type Result struct {
+	Outcome Outcome
+	Err     error
 }
 
 // Outcome is the end of a request.
@@ -106,15 +108,32 @@ func NewWriter(cfg WriterConfig) *Writer {
 // the commit. Writing a request again, concurrently or later, returns the first end. An
 // error means that the outcome is unknown; writing the same request again resolves it.
 func (w *Writer) Write(ctx context.Context, r Requested) (Outcome, error) {
-	c := &call{request: r, done: make(chan result, 1)}
+	results := w.WriteAll(ctx, []Requested{r})
+	return results[0].Outcome, results[0].Err
+}
+
+// WriteAll is Write for the requests of one message. It returns their results in the
+// same order; requests that cannot be written do not affect the others.
+func (w *Writer) WriteAll(ctx context.Context, requests []Requested) []Result {
+	results := make([]Result, len(requests))
+	fail := func(err error) []Result {
+		for i, r := range requests {
+			results[i].Err = fmt.Errorf("write order %s: %w", r.Task, err)
+		}
+		return results
+	}
+	c := &call{requests: requests, done: make(chan map[uuid.UUID]Result, 1)}
 	if err := w.enqueue(c); err != nil {
-		return Outcome{}, err
+		return fail(err)
 	}
 	select {
-	case res := <-c.done:
-		return res.outcome, res.err
+	case ends := <-c.done:
+		for i, r := range requests {
+			results[i] = ends[r.Task]
+		}
+		return results
 	case <-ctx.Done():
-		return Outcome{}, fmt.Errorf("write order %s: %w", r.Task, ctx.Err())
+		return fail(ctx.Err())
 	}
 }
 
@@ -143,10 +162,11 @@ func (w *Writer) enqueue(c *call) error {
 	switch {
 	case w.closed:
 		return ErrClosed
-	case len(w.pending) >= maxPending:
+	case w.waiting >= maxPending:
 		return ErrBusy
 	}
 	w.pending = append(w.pending, c)
+	w.waiting += len(c.requests)
 	if w.running < w.inFlight {
 		w.running++
 		go w.drain()
@@ -165,12 +185,16 @@ func (w *Writer) drain() {
 	}
 }
 
-// take returns the next batch. With nothing pending, it decrements running and returns
-// nil.
+// take returns the calls of the next batch: at least one, and more while their requests
+// fit. With nothing pending, it decrements running and returns nil.
 func (w *Writer) take() []*call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := min(len(w.pending), w.maxBatch)
+	n, size := 0, 0
+	for n < len(w.pending) && (n == 0 || size+len(w.pending[n].requests) <= w.maxBatch) {
+		size += len(w.pending[n].requests)
+		n++
+	}
 	if n == 0 {
 		w.running--
 		if w.closed && w.running == 0 {
@@ -183,6 +207,7 @@ func (w *Writer) take() []*call {
 	rest := copy(w.pending, w.pending[n:])
 	clear(w.pending[rest:])
 	w.pending = w.pending[:rest]
+	w.waiting -= size
 	return calls
 }
 
@@ -192,25 +217,28 @@ func (w *Writer) take() []*call {
 func (w *Writer) process(calls []*call) {
 	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
-	requests := make([]Requested, 0, len(calls))
-	seen := make(map[uuid.UUID]bool, len(calls))
+	var requests []Requested
+	results := map[uuid.UUID]Result{}
 	for _, c := range calls {
-		if !seen[c.request.Task] {
-			seen[c.request.Task] = true
-			requests = append(requests, c.request)
+		for _, r := range c.requests {
+			if _, twice := results[r.Task]; !twice {
+				results[r.Task] = Result{Err: fmt.Errorf("order %s was not decided", r.Task)}
+				requests = append(requests, r)
+			}
 		}
 	}
 	ends, faults := w.settle(ctx, requests)
 	if len(ends) > 0 {
 		w.publish(ctx, ends)
 	}
+	for task, end := range ends {
+		results[task] = Result{Outcome: end}
+	}
+	for task, err := range faults {
+		results[task] = Result{Err: err}
+	}
 	for _, c := range calls {
-		outcome, ok := ends[c.request.Task]
-		err := faults[c.request.Task]
-		if !ok && err == nil {
-			err = fmt.Errorf("order %s was not decided", c.request.Task)
-		}
-		c.done <- result{outcome: outcome, err: err}
+		c.done <- results // read only from here on
 	}
 }
 

@@ -25,7 +25,7 @@ func NewBacklog(conn *redisconn.Conn, keys reservation.Keys, letters *DeadLetter
 	return &Backlog{conn: conn, keys: keys, letters: letters}
 }
 
-// Requests returns the decodable messages in a shard's stream and among its dead
+// Requests returns the valid orders of the messages in a shard's stream and among its dead
 // letters. The dead letters are read before and after the stream, so that a message
 // that moves between the two in the meantime is seen; it may be returned twice. Handled
 // messages that are not trimmed yet are included.
@@ -36,9 +36,8 @@ func (b *Backlog) Requests(ctx context.Context, shard int) ([]order.Requested, e
 		return nil, err
 	}
 	err = stream.Backlog(ctx, b.conn.Cmd, key, func(msg *stream.Message) {
-		if m, err := order.Decode(msg); err == nil {
-			out = append(out, m)
-		}
+		requests, _ := order.Decode(msg) // the valid ones: the worker splits the message
+		out = append(out, requests...)
 	})
 	if err != nil {
 		return nil, err

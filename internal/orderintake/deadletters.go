@@ -79,7 +79,7 @@ type Letter struct {
 	stream.Letter
 	Task *order.Task // current state; nil = none, or unknown
 
-	request *order.Requested // the decoded message; nil when it cannot be decoded
+	requests []order.Requested // its valid orders; usually one, because the router splits messages
 }
 
 // List returns up to limit letters after the one with id after, oldest first; ""
@@ -117,14 +117,13 @@ func (d *DeadLetters) read(ctx context.Context, letterID string) (*Letter, error
 	}
 	l := &Letter{Letter: *raw}
 	if msg, ok := raw.Message(); ok && strings.HasSuffix(raw.Stream, orderStreamSuffix) {
-		if request, err := order.Decode(msg); err == nil {
-			l.request = &request
-		}
+		l.requests, _ = order.Decode(msg)
 	}
 	return l, nil
 }
 
-// taskOf returns the task of a message of an order stream; both have the same id.
+// taskOf returns the task of a message of an order stream, the first of several; both
+// have the same id.
 func (d *DeadLetters) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error) {
 	task, err := uuid.Parse(l.MessageID)
 	if err != nil || !strings.HasSuffix(l.Stream, orderStreamSuffix) {
@@ -137,7 +136,7 @@ func (d *DeadLetters) taskOf(ctx context.Context, l stream.Letter) (*order.Task,
 	return t, nil
 }
 
-// waiting returns the decodable requests among the dead letters of a stream: their
+// waiting returns the valid orders among the dead letters of a stream: their
 // units are reserved like those of messages that are not handled yet.
 func (d *DeadLetters) waiting(ctx context.Context, key string) ([]order.Requested, error) {
 	var waiting []order.Requested
@@ -146,8 +145,8 @@ func (d *DeadLetters) waiting(ctx context.Context, key string) ([]order.Requeste
 			return nil
 		}
 		whole, err := d.read(ctx, l.ID)
-		if err == nil && whole != nil && whole.request != nil {
-			waiting = append(waiting, *whole.request)
+		if err == nil && whole != nil {
+			waiting = append(waiting, whole.requests...)
 		}
 		return err
 	})
@@ -224,22 +223,22 @@ func (d *DeadLetters) failOverdue(ctx context.Context, l stream.Letter) (bool, e
 	return fresh, nil
 }
 
-// failTask fails the task of a letter and reports whether the task had not ended
-// before. Where the payload cannot be decoded, the message id is the task id, and the
-// task's record in Redis contains the reservation; without a record there is nothing to
-// fail.
-func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (bool, error) {
-	var end order.Outcome
-	var err error
-	switch {
-	case l.request != nil:
-		end, err = d.cfg.Writer.FailTask(ctx, *l.request, reason)
-	case l.Task != nil && !l.Task.Ended():
-		end, err = d.cfg.Writer.FailLostTask(ctx, l.Task, reason)
-	default:
-		return false, nil
+// failTask fails the tasks of a letter and reports whether any had not ended before.
+// Where the payload cannot be decoded, the message id is the task id, and the task's
+// record in Redis contains the reservation; without a record there is nothing to fail.
+func (d *DeadLetters) failTask(ctx context.Context, l *Letter, reason string) (fresh bool, err error) {
+	if len(l.requests) == 0 && l.Task != nil && !l.Task.Ended() {
+		end, err := d.cfg.Writer.FailLostTask(ctx, l.Task, reason)
+		return err == nil && !end.Replayed, err
 	}
-	return !end.Replayed, err
+	for _, request := range l.requests {
+		end, err := d.cfg.Writer.FailTask(ctx, request, reason)
+		if err != nil {
+			return fresh, err
+		}
+		fresh = fresh || !end.Replayed
+	}
+	return fresh, nil
 }
 
 func (d *DeadLetters) failedBefore(letterID string) bool {

@@ -218,9 +218,9 @@ func TestDecisionsAtOnceAreOneEnd(t *testing.T) {
 		t.Errorf("%d entries, %v", n, err)
 	}
 	err = stream.Backlog(t.Context(), r.conn.Cmd, r.key, func(msg *stream.Message) {
-		request, err := order.Decode(msg)
+		requests, err := order.Decode(msg)
 		r.must(err)
-		_, err = r.writer.Write(t.Context(), request)
+		_, err = r.writer.Write(t.Context(), requests[0])
 		r.must(err)
 	})
 	if status := r.status(task); err != nil || (status != order.Failed && status != order.Succeeded) {

@@ -122,8 +122,8 @@ func (d *DeadLetters) log(ctx context.Context, l *Letter, in Decision, kind Kind
 	err := d.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		row := tx.LetterAct.Create().SetID(id.New()).SetLetter(l.ID).SetKind(letteract.Kind(kind)).SetStream(l.Stream).
 			SetReason(l.Reason).SetNote(in.Note).SetActorID(in.Actor).SetCreatedAt(d.cfg.Clock.Now().UTC())
-		if l.request != nil {
-			row.SetTaskID(l.request.Task)
+		if len(l.requests) > 0 {
+			row.SetTaskID(l.requests[0].Task)
 		}
 		return row.Exec(ctx)
 	})

@@ -38,11 +38,12 @@ type Gates interface {
 
 // Config holds the dependencies of New.
 type Config struct {
-	Catalog     *sale.Catalog
-	Gates       Gates
-	Keys        reservation.Keys
-	Auditor     audit.Auditor
-	Publisher   stream.Publisher
+	Catalog *sale.Catalog
+	Gates   Gates
+	Keys    reservation.Keys
+	Auditor audit.Auditor
+	// Append appends messages to a stream: stream.Append.
+	Append      func(ctx context.Context, key string, messages ...*stream.Message) error
 	Orders      *order.Store
 	Payments    *payment.Service
 	DeadLetters *stream.DeadLetters
@@ -87,8 +88,7 @@ func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost)
 		if err != nil {
 			return err
 		}
-		msg.SetContext(ctx)
-		return s.cfg.Publisher.Publish(s.cfg.Keys.Orders(id.ShardOf(v.ID)), msg)
+		return s.cfg.Append(ctx, s.cfg.Keys.Orders(id.ShardOf(v.ID)), msg)
 	}
 	return fmt.Errorf("item %s is not in the catalogue", lost.Item)
 }

@@ -11,6 +11,7 @@ import (
 
 	"seckill/internal/batch"
 	"seckill/internal/id"
+	"seckill/internal/stream"
 )
 
 // GateConfig holds the dependencies of a Gate.
@@ -84,10 +85,10 @@ var GateLua = source("prelude")
 
 // The scripts of the gate. redis.Script is immutable.
 var (
-	reserveScript         = script("reserve")
+	reserveScript         = appending("reserve")
 	releaseScript         = script("release")
 	reacquireScript       = script("reacquire")
-	redeemScript          = script("redeem")
+	redeemScript          = appending("redeem")
 	waitlistStatusScript  = script("waitlist_status")
 	stateScript           = script("state")
 	setStateScript        = script("set_state")
@@ -99,6 +100,11 @@ var (
 )
 
 func script(name string) *redis.Script { return redis.NewScript(GateLua + source(name)) }
+
+// appending is script for scripts that append an order message.
+func appending(name string) *redis.Script {
+	return redis.NewScript(GateLua + stream.AppendLua + source("append_orders") + source(name))
+}
 
 // LoadScripts loads the scripts into Redis, so that the first buyer does not pay for
 // it. In a Cluster, every master loads them.

@@ -16,7 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"seckill/internal/id"
+	"seckill/internal/order"
 	"seckill/internal/reservation"
+	"seckill/internal/stream"
 	"seckill/internal/testenv"
 )
 
@@ -113,7 +115,7 @@ func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
 	return reservation.Attempt{
 		Task: task, Sale: f.sale, Item: f.item, User: user, Quantity: 1,
 		PathToken: "token", IdempotencyKey: uuid.NewString(),
-		Message: []byte("{}"),
+		Terms: "1999|EUR|900",
 	}
 }
 
@@ -127,7 +129,7 @@ func (f *fixture) reserve(a reservation.Attempt) reservation.Outcome {
 }
 
 // figures are the counts of the item in Redis.
-type figures struct{ stock, reserved, holders, messages int }
+type figures struct{ stock, reserved, holders, orders int }
 
 func (f *fixture) figures() figures {
 	f.t.Helper()
@@ -137,8 +139,22 @@ func (f *fixture) figures() figures {
 	out.stock, _ = strconv.Atoi(hash["stock"])
 	out.reserved, _ = strconv.Atoi(hash["reserved"])
 	out.holders = int(f.client.HLen(ctx, f.keys.Reservations(shard, f.item)).Val())
-	out.messages = int(f.client.XLen(ctx, f.keys.Orders(shard)).Val())
+	out.orders = len(f.orders())
 	return out
+}
+
+// orders returns the orders in the stream of the shard.
+func (f *fixture) orders() (orders []order.Requested) {
+	f.t.Helper()
+	f.must(stream.Backlog(context.Background(), f.client, f.keys.Orders(id.ShardOf(f.sale)), func(msg *stream.Message) {
+		requests, err := order.Decode(msg)
+		f.must(err)
+		if len(requests) != stream.Count(msg) {
+			f.t.Errorf("a message of %d orders counts as %d", len(requests), stream.Count(msg))
+		}
+		orders = append(orders, requests...)
+	}))
+	return orders
 }
 
 func (f *fixture) want(w figures) {

@@ -36,17 +36,17 @@ func TestALapsedOrderTakesItsUnitAgainOnce(t *testing.T) {
 				t.Errorf("try %d: %+v, %v, want %d", i, got, err, want)
 			}
 		}
-		f.want(figures{stock: 2, reserved: 1, holders: 1, messages: 1})
+		f.want(figures{stock: 2, reserved: 1, holders: 1, orders: 1})
 		old := r.Ref
 		old.Task = r.Before
 		if got, err := f.gate.Release(t.Context(), old); err != nil || got.Done {
 			t.Errorf("a late return of what was held before: %+v, %v", got, err)
 		}
-		f.want(figures{stock: 2, reserved: 1, holders: 1, messages: 1})
+		f.want(figures{stock: 2, reserved: 1, holders: 1, orders: 1})
 		if got, err := f.gate.Release(t.Context(), r.Ref); err != nil || !got.Done {
 			t.Errorf("return: %+v, %v", got, err)
 		}
-		f.want(figures{stock: 3, messages: 1})
+		f.want(figures{stock: 3, orders: 1})
 	})
 }
 
@@ -78,7 +78,7 @@ func TestUnitsAreTakenAgainOnlyWhenTheyAreThere(t *testing.T) {
 		if got := code(other); got != reservation.ReacquireOther {
 			t.Errorf("while the user holds units for another order: %d", got)
 		}
-		f.want(figures{reserved: 1, holders: 1, messages: 1})
+		f.want(figures{reserved: 1, holders: 1, orders: 1})
 	})
 }
 
@@ -104,7 +104,7 @@ func TestManyTriesAtOnceTakeOneUnitAgain(t *testing.T) {
 		if taken.Load() != 1 {
 			t.Errorf("taken %d times", taken.Load())
 		}
-		f.want(figures{stock: 9, reserved: 1, holders: 1, messages: 1})
+		f.want(figures{stock: 9, reserved: 1, holders: 1, orders: 1})
 	})
 }
 
@@ -132,6 +132,6 @@ func TestUnitsComeBackOnlyOnceTheirGateIsBuilt(t *testing.T) {
 		if r, err := f.gate.Release(t.Context(), hold); err != nil || !r.Done || r.Building {
 			t.Errorf("once it stands: %+v, %v", r, err)
 		}
-		f.want(figures{stock: 3, messages: 1})
+		f.want(figures{stock: 3, orders: 1})
 	})
 }

@@ -57,8 +57,10 @@ type Attempt struct {
 	Quantity       int
 	PathToken      string
 	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
-	Message        []byte // payload of the order message; the message id is Task
-	Tries          Tries
+	// Terms is what the order is written with: the last fields of the item's line in the
+	// order message (package order). It must not contain a line break.
+	Terms string
+	Tries Tries
 }
 
 // Shard returns the shard of the attempt's sale.

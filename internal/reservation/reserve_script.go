@@ -41,23 +41,28 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 	var items table[itemOfSale]
 	var buckets table[string]
 	itemOf, bucketOf := make([]int, len(attempts)), make([]int, len(attempts))
+	var terms []string // by item
 	counted := false
 	for i, a := range attempts {
 		itemOf[i] = items.index(itemOfSale{a.Sale, a.Item})
+		if itemOf[i] == len(terms) {
+			terms = append(terms, a.Terms)
+		}
 		bucketOf[i] = buckets.index(g.keys.Tasks(shard, a.Task))
 		counted = counted || a.Tries.Burst > 0
 	}
-	keys := append(make([]string, 0, 1+4*len(items.keys)+len(buckets.keys)+2*len(attempts)), g.keys.Orders(shard))
-	args := append(make([]any, 0, 7+2*len(items.keys)+10*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+	orders := g.keys.Orders(shard)
+	keys := append(make([]string, 0, 2+4*len(items.keys)+len(buckets.keys)+2*len(attempts)), orders, stream.SumKey(orders))
+	args := append(make([]any, 0, 7+3*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
 		len(buckets.keys), counted, stream.FieldID, stream.FieldPayload)
-	for _, b := range items.keys {
+	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale))
-		args = append(args, b.sale.String(), b.item.String())
+		args = append(args, b.sale.String(), b.item.String(), terms[i])
 	}
 	keys = append(keys, buckets.keys...)
 	for i, a := range attempts {
 		keys = append(keys, g.keys.Path(shard, a.Item, a.User))
-		args = append(args, itemOf[i]+1, bucketOf[i]+1, a.User.String(), a.Task.String(), a.PathToken, a.Quantity, a.IdempotencyKey, a.Message)
+		args = append(args, itemOf[i]+1, bucketOf[i]+1, a.User.String(), a.Task.String(), a.PathToken, a.Quantity, a.IdempotencyKey)
 		if counted {
 			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
 			args = append(args, a.Tries.Burst, a.Tries.everyMs())

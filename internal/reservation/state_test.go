@@ -97,7 +97,7 @@ func TestAnAdjustmentNeverTouchesWhatIsHeld(t *testing.T) {
 		if a := f.adjust(id.New(), -3); a.Code != reservation.AdjustDone {
 			t.Errorf("three of three: %+v", a)
 		}
-		f.want(figures{stock: 0, reserved: 7, holders: 7, messages: 7})
+		f.want(figures{stock: 0, reserved: 7, holders: 7, orders: 7})
 		f.wantField("total", "7")
 	})
 }

@@ -53,7 +53,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 		if o := f.reserve(other); o.Code != reservation.Accepted {
 			t.Errorf("somebody else: %+v", o)
 		}
-		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+		f.want(figures{stock: 4, reserved: 1, holders: 1, orders: 1})
 	})
 }
 
@@ -74,7 +74,7 @@ func TestAnAttemptSentAgainIsNotATry(t *testing.T) {
 		if o := f.reserve(again); o.Code != reservation.TooManyTries || o.Task != uuid.Nil || o.Epoch != 0 {
 			t.Errorf("pressed again: %+v", o)
 		}
-		f.want(figures{stock: 4, reserved: 1, holders: 1, messages: 1})
+		f.want(figures{stock: 4, reserved: 1, holders: 1, orders: 1})
 	})
 }
 

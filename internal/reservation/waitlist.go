@@ -83,18 +83,15 @@ func (g *Gate) Redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome,
 
 func (g *Gate) redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome, error) {
 	shard := a.Shard()
+	orders := g.keys.Orders(shard)
 	keys := []string{
-		g.keys.Orders(shard), g.keys.Item(shard, a.Item), g.keys.Reservations(shard, a.Item),
-		g.keys.IdempotencyKeys(shard, a.Sale), g.keys.Tasks(shard, a.Task),
+		orders, g.keys.Item(shard, a.Item), g.keys.Reservations(shard, a.Item),
+		g.keys.IdempotencyKeys(shard, a.Sale), g.keys.Tasks(shard, a.Task), stream.SumKey(orders),
 	}
-	entry, err := stream.Entry(stream.NewMessage(a.Task.String(), a.Message))
-	if err != nil {
-		return Outcome{}, fmt.Errorf("redeem: %w", err)
-	}
-	args := append([]any{
+	args := []any{
 		a.User.String(), a.Task.String(), offer.String(), a.Sale.String(), a.Item.String(), a.Quantity, a.IdempotencyKey,
-		recordTTL.Milliseconds(),
-	}, entry...)
+		recordTTL.Milliseconds(), a.Terms, stream.FieldID, stream.FieldPayload,
+	}
 	reply, err := redeemScript.Run(ctx, g.client, keys, args...).Slice()
 	if err != nil {
 		return Outcome{}, err

@@ -60,7 +60,7 @@ func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 		client: cfg.Client, key: cfg.Key, log: cfg.Log, metrics: cfg.Metrics,
 		append: redis.NewScript(deadAppend),
 		remove: redis.NewScript(deadRemove),
-		replay: redis.NewScript(replay),
+		replay: redis.NewScript(AppendLua + replay),
 	}
 }
 
@@ -259,11 +259,17 @@ func (d *DeadLetters) Replay(ctx context.Context, id string) (Replay, error) {
 	if len(letter.Fields) == 0 || len(letter.Fields) > maxReplay {
 		return NotReplayable, nil
 	}
-	args := []any{replayMemory.Milliseconds()}
-	for _, f := range letter.Fields {
-		args = append(args, f.Name, f.Value)
+	orders := 1
+	if msg, ok := letter.Message(); ok {
+		orders = Count(msg)
 	}
-	keys := []string{letter.Stream, letter.Stream + replayedSuffix + id}
+	args := []any{replayMemory.Milliseconds(), orders}
+	for _, f := range letter.Fields {
+		if name := string(f.Name); name != FieldCount && name != fieldSum {
+			args = append(args, f.Name, f.Value)
+		}
+	}
+	keys := []string{letter.Stream, SumKey(letter.Stream), letter.Stream + replayedSuffix + id}
 	if err := d.replay.Run(ctx, d.client, keys, args...).Err(); err != nil {
 		return "", fmt.Errorf("replay dead letter %s: %w", id, err)
 	}

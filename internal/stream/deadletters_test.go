@@ -152,7 +152,7 @@ func TestAReplayCutInTheMiddleIsFinishedByTheNext(t *testing.T) {
 	id := r.letters()[0].ID
 	// The process was killed after the entry was appended, before the letter was
 	// removed.
-	err := r.dead.replay.Run(t.Context(), r.redis, []string{r.topic, r.topic + replayedSuffix + id}, 60_000, "a", "1").Err()
+	err := r.dead.replay.Run(t.Context(), r.redis, []string{r.topic, SumKey(r.topic), r.topic + replayedSuffix + id}, 60_000, 1, "a", "1").Err()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,13 @@
 // unfinished entries at once, and a worker that restarts under the same name takes its
 // own entries first, without waiting.
 //
+// # Messages of several orders
+//
+// The entry of a message says how many orders it has and how many the stream has had so
+// far (lua/append.lua), so that statistics count orders. A message that would become a
+// dead letter is first split into its orders, if its Handler can: they are appended to
+// the stream once, and the message is acknowledged.
+//
 // # Dead letters
 //
 // A message becomes a dead letter when its handler returns a Permanent error, when the

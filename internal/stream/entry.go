@@ -37,7 +37,7 @@ const (
 
 // Bounds of an entry that is decoded as a message.
 const (
-	MaxPayload  = 1 << 20  // bytes; an order is about 400
+	MaxPayload  = 1 << 20  // bytes; an order is about 120
 	maxIDLength = 128      // bytes; a UUID has 36
 	maxMetadata = 64 << 10 // bytes of encoded metadata; ours is empty
 	maxExtra    = 64       // fields in addition to watermill's own
@@ -48,7 +48,7 @@ var marshaller redisstream.DefaultMarshallerUnmarshaller
 
 // Entry returns the fields of a message as field, value, field, value…, in
 // watermill-redisstream's wire format, for an XADD inside a script. Fields appended
-// after them reach the reader as metadata.
+// after them reach the reader as metadata. The number of orders is not among them.
 func Entry(msg *Message) ([]any, error) {
 	if msg.UUID == "" || len(msg.UUID) > maxIDLength {
 		return nil, fmt.Errorf("stream entry: id has %d bytes, want 1 to %d", len(msg.UUID), maxIDLength)
@@ -70,22 +70,33 @@ func Entry(msg *Message) ([]any, error) {
 	return []any{FieldID, fields[FieldID], fieldMetadata, fields[fieldMetadata], FieldPayload, fields[FieldPayload]}, nil
 }
 
-// outward returns the message without the metadata that the subscriber added.
+// internal reports whether a key of the metadata is of the entry, not of the message.
+func internal(key string) bool {
+	return strings.HasPrefix(key, reserved) || key == FieldCount || key == fieldSum
+}
+
+// outward returns the message without the metadata of its entry.
 func outward(msg *Message) *Message {
 	inward := false
 	for key := range msg.Metadata {
-		inward = inward || strings.HasPrefix(key, reserved)
+		inward = inward || internal(key)
 	}
 	if !inward {
 		return msg
 	}
 	clean := message.NewMessage(msg.UUID, msg.Payload)
 	for key, value := range msg.Metadata {
-		if !strings.HasPrefix(key, reserved) {
+		if !internal(key) {
 			clean.Metadata.Set(key, value)
 		}
 	}
 	return clean
+}
+
+// FromEntry returns the message of an entry, and whether it could be decoded.
+func FromEntry(entry redis.XMessage) (*Message, bool) {
+	msg, reason := unmarshal(entry.Values)
+	return msg, reason == ""
 }
 
 // decode converts an entry to a message and never fails: an invalid entry becomes a

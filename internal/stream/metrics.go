@@ -24,6 +24,7 @@ const (
 	AckFailed     Event = "ack_failed"      // failed acknowledgements; one per attempt
 	GroupLost     Event = "group_lost"      // group lost: Redis was emptied, replaced, or failed over to an older copy
 	DeadLettered  Event = "dead_lettered"   // entries moved to the dead letters
+	Divided       Event = "split"           // entries replaced by their parts
 	DeadFailed    Event = "dead_failed"     // failed attempts to move an entry to the dead letters
 	RouterStopped Event = "router_stopped"  // router ended before its context did
 	Trimmed       Event = "trimmed"         // finished entries removed
@@ -82,8 +83,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Trimmed:      total("trimmed_total", "Acknowledged entries removed from streams."),
 			GroupLost:    total("lost_groups_total", "Consumer groups that were lost and created again."),
 		},
-		unread:  byStream("unread_count", "Messages that no worker has read, some seconds ago."),
-		pending: byStream("pending_count", "Messages that were read and not acknowledged, some seconds ago."),
+		unread:  byStream("unread_count", "Orders that no worker has read, some seconds ago."),
+		pending: byStream("pending_count", "Orders that were read and not acknowledged, some seconds ago."),
 		oldest:  byStream("oldest_seconds", "Age of the oldest unfinished message, some seconds ago."),
 	}
 }

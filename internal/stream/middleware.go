@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 //
 //	poison      permanent errors only, and not with the message's context (watermill's
 //	            PoisonQueue takes every error, and with its Timeout repeats forever)
+//	split       replaces a message that cannot be handled by its parts
 //	measure     counts the verdict and the duration of everything inside
 //	classify    turns errors into verdicts; rejects what must not reach the handler
 //	recover     turns a panic into an error of the handler
@@ -24,11 +27,40 @@ func (r *Router) chain(h Handler) ([]message.HandlerMiddleware, error) {
 	}
 	return []message.HandlerMiddleware{
 		aside,
+		r.split(h),
 		measure(h.Name, r.cfg.Metrics),
 		r.classify,
 		middleware.Recoverer,
 		deadline(r.cfg.HandlerTimeout),
 	}, nil
+}
+
+// split appends the parts of a message whose error is permanent, so that the message
+// itself is acknowledged. Parts that were handled before are handled again, without
+// effect.
+func (r *Router) split(h Handler) message.HandlerMiddleware {
+	return func(next message.HandlerFunc) message.HandlerFunc {
+		return func(msg *Message) ([]*Message, error) {
+			produced, err := next(msg)
+			if !IsPermanent(err) || h.Split == nil {
+				return produced, err
+			}
+			parts := h.Split(msg)
+			if len(parts) < 2 {
+				return nil, err
+			}
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(msg.Context()), commandTimeout)
+			defer cancel()
+			topic := message.SubscribeTopicFromCtx(msg.Context())
+			if failed := appendSplit(ctx, r.cfg.DeadLetters.client, topic, EntryID(msg), parts); failed != nil {
+				return nil, Retryable(failed)
+			}
+			r.cfg.Metrics.count(Divided, topic, 1)
+			r.cfg.Log.Warn("message split", slog.String("stream", topic), slog.String("entry", EntryID(msg)),
+				slog.Int("parts", len(parts)), slog.String("reason", reasonOf(err)))
+			return nil, nil
+		}
+	}
 }
 
 // deadline bounds only the context of the handler. watermill's Timeout leaves the

@@ -67,7 +67,7 @@ func (r *reader) step(stop context.Context) error {
 			return err
 		}
 	}
-	room := min(r.cfg.Batch, r.window.room())
+	room := r.room()
 	if room <= 0 {
 		r.awaitRoom(stop)
 		return nil
@@ -80,6 +80,23 @@ func (r *reader) step(stop context.Context) error {
 		return r.takeIdle(room)
 	}
 	return r.readNew(room)
+}
+
+// maxEntries bounds the entries of one read: with 256 orders in each, they are what the
+// writer accepts.
+const maxEntries = 64
+
+// room returns how many entries to read: those whose orders are expected to fit into a
+// batch and into the window.
+func (r *reader) room() int {
+	orders := min(r.cfg.Batch, r.window.room())
+	if orders <= 0 {
+		return 0
+	}
+	if r.perEntry <= 1 {
+		return orders
+	}
+	return min(maxEntries, max(1, orders/r.perEntry))
 }
 
 // createGroup ensures that the group exists. When a group that existed before is

@@ -37,6 +37,10 @@ type Handler struct {
 	// harmless. The context (msg.Context) has a deadline, which is shared by messages
 	// that start together: it does not end with the call.
 	Handle func(msg *Message) error
+	// Split returns the parts of a message that can be handled by themselves, fewer than
+	// two for a message that cannot be divided. A message that would become a dead letter
+	// is replaced by its parts, each of which gets its own attempts. nil = no message can.
+	Split func(msg *Message) []*Message
 }
 
 // RouterConfig configures a Router. Zero numbers mean the default.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +20,8 @@ const countPage = 1000
 // Stats is the progress of a group on a stream.
 type Stats struct {
 	Length    int64         // entries in the stream, including finished ones that are not trimmed
-	Unread    int64         // entries that no consumer has read
-	Pending   int64         // entries that were read but not acknowledged
+	Unread    int64         // orders that no consumer has read
+	Pending   int64         // orders that were read but not acknowledged
 	Dead      int64         // dead letters from this stream
 	OldestAge time.Duration // age of the oldest unread or pending entry, 0 when there is none
 }
@@ -53,10 +54,9 @@ func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err e
 	if err != nil {
 		return s, err
 	}
-	s.Pending = info.Pending
 	oldest := ""
 	if info.Pending > 0 {
-		if oldest, err = i.oldestPending(ctx, key, group); err != nil {
+		if s.Pending, oldest, err = i.pending(ctx, key, group); err != nil {
 			return s, err
 		}
 	}
@@ -66,7 +66,7 @@ func (i Inspector) stats(ctx context.Context, key, group string) (s Stats, err e
 		return s, err
 	}
 	if len(first) > 0 {
-		if s.Unread, err = i.unread(ctx, key, from, info); err != nil {
+		if s.Unread, err = i.unread(ctx, key, first[0], info); err != nil {
 			return s, err
 		}
 		if oldest == "" {
@@ -100,37 +100,88 @@ func (i Inspector) group(ctx context.Context, key, group string) (redis.XInfoGro
 	return none, nil
 }
 
-// unread returns the number of entries from an id on. Redis reports it as the lag of
-// the group, unless single entries were deleted; the in-process Redis reports the
-// length instead, without a count of read entries. In these cases the entries are
-// counted.
-func (i Inspector) unread(ctx context.Context, key, from string, info redis.XInfoGroup) (int64, error) {
-	if info.Lag >= 0 && info.EntriesRead > 0 {
+// unread returns the number of orders from the first unread entry on: the difference of
+// the sums in the first and in the last entry. For entries without a sum, Redis reports
+// their number as the lag of the group, unless single entries were deleted; the
+// in-process Redis reports the length instead, without a count of read entries. In
+// these cases, and while a stream has entries of both kinds, they are counted.
+func (i Inspector) unread(ctx context.Context, key string, first redis.XMessage, info redis.XInfoGroup) (int64, error) {
+	newest, err := i.Client.XRevRangeN(ctx, key, "+", "-", 1).Result()
+	if err != nil || len(newest) == 0 {
+		return 0, err
+	}
+	from, to := sumOf(first), sumOf(newest[0])
+	switch {
+	case from > 0 && to >= from:
+		return to - from + ordersOf(first), nil
+	case from == 0 && to == 0 && info.Lag >= 0 && info.EntriesRead > 0:
 		return info.Lag, nil
 	}
 	var n int64
-	for {
-		page, err := i.Client.XRangeN(ctx, key, from, "+", countPage).Result()
+	for next := first.ID; ; {
+		page, err := i.Client.XRangeN(ctx, key, next, "+", countPage).Result()
 		if err != nil {
 			return 0, err
 		}
-		n += int64(len(page))
+		for _, entry := range page {
+			n += ordersOf(entry)
+		}
 		if len(page) < countPage {
 			return n, nil
 		}
-		from = nextID(page[len(page)-1].ID)
+		next = nextID(page[len(page)-1].ID)
 	}
 }
 
-func (i Inspector) oldestPending(ctx context.Context, key, group string) (string, error) {
-	summary, err := i.Client.XPending(ctx, key, group).Result()
-	if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "NOGROUP") {
-		return "", nil // acknowledged or lost in the meantime
-	}
+// ordersOf returns the number of orders in an entry.
+func ordersOf(entry redis.XMessage) int64 { return max(1, numberIn(entry, FieldCount)) }
+
+// sumOf returns the sum of an entry; 0 when it has none.
+func sumOf(entry redis.XMessage) int64 { return numberIn(entry, fieldSum) }
+
+func numberIn(entry redis.XMessage, field string) int64 {
+	text, _ := entry.Values[field].(string)
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return "", err
+		return 0
 	}
-	return summary.Lower, nil
+	return n
+}
+
+// pending returns the number of orders in pending entries, and the id of the oldest
+// one. Consumers bound the orders that they have in flight.
+func (i Inspector) pending(ctx context.Context, key, group string) (orders int64, oldest string, err error) {
+	for start := "-"; ; {
+		page, err := i.Client.XPendingExt(ctx, &redis.XPendingExtArgs{Stream: key, Group: group, Start: start, End: "+", Count: countPage}).Result()
+		if errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "NOGROUP") {
+			return 0, "", nil // lost in the meantime
+		}
+		if err != nil || len(page) == 0 {
+			return orders, oldest, err
+		}
+		if oldest == "" {
+			oldest = page[0].ID
+		}
+		pipe := i.Client.Pipeline()
+		entries := make([]*redis.XMessageSliceCmd, len(page))
+		for n, p := range page {
+			entries[n] = pipe.XRangeN(ctx, key, p.ID, p.ID, 1)
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return 0, "", err
+		}
+		for _, reply := range entries {
+			found := int64(1) // deleted, still pending
+			if entry := reply.Val(); len(entry) > 0 {
+				found = ordersOf(entry[0])
+			}
+			orders += found
+		}
+		if len(page) < countPage {
+			return orders, oldest, nil
+		}
+		start = nextID(page[len(page)-1].ID)
+	}
 }
 
 // Measure sets the depth gauges of some streams for a group. A gauge that cannot be

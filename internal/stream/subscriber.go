@@ -46,8 +46,8 @@ type SubscriberConfig struct {
 	// deleted, because that would drop their pending entries.
 	Consumer string
 
-	Batch        int           // entries per read [256]
-	MaxInFlight  int           // dispatched, unacknowledged entries per topic [1024]
+	Batch        int           // orders per read, approximately: at least one entry [256]
+	MaxInFlight  int           // orders of dispatched, unacknowledged entries per topic [1024]
 	Block        time.Duration // timeout of one read; also bounds how late Close is noticed [500 ms]
 	ClaimIdle    time.Duration // idle time after which entries are taken over [15 s]
 	ClaimEvery   time.Duration // interval of the search for idle entries [1 s]

@@ -36,6 +36,8 @@ type subscription struct {
 	draining chan struct{} // closed when the drain begins
 	watchers sync.WaitGroup
 
+	perEntry int // orders per entry of the last reads; used by the reading goroutine
+
 	readAt atomic.Int64 // Unix nanoseconds of the last successful read
 }
 
@@ -74,7 +76,7 @@ func (s *subscription) run(stop context.Context) {
 // of entries that were delivered before, by id.
 func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]int64) {
 	all, batch := make([]delivery, len(entries)), make([]*delivery, len(entries))
-	malformed := 0
+	malformed, orders := 0, 0
 	for i, entry := range entries {
 		msg := decode(entry)
 		if n := deliveries[entry.ID]; n > 1 {
@@ -84,10 +86,12 @@ func (s *subscription) dispatch(entries []redis.XMessage, deliveries map[string]
 			malformed++
 		}
 		msg.SetContext(s.hard)
-		all[i] = delivery{id: entry.ID, attempt: 1, msg: msg}
+		all[i] = delivery{id: entry.ID, orders: Count(msg), attempt: 1, msg: msg}
+		orders += all[i].orders
 		batch[i] = &all[i]
 	}
 	s.cfg.Metrics.count(MalformedSeen, s.topic, malformed)
+	s.perEntry = max((orders+len(entries)-1)/len(entries), s.perEntry/2)
 	s.window.add(batch, time.Now())
 	s.watchers.Add(1)
 	go s.watch(batch)

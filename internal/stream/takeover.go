@@ -47,7 +47,7 @@ func (r *reader) takeIdle(room int) error {
 			r.claimNext = time.Time{} // there are more: continue in the next step
 		}
 		from = nextID(page[len(page)-1].ID)
-		if room = min(r.cfg.Batch, r.window.room()); room <= 0 {
+		if room = r.room(); room <= 0 {
 			return nil
 		}
 	}

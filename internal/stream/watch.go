@@ -10,6 +10,7 @@ import (
 type delivery struct {
 	id      string
 	epoch   int // epoch of the window; the same for a batch
+	orders  int // orders in the message
 	attempt int
 	last    bool // the attempt during the drain is the last one
 	msg     *Message

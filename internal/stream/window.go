@@ -12,11 +12,11 @@ import (
 // An epoch begins when the group is lost. Entries in flight before that still count,
 // but are no longer tracked: the new group delivers them again.
 type window struct {
-	limit int
+	limit int           // orders
 	freed chan struct{} // holds a token after entries left
 
 	mu     sync.Mutex
-	taken  int         // entries in flight of all epochs; guarded by mu
+	taken  int         // orders in flight of all epochs; guarded by mu
 	epoch  int         // guarded by mu
 	flying []*delivery // entries of this epoch, in no order; guarded by mu
 }
@@ -32,7 +32,8 @@ func newWindow(limit int) *window {
 	return &window{limit: limit, freed: make(chan struct{}, 1)}
 }
 
-// room returns how many more entries fit into the window.
+// room returns how many more orders fit into the window; negative when the last read
+// returned more than expected.
 func (w *window) room() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -43,8 +44,8 @@ func (w *window) room() int {
 func (w *window) add(batch []*delivery, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.taken += len(batch)
 	for _, d := range batch {
+		w.taken += d.orders
 		d.epoch = w.epoch
 		d.flight = flight{place: len(w.flying), began: now, fresh: now}
 		w.flying = append(w.flying, d)
@@ -54,7 +55,9 @@ func (w *window) add(batch []*delivery, now time.Time) {
 // remove removes entries, all of one epoch.
 func (w *window) remove(epoch int, batch []*delivery) {
 	w.mu.Lock()
-	w.taken -= len(batch)
+	for _, d := range batch {
+		w.taken -= d.orders
+	}
 	if epoch == w.epoch {
 		for _, d := range batch {
 			last := len(w.flying) - 1

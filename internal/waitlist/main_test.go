@@ -106,11 +106,11 @@ func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
 		V: 1, Task: task, User: user, Sale: h.sale, Item: h.item, Quantity: 1, UnitPriceMinor: 1, Currency: "EUR",
 		PaymentWindowSeconds: 900, IdempotencyKey: task.String(),
 	}
-	message, err := r.Encode()
+	terms, err := r.Attempt()
 	h.must(err)
 	return reservation.Attempt{
 		Task: task, Sale: h.sale, Item: h.item, User: user, Quantity: 1, PathToken: "token", IdempotencyKey: task.String(),
-		Message: message,
+		Terms: terms,
 	}
 }
 

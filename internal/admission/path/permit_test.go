@@ -110,7 +110,7 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	try := func(who uuid.UUID) {
 		o, err := reserver.Reserve(ctx, reservation.Attempt{
 			Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: who, Quantity: 1, PathToken: p.Token,
-			IdempotencyKey: id.New().String(), Message: []byte("x"),
+			IdempotencyKey: id.New().String(), Terms: "1|EUR|900",
 		})
 		if err != nil {
 			t.Error(err)

@@ -1,6 +1,6 @@
 // Package bare is a minimal order path, kept as a baseline: the product's edge, one
-// script that takes stock for a batch of calls, records the buyers and appends the
-// messages, and one transaction for the messages that were read together. It omits what
+// script that takes stock for a batch of calls, records the buyers and appends one
+// message, and one transaction for the messages that were read together. It omits what
 // makes the product safe: sale windows, path tokens, limits, idempotency keys, task
 // records, epochs, dead letters, takeover of pending messages, push events to single
 // buyers. A crash between two steps leaves its data wrong.
@@ -27,18 +27,20 @@ import (
 )
 
 const (
-	maxBatch  = 256  // calls in one script, messages in one transaction
+	maxBatch  = 256  // calls in one script
+	readCount = 5    // messages in one transaction
 	inFlight  = 2    // concurrent batches of each kind
 	maxQueue  = 4096 // waiting calls
 	group     = "orders"
 	statusLen = 1000 // pushed states that are kept
 )
 
-// reserve takes a unit for each of ARGV[1] calls (user, task, message). Reply per call: 1
-// taken, 0 sold out, -1 the user already has one.
+// reserve takes a unit for each of ARGV[1] calls (user, record) and appends one message
+// that begins with ARGV[2]. Reply per call: 1 taken, 0 sold out, -1 the user already has
+// one.
 var reserve = redis.NewScript(`
-local n, users, holders, reply = tonumber(ARGV[1]), {}, {}, {}
-for i = 1, n do users[i] = ARGV[3 * i - 1] end
+local n, users, holders, reply, lines = tonumber(ARGV[1]), {}, {}, {}, { ARGV[2] }
+for i = 1, n do users[i] = ARGV[2 * i + 1] end
 local held = redis.call('HMGET', KEYS[2], unpack(users))
 local stock = tonumber(redis.call('GET', KEYS[1]) or '0')
 for i = 1, n do
@@ -47,16 +49,17 @@ for i = 1, n do
   elseif stock < 1 then
     reply[i] = 0
   else
-    local task = ARGV[3 * i]
+    local record = ARGV[2 * i + 2]
     stock, reply[i] = stock - 1, 1
     holders[#holders + 1] = users[i]
-    holders[#holders + 1] = task
-    redis.call('XADD', KEYS[3], '*', 'task', task, 'payload', ARGV[3 * i + 1])
+    holders[#holders + 1] = record
+    lines[#lines + 1] = users[i] .. '|' .. record
   end
 end
 if #holders > 0 then
   redis.call('SET', KEYS[1], stock)
   redis.call('HSET', KEYS[2], unpack(holders))
+  redis.call('XADD', KEYS[3], '*', 'payload', table.concat(lines, '\n'))
 end
 return reply`)
 
@@ -77,9 +80,8 @@ type Shop struct {
 }
 
 type call struct {
-	user, task string
-	payload    []byte
-	done       chan error
+	user, record string
+	done         chan error
 }
 
 // Open writes the stock to Redis.
@@ -115,14 +117,9 @@ func (s *Shop) Run(ctx context.Context) error {
 // Place is the shop's placeOrder.
 func (s *Shop) Place(ctx context.Context, in model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	task, user := id.NewTask(id.ShardOf(s.cfg.Sale)), auth.PrincipalFrom(ctx).UserID
-	payload, err := order.Requested{
-		V: 1, Task: task, User: user, Sale: s.cfg.Sale, Item: s.cfg.Item, Quantity: in.Quantity, UnitPriceMinor: 100, Currency: "USD",
-		PaymentWindowSeconds: 900, IdempotencyKey: in.IdempotencyKey,
-	}.Encode()
-	if err != nil {
-		return nil, err
-	}
-	c := &call{user: user.String(), task: task.String(), payload: payload, done: make(chan error, 1)}
+	record := fmt.Sprintf("%s|%d|%d|%s", task, in.Quantity, time.Now().UnixMilli(), in.IdempotencyKey)
+	c := &call{user: user.String(), record: record, done: make(chan error, 1)}
+	var err error
 	select {
 	case s.queue <- c:
 	case <-ctx.Done():
@@ -145,6 +142,7 @@ func (s *Shop) Place(ctx context.Context, in model.PlaceOrderInput) (*model.Plac
 // takeIn runs the script for the calls that arrived during the previous script.
 func (s *Shop) takeIn(ctx context.Context) error {
 	batch := make([]*call, 0, maxBatch)
+	head := fmt.Sprintf("v2\n@%s|%s|1|100|USD|900", s.cfg.Sale, s.cfg.Item)
 	for {
 		select {
 		case c := <-s.queue:
@@ -160,9 +158,9 @@ func (s *Shop) takeIn(ctx context.Context) error {
 				more = false
 			}
 		}
-		args := append(make([]any, 0, 1+3*len(batch)), len(batch))
+		args := append(make([]any, 0, 2+2*len(batch)), len(batch), head)
 		for _, c := range batch {
-			args = append(args, c.user, c.task, c.payload)
+			args = append(args, c.user, c.record)
 		}
 		codes, err := reserve.Run(ctx, s.cfg.Redis, []string{s.stock(), s.holders(), s.stream()}, args...).Int64Slice()
 		for i, c := range batch {
@@ -178,10 +176,9 @@ func (s *Shop) takeIn(ctx context.Context) error {
 // writeOut writes the orders of the messages that were read together and publishes their
 // tasks.
 func (s *Shop) writeOut(ctx context.Context, consumer string) error {
-	reserved := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	for {
 		read, err := s.cfg.Redis.XReadGroup(ctx, &redis.XReadGroupArgs{
-			Group: group, Consumer: consumer, Streams: []string{s.stream(), ">"}, Count: maxBatch, Block: time.Second,
+			Group: group, Consumer: consumer, Streams: []string{s.stream(), ">"}, Count: readCount, Block: time.Second,
 		}).Result()
 		if errors.Is(err, redis.Nil) {
 			continue
@@ -189,17 +186,16 @@ func (s *Shop) writeOut(ctx context.Context, consumer string) error {
 		if err != nil {
 			return err
 		}
-		entries, orders := read[0].Messages, make([]order.Requested, len(read[0].Messages))
-		ids := make([]string, len(entries))
-		for i, entry := range entries {
+		var orders []order.Requested
+		ids := make([]string, len(read[0].Messages))
+		for i, entry := range read[0].Messages {
 			ids[i] = entry.ID
-			task, _ := entry.Values["task"].(string)
 			payload, _ := entry.Values["payload"].(string)
-			msg := stream.NewMessage(task, []byte(payload))
-			msg.Metadata = map[string]string{order.MetaEpoch: "1", order.MetaAt: reserved}
-			if orders[i], err = order.Decode(msg); err != nil {
+			taken, err := order.Decode(stream.NewMessage("", []byte(payload)))
+			if err != nil {
 				return err
 			}
+			orders = append(orders, taken...)
 		}
 		tasks, err := s.write(ctx, orders)
 		if err != nil {

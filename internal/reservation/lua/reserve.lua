@@ -1,16 +1,16 @@
 -- reserve: takes stock for a batch of attempts, all on items of one shard.
 --
--- KEYS  [1] order stream of the shard
+-- KEYS  [1] order stream of the shard   [2] its sum
 --       then four for each item: item, reservations, permits, idempotency keys of its sale
 --       then the buckets of task records
 --       then for each attempt its path token, and its tries if they are counted
 -- ARGV  [1] number of attempts   [2] TTL of idempotency and task records, ms
 --       [3] number of items      [4] number of buckets   [5] 1 = tries are counted
---       [6] [7] names of the stream's fields for task and message
---       then for each item: sale, id
+--       [6] [7] names of the stream's fields for message id and payload
+--       then for each item: sale, id, terms (see append_orders.lua)
 --       then for each attempt: its item and its bucket (1, 2, …), user, task, token,
---       quantity, idempotency key, message, and if tries are counted their
---       burst (0 = no limit) and the time after which one more is allowed (ms)
+--       quantity, idempotency key, and if tries are counted their burst (0 = no limit)
+--       and the time after which one more is allowed (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, and after the codes 2, 3,
 --       8 and 9 a task
@@ -23,7 +23,7 @@
 --       13 too many tries (remaining: wait, ms)
 --
 -- Invariant: stock + reserved = total at every moment; a unit is taken if and only if
--- its reservation is recorded and its message is in the stream. Redis does not roll
+-- its reservation is recorded and its order is in the message of this call. Redis does not roll
 -- back: the script reads first, then decides all attempts in order, and writes last,
 -- the stock before everything else. Batches use multi-key commands. Only tries are
 -- counted while deciding: by GCRA, as in package ratelimit, in whole milliseconds. An
@@ -33,15 +33,15 @@ local now = redis_time()
 local at = string.format('%.0f', now) -- once: number formatting is slow in Redis
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, nBuckets, counted = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
-local perKeys, width = counted and 2 or 1, counted and 10 or 8
-local firstKey = 2 + 4 * nItems + nBuckets  -- of the attempts
-local first = 8 + 2 * nItems                -- argument of the attempts
+local perKeys, width = counted and 2 or 1, counted and 9 or 7
+local firstKey = 3 + 4 * nItems + nBuckets  -- of the attempts
+local first = 8 + 3 * nItems                -- argument of the attempts
 local reply = { now }
 
 -- Items of one sale share the accepted idempotency keys.
 local items, sales = {}, {}
 for i = 1, nItems do
-  local k = 2 + (i - 1) * 4
+  local k = 3 + (i - 1) * 4
   local it = read_gate(KEYS[k])
   it.refused = refusal(it, now)
   if it.loaded then
@@ -51,11 +51,12 @@ for i = 1, nItems do
     reply[2 * i], reply[2 * i + 1] = 0, 0
   end
   it.key, it.reservationsKey, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local sale, id = ARGV[6 + 2 * i], ARGV[7 + 2 * i]
+  local sale, id = ARGV[5 + 3 * i], ARGV[6 + 3 * i]
+  it.sale, it.id, it.terms = sale, id, ARGV[7 + 3 * i]
   it.input = '|' .. id .. '|'
   it.task = '","sale":"' .. sale .. '","item":"' .. id .. '","quantity":'
-  it.attempts, it.users, it.idems = {}, {}, {}                    -- of this call
-  it.accepted, it.paths, it.reservations, it.records = {}, {}, {}, {} -- accepted in this call
+  it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
+  it.users, it.paths, it.reservations, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
   it.taken = sales[sale] or {}
   sales[sale] = it.taken
@@ -68,7 +69,7 @@ for i = 1, n do
   local a = first + (i - 1) * width
   local it = items[tonumber(ARGV[a])]
   local c = #it.attempts + 1
-  it.attempts[c], it.users[c], it.idems[c] = i, ARGV[a + 2], ARGV[a + 2] .. ':' .. ARGV[a + 6]
+  it.attempts[c], it.asking[c], it.idems[c] = i, ARGV[a + 2], ARGV[a + 2] .. ':' .. ARGV[a + 6]
   paths[i] = KEYS[firstKey + (i - 1) * perKeys]
 end
 local tokens = redis.call('MGET', unpack(paths))
@@ -76,7 +77,7 @@ local held, before, idems = {}, {}, {}
 for i = 1, nItems do
   local it = items[i]
   if #it.attempts > 0 then
-    local records = redis.call('HMGET', it.reservationsKey, unpack(it.users))
+    local records = redis.call('HMGET', it.reservationsKey, unpack(it.asking))
     local known = redis.call('HMGET', it.idemKey, unpack(it.idems))
     for c, attempt in ipairs(it.attempts) do
       held[attempt], before[attempt], idems[attempt] = records[c], known[c], it.idems[c]
@@ -110,8 +111,8 @@ local function decide(i, a, it)
   local user, task, quantity = ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 5])
   local past = it.taken[idems[i]] or before[i]
   local known = past and string.match(past, '^[^|]*')
-  if counted and ARGV[a + 8] ~= '0' and known ~= task then
-    local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 8]), tonumber(ARGV[a + 9]))
+  if counted and ARGV[a + 7] ~= '0' and known ~= task then
+    local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 7]), tonumber(ARGV[a + 8]))
     if wait > 0 then return 13, wait end
   end
   if past then
@@ -127,9 +128,10 @@ local function decide(i, a, it)
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
   past = task .. it.input .. quantity
   it.taken[idems[i]], used[paths[i]], it.tasks[user] = past, true, task
-  local u = #it.accepted + 1
-  it.accepted[u], it.paths[u] = user, paths[i]
-  it.reservations[2 * u - 1], it.reservations[2 * u] = user, task .. '|' .. quantity .. '|' .. at .. '|' .. ARGV[a + 6]
+  local u = #it.users + 1
+  local record = task .. '|' .. ARGV[a + 5] .. '|' .. at .. '|' .. ARGV[a + 6]
+  it.users[u], it.paths[u], it.reservations[u] = user, paths[i], record
+  it.holders[2 * u - 1], it.holders[2 * u] = user, record
   it.records[2 * u - 1], it.records[2 * u] = idems[i], past
   orders[#orders + 1] = i
   return 1
@@ -150,13 +152,13 @@ end
 
 for i = 1, nItems do
   local it = items[i]
-  if #it.accepted > 0 then
+  if #it.users > 0 then
     redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
-    redis.call('HSET', it.reservationsKey, unpack(it.reservations))
+    redis.call('HSET', it.reservationsKey, unpack(it.holders))
     redis.call('HSET', it.idemKey, unpack(it.records))
     redis.call('PEXPIRE', it.idemKey, ttl)
     redis.call('DEL', unpack(it.paths))
-    redis.call('ZREM', it.permitsKey, unpack(it.accepted))
+    redis.call('ZREM', it.permitsKey, unpack(it.users))
   end
 end
 local times = ',"status":"SUBMITTED","revision":1,"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}'
@@ -172,11 +174,11 @@ for o = 1, #orders do
   local r = #records
   records[r + 1] = 'task:' .. task
   records[r + 2] = '{"id":"' .. task .. '","user":"' .. ARGV[a + 2] .. it.task .. ARGV[a + 5] .. times
-  redis.call('XADD', KEYS[1], '*', 'epoch', it.epoch, 'at', at, ARGV[6], task, ARGV[7], ARGV[a + 7])
 end
 for bucket, records in pairs(buckets) do
-  local key = KEYS[1 + 4 * nItems + bucket]
+  local key = KEYS[2 + 4 * nItems + bucket]
   redis.call('HSET', key, unpack(records))
   redis.call('PEXPIRE', key, ttl)
 end
+append_orders(KEYS[1], KEYS[2], { ARGV[6], ARGV[7] }, items)
 return reply

@@ -1,0 +1,22 @@
+-- append_orders(stream, sum, field, items) appends one message with the orders that a
+-- call took. stream and sum are keys; field has the names of the stream's fields for
+-- message id and payload; items has for each item { sale, id, epoch, terms, users,
+-- reservations }, the latter as written to the hash: "task|quantity|at|key". Package
+-- order documents and decodes the payload. The message id is the first task.
+local function append_orders(stream, sum, field, items)
+  local lines, n, id = { 'v2' }, 0, nil
+  for _, it in ipairs(items) do
+    if #it.users > 0 then
+      lines[#lines + 1] = '@' .. it.sale .. '|' .. it.id .. '|' .. it.epoch .. '|' .. it.terms
+      id = id or string.match(it.reservations[1], '^[^|]*')
+      for u, user in ipairs(it.users) do
+        lines[#lines + 1] = user .. '|' .. it.reservations[u]
+      end
+      n = n + #it.users
+    end
+  end
+  if n > 0 then
+    append_message(stream, sum, n, field[1], id, field[2], table.concat(lines, '\n'))
+  end
+end
+

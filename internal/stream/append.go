@@ -1,0 +1,64 @@
+package stream
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// AppendLua defines the Lua function that appends an entry; lua/append.lua documents
+// it. Every script that appends messages with orders includes it.
+//
+//go:embed lua/append.lua
+var AppendLua string
+
+//go:embed lua/append_all.lua
+var appendAll string
+
+var appendScript = redis.NewScript(AppendLua + appendAll)
+
+// Fields of an entry that count its orders. An entry without them has one order.
+const (
+	FieldCount = "orders"     // orders in the message
+	fieldSum   = "orders_sum" // orders appended to the stream so far, including these
+)
+
+// SumKey returns the key that counts the orders appended to a stream. It has the slot
+// of the stream.
+func SumKey(stream string) string { return stream + ":sum" }
+
+// Count returns the number of orders in a message.
+func Count(msg *Message) int { return max(1, countIn(msg, FieldCount, 1)) }
+
+const (
+	splitSuffix = ":split:"      // appended to the key of a stream, followed by the id of an entry
+	splitMemory = 24 * time.Hour // how long a split is remembered, so that it is not repeated
+)
+
+// Append appends messages to a stream, all or none.
+func Append(ctx context.Context, client redis.UniversalClient, key string, messages ...*Message) error {
+	return appendTo(ctx, client, []string{key, SumKey(key)}, messages)
+}
+
+// appendSplit appends the parts of an entry, once.
+func appendSplit(ctx context.Context, client redis.UniversalClient, key, entry string, parts []*Message) error {
+	return appendTo(ctx, client, []string{key, SumKey(key), key + splitSuffix + entry}, parts)
+}
+
+func appendTo(ctx context.Context, client redis.UniversalClient, keys []string, messages []*Message) error {
+	args := []any{splitMemory.Milliseconds()}
+	for _, msg := range messages {
+		fields, err := Entry(msg)
+		if err != nil {
+			return err
+		}
+		args = append(append(args, Count(msg), len(fields)), fields...)
+	}
+	if err := appendScript.Run(ctx, client, keys, args...).Err(); err != nil {
+		return fmt.Errorf("append %d messages to %s: %w", len(messages), keys[0], err)
+	}
+	return nil
+}
