@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -120,7 +119,7 @@ func (s *site) retryAfterTheKill(made *seed.Result, in map[string]any, taken int
 func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	port := "SECKILL_HTTP_ADDR=" + strings.TrimPrefix(ownPort(t), "SECKILL_ADMIN_ADDR=")
+	port := "SECKILL_HTTP_ADDR=" + testenv.ReserveAddr(t)
 	api := s.launch("api", port)
 	made := s.seed(seed.Input{Users: 600, Stock: 1000, PathTTL: 10 * time.Minute})
 	s.launch("worker,scheduler")

@@ -243,12 +243,4 @@ func (s *site) throughProxy() (*testenv.Proxy, string) {
 
 // ownPort returns the setting of a fixed admin address. The worker's consumer name is
 // derived from it, so it stays the same across restarts.
-func ownPort(t testing.TB) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "SECKILL_ADMIN_ADDR=" + l.Addr().String()
-}
+func ownPort(t testing.TB) string { return "SECKILL_ADMIN_ADDR=" + testenv.ReserveAddr(t) }

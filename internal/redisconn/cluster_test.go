@@ -38,7 +38,7 @@ func startCluster(t *testing.T) []*clusterNode {
 	ctx := t.Context()
 	nodes := make([]*clusterNode, 2*masters)
 	for i := range nodes {
-		bus := freeBusPort(t)
+		bus := testenv.ReservePort(t)
 		n := &clusterNode{bus: bus, RedisProcess: testenv.RedisServer(t,
 			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--cluster-node-timeout", "2000")}
 		n.client = redis.NewClient(&redis.Options{Addr: n.Addr(), MaxRetries: -1})
@@ -84,16 +84,6 @@ func startCluster(t *testing.T) []*clusterNode {
 		}
 	}
 	return nodes
-}
-
-func freeBusPort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // keyOf returns a key whose slot belongs to a master.

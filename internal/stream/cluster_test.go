@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ import (
 // a larger cluster, it rejects commands across two slots.
 func cluster(t *testing.T) *redisconn.Conn {
 	t.Helper()
-	addr := testenv.RedisServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(clusterBusPort(t))).Addr()
+	addr := testenv.RedisServer(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(testenv.ReservePort(t))).Addr()
 	single := redis.NewClient(&redis.Options{Addr: addr})
 	defer single.Close()
 	ctx := context.Background()
@@ -38,16 +37,6 @@ func cluster(t *testing.T) *redisconn.Conn {
 		t.Fatalf("%T", conn.Cmd)
 	}
 	return conn
-}
-
-func clusterBusPort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func TestEverythingWorksOnACluster(t *testing.T) {

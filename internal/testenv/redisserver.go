@@ -2,12 +2,10 @@ package testenv
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -28,7 +26,7 @@ type RedisProcess struct {
 	t        testing.TB
 	dir      string
 	settings []string
-	port     int
+	addr     string // host:port
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when the process has ended
 }
@@ -40,7 +38,7 @@ func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	s := &RedisProcess{t: t, dir: t.TempDir(), settings: settings}
 	t.Cleanup(s.Kill)
 	for range startTries {
-		s.port = freePort(t)
+		s.addr = ReserveAddr(t)
 		if s.start() {
 			return s
 		}
@@ -50,10 +48,10 @@ func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 }
 
 // URL returns the URL of the server, also while it is down.
-func (s *RedisProcess) URL() string { return fmt.Sprintf("redis://127.0.0.1:%d/0", s.port) }
+func (s *RedisProcess) URL() string { return "redis://" + s.addr + "/0" }
 
 // Addr returns host and port of the server.
-func (s *RedisProcess) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *RedisProcess) Addr() string { return s.addr }
 
 // Conn returns connections to the server, closed when the test ends.
 func (s *RedisProcess) Conn() *redisconn.Conn {
@@ -134,8 +132,12 @@ func (s *RedisProcess) start() bool {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
+	host, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	settings := []string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
+		"--port", port, "--bind", host, "--dir", s.dir,
 		"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction",
 	}
 	s.cmd = exec.Command("redis-server", append(settings, s.settings...)...)
@@ -192,14 +194,4 @@ func (s *RedisProcess) log() string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -62,17 +62,6 @@ func certificate(t *testing.T, dir string) *http.Client {
 	return client
 }
 
-// freeAddress returns an address with a free port.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // configured copies a file of deploy/ with replacements. Each replaced text must exist.
 func configured(t testing.TB, name, into string, pairs ...string) string {
 	t.Helper()
@@ -99,7 +88,7 @@ func configured(t testing.TB, name, into string, pairs ...string) string {
 func background(t testing.TB, start func(address string) *exec.Cmd, ready func(address string) bool) (address string) {
 	t.Helper()
 	for range 5 {
-		address = freeAddress(t)
+		address = testenv.ReserveAddr(t)
 		cmd := start(address)
 		log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 		if err != nil {

@@ -4,12 +4,11 @@
  * best of a few runs, for a busy machine only ever takes from it. Where
  * Lighthouse finds the machine too slow to judge by, a failure says so.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type BrowserContext } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { browserPath, button, buy, flags, signIn, startDemo, type Demo } from '../e2e/shop';
 
 const CATEGORIES = ['performance', 'accessibility', 'best-practices', 'seo'];
@@ -23,20 +22,17 @@ let browser: BrowserContext;
 let port: number;
 const profile = mkdtempSync(join(tmpdir(), 'lighthouse-'));
 
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port: free } = server.address() as AddressInfo;
-      server.close(() => resolve(free));
-    });
-  });
+/** The port that the browser chose for its debugger, as it writes it to its profile. */
+function debuggerPort(): number {
+  const file = join(profile, 'DevToolsActivePort');
+  return existsSync(file) ? Number(readFileSync(file, 'utf8').split('\n')[0]) : 0;
 }
 
 beforeAll(async () => {
-  port = await freePort();
   demo = await startDemo();
-  const args = [...flags, `--remote-debugging-port=${port}`];
+  const args = [...flags, '--remote-debugging-port=0'];
   browser = await chromium.launchPersistentContext(profile, { executablePath: browserPath(), args, locale: 'en-GB' });
+  port = await vi.waitUntil(debuggerPort, { timeout: 120_000 });
 });
 afterAll(async () => {
   await browser?.close();
