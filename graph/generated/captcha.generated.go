@@ -25,6 +25,29 @@ import (
 
 // region    **************************** field.gotpl *****************************
 
+func (ec *executionContext) _CaptchaChallenge_early(ctx context.Context, field graphql.CollectedField, obj *model.CaptchaChallenge) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CaptchaChallenge_early(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Early, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CaptchaChallenge_early(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CaptchaChallenge", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _CaptchaChallenge_expiresAt(ctx context.Context, field graphql.CollectedField, obj *model.CaptchaChallenge) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -355,6 +378,11 @@ func (ec *executionContext) _CaptchaChallenge(ctx context.Context, sel ast.Selec
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("CaptchaChallenge")
+		case "early":
+			out.Values[i] = ec._CaptchaChallenge_early(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "expiresAt":
 			out.Values[i] = ec._CaptchaChallenge_expiresAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

@@ -562,6 +562,11 @@ enum CaptchaKind {
 A puzzle that lapses soon and can be answered once.
 """
 type CaptchaChallenge {
+  """
+  Whether this is a PROOF_OF_WORK made before the opening of its sale. Its answer then serves
+  ` + "`" + `enterQueue` + "`" + ` before the opening, and nothing after it: ask for another one at the opening.
+  """
+  early: Boolean!
   """When it lapses."""
   expiresAt: DateTime!
   """Opaque id to send back with the answer."""
@@ -584,7 +589,7 @@ Input of ` + "`" + `createCaptcha` + "`" + `.
 input CreateCaptchaInput {
   """The sale, when the purpose is SECKILL."""
   saleId: ID
-  """Kind wished for. PROOF_OF_WORK and AUDIO are always granted (accessibility)."""
+  """Kind wished for. A sale may offer other kinds only; the challenge says which kind it is."""
   kind: CaptchaKind
   """What it is for; an answer for one purpose does not serve another."""
   purpose: CaptchaPurpose!
@@ -1258,7 +1263,7 @@ Rules of a sale at the gate, that operators change while it runs. Every server
 follows within a second.
 """
 type SaleSwitches {
-  """Kinds of captcha that are offered; empty = every kind."""
+  """Kinds of captcha that are offered; empty = every kind. Others are not granted, PROOF_OF_WORK included."""
   captchaKinds: [CaptchaKind!]!
   """Whether a path needs an answered captcha."""
   captchaRequired: Boolean!
@@ -1708,7 +1713,7 @@ type DecideInterventionPayload {
 Input of ` + "`" + `setSaleSwitches` + "`" + `. What is left out stays as it is.
 """
 input SetSaleSwitchesInput {
-  """Kinds of captcha to offer; empty = every kind."""
+  """Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included."""
   captchaKinds: [CaptchaKind!]
   """Whether a path needs an answered captcha."""
   captchaRequired: Boolean
@@ -2918,6 +2923,8 @@ func (ec *executionContext) childFields_CancelOrderPayload(ctx context.Context, 
 
 func (ec *executionContext) childFields_CaptchaChallenge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "early":
+		return ec.fieldContext_CaptchaChallenge_early(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_CaptchaChallenge_expiresAt(ctx, field)
 	case "id":

@@ -127,6 +127,9 @@ type CaptchaAnswerInput struct {
 
 // A puzzle that lapses soon and can be answered once.
 type CaptchaChallenge struct {
+	// Whether this is a PROOF_OF_WORK made before the opening of its sale. Its answer then serves
+	// `enterQueue` before the opening, and nothing after it: ask for another one at the opening.
+	Early bool `json:"early"`
 	// When it lapses.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Opaque id to send back with the answer.
@@ -161,7 +164,7 @@ func (CaptchaError) IsUserError() {}
 type CreateCaptchaInput struct {
 	// The sale, when the purpose is SECKILL.
 	SaleID *string `json:"saleId,omitempty"`
-	// Kind wished for. PROOF_OF_WORK and AUDIO are always granted (accessibility).
+	// Kind wished for. A sale may offer other kinds only; the challenge says which kind it is.
 	Kind *CaptchaKind `json:"kind,omitempty"`
 	// What it is for; an answer for one purpose does not serve another.
 	Purpose CaptchaPurpose `json:"purpose"`
@@ -1361,7 +1364,7 @@ type SaleStatsPoint struct {
 // Rules of a sale at the gate, that operators change while it runs. Every server
 // follows within a second.
 type SaleSwitches struct {
-	// Kinds of captcha that are offered; empty = every kind.
+	// Kinds of captcha that are offered; empty = every kind. Others are not granted, PROOF_OF_WORK included.
 	CaptchaKinds []CaptchaKind `json:"captchaKinds"`
 	// Whether a path needs an answered captcha.
 	CaptchaRequired bool `json:"captchaRequired"`
@@ -1438,7 +1441,7 @@ type ServerInfo struct {
 
 // Input of `setSaleSwitches`. What is left out stays as it is.
 type SetSaleSwitchesInput struct {
-	// Kinds of captcha to offer; empty = every kind.
+	// Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included.
 	CaptchaKinds []CaptchaKind `json:"captchaKinds,omitempty"`
 	// Whether a path needs an answered captcha.
 	CaptchaRequired *bool `json:"captchaRequired,omitempty"`

@@ -95,7 +95,7 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 	if kind := s.kindFor(user(0), made.SaleID); kind != "TEXT" {
 		t.Fatalf("before any switch: %s", kind)
 	}
-	turn(1, "MATH", map[string]any{"captchaKinds": []string{"MATH"}, "limitBurst": 2, "limitPerSecond": 0.001})
+	turn(1, "MATH", map[string]any{"captchaKinds": []string{"MATH", "PROOF_OF_WORK"}, "limitBurst": 2, "limitPerSecond": 0.001})
 	if n := s.presses(user(3), made.ItemID, 10, first, second); n != 2 {
 		t.Errorf("%d of ten presses were answered by two processes, want 2", n)
 	}

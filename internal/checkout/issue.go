@@ -126,7 +126,7 @@ func CaptchaRules(catalog *sale.Catalog) func(ctx context.Context, saleID uuid.U
 		if parent == nil {
 			return captcha.Rules{}, nil
 		}
-		rules := captcha.Rules{PowMax: parent.Switches.PowMax}
+		rules := captcha.Rules{PowMax: parent.Switches.PowMax, Opens: parent.StartsAt}
 		for _, kind := range parent.Switches.CaptchaKinds {
 			rules.Kinds = append(rules.Kinds, captcha.Kind(kind))
 		}

@@ -11,7 +11,7 @@ import { line, server, T0, type Reply, type Streamed } from './shop';
 
 const now = new Date(T0).toISOString();
 const soon = new Date(T0 + 60_000).toISOString();
-const answer = { challengeId: 'cap_1', answer: '42', expires: T0 + 300_000 };
+const answer = { challengeId: 'cap_1', answer: '42', expires: T0 + 300_000, early: false };
 const path: Reply = { issueSeckillPath: { path: { token: 'p1', expiresAt: soon }, userErrors: [] } };
 const task = { id: 'tsk_1', status: 'SUBMITTED', revision: 1, quantity: 1, item: { id: 'itm_1' }, order: null, failure: null };
 const placed: Reply = { placeOrder: { orderTask: task, replayed: false, userErrors: [] } };
@@ -71,6 +71,22 @@ describe('a press', () => {
     it.press('itm_1', 1);
     expect(it.attempt.value.step).toBe('sending');
     await pass(0);
+    expect(it.attempt.value.step).toBe('queued');
+  });
+
+  test('asks for a new check when the browser worked out the last one before the opening', async () => {
+    const early = refuse('enterQueue', { __typename: 'SaleNotOpenError', code: 'SALE_NOT_STARTED', phase: 'UPCOMING', startsAt: soon, serverTime: now });
+    const asked = server({ EnterQueue: [early], IssuePath: [path], PlaceOrder: [placed] });
+    const it = purchase();
+    it.prepare('itm_1');
+    it.answer({ ...answer, early: true });
+    await pass(0);
+    it.press('itm_1', 1);
+    expect(it.attempt.value.step).toBe('check');
+    expect(asked.map(({ name }) => name)).toEqual(['EnterQueue']);
+    it.answer({ ...answer, challengeId: 'cap_2' });
+    await pass(0);
+    expect(asked[1]!.variables.input).toMatchObject({ captcha: { challengeId: 'cap_2' } });
     expect(it.attempt.value.step).toBe('queued');
   });
 

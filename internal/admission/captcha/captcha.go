@@ -82,6 +82,9 @@ type Challenge struct {
 	Image      string // PNG as a data URL; "" for ProofOfWork
 	Parameters string // JSON {algorithm, salt, challenge, maxNumber, signature}; "" for images
 	ExpiresAt  time.Time
+	// Early means a ProofOfWork that was created before the opening: its answer gives a
+	// place in the waiting room before the opening, and nothing after it.
+	Early bool
 }
 
 // Answer is an answer of a client. The zero value means "none was sent".
@@ -106,7 +109,8 @@ func (i Invalid) Path() []string { return i.At }
 // Error returns the reason; the challenge is not part of it.
 func (i Invalid) Error() string { return fault.Text(i, "") }
 
-// Required refuses a call that needs an answer and has none.
+// Required refuses a call that needs an answer and has none, or one that was worked out
+// before the opening.
 type Required struct {
 	Challenge *Challenge // to answer; nil if none could be created
 	At        []string
@@ -160,8 +164,9 @@ type Config struct {
 
 // Rules are the captcha rules of one sale.
 type Rules struct {
-	Kinds  []Kind // offered kinds; empty = every kind. ProofOfWork is always allowed.
-	PowMax int    // highest number of a proof of work; 0 = the service's
+	Kinds  []Kind    // offered kinds; empty = every kind
+	PowMax int       // highest number of a proof of work; 0 = the service's
+	Opens  time.Time // opening of the sale; zero = unknown
 }
 
 // Service creates and verifies challenges. It is safe for concurrent use.

@@ -17,6 +17,7 @@ const (
 	Right   Verdict = "right"
 	Wrong   Verdict = "wrong"   // the challenge stays open until the third wrong answer
 	NotOpen Verdict = "unknown" // used, expired, void, or of another user
+	Early   Verdict = "early"   // right, but the proof of work was created before the opening
 )
 
 // Judgement is the verdict on an answer that was not right, with what the next
@@ -69,7 +70,7 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error
 	if err != nil {
 		return nil, err
 	}
-	if j.Answer == (Answer{}) {
+	if j.Answer == (Answer{}) || j.Verdict == Early {
 		return Required{Challenge: &next, At: answerPath}, nil
 	}
 	return Invalid{Challenge: &next, At: answerPath}, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -19,7 +20,8 @@ type CreateInput struct {
 	User    uuid.UUID // required for Seckill
 	From    netip.Addr
 	// Kind is the requested kind; "" = Text. A sale may offer other kinds only
-	// (Config.Rules). ProofOfWork is always granted, and used if no image is available.
+	// (Config.Rules). Unless it excludes ProofOfWork, that is used if no image is
+	// available.
 	Kind Kind
 }
 
@@ -67,11 +69,11 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
 	challenge := scope.name()
 	penalties := s.penalties(scope, id.ShardOf(challenge))
-	p, err := s.pose(rules.offered(o.kind), rules.PowMax, len(penalties) > 0)
+	p, err := s.pose(ctx, rules, o.kind, len(penalties) > 0)
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
 	}
-	level, err := s.store(ctx, scope, challenge, stored{opening: o, posed: p, penalties: penalties})
+	level, now, err := s.store(ctx, scope, challenge, stored{opening: o, posed: p, penalties: penalties})
 	if err != nil {
 		return Challenge{}, unavailable("store captcha", err)
 	}
@@ -80,6 +82,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	}
 	c := Challenge{ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires}
 	if p.kind == ProofOfWork {
+		c.Early = now.Before(rules.Opens)
 		c.Parameters, err = s.parameters(p.works[level-1], expires)
 	}
 	return c, err
@@ -93,8 +96,8 @@ type stored struct {
 }
 
 // store runs the script and returns the level of difficulty, from 1 to the number of
-// answers.
-func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, in stored) (int, error) {
+// answers, and the time by Redis.
+func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, in stored) (level int, now time.Time, err error) {
 	kept := ""
 	if in.keep != uuid.Nil {
 		kept = in.keep.String()
@@ -108,8 +111,14 @@ func (s *Service) store(ctx context.Context, scope Scope, challenge uuid.UUID, i
 		keys = append(keys, h.key)
 		args = append(args, h.decay.Milliseconds())
 	}
-	level, err := createScript.Run(ctx, s.cfg.Client, keys, args...).Int()
-	return min(level, len(in.answers)), err
+	reply, err := createScript.Run(ctx, s.cfg.Client, keys, args...).Int64Slice()
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	if len(reply) != 2 {
+		return 0, time.Time{}, fmt.Errorf("captcha script replied %d values", len(reply))
+	}
+	return min(int(reply[0]), len(in.answers)), time.UnixMilli(reply[1]), nil
 }
 
 func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err error) {
@@ -122,10 +131,10 @@ func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err e
 	return rules, err
 }
 
-// offered returns the kind for a request: the requested one, or the first image kind
-// that the sale offers, or a proof of work.
+// offered returns the kind for a request: the requested one if the sale offers it, else
+// the first image kind that the sale offers, else a proof of work.
 func (r Rules) offered(wished Kind) Kind {
-	if wished == ProofOfWork || len(r.Kinds) == 0 || slices.Contains(r.Kinds, wished) {
+	if len(r.Kinds) == 0 || slices.Contains(r.Kinds, wished) {
 		return wished
 	}
 	for _, kind := range r.Kinds {
@@ -134,6 +143,11 @@ func (r Rules) offered(wished Kind) Kind {
 		}
 	}
 	return ProofOfWork
+}
+
+// needsImage reports whether the sale offers images and excludes proofs of work.
+func (r Rules) needsImage() bool {
+	return r.offered(ProofOfWork) != ProofOfWork
 }
 
 func unavailable(doing string, err error) *fault.Error {

@@ -3,6 +3,7 @@ package captcha
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"image/color"
 	"math/big"
@@ -20,6 +21,9 @@ const (
 	// effect; below, one per refillPause: enough for 250 requests a second.
 	drawPause   = 10 * time.Millisecond
 	refillPause = 3 * time.Millisecond
+
+	// imageWait bounds the wait of a request that may have no proof of work instead.
+	imageWait = 2 * time.Second
 
 	pictureWidth  = 240
 	pictureHeight = 80
@@ -39,6 +43,8 @@ const (
 // pictureFonts are the readable fonts of the library. The last one has Chinese
 // characters too; all have digits, + and =.
 var pictureFonts = []string{"chromohv.ttf", "RitaSmith.ttf", "ApothecaryFont.ttf", "wqy-microhei.ttc"}
+
+var errNoImage = errors.New("images are requested faster than they are drawn")
 
 // picture is a drawn challenge that was not used yet. It is used once.
 type picture struct {
@@ -110,10 +116,10 @@ func (s *imagePool) pause() time.Duration {
 	return drawPause
 }
 
-// take returns an image from the pool, or draws one if no other request is drawing. It
-// returns false if neither is possible: images are requested faster than they are
-// drawn.
-func (s *imagePool) take(kind Kind) (picture, bool, error) {
+// take returns an image from the pool, or draws one if no other request is drawing. If
+// neither is possible, because images are requested faster than they are drawn, it
+// returns false; with wait, it waits up to imageWait first, and fails then.
+func (s *imagePool) take(ctx context.Context, kind Kind, wait bool) (picture, bool, error) {
 	pool := s.text
 	if kind == Math {
 		pool = s.math
@@ -129,7 +135,23 @@ func (s *imagePool) take(kind Kind) (picture, bool, error) {
 		p, err := s.draw(kind)
 		return p, err == nil, err
 	default:
+	}
+	if !wait {
 		return picture{}, false, nil
+	}
+	late := time.NewTimer(imageWait)
+	defer late.Stop()
+	select {
+	case p := <-pool:
+		return p, true, nil
+	case s.inline <- struct{}{}:
+		defer func() { <-s.inline }()
+		p, err := s.draw(kind)
+		return p, err == nil, err
+	case <-late.C:
+		return picture{}, false, unavailable("take image", errNoImage)
+	case <-ctx.Done():
+		return picture{}, false, unavailable("take image", ctx.Err())
 	}
 }
 

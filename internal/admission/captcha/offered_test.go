@@ -3,6 +3,7 @@ package captcha
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -17,19 +18,20 @@ func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: offered}, nil }
 		scope := seckill()
 		for _, c := range []struct {
-			offered            []Kind
-			text, math, anyone Kind
+			offered                  []Kind
+			text, math, anyone, work Kind
 		}{
-			{nil, Text, Math, Text},
-			{[]Kind{Text}, Text, Text, Text},
-			{[]Kind{Math, Text}, Text, Math, Text},
-			{[]Kind{"SLIDE", Math}, Math, Math, Math},
-			{[]Kind{ProofOfWork}, ProofOfWork, ProofOfWork, ProofOfWork},
-			{[]Kind{"AUDIO"}, ProofOfWork, ProofOfWork, ProofOfWork},
+			{nil, Text, Math, Text, ProofOfWork},
+			{[]Kind{Text}, Text, Text, Text, Text},
+			{[]Kind{Math, Text}, Text, Math, Text, Math},
+			{[]Kind{"SLIDE", Math}, Math, Math, Math, Math},
+			{[]Kind{Math, ProofOfWork}, Math, Math, Math, ProofOfWork},
+			{[]Kind{ProofOfWork}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
+			{[]Kind{"AUDIO"}, ProofOfWork, ProofOfWork, ProofOfWork, ProofOfWork},
 		} {
 			offered = c.offered
 			got := []Kind{create(t, s, scope, Text).Kind, create(t, s, scope, Math).Kind, create(t, s, scope, "").Kind, create(t, s, scope, ProofOfWork).Kind}
-			if want := []Kind{c.text, c.math, c.anyone, ProofOfWork}; !slices.Equal(got, want) {
+			if want := []Kind{c.text, c.math, c.anyone, c.work}; !slices.Equal(got, want) {
 				t.Errorf("offering %q: wishes for TEXT, MATH, none, PROOF_OF_WORK got %q, want %q", c.offered, got, want)
 			}
 			next := wantInvalid(t, s, scope, wrong(create(t, s, scope, Text)))
@@ -39,6 +41,32 @@ func TestASaleOffersTheKindsThatItSays(t *testing.T) {
 		}
 		if kind := create(t, s, Scope{Purpose: Login}, Text).Kind; kind != Text {
 			t.Errorf("to sign in: %s", kind)
+		}
+	})
+}
+
+func TestASaleThatExcludesWorkGivesPicturesToEveryone(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
+		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: []Kind{Text}}, nil }
+		var all sync.WaitGroup
+		for n := range 40 { // ten times the pool
+			all.Go(func() {
+				scope := seckill()
+				kind := ProofOfWork
+				if n%2 == 0 {
+					kind = Text
+				}
+				c, refusal, err := s.Create(t.Context(), CreateInput{Purpose: Seckill, Sale: scope.Sale, User: scope.User, Kind: kind})
+				if err != nil || refusal != nil || c.Kind != Text || c.Image == "" {
+					t.Errorf("asked for %s: %s, %v, %v", kind, c.Kind, refusal, err)
+				}
+			})
+		}
+		all.Wait()
+		scope := seckill()
+		if next := wantInvalid(t, s, scope, Answer{ChallengeID: "cap_unknown", Text: "x"}); next.Kind != Text {
+			t.Errorf("after an unknown challenge: %s", next.Kind)
 		}
 	})
 }

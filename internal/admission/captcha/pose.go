@@ -2,6 +2,7 @@ package captcha
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -27,11 +28,12 @@ type work struct {
 	number, most int64 // most is its maximum
 }
 
-// pose creates a challenge of the requested kind, or a proof of work if images are
-// requested faster than they can be drawn.
-func (s *Service) pose(kind Kind, powMax int, byLevel bool) (posed, error) {
-	if kind != ProofOfWork {
-		p, ok, err := s.images.take(kind)
+// pose creates a challenge of the requested kind as far as the rules allow, or a proof
+// of work if images are requested faster than they can be drawn. A sale that excludes
+// proofs of work waits for an image.
+func (s *Service) pose(ctx context.Context, rules Rules, wished Kind, byLevel bool) (posed, error) {
+	if kind := rules.offered(wished); kind != ProofOfWork {
+		p, ok, err := s.images.take(ctx, kind, rules.needsImage())
 		if ok || err != nil {
 			return posed{kind: p.kind, image: p.image, answers: []string{p.answer}}, err
 		}
@@ -41,7 +43,7 @@ func (s *Service) pose(kind Kind, powMax int, byLevel bool) (posed, error) {
 		if level > 0 && !byLevel {
 			break
 		}
-		most := max(int64(powMax), min(int64(powMax)<<level, HardestPow))
+		most := max(int64(rules.PowMax), min(int64(rules.PowMax)<<level, HardestPow))
 		number, err := randomBelow(most + 1)
 		if err != nil {
 			return posed{}, err

@@ -115,7 +115,29 @@ func TestBeforeTheOpeningNothingIsGivenAndNothingUsedUp(t *testing.T) {
 		t.Error("something was given")
 	}
 	mini.SetTime(opens)
-	f.issue(f.input(user, a))
+	r := refused[captcha.Required](f, f.input(user, a))
+	if r.Challenge == nil || r.Challenge.Kind != captcha.ProofOfWork || f.stored(user) != "" {
+		t.Errorf("a proof of work solved before the opening: %+v; want a new challenge", r)
+	}
+	f.issue(f.input(user, f.solve(*r.Challenge)))
+}
+
+func TestAPictureReadBeforeTheOpeningIsGoodAfterIt(t *testing.T) {
+	t.Parallel()
+	f, mini := embedded(t, 0)
+	opens := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
+	f.gate("opens", opens.UnixMilli())
+	user := id.New()
+	mini.SetTime(opens.Add(-time.Second))
+	c, refusal, err := f.captchas.Create(t.Context(), captcha.CreateInput{Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.Text})
+	if refusal != nil || err != nil {
+		t.Fatalf("create: %v, %v", refusal, err)
+	}
+	mini.SetTime(opens)
+	r := refused[captcha.Invalid](f, f.input(user, captcha.Answer{ChallengeID: c.ID, Text: "wrong"}))
+	if r.Challenge == nil || r.Challenge.Kind != captcha.Text {
+		t.Errorf("after a wrong answer to a picture: %+v", r)
+	}
 }
 
 func TestClosedGatesAreToldApart(t *testing.T) {

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=4bdf73d36b4c";
+export{r as resumePlaces}from"./attempt.js?v=9c6969e598c1";

@@ -60,7 +60,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
       state.value = { state: 'worked' };
       announce(t('check.worked'));
     }
-    onAnswer({ challengeId: to.id, answer, expires: Date.parse(to.expiresAt) });
+    onAnswer({ challengeId: to.id, answer, expires: Date.parse(to.expiresAt), early: to.early });
   };
 
   const show = (next: Challenge): void => {

@@ -9,6 +9,7 @@ export const ChallengeParts = graphql(`
     media
     parameters
     expiresAt
+    early
   }
 `);
 

@@ -43,6 +43,8 @@ export interface Answer {
   answer: string;
   /** Server time in ms. */
   expires: number;
+  /** Worked out before the opening: good for the draw only. */
+  early: boolean;
 }
 
 /** How long to retry before the user is told, in ms. */
@@ -98,7 +100,7 @@ export class Purchase {
     }
     if (this.#usable(this.#press.path)) return void this.#place();
     const ready = this.ready.peek();
-    if (ready && ready.expires - now() > MARGIN_MS) return void this.#enter(ready);
+    if (ready && !ready.early && ready.expires - now() > MARGIN_MS) return void this.#enter(ready);
     this.attempt.value = { step: 'check', challenge: null, failure: null };
   }
 

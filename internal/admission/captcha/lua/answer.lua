@@ -1,13 +1,14 @@
 -- answer: functions that verify answers; prepended to the scripts that use them.
 --
 -- A hash holds the open challenges of one scope:
---   c:<challenge>        "mac|wrong answers so far|expires (Unix ms)|kind"
+--   c:<challenge>        "mac|wrong answers so far|expires (Unix ms)|kind|created (Unix ms)"
 --   path, permits, user  the path token that a right answer was exchanged for: its key,
 --                        the key of the permits, and the member there
 --
--- answer(key, challenge, mac, now)  returns a verdict and the kind ("" if unknown):
+-- answer(key, challenge, mac, now, opens)  returns a verdict and the kind ("" if unknown):
 --   "right" (nothing is changed), "wrong" (counted; the third voids the challenge),
---   "unknown" (no such challenge is open)
+--   "unknown" (no such challenge is open), "early" (right, but a proof of work that was
+--   created before opens (Unix ms); 0 = every time is late enough)
 -- use_up(key)  voids all open challenges of the hash; the path token stays recorded
 --
 -- Invariant: a challenge takes at most three wrong answers and one right one, provided
@@ -15,21 +16,24 @@
 -- compared, never answers, so that timing reveals nothing.
 local MAX_TRIES = 3
 
-local function answer(key, challenge, mac, now)
+local function answer(key, challenge, mac, now, opens)
   local field = 'c:' .. challenge
   local open = redis.call('HGET', key, field)
   if not open then return 'unknown', '' end
-  local want, tries, expires, kind = string.match(open, '^(%x+)|(%d+)|(%d+)|(.*)$')
+  local want, tries, expires, kind, created = string.match(open, '^(%x+)|(%d+)|(%d+)|([^|]*)|?(%d*)$')
   if not want or now >= tonumber(expires) then
     redis.call('HDEL', key, field)
     return 'unknown', kind or ''
   end
-  if want == mac then return 'right', kind end
+  if want == mac then
+    if kind == 'PROOF_OF_WORK' and (tonumber(created) or now) < opens then return 'early', kind end
+    return 'right', kind
+  end
   tries = tonumber(tries) + 1
   if tries >= MAX_TRIES then
     redis.call('HDEL', key, field)
   else
-    redis.call('HSET', key, field, want .. '|' .. tries .. '|' .. expires .. '|' .. kind)
+    redis.call('HSET', key, field, want .. '|' .. tries .. '|' .. expires .. '|' .. kind .. '|' .. created)
   end
   return 'wrong', kind
 end

@@ -5,6 +5,6 @@
 -- Reply { verdict, kind }, as of answer.lua
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local verdict, kind = answer(KEYS[1], ARGV[1], ARGV[2], now)
+local verdict, kind = answer(KEYS[1], ARGV[1], ARGV[2], now, 0)
 if verdict == 'right' then use_up(KEYS[1]) end
 return {verdict, kind}

@@ -16,7 +16,7 @@
 --       [8…] MACs of its answer, from the lowest level up; if there are fewer than
 --           levels, the last one is used for all levels above
 --       then for each penalty, the ms in which a point expires
--- Reply the level, from 1
+-- Reply { the level, from 1, now (Unix ms) }
 --
 -- Invariant: at most two challenges of a scope are open, the newest and the one just
 -- answered wrongly; a challenge that a user requested leaves neither another challenge
@@ -51,6 +51,6 @@ else
   end
 end
 local mac = ARGV[7 + math.min(level, macs)]
-redis.call('HSET', key, 'c:' .. ARGV[1], mac .. '|0|' .. string.format('%.0f', now + life) .. '|' .. ARGV[2])
+redis.call('HSET', key, 'c:' .. ARGV[1], mac .. '|0|' .. string.format('%.0f|%s|%.0f', now + life, ARGV[2], now))
 redis.call('PEXPIRE', key, life)
-return level
+return {level, now}

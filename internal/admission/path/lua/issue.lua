@@ -64,7 +64,7 @@ if redis.call('GET', path) == value then
 end
 
 if ARGV[7] == '1' then
-  local verdict, kind = answer(captcha, ARGV[5], ARGV[6], now)
+  local verdict, kind = answer(captcha, ARGV[5], ARGV[6], now, gate.opens)
   if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
 end
 

@@ -64,7 +64,7 @@ if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
   return reply('lapses', ms(redis.call('PTTL', KEYS[11])))
 end
 if ARGV[6] == '1' then
-  local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now)
+  local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now, now < gate.opens and 0 or gate.opens)
   if verdict ~= 'right' then return reply('captcha', verdict .. '|' .. kind) end
 end
 if now >= gate.opens and (gate.stock <= 0 or now < gate.waitlist_until) then return reply('sold_out') end

@@ -1,0 +1,60 @@
+package queue_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/admission/captcha"
+	"seckill/internal/id"
+)
+
+// worked creates a proof of work of the user for the sale and solves it.
+func (f *fixture) worked(user uuid.UUID) captcha.Answer {
+	f.t.Helper()
+	c, refusal, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
+		Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.ProofOfWork,
+	})
+	var p struct {
+		Salt, Challenge string
+		MaxNumber       int
+	}
+	if err != nil || refusal != nil || json.Unmarshal([]byte(c.Parameters), &p) != nil {
+		f.t.Fatalf("create captcha: %+v, %v, %v", c, refusal, err)
+	}
+	for n := range p.MaxNumber + 1 {
+		sum := sha256.Sum256(fmt.Append([]byte(p.Salt), n))
+		if hex.EncodeToString(sum[:]) == p.Challenge {
+			return captcha.Answer{ChallengeID: c.ID, Text: fmt.Sprint(n)}
+		}
+	}
+	f.t.Fatal("no answer")
+	return captcha.Answer{}
+}
+
+func TestWorkDoneBeforeTheOpeningGivesAPlaceInTheDrawOnly(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("opens", time.Now().Add(time.Hour).UnixMilli())
+		drawn, late := f.input(id.New()), f.input(id.New())
+		drawn.Waived, late.Waived = false, false
+		drawn.Captcha, late.Captcha = f.worked(drawn.User), f.worked(late.User)
+		if ticket, refusal, err := f.queue.Enter(t.Context(), drawn); ticket == nil || refusal != nil || err != nil {
+			t.Errorf("before the opening: %+v, %#v, %v", ticket, refusal, err)
+		}
+		f.set("opens", time.Now().UnixMilli())
+		_, refusal, err := f.queue.Enter(t.Context(), late)
+		if r, ok := refusal.(captcha.Required); !ok || err != nil || r.Challenge == nil {
+			t.Errorf("after the opening, worked before it: %#v, %v; want a new challenge", refusal, err)
+		}
+		late.Captcha = f.worked(late.User)
+		if ticket, refusal, err := f.queue.Enter(t.Context(), late); ticket == nil || refusal != nil || err != nil {
+			t.Errorf("worked after the opening: %+v, %#v, %v", ticket, refusal, err)
+		}
+	})
+}
