@@ -2,6 +2,7 @@ package schema
 
 import (
 	"entgo.io/ent"
+	"entgo.io/ent/dialect/entsql"
 	"entgo.io/ent/schema/field"
 	"entgo.io/ent/schema/index"
 	"github.com/google/uuid"
@@ -29,5 +30,6 @@ func (StockMovement) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("order_id", "kind").Unique(),
 		index.Fields("item_id"),
+		index.Fields("item_id", "id").StorageKey("stock_movement_adjustments").Annotations(entsql.IndexWhere("kind = 'ADJUST'")),
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/config"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
+	"seckill/internal/preload"
 	"seckill/internal/server"
 )
 
@@ -163,7 +164,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		}
 	}
 	if a.roles.Scheduler {
-		store("preload", loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step).Run)
+		gates := loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step)
+		gates.Timeout = preload.StepTimeout
+		store(gates.Name, gates.Run)
 		store("reconcile", in.scheduler.reconcile.Run)
 		store("interventions", in.admin.operator.Loop().Run)
 		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)

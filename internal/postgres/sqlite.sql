@@ -64,6 +64,7 @@ CREATE INDEX IF NOT EXISTS `session_revoked_at` ON `sessions` (`revoked_at`) WHE
 CREATE UNIQUE INDEX IF NOT EXISTS `session_token_hash` ON `sessions` (`token_hash`);
 CREATE INDEX IF NOT EXISTS `session_user_id` ON `sessions` (`user_id`);
 CREATE TABLE IF NOT EXISTS `stock_movements` (`id` uuid NOT NULL, `order_id` uuid NOT NULL, `item_id` uuid NOT NULL, `kind` text NOT NULL, `quantity` integer NOT NULL, `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE INDEX IF NOT EXISTS `stock_movement_adjustments` ON `stock_movements` (`item_id`, `id`) WHERE kind = 'ADJUST';
 CREATE INDEX IF NOT EXISTS `stockmovement_item_id` ON `stock_movements` (`item_id`);
 CREATE UNIQUE INDEX IF NOT EXISTS `stockmovement_order_id_kind` ON `stock_movements` (`order_id`, `kind`);
 CREATE TABLE IF NOT EXISTS `users` (`id` uuid NOT NULL, `account` text NOT NULL, `display_name` text NOT NULL, `password_hash` text NOT NULL, `role` text NOT NULL DEFAULT ('CUSTOMER'), `version` integer NOT NULL DEFAULT (1), `created_at` datetime NOT NULL, `disabled_at` datetime NULL, `disabled_reason` text NOT NULL DEFAULT (''), PRIMARY KEY (`id`));

@@ -20,19 +20,27 @@ import (
 // match the sale's status, and records when a gate is empty for the first time. It
 // returns false if a gate is lost: not in Redis under the sale's epoch, built before
 // the last Redis restart or failover, or with older data than before. A gate that
-// another process builds, or has just taken the epoch for, counts as present until the
-// timeout of that step.
+// another process builds, or has just taken the epoch for, counts as present until it
+// makes no progress for the timeout of that step.
 func (p *Preloader) keep(ctx context.Context, row *ent.Sale, items []*ent.SaleItem, now time.Time) (bool, error) {
-	for _, item := range items {
-		state, err := p.gate.State(ctx, row.ID, item.ID)
-		if err != nil {
+	states := make([]reservation.State, len(items))
+	var built time.Time // last step of a build; its items are built one after the other
+	for i, item := range items {
+		var err error
+		if states[i], err = p.gate.State(ctx, row.ID, item.ID); err != nil {
 			return false, err
 		}
+		if states[i].Gate == reservation.GateLoading && states[i].Since.After(built) {
+			built = states[i].Since
+		}
+	}
+	for i, item := range items {
+		state := states[i]
 		building := state.Gate == reservation.GateLoading
 		switch {
 		case state.Epoch < row.Epoch:
 			return p.taken(ctx, row, now)
-		case state.Stale, building && now.Sub(state.Since) > buildTimeout:
+		case state.Stale, building && now.Sub(built) > buildTimeout:
 			return false, nil
 		case building:
 			continue
@@ -105,11 +113,15 @@ func (p *Preloader) noteRevision(ctx context.Context, item *ent.SaleItem, revisi
 	if revision <= item.GateRevision {
 		return nil
 	}
+	return p.raiseRevision(ctx, item.ID, revision)
+}
+
+func (p *Preloader) raiseRevision(ctx context.Context, item uuid.UUID, revision int64) error {
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.SaleItem.Update().Where(saleitem.ID(item.ID), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).Exec(ctx)
+		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateRevisionLT(revision)).SetGateRevision(revision).Exec(ctx)
 	})
 	if err != nil {
-		return fmt.Errorf("note revision of gate %s: %w", item.ID, err)
+		return fmt.Errorf("note revision of gate %s: %w", item, err)
 	}
 	return nil
 }

@@ -15,9 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"seckill/ent"
 	entsale "seckill/ent/sale"
@@ -25,6 +27,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -33,6 +36,12 @@ import (
 const (
 	// Every is the interval of Step.
 	Every = 5 * time.Second
+	// StepTimeout is the timeout of Step: a build of ten million live orders takes some
+	// minutes.
+	StepTimeout = 30 * time.Minute
+	// salesAtOnce bounds the sales that one Step handles concurrently: a large build
+	// does not delay the other sales.
+	salesAtOnce = 4
 	// DefaultSlot is the length of a load slot. Sales are loaded that start before the
 	// end of the DefaultSlots-th slot, the present one included.
 	DefaultSlot = 2 * time.Hour
@@ -42,8 +51,8 @@ const (
 	// that the previous epoch may have shown and Postgres and the stream do not
 	// include.
 	revisionsPerEpoch = 1000
-	// buildTimeout is the timeout of one build, after which another process may start a
-	// new one.
+	// buildTimeout is the time without progress of a build after which another process
+	// may start a new one.
 	buildTimeout = 10 * time.Second
 	// beginTimeout is how long a process that took an epoch may take to begin the
 	// build.
@@ -119,19 +128,35 @@ func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 		return counts, fmt.Errorf("list sales: %w", err)
 	}
 	now := p.clock.Now()
-	var errs []error
+	var (
+		mu   sync.Mutex
+		errs []error // guarded by mu, as counts
+		all  errgroup.Group
+	)
+	all.SetLimit(salesAtOnce)
 	for _, row := range rows {
-		moved, err := p.advance(ctx, row, now)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("look after sale %s: %w", row.ID, err))
-		} else if moved != "" {
-			counts[moved]++
-		}
+		all.Go(func() error {
+			moved, err := p.advanceSafely(ctx, row, now)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("look after sale %s: %w", row.ID, err))
+			} else if moved != "" {
+				counts[moved]++
+			}
+			return nil
+		})
 	}
+	_ = all.Wait() // the errors are in errs
 	if len(counts) > 0 {
 		p.forget()
 	}
 	return counts, errors.Join(errs...)
+}
+
+func (p *Preloader) advanceSafely(ctx context.Context, row *ent.Sale, now time.Time) (moved string, err error) {
+	defer periodic.Recover(&err)
+	return p.advance(ctx, row, now)
 }
 
 // advance makes the one change that is due for a sale and returns its name.

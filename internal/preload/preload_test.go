@@ -39,10 +39,13 @@ type fixture struct {
 	item    uuid.UUID
 }
 
-func setup(t *testing.T) *fixture {
+func setup(t *testing.T) *fixture { return setupOn(t, testenv.Postgres(t)) }
+
+func setupOn(t *testing.T, db *postgres.DB) *fixture {
+	t.Helper()
 	conn, prefix := testenv.Redis(t)
 	f := &fixture{
-		db: testenv.Postgres(t), redis: conn, keys: reservation.Keys{Prefix: prefix},
+		db: db, redis: conn, keys: reservation.Keys{Prefix: prefix},
 		clock: clock.NewFake(time.Now().Truncate(time.Second)), sale: id.New(), item: id.New(),
 	}
 	now, goods := f.clock.Now(), id.New()

@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,11 @@ type Contents struct {
 	Limit        int // purchase limit per buyer
 	Total        int
 	Stock        int   // available units: Total minus sold minus reserved
+	BuyersWait   bool  // on the waitlist: available units are for them
 	Revision     int64 // higher than any earlier revision
 	Reservations []Reservation
+	// Reserved is the number of units that AddReservations wrote before.
+	Reserved int
 	// SaleRevision is the revision of the sale that set State.
 	SaleRevision int64
 	// Acts are the adjustments that Total and Stock include, so that the gate does not
@@ -50,13 +54,16 @@ func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bo
 // Open writes the contents of a gate that Begin closed for c.Epoch and opens it. It
 // returns false if another build with a higher epoch has begun in the meantime.
 func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
-	shard := id.ShardOf(c.Sale)
-	reserved, err := g.addReservations(ctx, shard, c)
-	if err != nil {
+	written, err := g.AddReservations(ctx, c.Sale, c.Item, c.Epoch, c.Reservations)
+	if err != nil || !written {
 		return false, err
 	}
-	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item)},
-		strconv.FormatInt(c.Epoch, 10), c.Revision,
+	reserved := c.Reserved
+	for _, r := range c.Reservations {
+		reserved += r.Quantity
+	}
+	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
+		strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
 		"sale", c.Sale.String(), "gate", c.State,
 		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),
 		"limit", c.Limit, "total", c.Total, "stock", c.Stock, "reserved", reserved,
@@ -77,30 +84,25 @@ func (c Contents) acts() string {
 	return strings.Join(texts, " ")
 }
 
-// addReservations writes the reservations of a gate that is being built and returns
-// their units. The script checks the epoch at each call.
-func (g *Gate) addReservations(ctx context.Context, shard int, c Contents) (reserved int, err error) {
-	keys := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item)}
-	args := make([]any, 1, 1+2*reservationChunk)
-	args[0] = strconv.FormatInt(c.Epoch, 10)
-	flush := func() error {
-		if len(args) == 1 {
-			return nil
+// AddReservations writes reservations of a gate that Begin closed for an epoch. A large
+// gate is built by many calls, before Open; each call shows other processes that the
+// build continues. It returns false if another build with a higher epoch has begun.
+func (g *Gate) AddReservations(ctx context.Context, sale, item uuid.UUID, epoch int64, list []Reservation) (bool, error) {
+	shard := id.ShardOf(sale)
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item)}
+	for chunk := range slices.Chunk(list, reservationChunk) {
+		args := make([]any, 1, 1+2*len(chunk))
+		args[0] = strconv.FormatInt(epoch, 10)
+		for _, r := range chunk {
+			args = append(args, r.User.String(), r.record())
 		}
-		if err := addReservationsScript.Run(ctx, g.client, keys, args...).Err(); err != nil {
-			return fmt.Errorf("write reservations of %s: %w", c.Item, err)
+		written, err := addReservationsScript.Run(ctx, g.client, keys, args...).Int()
+		if err != nil {
+			return false, fmt.Errorf("write reservations of %s: %w", item, err)
 		}
-		args = args[:1]
-		return nil
-	}
-	for _, r := range c.Reservations {
-		reserved += r.Quantity
-		args = append(args, r.User.String(), r.record())
-		if len(args) == cap(args) {
-			if err := flush(); err != nil {
-				return 0, err
-			}
+		if written != 1 {
+			return false, nil
 		}
 	}
-	return reserved, flush()
+	return true, nil
 }

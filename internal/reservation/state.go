@@ -24,7 +24,7 @@ const (
 type State struct {
 	Gate  string    // "" when there is no gate
 	Epoch int64     // 0 when there is no gate
-	Since time.Time // start of the present build
+	Since time.Time // last step of the present build
 	// SaleRevision is the revision of the sale that set the state.
 	SaleRevision int64
 	Stock        int   // available units; 0 while the gate is being built

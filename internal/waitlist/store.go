@@ -163,5 +163,14 @@ func Holds(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID,
 	return entries, nil
 }
 
+// HasWaiting reports whether buyers wait for an item.
+func HasWaiting(ctx context.Context, places *ent.WaitlistEntryClient, item uuid.UUID) (bool, error) {
+	waiting, err := places.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusEQ(waitlistentry.StatusWAITING)).Exist(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read waitlist of item %s: %w", item, err)
+	}
+	return waiting, nil
+}
+
 // namesAtOnce bounds the ids in one query.
 const namesAtOnce = 1000

@@ -16,6 +16,6 @@ local run, replid = life()
 if not run or not replid then
   return redis.error_reply('NOPERM no gate is built without INFO: grant +info to this user')
 end
-redis.call('DEL', KEYS[2], KEYS[3])
+redis.call('UNLINK', KEYS[2], KEYS[3]) -- a DEL of millions of fields stops Redis for seconds
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'gate', 'loading', 'since', string.format('%.0f', redis_time()), 'run', run, 'replid', replid)
 return 1

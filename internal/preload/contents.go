@@ -1,0 +1,228 @@
+package preload
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	entorder "seckill/ent/order"
+	"seckill/ent/orderfailure"
+	"seckill/ent/stockmovement"
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/waitlist"
+)
+
+// orderPage bounds the live orders in one statement and in memory: 5,000 rows take some
+// 20 ms and 2 MB.
+const orderPage = 5000
+
+// build reads an item and its sale in one snapshot and opens its gate. It returns false
+// if another process has begun a newer build. The reservations of live orders are
+// written page by page inside the snapshot: the memory needed does not depend on their
+// number. Each page must be written within idle_in_transaction_session_timeout.
+func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) (bool, error) {
+	var gate reservation.Contents
+	written := false
+	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Sale.Get(ctx, saleID) // it may have been paused or ended since the epoch was taken
+		if err != nil {
+			return err
+		}
+		row.Epoch = epoch
+		item, err := tx.SaleItem.Get(ctx, itemID)
+		if err != nil {
+			return err
+		}
+		unwritten, err := unwritten(ctx, tx, itemID, waiting)
+		if err != nil {
+			return err
+		}
+		offers, err := waitlist.Holds(ctx, tx.WaitlistEntry, itemID)
+		if err != nil {
+			return err
+		}
+		if gate, err = contents(ctx, tx, row, item); err != nil {
+			return err
+		}
+		holding := holders(offers)
+		if written, err = p.addOrders(ctx, tx, &gate, holding); err != nil || !written {
+			return err
+		}
+		addUnwritten(&gate, unwritten, holding)
+		addOffers(&gate, offers, holding)
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("read item %s: %w", itemID, err)
+	}
+	if !written {
+		return false, nil
+	}
+	if gate.Stock < 0 { // stays below zero: otherwise released units would be added to the stock
+		p.log.ErrorContext(ctx, "more units are reserved than there are",
+			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
+	}
+	if err := p.raiseRevision(ctx, itemID, gate.Revision); err != nil { // before clients see it
+		return false, err
+	}
+	return p.gate.Open(ctx, gate)
+}
+
+// contents returns the gate of an item without reservations.
+func contents(ctx context.Context, tx *ent.Tx, row *ent.Sale, item *ent.SaleItem) (reservation.Contents, error) {
+	acts, err := recentActs(ctx, tx, item.ID)
+	if err != nil {
+		return reservation.Contents{}, err
+	}
+	buyersWait, err := waitlist.HasWaiting(ctx, tx.WaitlistEntry, item.ID)
+	if err != nil {
+		return reservation.Contents{}, err
+	}
+	return reservation.Contents{
+		Sale: row.ID, Item: item.ID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
+		Opens: row.StartsAt, Closes: row.EndsAt, Limit: row.PurchaseLimit,
+		Total: item.Total, Stock: item.Available, BuyersWait: buyersWait,
+		Revision: max(revisionsPerEpoch*row.Epoch, revisionAbove(item)),
+	}, nil
+}
+
+// holders returns the users with an offer. Their values become true once another
+// reservation of theirs is found.
+func holders(offers []*waitlist.Entry) map[uuid.UUID]bool {
+	users := make(map[uuid.UUID]bool, len(offers))
+	for _, e := range offers {
+		users[e.User] = false
+	}
+	return users
+}
+
+// addOrders writes the reservations of the live orders of an item into its gate. It
+// returns false if a newer build has begun. The order of the pages is that of the index
+// of live orders.
+func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation.Contents, holding map[uuid.UUID]bool) (bool, error) {
+	for after := uuid.Nil; ; {
+		page, err := tx.Order.Query().Where(
+			entorder.ItemID(gate.Item), entorder.UserIDGT(after),
+			entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING),
+		).Order(ent.Asc(entorder.FieldUserID)).Limit(orderPage).
+			Select(entorder.FieldID, entorder.FieldUserID, entorder.FieldQuantity, entorder.FieldClaimID, entorder.FieldReservedAt).All(ctx)
+		if err != nil {
+			return false, fmt.Errorf("live orders: %w", err)
+		}
+		list := make([]reservation.Reservation, len(page))
+		for i, row := range page {
+			claim := order.FromRow(row).Reservation() // a reacquired order has a reservation under a new task
+			list[i] = reservation.Reservation{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: row.ReservedAt}
+			gate.Reserved += claim.Quantity
+			if _, offered := holding[claim.User]; offered {
+				holding[claim.User] = true
+			}
+		}
+		if written, err := p.gate.AddReservations(ctx, gate.Sale, gate.Item, gate.Epoch, list); err != nil || !written {
+			return false, err
+		}
+		if len(page) < orderPage {
+			return true, nil
+		}
+		after = page[len(page)-1].UserID
+	}
+}
+
+// addUnwritten adds the reservations of messages that no worker has written yet.
+func addUnwritten(gate *reservation.Contents, unwritten []order.Requested, holding map[uuid.UUID]bool) {
+	for _, m := range unwritten {
+		gate.Stock -= m.Quantity
+		gate.Reservations = append(gate.Reservations, reservation.Reservation{
+			User: m.User, Task: m.Task, Quantity: m.Quantity,
+			At: time.UnixMilli(m.SubmittedAtMs), IdempotencyKey: m.IdempotencyKey,
+		})
+		if _, offered := holding[m.User]; offered {
+			holding[m.User] = true
+		}
+	}
+}
+
+// addOffers adds the offers of the waitlist. A user with another reservation has just
+// redeemed the offer.
+func addOffers(gate *reservation.Contents, offers []*waitlist.Entry, holding map[uuid.UUID]bool) {
+	for _, e := range offers {
+		if e.Status != waitlist.Offered || holding[e.User] || e.Quantity > gate.Stock {
+			continue
+		}
+		gate.Stock -= e.Quantity
+		gate.Reservations = append(gate.Reservations, reservation.Reservation{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
+	}
+}
+
+// revisionAbove returns a revision above every revision of the item that clients may
+// have seen. Since its revision was last recorded, a lost gate has taken at most its
+// total, plus the units released within these seconds.
+func revisionAbove(item *ent.SaleItem) int64 {
+	if item.GateRevision == 0 {
+		return 0
+	}
+	return max(item.Revision, item.GateRevision) + int64(item.Total) + revisionsPerEpoch
+}
+
+// maxActs bounds the adjustments stored in a gate: incomplete adjustments are among the
+// newest.
+const maxActs = 500
+
+// recentActs returns the newest adjustments that the item's stock includes.
+func recentActs(ctx context.Context, tx *ent.Tx, itemID uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := tx.StockMovement.Query().
+		Where(stockmovement.ItemID(itemID), stockmovement.KindEQ(stockmovement.KindADJUST)).
+		Order(ent.Desc(stockmovement.FieldID)).Limit(maxActs).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("adjustments: %w", err)
+	}
+	acts := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		acts[i] = row.OrderID
+	}
+	return acts, nil
+}
+
+// unwritten returns the messages of an item whose task has not ended in Postgres.
+func unwritten(ctx context.Context, tx *ent.Tx, itemID uuid.UUID, waiting []order.Requested) ([]order.Requested, error) {
+	var tasks []uuid.UUID
+	var mine []order.Requested
+	for _, m := range waiting {
+		if m.Item == itemID {
+			mine, tasks = append(mine, m), append(tasks, m.Task)
+		}
+	}
+	ended := make(map[uuid.UUID]bool, len(tasks))
+	for start := 0; start < len(tasks); start += idChunk {
+		chunk := tasks[start:min(start+idChunk, len(tasks))]
+		orders, err := tx.Order.Query().Where(entorder.IDIn(chunk...)).IDs(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("look up orders: %w", err)
+		}
+		failures, err := tx.OrderFailure.Query().Where(orderfailure.IDIn(chunk...)).IDs(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("look up failures: %w", err)
+		}
+		for _, u := range append(orders, failures...) {
+			ended[u] = true
+		}
+	}
+	kept := mine[:0]
+	seen := make(map[uuid.UUID]bool, len(mine))
+	for _, m := range mine {
+		if !ended[m.Task] && !seen[m.Task] {
+			seen[m.Task] = true
+			kept = append(kept, m)
+		}
+	}
+	return kept, nil
+}
+
+// idChunk bounds the ids in one query.
+const idChunk = 1000
