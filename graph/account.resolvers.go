@@ -15,45 +15,45 @@ import (
 )
 
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {
-	signed, refusal, err := r.Accounts.Login(ctx, account.LoginInput{
+	signed, err := r.Accounts.Login(ctx, account.LoginInput{
 		Account: input.Account, Password: input.Password, Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
 		Device: shownDevice(ctx, input),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &model.LoginPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.LoginPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed)}, nil
 }
 
 func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) (*model.LogoutPayload, error) {
-	ended, refusal, err := r.Accounts.Logout(ctx, auth.PrincipalFrom(ctx), input.Everywhere)
+	ended, err := r.Accounts.Logout(ctx, auth.PrincipalFrom(ctx), input.Everywhere)
 	if err != nil {
 		return nil, err
 	}
 	auth.CookieFrom(ctx).Clear()
-	return &model.LogoutPayload{EndedSessions: ended, UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.LogoutPayload{EndedSessions: ended}, nil
 }
 
 func (r *mutationResolver) RefreshSession(ctx context.Context, input model.RefreshSessionInput) (*model.RefreshSessionPayload, error) {
-	signed, refusal, err := r.Accounts.Refresh(ctx, shownToken(ctx, input))
+	signed, err := r.Accounts.Refresh(ctx, shownToken(ctx, input))
+	if fault.ReasonOf(err) == fault.SessionInvalid {
+		auth.CookieFrom(ctx).Clear()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if refusal != nil && refusal.Reason() == fault.SessionInvalid {
-		auth.CookieFrom(ctx).Clear()
-	}
-	return &model.RefreshSessionPayload{Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.RefreshSessionPayload{Tokens: toTokens(ctx, signed)}, nil
 }
 
 func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error) {
-	signed, refusal, err := r.Accounts.Register(ctx, account.RegisterInput{
+	signed, err := r.Accounts.Register(ctx, account.RegisterInput{
 		NewUser: account.NewUser{Account: input.Account, Password: input.Password, DisplayName: input.DisplayName},
 		Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &model.RegisterPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.RegisterPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed)}, nil
 }
 
 func (r *queryResolver) Viewer(ctx context.Context) (*model.User, error) {

@@ -21,20 +21,16 @@ func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.Create
 	if input.SaleID != nil {
 		saleID, err := r.visibleSale(ctx, *input.SaleID)
 		if fault.CodeOf(err) == fault.NotFound {
-			return &model.CreateCaptchaPayload{UserErrors: r.userErrors(ctx, unknown("saleId"))}, nil
+			return nil, unknown("saleId")
 		}
 		if err != nil {
 			return nil, err
 		}
 		in.Sale = saleID
 	}
-	challenge, refusal, err := r.Captchas.Create(ctx, in)
+	challenge, err := r.Captchas.Create(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	out := &model.CreateCaptchaPayload{UserErrors: r.userErrors(ctx, refusal)}
-	if refusal == nil {
-		out.Challenge = toChallenge(ctx, &challenge)
-	}
-	return out, nil
+	return &model.CreateCaptchaPayload{Challenge: toChallenge(ctx, &challenge)}, nil
 }

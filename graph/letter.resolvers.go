@@ -34,19 +34,16 @@ func (r *heldPaymentResolver) Order(ctx context.Context, obj *model.HeldPayment)
 }
 
 func (r *mutationResolver) DropDeadLetter(ctx context.Context, input model.DropDeadLetterInput) (*model.DropDeadLetterPayload, error) {
-	l, refusal, err := r.Letters.Drop(ctx, decision(ctx, input.LetterID, input.Note))
+	l, err := r.Letters.Drop(ctx, decision(ctx, input.LetterID, input.Note))
 	if err != nil {
 		return nil, err
 	}
-	return &model.DropDeadLetterPayload{DeadLetter: toLetter(l), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.DropDeadLetterPayload{DeadLetter: toLetter(l)}, nil
 }
 
 func (r *mutationResolver) ReplayDeadLetter(ctx context.Context, input model.ReplayDeadLetterInput) (*model.ReplayDeadLetterPayload, error) {
-	l, refusal, err := r.Letters.Replay(ctx, decision(ctx, input.LetterID, input.Note))
-	if err != nil {
-		return nil, err
-	}
-	return &model.ReplayDeadLetterPayload{DeadLetter: toLetter(l), UserErrors: r.userErrors(ctx, refusal)}, nil
+	l, err := r.Letters.Replay(ctx, decision(ctx, input.LetterID, input.Note))
+	return &model.ReplayDeadLetterPayload{DeadLetter: toLetter(l)}, err
 }
 
 func (r *mutationResolver) ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {

@@ -20,33 +20,28 @@ import (
 func (r *mutationResolver) IssueSeckillPath(ctx context.Context, input model.IssueSeckillPathInput) (*model.IssueSeckillPathPayload, error) {
 	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
 	if err != nil {
-		return &model.IssueSeckillPathPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+		return nil, unknown("itemId")
 	}
 	p := auth.PrincipalFrom(ctx)
-	issued, refusal, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
+	issued, err := r.Checkout.IssuePath(ctx, checkout.IssueInput{
 		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &model.IssueSeckillPathPayload{Path: toPath(issued.Path), Ticket: toTicket(issued.Ticket), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.IssueSeckillPathPayload{Path: toPath(issued.Path), Ticket: toTicket(issued.Ticket)}, nil
 }
 
 func (r *mutationResolver) PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
 	if err != nil {
-		return &model.PlaceOrderPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+		return nil, unknown("itemId")
 	}
-	placed, refusal, err := r.Checkout.Place(ctx, checkout.PlaceInput{
+	placed, err := r.Checkout.Place(ctx, checkout.PlaceInput{
 		User: auth.PrincipalFrom(ctx).UserID, Item: item, Quantity: input.Quantity,
 		PathToken: input.PathToken, IdempotencyKey: input.IdempotencyKey,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &model.PlaceOrderPayload{
-		OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed, UserErrors: r.userErrors(ctx, refusal),
-	}, nil
+	return &model.PlaceOrderPayload{OrderTask: toTask(ctx, placed.Task), Replayed: placed.Replayed}, err
 }
 
 func (r *orderTaskResolver) Item(ctx context.Context, obj *model.OrderTask) (*model.SaleItem, error) {

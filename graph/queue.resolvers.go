@@ -20,16 +20,16 @@ import (
 func (r *mutationResolver) EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error) {
 	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
 	if err != nil {
-		return &model.EnterQueuePayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+		return nil, unknown("itemId")
 	}
 	p := auth.PrincipalFrom(ctx)
-	ticket, refusal, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
+	ticket, err := r.Checkout.EnterQueue(ctx, checkout.IssueInput{
 		User: p.UserID, Session: p.SessionID, Item: item, From: r.Addr(ctx), Captcha: toAnswer(input.Captcha),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &model.EnterQueuePayload{Ticket: toTicket(ticket), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.EnterQueuePayload{Ticket: toTicket(ticket)}, nil
 }
 
 func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload, error) {
@@ -41,9 +41,9 @@ func (r *mutationResolver) LeaveQueue(ctx context.Context, input model.LeaveQueu
 		}
 	}
 	if left == nil {
-		return &model.LeaveQueuePayload{UserErrors: r.userErrors(ctx, unknown("ticketId"))}, nil
+		return nil, unknown("ticketId")
 	}
-	return &model.LeaveQueuePayload{Ticket: toTicket(left), UserErrors: r.userErrors(ctx, nil)}, nil
+	return &model.LeaveQueuePayload{Ticket: toTicket(left)}, nil
 }
 
 func (r *queueTicketResolver) Item(ctx context.Context, obj *model.QueueTicket) (*model.SaleItem, error) {

@@ -17,25 +17,22 @@ import (
 func (r *mutationResolver) JoinWaitlist(ctx context.Context, input model.JoinWaitlistInput) (*model.JoinWaitlistPayload, error) {
 	item, err := idpkg.Parse(idpkg.Item, input.ItemID)
 	if err != nil {
-		return &model.JoinWaitlistPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+		return nil, unknown("itemId")
 	}
-	place, refusal, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item)
+	place, err := r.Checkout.JoinWaitlist(ctx, auth.PrincipalFrom(ctx).UserID, item)
 	if err != nil {
 		return nil, err
 	}
-	return &model.JoinWaitlistPayload{WaitlistEntry: toPlace(place), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.JoinWaitlistPayload{WaitlistEntry: toPlace(place)}, nil
 }
 
 func (r *mutationResolver) LeaveWaitlist(ctx context.Context, input model.LeaveWaitlistInput) (*model.LeaveWaitlistPayload, error) {
 	place, err := idpkg.Parse(idpkg.Waitlist, input.WaitlistEntryID)
 	if err != nil {
-		return &model.LeaveWaitlistPayload{UserErrors: r.userErrors(ctx, unknown("waitlistEntryId"))}, nil
+		return nil, unknown("waitlistEntryId")
 	}
-	left, refusal, err := r.Waitlist.Leave(ctx, place, auth.PrincipalFrom(ctx).UserID)
-	if err != nil {
-		return nil, err
-	}
-	return &model.LeaveWaitlistPayload{WaitlistEntry: toPlace(left), UserErrors: r.userErrors(ctx, refusal)}, nil
+	left, err := r.Waitlist.Leave(ctx, place, auth.PrincipalFrom(ctx).UserID)
+	return &model.LeaveWaitlistPayload{WaitlistEntry: toPlace(left)}, err
 }
 
 func (r *waitlistEntryResolver) Ahead(ctx context.Context, obj *model.WaitlistEntry) (*int, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -125,8 +126,8 @@ func (p userPasswordCmd) Run(c *call) error {
 		return err
 	}
 	return p.change(c, func(users app.Users, u *account.User) error {
-		refusal, err := users.Admin.SetPassword(c.ctx, uuid.Nil, u, password)
-		if bad, ok := refusal.(fault.BadField); ok {
+		err := users.Admin.SetPassword(c.ctx, uuid.Nil, u, password)
+		if bad, ok := errors.AsType[fault.BadField](err); ok {
 			return fmt.Errorf("the password was not changed: %s", bad.Rule)
 		}
 		return err

@@ -144,6 +144,6 @@ func (s *Service) Admin() *Admin { return s.cfg.Admin }
 func (s *Service) Directory() *Directory { return s.cfg.Directory }
 
 // refused returns a refusal that carries only a reason.
-func refused(why fault.Reason, at ...string) fault.Refusal {
+func refused(why fault.Reason, at ...string) error {
 	return fault.Refused{Why: why, At: at}
 }

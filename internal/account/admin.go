@@ -109,20 +109,20 @@ func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) error {
 }
 
 // SetPassword sets a password without checking the present one. The refusal is BadField.
-func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password string) (fault.Refusal, error) {
+func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password string) error {
 	password = normalisePassword(password)
-	if refusal := checkPassword(password, u.Account, "password"); refusal != nil {
-		return refusal, nil
+	if err := checkPassword(password, u.Account, "password"); err != nil {
+		return err
 	}
 	hash, err := HashPassword(password)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := a.change(ctx, u.ID, func(up *ent.UserUpdateOne) { up.SetPasswordHash(hash) }); err != nil {
-		return nil, err
+		return err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: by, Subject: u.ID, Detail: "by staff"})
-	return nil, a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
+	return a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
 }
 
 // change updates a user and invalidates the cached user in all processes. It returns nil

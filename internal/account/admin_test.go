@@ -33,11 +33,7 @@ func TestChangesByStaffEndSessionsInEveryProcess(t *testing.T) {
 			},
 			"sessions ended": func(u *User) error { return f.admin.EndSessions(t.Context(), staff, u.ID) },
 			"password set": func(u *User) error {
-				refusal, err := f.admin.SetPassword(t.Context(), staff, u, nextPassword)
-				if refusal != nil {
-					t.Errorf("%#v", refusal)
-				}
-				return err
+				return f.admin.SetPassword(t.Context(), staff, u, nextPassword)
 			},
 		} {
 			who := someone()
@@ -69,8 +65,8 @@ func TestADisabledUserCannotSignInUntilEnabled(t *testing.T) {
 	if _, err := f.admin.Disable(t.Context(), uuid.Nil, in.User.ID, "fraud"); err != nil {
 		t.Fatal(err)
 	}
-	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: who.Password}); reason(refusal) != fault.InvalidCredentials || err != nil {
-		t.Errorf("%#v, %v", refusal, err)
+	if _, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: who.Password}); fault.ReasonOf(err) != fault.InvalidCredentials {
+		t.Error(err)
 	}
 	if _, err := f.admin.Enable(t.Context(), uuid.Nil, in.User.ID); err != nil {
 		t.Fatal(err)
@@ -108,18 +104,15 @@ func TestAPasswordIsChangedByItsOwner(t *testing.T) {
 		p := f.principal(here.Tokens.Access)
 		change := func(current, next string) (int, fault.Refusal) {
 			t.Helper()
-			n, refusal, err := f.ChangePassword(t.Context(), p, ChangePasswordInput{Current: current, Next: next})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n, refusal
+			n, err := f.ChangePassword(t.Context(), p, ChangePasswordInput{Current: current, Next: next})
+			return n, testenv.Refusal(t, err)
 		}
 		for next, rule := range map[string]string{"short": "minLength: 10", who.Password: "not the present password", "password1234": "not a common password"} {
 			if _, refusal := change(who.Password, next); refusal == nil || refusal.(fault.BadField).Rule != rule {
 				t.Errorf("%q: %#v", next, refusal)
 			}
 		}
-		if _, refusal := change("wrong password", nextPassword); reason(refusal) != fault.InvalidCredentials {
+		if _, refusal := change("wrong password", nextPassword); fault.ReasonOf(refusal) != fault.InvalidCredentials {
 			t.Errorf("wrong password: %#v", refusal)
 		}
 		if n, refusal := change(who.Password, nextPassword); refusal != nil || n != 1 {
@@ -132,7 +125,7 @@ func TestAPasswordIsChangedByItsOwner(t *testing.T) {
 		guesses := map[fault.Reason]int{}
 		for range 8 { // a stolen token must not allow guessing of the password
 			_, refusal := change("wrong password", goodPassword)
-			guesses[reason(refusal)]++
+			guesses[fault.ReasonOf(refusal)]++
 		}
 		if guesses[fault.InvalidCredentials] != captchaFrom {
 			t.Errorf("guesses with an access token: %v", guesses)

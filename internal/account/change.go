@@ -21,54 +21,54 @@ type ChangePasswordInput struct {
 // ChangePassword changes the password of the signed-in user, ends the user's other
 // sessions and returns their number. Guesses of the present password are limited per
 // session. Refusals: BadField, INVALID_CREDENTIALS, fault.Throttled, captcha.Required.
-func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in ChangePasswordInput) (int, fault.Refusal, error) {
+func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in ChangePasswordInput) (int, error) {
 	user, err := s.store.User(ctx, p.UserID)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	if user == nil {
-		return 0, nil, fault.New(fault.Unauthenticated, "the account is gone; sign in")
+		return 0, fault.New(fault.Unauthenticated, "the account is gone; sign in")
 	}
 	next := normalisePassword(in.Next)
-	if refusal := checkPassword(next, user.Account, "newPassword"); refusal != nil {
-		return 0, refusal, nil
+	if err := checkPassword(next, user.Account, "newPassword"); err != nil {
+		return 0, err
 	}
 	if next == normalisePassword(in.Current) {
-		return 0, badField("newPassword", "not the present password"), nil
+		return 0, badField("newPassword", "not the present password")
 	}
-	leave, refusal := s.passwords.enqueue(trusted, ratelimit.Network(in.Addr))
-	if refusal != nil {
-		return 0, refusal, nil
+	leave, err := s.passwords.enqueue(trusted, ratelimit.Network(in.Addr))
+	if err != nil {
+		return 0, err
 	}
 	defer leave()
 	try := guarded{account: user.Account, device: "s:" + p.SessionID.String(), from: in.Addr, answer: captcha.Answer{}}
-	if refusal, err := s.guard.admit(ctx, try); refusal != nil || err != nil {
-		return 0, refusal, err
+	if err := s.guard.admit(ctx, try); err != nil {
+		return 0, err
 	}
 	ok, err := s.samePassword(ctx, user, in.Current)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	if !ok {
 		s.signInFailed(ctx, user, in.Addr, false)
-		return 0, fault.Refused{Why: fault.InvalidCredentials, At: []string{"input", "currentPassword"}}, nil
+		return 0, fault.Refused{Why: fault.InvalidCredentials, At: []string{"input", "currentPassword"}}
 	}
 	if err := s.guard.succeeded(ctx, try); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	hash, err := s.passwords.hash(ctx, next)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	if _, err := s.cfg.Admin.change(ctx, user.ID, func(u *ent.UserUpdateOne) { u.SetPasswordHash(hash) }); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
 	others, err := s.store.endAll(ctx, user.ID, p.SessionID, endedByPassword)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
-	return len(others), nil, s.cfg.Admin.signedOut(ctx, others...)
+	return len(others), s.cfg.Admin.signedOut(ctx, others...)
 }
 
 // samePassword compares a password with the stored hash.

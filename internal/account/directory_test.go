@@ -10,6 +10,7 @@ import (
 	"seckill/ent/user"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
+	"seckill/internal/testenv"
 )
 
 func TestSignedInPersonIsFoundWithoutTheDatabase(t *testing.T) {
@@ -48,9 +49,9 @@ func TestRoleTakenAwayStopsWorkingEverywhere(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		there := f.another(testKeys)
 		who := someone()
-		u, refusal, err := f.store.Create(t.Context(), who, auth.Admin)
-		if err != nil || refusal != nil {
-			t.Fatal(refusal, err)
+		u, err := f.store.Create(t.Context(), who, auth.Admin)
+		if err != nil {
+			t.Fatal(err)
 		}
 		in := f.login(who.Account, goodPassword)
 		for _, process := range []*fixture{f, there} {
@@ -82,7 +83,7 @@ func TestRoleTakenAwayBehindOurBackStopsWithinTenSeconds(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	who := someone()
-	u, _, err := f.store.Create(t.Context(), who, auth.Operator)
+	u, err := f.store.Create(t.Context(), who, auth.Operator)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,11 +144,8 @@ func TestAccountsAreMadeWithAnyRoleByTools(t *testing.T) {
 		var all sync.WaitGroup
 		for range cap(outcomes) {
 			all.Go(func() {
-				_, refusal, err := f.store.Create(t.Context(), who, auth.Admin)
-				if err != nil {
-					t.Error(err)
-				}
-				outcomes <- reason(refusal)
+				_, err := f.store.Create(t.Context(), who, auth.Admin)
+				outcomes <- fault.ReasonOf(testenv.Refusal(t, err))
 			})
 		}
 		all.Wait()
@@ -163,8 +161,8 @@ func TestAccountsAreMadeWithAnyRoleByTools(t *testing.T) {
 		if made != 1 || f.users() != 1 {
 			t.Errorf("%d made, %d accounts", made, f.users())
 		}
-		if _, refusal, err := f.store.Create(t.Context(), someone(), "ROOT"); reason(refusal) != fault.InvalidInput || err != nil {
-			t.Errorf("unknown role: %v, %v", refusal, err)
+		if _, err := f.store.Create(t.Context(), someone(), "ROOT"); fault.ReasonOf(err) != fault.InvalidInput {
+			t.Errorf("unknown role: %v", err)
 		}
 	})
 }

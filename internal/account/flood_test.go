@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -39,7 +40,7 @@ func (f *fixture) guess(networks int, in func(n int) LoginInput) (end func()) {
 	var refused atomic.Int32
 	for n := range networks {
 		all.Go(func() {
-			if _, refusal, _ := f.Login(ctx, in(n)); refusal != nil {
+			if _, err := f.Login(ctx, in(n)); fault.ReasonOf(err) != "" {
 				refused.Add(1)
 			}
 		})
@@ -62,18 +63,15 @@ func TestGuessesFromManyNetworksDoNotKeepOthersFromSigningIn(t *testing.T) {
 	})
 	defer end()
 	in := LoginInput{Account: who.Account, Password: goodPassword, Addr: network(1000)}
-	_, refusal, err := f.Login(t.Context(), in)
-	required, ok := refusal.(captcha.Required)
-	if !ok || err != nil || required.Challenge.Kind != captcha.ProofOfWork {
-		t.Fatalf("a new network: %#v, %v; want a proof of work", refusal, err)
+	_, err := f.Login(t.Context(), in)
+	required, ok := errors.AsType[captcha.Required](err)
+	if !ok || required.Challenge.Kind != captcha.ProofOfWork {
+		t.Fatalf("a new network: %v; want a proof of work", err)
 	}
 	in.Captcha = f.solve(*required.Challenge)
 	done := make(chan error, 1)
 	go func() {
-		signed, refusal, err := f.Login(t.Context(), in)
-		if signed == nil {
-			err = fmt.Errorf("%#v, %w", refusal, err)
-		}
+		_, err := f.Login(t.Context(), in)
 		done <- err
 	}()
 	release()
@@ -89,8 +87,8 @@ func TestKnownDevicesHaveThePartOfTheQueueThatStrangersCannotFill(t *testing.T) 
 	device := f.register(who).Device
 	neighbour := someone()
 	f.register(neighbour)
-	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: neighbour.Account, Password: goodPassword, Addr: network(2000)}); refusal != nil || err != nil {
-		t.Fatalf("%#v, %v", refusal, err)
+	if _, err := f.Login(t.Context(), LoginInput{Account: neighbour.Account, Password: goodPassword, Addr: network(2000)}); err != nil {
+		t.Fatal(err)
 	}
 	release := f.busy()
 	defer release()
@@ -105,12 +103,12 @@ func TestKnownDevicesHaveThePartOfTheQueueThatStrangersCannotFill(t *testing.T) 
 	if n := f.passwords.queued(); n != proven.places() {
 		t.Fatalf("guesses with a proof of work fill %d places, want %d", n, proven.places())
 	}
-	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword, Addr: network(2000)}); reason(refusal) != fault.TooManyTries || err != nil {
-		t.Errorf("a known network past its part: %#v, %v", refusal, err)
+	if _, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword, Addr: network(2000)}); fault.ReasonOf(err) != fault.TooManyTries {
+		t.Errorf("a known network past its part: %v", err)
 	}
 	done := make(chan *SignedIn, 1)
 	go func() {
-		signed, _, _ := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword, Device: device, Addr: network(3000)})
+		signed, _ := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword, Device: device, Addr: network(3000)})
 		done <- signed
 	}()
 	testenv.Eventually(t, testenv.Wait, func() bool { return f.passwords.queued() == proven.places()+1 }, "the known device waits for a worker")
@@ -140,34 +138,28 @@ func TestFailuresOfOthersDoNotLockOutADeviceThatSignedInBefore(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		who := someone()
 		device := f.register(who).Device
-		var last fault.Refusal
+		var last error
 		for n := range 12 {
 			in := LoginInput{Account: who.Account, Password: fmt.Sprintf("guess %d of many", n), Addr: network(n)}
-			_, refusal, err := f.Login(t.Context(), in)
-			if required, ok := refusal.(captcha.Required); ok {
+			_, err := f.Login(t.Context(), in)
+			if required, ok := errors.AsType[captcha.Required](err); ok {
 				in.Captcha = f.solve(*required.Challenge)
-				_, refusal, err = f.Login(t.Context(), in)
+				_, err = f.Login(t.Context(), in)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			last = refusal
+			last = testenv.Refusal(t, err)
 		}
-		if reason(last) != fault.TooManyTries {
-			t.Fatalf("the attacker: %#v, want RATE_LIMITED", last)
+		if fault.ReasonOf(last) != fault.TooManyTries {
+			t.Fatalf("the attacker: %v, want RATE_LIMITED", last)
 		}
 		own := LoginInput{Account: who.Account, Password: goodPassword, Device: device, Addr: network(500)}
-		if in, refusal, err := f.Login(t.Context(), own); in == nil || in.Device == "" || in.Device == device {
-			t.Errorf("the owner's device: %#v, %v", refusal, err)
+		if in, err := f.Login(t.Context(), own); in == nil || in.Device == "" || in.Device == device {
+			t.Errorf("the owner's device: %v", err)
 		}
 		own.Password = "wrong password"
 		outcomes := map[fault.Reason]int{}
 		for range 10 { // a stolen device token must not allow unlimited guesses
-			_, refusal, err := f.Login(t.Context(), own)
-			if err != nil {
-				t.Fatal(err)
-			}
-			outcomes[reason(refusal)]++
+			_, err := f.Login(t.Context(), own)
+			outcomes[fault.ReasonOf(testenv.Refusal(t, err))]++
 		}
 		if outcomes[fault.InvalidCredentials] != captchaFrom || outcomes[fault.CaptchaRequired] != 10-captchaFrom {
 			t.Errorf("guesses of a known device: %v", outcomes)

@@ -54,27 +54,27 @@ type guarded struct {
 
 // admit accepts an attempt and counts it as failed; succeeded reverts the count. It
 // requires a captcha only when necessary, and consumes an answer only then.
-func (g *guard) admit(ctx context.Context, try guarded) (fault.Refusal, error) {
+func (g *guard) admit(ctx context.Context, try guarded) error {
 	verdict, wait, err := g.evaluate(ctx, try, try.answered)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if verdict == "captcha" {
-		refusal, err := g.captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: try.from}, try.answer)
-		if refusal != nil || err != nil {
-			return refusal, err
+		err := g.captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: try.from}, try.answer)
+		if err != nil {
+			return err
 		}
 		if verdict, wait, err = g.evaluate(ctx, try, true); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	switch verdict {
 	case "go":
-		return nil, nil
+		return nil
 	case "wait":
-		return fault.Throttled{RetryAfter: wait}, nil
+		return fault.Throttled{RetryAfter: wait}
 	}
-	return nil, fmt.Errorf("guard of an account replied %q", verdict)
+	return fmt.Errorf("guard of an account replied %q", verdict)
 }
 
 // succeeded clears the counted failures after a correct password and remembers the

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"seckill/internal/admission/captcha"
 	"seckill/internal/fault"
+	"seckill/internal/testenv"
 )
 
 // A thousand guesses at one account, from a hundred addresses, over ten minutes, by an
@@ -26,15 +28,16 @@ func TestAtMostTwentyOfAThousandGuessesAreEvaluated(t *testing.T) {
 			outcomes := map[fault.Reason]int{}
 			for guess := range 1000 {
 				in := LoginInput{Account: who.Account, Password: fmt.Sprintf("guess %d of many", guess), Addr: address(guess % 100)}
-				_, refusal, err := f.Login(t.Context(), in)
-				if required, ok := refusal.(captcha.Required); ok {
+				_, err := f.Login(t.Context(), in)
+				if required, ok := errors.AsType[captcha.Required](err); ok {
 					in.Captcha = f.solve(*required.Challenge)
-					_, refusal, err = f.Login(t.Context(), in)
+					_, err = f.Login(t.Context(), in)
 				}
-				if err != nil || refusal == nil {
-					t.Fatalf("guess %d: %#v, %v", guess, refusal, err)
+				why := fault.ReasonOf(err)
+				if why == "" {
+					t.Fatalf("guess %d: %v", guess, err)
 				}
-				outcomes[refusal.Reason()]++
+				outcomes[why]++
 				f.advance(600 * time.Millisecond)
 			}
 			if n := outcomes[fault.InvalidCredentials]; n > 20 || n < 5 {
@@ -55,13 +58,10 @@ func TestGuessesAtOnceAreNotLetThroughTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for guess := range 60 {
 			all.Go(func() {
-				_, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: fmt.Sprintf("guess %d of many", guess)})
-				if err != nil {
-					t.Error(err)
-				}
+				_, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: fmt.Sprintf("guess %d of many", guess)})
 				mu.Lock()
 				defer mu.Unlock()
-				outcomes[reason(refusal)]++
+				outcomes[fault.ReasonOf(testenv.Refusal(t, err))]++
 			})
 		}
 		all.Wait()
@@ -80,16 +80,13 @@ func TestCaptchaIsAskedForFromTheThirdFailureAndDelayFromTheFifth(t *testing.T) 
 	f.register(who)
 	try := func(password string, answer captcha.Answer) fault.Refusal {
 		t.Helper()
-		_, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: password, Captcha: answer})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return refusal
+		_, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: password, Captcha: answer})
+		return testenv.Refusal(t, err)
 	}
-	want := func(what string, refusal fault.Refusal, why fault.Reason) {
+	want := func(what string, err error, why fault.Reason) {
 		t.Helper()
-		if reason(refusal) != why {
-			t.Fatalf("%s: %#v, want %s", what, refusal, why)
+		if fault.ReasonOf(err) != why {
+			t.Fatalf("%s: %v, want %s", what, err, why)
 		}
 	}
 	unused := f.answer(captcha.Login)
@@ -131,17 +128,14 @@ func TestOneAddressCannotTryManyAccounts(t *testing.T) {
 	f := real(t).limited()
 	outcomes := map[fault.Reason]int{}
 	for range 60 {
-		_, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword, Addr: address(1)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		outcomes[reason(refusal)]++
+		_, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword, Addr: address(1)})
+		outcomes[fault.ReasonOf(testenv.Refusal(t, err))]++
 	}
 	if outcomes[fault.InvalidCredentials] > loginsPerAddress.Burst+5 || outcomes[fault.TooManyTries] == 0 {
 		t.Errorf("%v", outcomes)
 	}
-	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword, Addr: address(2)}); reason(refusal) != fault.InvalidCredentials || err != nil {
-		t.Errorf("another address: %#v, %v", refusal, err)
+	if _, err := f.Login(t.Context(), LoginInput{Account: someone().Account, Password: goodPassword, Addr: address(2)}); fault.ReasonOf(err) != fault.InvalidCredentials {
+		t.Errorf("another address: %v", err)
 	}
 }
 
@@ -150,8 +144,8 @@ func TestNoKeyNamesAPerson(t *testing.T) {
 	f := embedded(t)
 	who := someone()
 	f.register(who)
-	if _, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: "wrong password"}); refusal == nil || err != nil {
-		t.Fatalf("%#v, %v", refusal, err)
+	if _, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: "wrong password"}); fault.ReasonOf(err) == "" {
+		t.Fatal(err)
 	}
 	for _, key := range f.mini.Keys() {
 		if strings.Contains(key, who.Account) {
@@ -167,7 +161,7 @@ func TestNobodySignsInWhileGuessesCannotBeCounted(t *testing.T) {
 	f.register(who)
 	f.mini.SetError("LOADING no data yet")
 	defer f.mini.SetError("")
-	if in, refusal, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword}); in != nil || refusal != nil || fault.CodeOf(err) != fault.Unavailable {
-		t.Errorf("%+v, %#v, %v; want UNAVAILABLE", in, refusal, err)
+	if in, err := f.Login(t.Context(), LoginInput{Account: who.Account, Password: goodPassword}); in != nil || fault.CodeOf(err) != fault.Unavailable {
+		t.Errorf("%+v, %v; want UNAVAILABLE", in, err)
 	}
 }

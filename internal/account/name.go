@@ -68,8 +68,8 @@ type NewUser struct {
 	DisplayName string
 }
 
-// clean returns the normalised form, or the reason of a refusal.
-func (n NewUser) clean() (NewUser, fault.Refusal) {
+// clean returns the normalised form. The error is a fault.BadField.
+func (n NewUser) clean() (NewUser, error) {
 	account, ok := normaliseAccount(n.Account)
 	if !ok {
 		return NewUser{}, badField("account", "e-mail address, or phone number with country code")
@@ -84,14 +84,14 @@ func (n NewUser) clean() (NewUser, fault.Refusal) {
 		return NewUser{}, badField("displayName", "no control characters")
 	}
 	password := normalisePassword(n.Password)
-	if refusal := checkPassword(password, account, "password"); refusal != nil {
-		return NewUser{}, refusal
+	if err := checkPassword(password, account, "password"); err != nil {
+		return NewUser{}, err
 	}
 	return NewUser{Account: account, Password: password, DisplayName: name}, nil
 }
 
-// checkPassword returns the reason to refuse a normalised password, if any.
-func checkPassword(password, account, field string) fault.Refusal {
+// checkPassword refuses a normalised password that breaks a rule, with fault.BadField.
+func checkPassword(password, account, field string) error {
 	switch length := utf8.RuneCountInString(password); {
 	case length < minPassword:
 		return badField(field, "minLength: 10")
@@ -105,6 +105,6 @@ func checkPassword(password, account, field string) fault.Refusal {
 	return nil
 }
 
-func badField(name, rule string) fault.Refusal {
+func badField(name, rule string) error {
 	return fault.BadField{At: []string{"input", name}, Rule: rule}
 }

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -72,7 +73,7 @@ func TestNewUsersAreChecked(t *testing.T) {
 		bad := good
 		test.change(&bad)
 		_, refusal := bad.clean()
-		if field, ok := refusal.(fault.BadField); !ok || !slices.Equal(field.At, []string{"input", test.field}) || field.Rule == "" {
+		if field, ok := errors.AsType[fault.BadField](refusal); !ok || !slices.Equal(field.At, []string{"input", test.field}) || field.Rule == "" {
 			t.Errorf("%+v: %#v, want %s refused", bad, refusal, test.field)
 		}
 	}

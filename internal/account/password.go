@@ -87,7 +87,7 @@ func (p *passwords) full(r rank) bool {
 // enqueue reserves a place in the queue, before a captcha answer is consumed. It refuses
 // when the rank's share is full or the network has reached its limit; an invalid network
 // has no limit. leave releases the place.
-func (p *passwords) enqueue(r rank, network netip.Prefix) (leave func(), refusal fault.Refusal) {
+func (p *passwords) enqueue(r rank, network netip.Prefix) (leave func(), err error) {
 	shared := r != trusted && network.IsValid()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -25,20 +26,20 @@ const (
 // requests with one token return the same successor. A token that was replaced longer ago
 // than the grace period ends the session, because it was copied. The refusal is
 // SESSION_INVALID.
-func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.Refusal, error) {
+func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, error) {
 	invalid := refused(fault.SessionInvalid, "input", "refreshToken")
 	shown, ok := s.refresher.open(token)
 	if !ok {
-		return nil, invalid, nil
+		return nil, invalid
 	}
 	for range refreshTries {
 		row, err := s.store.session(ctx, shown.session)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		now := s.cfg.Clock.Now()
 		if row == nil || row.RevokedAt != nil || !now.Before(row.ExpiresAt) {
-			return nil, invalid, nil
+			return nil, invalid
 		}
 		switch s.classify(row, shown, now) {
 		case tokenCurrent:
@@ -46,7 +47,7 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.R
 			expires := s.expiry(row, now)
 			moved, err := s.store.rotate(ctx, row, next.hash(), now, expires)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			if moved {
 				row.ExpiresAt = expires
@@ -58,12 +59,12 @@ func (s *Service) Refresh(ctx context.Context, token string) (*SignedIn, fault.R
 					return s.refreshed(ctx, row, next)
 				}
 			}
-			return nil, invalid, nil // issued with a removed key
+			return nil, invalid // issued with a removed key
 		case tokenReused:
-			return nil, invalid, s.endReused(ctx, row.ID)
+			return nil, cmp.Or(s.endReused(ctx, row.ID), invalid)
 		}
 	}
-	return nil, nil, fault.New(fault.Unavailable, "the session is being refreshed elsewhere; try again shortly")
+	return nil, fault.New(fault.Unavailable, "the session is being refreshed elsewhere; try again shortly")
 }
 
 // Refresher returns the rate limit subject of a refresh token: its session, so that other
@@ -99,17 +100,17 @@ func (s *Service) classify(row *ent.Session, shown refreshToken, now time.Time) 
 }
 
 // refreshed returns a pair with the user's present role.
-func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshToken) (*SignedIn, fault.Refusal, error) {
+func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshToken) (*SignedIn, error) {
 	user, err := s.store.User(ctx, row.UserID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if user == nil || user.Disabled {
-		return nil, refused(fault.SessionInvalid, "input", "refreshToken"), nil
+		return nil, refused(fault.SessionInvalid, "input", "refreshToken")
 	}
 	s.cfg.Directory.cache(ctx, user)
 	signed, err := s.tokensOf(user, row, next)
-	return signed, nil, err
+	return signed, err
 }
 
 func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
@@ -125,17 +126,17 @@ func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {
 // sockets, in all processes within a second. It returns the number of sessions ended.
 // After an error, call again: ending twice is harmless, and UNAUTHENTICATED means that
 // the session is ended; other processes are notified as soon as Redis answers.
-func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, fault.Refusal, error) {
+func (s *Service) Logout(ctx context.Context, p *auth.Principal, everywhere bool) (int, error) {
 	if !everywhere {
 		count, err := s.store.end(ctx, p.SessionID, endedByLogout)
 		if err != nil {
-			return 0, nil, err
+			return 0, err
 		}
-		return count, nil, s.cfg.Admin.signedOut(ctx, p.SessionID)
+		return count, s.cfg.Admin.signedOut(ctx, p.SessionID)
 	}
 	live, err := s.store.endAll(ctx, p.UserID, uuid.Nil, endedByLogout)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
-	return len(live), nil, s.cfg.Admin.signedOut(ctx, append(live, p.SessionID)...)
+	return len(live), s.cfg.Admin.signedOut(ctx, append(live, p.SessionID)...)
 }

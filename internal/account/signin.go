@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -23,36 +24,36 @@ type RegisterInput struct {
 // Register creates an account and signs in. Refusals: BadField, fault.Throttled,
 // captcha.Required, captcha.Invalid, ACCOUNT_TAKEN. ACCOUNT_TAKEN reveals that an account
 // exists; the captcha and rate limits bound how many can be checked.
-func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, fault.Refusal, error) {
-	clean, refusal := in.NewUser.clean()
-	if refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Register(ctx context.Context, in RegisterInput) (*SignedIn, error) {
+	clean, err := in.NewUser.clean()
+	if err != nil {
+		return nil, err
 	}
-	if refusal, err := s.limit(ctx, registersPerAddress, in.Addr); refusal != nil || err != nil {
-		return nil, refusal, err
+	if err := s.limit(ctx, registersPerAddress, in.Addr); err != nil {
+		return nil, err
 	}
-	leave, refusal := s.passwords.enqueue(proven, ratelimit.Network(in.Addr)) // the captcha is checked below
-	if refusal != nil {
-		return nil, refusal, nil
+	leave, err := s.passwords.enqueue(proven, ratelimit.Network(in.Addr)) // the captcha is checked below
+	if err != nil {
+		return nil, err
 	}
 	defer leave()
-	if refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Register, From: in.Addr}, in.Captcha); refusal != nil || err != nil {
-		return nil, refusal, err
+	if err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Register, From: in.Addr}, in.Captcha); err != nil {
+		return nil, err
 	}
 	taken := refused(fault.AccountTaken, "input", "account")
 	if there, _, err := s.store.byAccount(ctx, clean.Account); there != nil || err != nil {
-		return nil, taken, err
+		return nil, cmp.Or(err, taken)
 	}
 	hash, err := s.passwords.hash(ctx, clean.Password)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	made := s.store.newUser(clean, auth.Customer)
 	signed, err := s.signIn(ctx, made, func(ctx context.Context, tx *ent.Tx) error { return insertUser(ctx, tx, made, hash) })
 	if postgres.IsUnique(err) {
-		return nil, taken, nil
+		return nil, taken
 	}
-	return signed, nil, err
+	return signed, err
 }
 
 // LoginInput describes an attempt to sign in.
@@ -66,33 +67,33 @@ type LoginInput struct {
 
 // Login opens a session. Refusals: INVALID_CREDENTIALS for an unknown account or a wrong
 // password, fault.Throttled, captcha.Required, captcha.Invalid.
-func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Refusal, error) {
+func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 	account := lookupName(in.Account)
-	if refusal, err := s.limit(ctx, loginsPerAddress, in.Addr); refusal != nil || err != nil {
-		return nil, refusal, err
+	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
+		return nil, err
 	}
 	device := s.devices.open(in.Device, account, s.cfg.Clock.Now())
-	leave, answered, refusal, err := s.enqueue(ctx, in, device != "")
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+	leave, answered, err := s.enqueue(ctx, in, device != "")
+	if err != nil {
+		return nil, err
 	}
 	defer leave()
 	try := guarded{account: account, device: device, from: in.Addr, answer: in.Captcha, answered: answered}
-	if refusal, err := s.guard.admit(ctx, try); refusal != nil || err != nil {
-		return nil, refusal, err
+	if err := s.guard.admit(ctx, try); err != nil {
+		return nil, err
 	}
 	user, hash, err := s.store.byAccount(ctx, account)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	password := normalisePassword(in.Password)
 	ok, stale, err := s.passwords.matches(ctx, password, hash)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !ok || user.Disabled {
 		s.signInFailed(ctx, user, in.Addr, ok)
-		return nil, refused(fault.InvalidCredentials), nil
+		return nil, refused(fault.InvalidCredentials)
 	}
 	if err := s.guard.succeeded(ctx, try); err != nil {
 		s.cfg.Log.WarnContext(ctx, "failures of an account stay counted", slog.Any("error", err))
@@ -104,7 +105,7 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, fault.Re
 	if err == nil {
 		s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventSignIn, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
 	}
-	return signed, nil, err
+	return signed, err
 }
 
 // signInFailed writes to the security log, without the account as typed: it may be a
@@ -122,8 +123,8 @@ func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr,
 
 // enqueue reserves a place in the hash queue. When the unproven share is full, an unknown
 // device in an unknown network needs a captcha answer, which is consumed (answered). With
-// an error or a refusal leave is nil.
-func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool, _ fault.Refusal, _ error) {
+// an error leave is nil.
+func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool, err error) {
 	network, r := ratelimit.Network(in.Addr), unproven
 	switch {
 	case knownDevice:
@@ -135,27 +136,26 @@ func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) 
 		r, answered = proven, true
 	}
 	if answered && in.Captcha == (captcha.Answer{}) { // reserves no place before there is an answer
-		refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
-		return nil, false, refusal, err
+		return nil, false, s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
 	}
-	leave, refusal := s.passwords.enqueue(r, network)
-	if refusal != nil || !answered {
-		return leave, false, refusal, nil
+	leave, err = s.passwords.enqueue(r, network)
+	if err != nil || !answered {
+		return leave, false, err
 	}
-	refusal, err := s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
-	if refusal != nil || err != nil {
+	err = s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
+	if err != nil {
 		leave()
-		return nil, false, refusal, err
+		return nil, false, err
 	}
-	return leave, true, nil, nil
+	return leave, true, nil
 }
 
-func (s *Service) limit(ctx context.Context, p ratelimit.Policy, addr netip.Addr) (fault.Refusal, error) {
+func (s *Service) limit(ctx context.Context, p ratelimit.Policy, addr netip.Addr) error {
 	d, err := s.cfg.Limits.AllowAddr(ctx, p, addr)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return d.Refusal(), nil
+	return d.Refusal()
 }
 
 // renewHash rehashes with the current parameters. An error is only logged: the next

@@ -2,6 +2,7 @@ package account
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
+	"seckill/internal/testenv"
 )
 
 func TestPersonRegistersAndSignsIn(t *testing.T) {
@@ -72,16 +74,16 @@ func TestOneNameRegisteredFiftyTimesAtOnceIsOneAccount(t *testing.T) {
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
-				in, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: <-answers})
-				for tries := 1; tries < 50 && reason(refusal) == fault.TooManyTries; tries++ { // the hash queue is full
-					in, refusal, err = f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: f.answer(captcha.Register)})
+				in, err := f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: <-answers})
+				for tries := 1; tries < 50 && fault.ReasonOf(err) == fault.TooManyTries; tries++ { // the hash queue is full
+					in, err = f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: f.answer(captcha.Register)})
 				}
-				if err != nil || (in == nil) == (refusal == nil) {
-					t.Errorf("%+v, %#v, %v", in, refusal, err)
+				if (in == nil) == (err == nil) {
+					t.Errorf("%+v, %v", in, err)
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				outcomes[reason(refusal)]++
+				outcomes[fault.ReasonOf(testenv.Refusal(t, err))]++
 			})
 		}
 		all.Wait()
@@ -103,20 +105,20 @@ func TestBadRegistrationsAreToldApart(t *testing.T) {
 		who := someone()
 		change(&who)
 		answer := f.answer(captcha.Register)
-		_, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: answer})
-		bad, ok := refusal.(fault.BadField)
-		if !ok || err != nil || !slices.Equal(bad.At, []string{"input", name}) {
-			t.Errorf("%s: %#v, %v", name, refusal, err)
+		_, err := f.Register(t.Context(), RegisterInput{NewUser: who, Captcha: answer})
+		bad, ok := errors.AsType[fault.BadField](err)
+		if !ok || !slices.Equal(bad.At, []string{"input", name}) {
+			t.Errorf("%s: %v", name, err)
 		}
-		if _, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: answer}); refusal != nil || err != nil {
-			t.Errorf("%s: bad input used the captcha up: %#v, %v", name, refusal, err)
+		if _, err := f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: answer}); err != nil {
+			t.Errorf("%s: bad input used the captcha up: %v", name, err)
 		}
 	}
-	if _, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: someone()}); reason(refusal) != fault.CaptchaRequired || err != nil {
-		t.Errorf("no captcha: %#v, %v", refusal, err)
+	if _, err := f.Register(t.Context(), RegisterInput{NewUser: someone()}); fault.ReasonOf(err) != fault.CaptchaRequired {
+		t.Errorf("no captcha: %v", err)
 	}
-	if _, refusal, err := f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: f.answer(captcha.Login)}); reason(refusal) != fault.CaptchaInvalid || err != nil {
-		t.Errorf("captcha for signing in: %#v, %v", refusal, err)
+	if _, err := f.Register(t.Context(), RegisterInput{NewUser: someone(), Captcha: f.answer(captcha.Login)}); fault.ReasonOf(err) != fault.CaptchaInvalid {
+		t.Errorf("captcha for signing in: %v", err)
 	}
 }
 
@@ -133,9 +135,9 @@ func TestUnknownAccountAndWrongPasswordGetOneAnswer(t *testing.T) {
 			"huge account":    {Account: strings.Repeat("x", 10_000), Password: goodPassword},
 			"nul":             {Account: "a\x00@example.com", Password: "\x00"},
 		} {
-			signed, refusal, err := f.Login(t.Context(), in)
-			if r, ok := refusal.(fault.Refused); signed != nil || err != nil || !ok || r.Why != fault.InvalidCredentials || r.At != nil {
-				t.Errorf("%s: %+v, %#v, %v; want INVALID_CREDENTIALS", name, signed, refusal, err)
+			signed, err := f.Login(t.Context(), in)
+			if r, ok := errors.AsType[fault.Refused](err); signed != nil || !ok || r.Why != fault.InvalidCredentials || r.At != nil {
+				t.Errorf("%s: %+v, %v; want INVALID_CREDENTIALS", name, signed, err)
 			}
 		}
 	})
@@ -162,10 +164,10 @@ func TestUnknownAccountAndWrongPasswordTakeTheSameTime(t *testing.T) { // not pa
 	for try := range 2 * *timedTries {
 		account := []string{known.Account, unknown.Account}[try%2]
 		start := time.Now()
-		_, refusal, err := f.Login(t.Context(), LoginInput{Account: account, Password: "wrong password"})
+		_, err := f.Login(t.Context(), LoginInput{Account: account, Password: "wrong password"})
 		times[account] = append(times[account], time.Since(start))
-		if reason(refusal) != fault.InvalidCredentials || err != nil {
-			t.Fatalf("%#v, %v", refusal, err)
+		if fault.ReasonOf(err) != fault.InvalidCredentials {
+			t.Fatal(err)
 		}
 		if err := f.guard.succeeded(t.Context(), guarded{account: account}); err != nil { // else the guard would refuse
 			t.Fatal(err)

@@ -27,27 +27,27 @@ func NewStore(db *postgres.DB, c clock.Clock) *Store { return &Store{db: db, clo
 
 // Create creates an account with any role, without captcha or limits, for tools. The
 // refusal is BadField or ACCOUNT_TAKEN.
-func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, fault.Refusal, error) {
-	in, refusal := in.clean()
-	if refusal != nil {
-		return nil, refusal, nil
+func (s *Store) Create(ctx context.Context, in NewUser, role auth.Role) (*User, error) {
+	in, err := in.clean()
+	if err != nil {
+		return nil, err
 	}
 	if !role.Valid() {
-		return nil, badField("role", "known role"), nil
+		return nil, badField("role", "known role")
 	}
 	hash, err := HashPassword(in.Password)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	made := s.newUser(in, role)
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return insertUser(ctx, tx, made, hash) })
 	if postgres.IsUnique(err) {
-		return nil, refused(fault.AccountTaken, "input", "account"), nil
+		return nil, refused(fault.AccountTaken, "input", "account")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("create account: %w", err)
+		return nil, fmt.Errorf("create account: %w", err)
 	}
-	return made, nil, nil
+	return made, nil
 }
 
 func (s *Store) newUser(in NewUser, role auth.Role) *User {

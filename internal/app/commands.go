@@ -104,26 +104,23 @@ func CreateUser(ctx context.Context, cfg *config.Config, u NewUser) (_ string, e
 		return "", err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	created, refusal, err := account.NewStore(svc.db, clock.System{}).Create(ctx, account.NewUser{
+	created, err := account.NewStore(svc.db, clock.System{}).Create(ctx, account.NewUser{
 		Account: u.Account, DisplayName: u.DisplayName, Password: u.Password,
 	}, auth.Role(u.Role))
 	if err != nil {
-		return "", err
-	}
-	if refusal != nil {
-		return "", notMade(u, refusal)
+		return "", notMade(u, err)
 	}
 	return id.Format(id.User, created.ID), nil
 }
 
 // notMade explains on the command line why an account was not created.
-func notMade(u NewUser, refusal fault.Refusal) error {
-	bad, ok := refusal.(fault.BadField)
-	switch {
-	case refusal.Reason() == fault.AccountTaken:
+func notMade(u NewUser, err error) error {
+	if fault.ReasonOf(err) == fault.AccountTaken {
 		return fmt.Errorf("%s has an account already: sign in with it, or give another name", u.Account)
-	case !ok || len(bad.At) == 0:
-		return fmt.Errorf("the account was not made: %s", refusal.Reason())
+	}
+	bad, ok := errors.AsType[fault.BadField](err)
+	if !ok || len(bad.At) == 0 {
+		return err
 	}
 	flag := map[string]string{"account": "--account", "displayName": "--name", "password": "--password"}[bad.At[len(bad.At)-1]]
 	return fmt.Errorf("%s: %s", flag, inWords(bad.Rule))

@@ -80,7 +80,7 @@ type PlaceInput struct {
 	IdempotencyKey string
 }
 
-// Placed is the result of Place. With a refusal, Task is the task of the buyer's
+// Placed is the result of Place. Beside a refusal, Task is the task of the buyer's
 // existing reservation of the item, or nil.
 type Placed struct {
 	Task     *order.Task
@@ -89,25 +89,25 @@ type Placed struct {
 
 // Place takes stock and queues the order. It returns once Redis has taken the stock and
 // stored the message, in one step; a worker writes the order row later.
-func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, fault.Refusal, error) {
-	item, parent, refusal, err := c.find(ctx, in.Item)
-	if refusal != nil || err != nil {
-		return Placed{}, refusal, err
+func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
+	item, parent, err := c.find(ctx, in.Item)
+	if err != nil {
+		return Placed{}, err
 	}
 	began := time.Now()
-	placed, refusal, err := c.take(ctx, parent, item, in)
+	placed, err := c.take(ctx, parent, item, in)
 	c.placed(salestats.Placement{
-		Sale: parent.ID, Took: time.Since(began), Replayed: placed.Replayed, Refusal: refusal, Err: err,
+		Sale: parent.ID, Took: time.Since(began), Replayed: placed.Replayed, Err: err,
 	})
-	return placed, refusal, err
+	return placed, err
 }
 
 // take checks the StockCache, then the gate in Redis. An offer of the waitlist skips
 // both the cache and the path token.
-func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
-	tries, refusal := c.tries.take(parent, in.User)
-	if refusal != nil {
-		return Placed{}, refusal, nil
+func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
+	tries, err := c.tries.take(parent, in.User)
+	if err != nil {
+		return Placed{}, err
 	}
 	if _, ok := offerOf(in.PathToken); ok {
 		return c.redeem(ctx, parent, item, in)
@@ -117,46 +117,46 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	}
 	attempt, err := newAttempt(in, parent, item)
 	if err != nil {
-		return Placed{}, nil, err
+		return Placed{}, err
 	}
 	attempt.Tries = tries
 	o, err := c.gate.Reserve(ctx, attempt)
 	if err != nil {
-		return Placed{}, nil, err
+		return Placed{}, err
 	}
 	return c.answer(ctx, parent, in, attempt, o)
 }
 
 // answer maps an outcome of the gate in Redis to a result.
-func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, fault.Refusal, error) {
+func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput, attempt reservation.Attempt, o reservation.Outcome) (Placed, error) {
 	if o.Epoch > 0 {
 		c.stock.Update(in.Item, o.Epoch, o.Revision, o.Remaining)
 	}
 	switch o.Code {
 	case reservation.Accepted:
-		return Placed{Task: submitted(attempt, o)}, nil, nil
+		return Placed{Task: submitted(attempt, o)}, nil
 	case reservation.Replayed:
-		return Placed{Task: c.task(ctx, in, o), Replayed: true}, nil, nil
+		return Placed{Task: c.task(ctx, in, o), Replayed: true}, nil
 	default:
 		return c.refuse(ctx, parent, in, o)
 	}
 }
 
 // find returns a public item and its sale.
-func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, fault.Refusal, error) {
+func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sale.Sale, error) {
 	catalog, err := c.catalog.Snapshot(ctx)
 	if err != nil {
-		return nil, nil, nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
+		return nil, nil, fault.Wrap(fault.Unavailable, "the catalogue cannot be read", err)
 	}
 	item := catalog.Item(itemID)
 	if item == nil {
-		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
 	}
 	parent := catalog.Sale(item.SaleID)
 	if !parent.Status.Public() {
-		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}, nil
+		return nil, nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "itemId"}}
 	}
-	return item, parent, nil, nil
+	return item, parent, nil
 }
 
 // newAttempt builds the input of the reserve script; it generates the task id.
@@ -185,29 +185,29 @@ func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
 }
 
 // refuse maps an outcome without stock to a refusal.
-func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, fault.Refusal, error) {
+func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, error) {
 	switch o.Code {
 	case reservation.NotStarted:
-		return Placed{}, notOpen(sale.PhaseUpcoming, o), nil
+		return Placed{}, notOpen(sale.PhaseUpcoming, o)
 	case reservation.Ended:
-		return Placed{}, notOpen(sale.PhaseEnded, o), nil
+		return Placed{}, notOpen(sale.PhaseEnded, o)
 	case reservation.Paused, reservation.NotLoaded:
-		return Placed{}, notOpen(closedPhase(parent, o), o), nil
+		return Placed{}, notOpen(closedPhase(parent, o), o)
 	case reservation.SoldOut, reservation.TooFewLeft:
-		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}, nil
+		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}
 	case reservation.IdempotencyMismatch:
-		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}, nil
+		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
 	case reservation.TooManyTries:
-		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}, nil
+		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}
 	case reservation.OverLimit:
-		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, At: []string{"input", "quantity"}}, nil
+		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, At: []string{"input", "quantity"}}
 	case reservation.PathInvalid:
-		return Placed{Task: c.task(ctx, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}, nil
+		return Placed{Task: c.task(ctx, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	case reservation.AlreadyHolding:
-		return Placed{Task: c.task(ctx, in, o)}, reservation.LimitReached{Limit: parent.PurchaseLimit, Task: o.Task}, nil
+		return Placed{Task: c.task(ctx, in, o)}, reservation.LimitReached{Limit: parent.PurchaseLimit, Task: o.Task}
 	case reservation.Accepted, reservation.Replayed:
 	}
-	return Placed{}, nil, fmt.Errorf("reserve answered %d", o.Code)
+	return Placed{}, fmt.Errorf("reserve answered %d", o.Code)
 }
 
 // closedPhase returns the phase of a sale whose gate is closed: a missing gate before

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"github.com/google/uuid"
@@ -34,53 +35,53 @@ type Issued struct {
 // waiting room if no permit is free, other buyers wait, or the sale limits its inflow.
 // Requests that the StockCache refuses do not reach Redis and do not use up the
 // captcha.
-func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, fault.Refusal, error) {
-	item, parent, refusal, err := c.find(ctx, in.Item)
-	if refusal != nil || err != nil {
-		return Issued{}, refusal, err
+func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error) {
+	item, parent, err := c.find(ctx, in.Item)
+	if err != nil {
+		return Issued{}, err
 	}
 	if o, refused := c.stock.Refuse(item.ID); refused {
-		_, refusal, err := c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
-		return Issued{}, refusal, err
+		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
+		return Issued{}, err
 	}
-	issued, refusal, err := c.paths.Issue(ctx, path.IssueInput{
+	issued, err := c.paths.Issue(ctx, path.IssueInput{
 		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
 	})
-	if _, full := refusal.(path.NoPermit); full && err == nil {
-		ticket, refusal, err := c.enter(ctx, in, parent)
-		return Issued{Ticket: ticket}, refusal, err
+	if _, full := errors.AsType[path.NoPermit](err); full {
+		ticket, err := c.enter(ctx, in, parent)
+		return Issued{Ticket: ticket}, err
 	}
-	if refusal == nil && err == nil {
+	if err == nil {
 		c.stepped(parent.ID, salestats.StepPath, 1)
 	}
-	return Issued{Path: issued}, limited(refusal, parent), err
+	return Issued{Path: issued}, limited(err, parent)
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
-func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket, fault.Refusal, error) {
-	_, parent, refusal, err := c.find(ctx, in.Item)
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket, error) {
+	_, parent, err := c.find(ctx, in.Item)
+	if err != nil {
+		return nil, err
 	}
 	return c.enter(ctx, in, parent)
 }
 
-func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, fault.Refusal, error) {
-	ticket, refusal, err := c.queue.Enter(ctx, queue.EnterInput{
+func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, error) {
+	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
 		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
 		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt,
 	})
-	return ticket, limited(refusal, parent), err
+	return ticket, limited(err, parent)
 }
 
 // limited sets the purchase limit of the sale, which the gate's scripts do not return.
-func limited(refusal fault.Refusal, parent *sale.Sale) fault.Refusal {
-	if limit, ok := refusal.(reservation.LimitReached); ok {
+func limited(err error, parent *sale.Sale) error {
+	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
 		limit.Limit = parent.PurchaseLimit
 		return limit
 	}
-	return refusal
+	return err
 }
 
 // permits returns the sale's own permit ratio; nil if it is the default, which leaves

@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/clock"
-	"seckill/internal/fault"
 	"seckill/internal/ratelimit"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -36,7 +35,7 @@ func NewTries(c clock.Clock) *Tries { return &Tries{local: ratelimit.NewLocal[tr
 func NoLimit() *Tries { return &Tries{local: ratelimit.NewLocalOff[try](), off: true} }
 
 // take counts an attempt. It returns the limit for the reserve script.
-func (t *Tries) take(parent *sale.Sale, user uuid.UUID) (reservation.Tries, fault.Refusal) {
+func (t *Tries) take(parent *sale.Sale, user uuid.UUID) (reservation.Tries, error) {
 	if t.off {
 		return reservation.Tries{}, nil
 	}

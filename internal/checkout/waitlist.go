@@ -14,20 +14,20 @@ import (
 
 // JoinWaitlist adds a user to the waitlist of an item. Joining again returns the same
 // entry. For the refusals see waitlist.Service.Join.
-func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*waitlist.Entry, fault.Refusal, error) {
-	item, parent, refusal, err := c.find(ctx, itemID)
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*waitlist.Entry, error) {
+	item, parent, err := c.find(ctx, itemID)
+	if err != nil {
+		return nil, err
 	}
 	now := reservation.Outcome{At: c.stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
-		return nil, sale.NotOpen{Phase: phase, StartsAt: &parent.StartsAt, ServerTime: now.At}, nil
+		return nil, sale.NotOpen{Phase: phase, StartsAt: &parent.StartsAt, ServerTime: now.At}
 	}
-	entry, refusal, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
-	if refusal != nil && refusal.Reason() == fault.SaleClosed {
-		return nil, notOpen(closedPhase(parent, now), now), err
+	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
+	if fault.ReasonOf(err) == fault.SaleClosed {
+		return nil, notOpen(closedPhase(parent, now), now)
 	}
-	return entry, limited(refusal, parent), err
+	return entry, limited(err, parent)
 }
 
 // offerOf parses the token of an offer: the public id of the waitlist entry. It is used
@@ -39,15 +39,15 @@ func offerOf(token string) (uuid.UUID, bool) {
 
 // redeem turns an offer into an order task, without captcha, permit or StockCache: the
 // unit is already reserved.
-func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, fault.Refusal, error) {
+func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
 	place, _ := offerOf(in.PathToken)
 	attempt, err := newAttempt(in, parent, item)
 	if err != nil {
-		return Placed{}, nil, err
+		return Placed{}, err
 	}
-	o, refusal, err := c.waitlist.Redeem(ctx, place, attempt)
-	if refusal != nil || err != nil {
-		return Placed{}, refusal, err
+	o, err := c.waitlist.Redeem(ctx, place, attempt)
+	if err != nil {
+		return Placed{}, err
 	}
 	return c.answer(ctx, parent, in, attempt, o)
 }

@@ -79,13 +79,13 @@ func (h handler) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	patience(w)
-	address, refusal, err := h.service.Save(r.Context(), http.MaxBytesReader(w, r.Body, MaxBytes+1))
-	if err != nil {
-		h.fault(w, r, err)
+	address, err := h.service.Save(r.Context(), http.MaxBytesReader(w, r.Body, MaxBytes+1))
+	if bad, ok := errors.AsType[fault.BadField](err); ok {
+		answer(w, http.StatusUnprocessableEntity, map[string]any{"code": bad.Reason(), "rule": bad.Rule})
 		return
 	}
-	if refusal != nil {
-		answer(w, http.StatusUnprocessableEntity, map[string]any{"code": refusal.Reason(), "rule": rule(refusal)})
+	if err != nil {
+		h.fault(w, r, err)
 		return
 	}
 	w.Header().Set("Location", address)
@@ -98,13 +98,6 @@ func patience(w http.ResponseWriter) {
 	rc, until := http.NewResponseController(w), time.Now().Add(uploadTimeout)
 	_ = rc.SetReadDeadline(until)
 	_ = rc.SetWriteDeadline(until)
-}
-
-func rule(refusal fault.Refusal) string {
-	if field, ok := refusal.(fault.BadField); ok {
-		return field.Rule
-	}
-	return ""
 }
 
 func (h handler) fault(w http.ResponseWriter, r *http.Request, err error) {

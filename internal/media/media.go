@@ -76,46 +76,46 @@ func New(store Store) *Service {
 }
 
 // Save stores the picture in a body and returns its path on this server. It refuses a
-// body that is too large or not a picture.
-func (s *Service) Save(ctx context.Context, body io.Reader) (address string, refusal fault.Refusal, err error) {
+// body that is too large or not a picture with fault.BadField.
+func (s *Service) Save(ctx context.Context, body io.Reader) (address string, err error) {
 	raw, err := io.ReadAll(io.LimitReader(body, MaxBytes+1))
 	if err != nil {
-		return "", nil, fault.Wrap(fault.BadInput, "The picture did not arrive whole.", err)
+		return "", fault.Wrap(fault.BadInput, "The picture did not arrive whole.", err)
 	}
 	if len(raw) > MaxBytes {
-		return "", bad(fmt.Sprintf("at most %d bytes", MaxBytes)), nil
+		return "", bad(fmt.Sprintf("at most %d bytes", MaxBytes))
 	}
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return "", nil, fmt.Errorf("save picture: %w", ctx.Err())
+		return "", fmt.Errorf("save picture: %w", ctx.Err())
 	}
-	clean, kind, refusal, err := cleaned(raw)
-	if refusal != nil || err != nil {
-		return "", refusal, err
+	clean, kind, err := cleaned(raw)
+	if err != nil {
+		return "", err
 	}
 	sum := sha256.Sum256(clean)
 	name := hex.EncodeToString(sum[:20]) + "." + kind
 	if err := s.store.Put(ctx, name, contentType(name), clean); err != nil {
-		return "", nil, fault.Wrap(fault.Unavailable, "The picture could not be kept; try again.", err)
+		return "", fault.Wrap(fault.Unavailable, "The picture could not be kept; try again.", err)
 	}
-	return Path + name, nil, nil
+	return Path + name, nil
 }
 
-func bad(rule string) fault.Refusal {
+func bad(rule string) error {
 	return fault.BadField{At: []string{"picture"}, Rule: rule}
 }
 
 // cleaned decodes a picture and encodes it again, scaled down if necessary.
-func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err error) {
-	size, refusal := declaredSize(raw)
-	if refusal != nil {
-		return nil, "", refusal, nil
+func cleaned(raw []byte) (clean []byte, kind string, err error) {
+	size, err := declaredSize(raw)
+	if err != nil {
+		return nil, "", err
 	}
 	picture, _, err := image.Decode(bytes.NewReader(raw))
 	if err != nil || picture.Bounds().Size() != size {
-		return nil, "", bad("a whole PNG, JPEG, GIF or WebP picture"), nil
+		return nil, "", bad("a whole PNG, JPEG, GIF or WebP picture")
 	}
 	picture = shrunk(picture, maxSide)
 	clean, kind, err = encoded(picture)
@@ -123,14 +123,14 @@ func cleaned(raw []byte) (clean []byte, kind string, refusal fault.Refusal, err 
 		clean, kind, err = encoded(shrunk(picture, maxSide/2))
 	}
 	if err != nil {
-		return nil, "", nil, fmt.Errorf("encode picture: %w", err)
+		return nil, "", fmt.Errorf("encode picture: %w", err)
 	}
-	return clean, kind, nil, nil
+	return clean, kind, nil
 }
 
 // declaredSize returns the size that decoding will allocate, or rejects the picture
 // before that allocation.
-func declaredSize(raw []byte) (image.Point, fault.Refusal) {
+func declaredSize(raw []byte) (image.Point, error) {
 	head, format, err := image.DecodeConfig(bytes.NewReader(raw))
 	size := image.Pt(head.Width, head.Height)
 	if err == nil && format == "webp" {

@@ -161,12 +161,12 @@ func TestALetterThatNobodyDecidesAboutEndsItsTaskOnceAndStays(t *testing.T) {
 		t.Errorf("task %s, letter %+v", r.status(task), r.only())
 	}
 	// Its message would find the task ended, so it is not replayed.
-	_, refusal, err := r.dead.Replay(t.Context(), r.decide("too late"))
-	if err != nil || refusal == nil || refusal.Reason() != fault.Conflict {
-		t.Errorf("replay: %v %v", refusal, err)
+	_, err = r.dead.Replay(t.Context(), r.decide("too late"))
+	if fault.ReasonOf(err) != fault.Conflict {
+		t.Errorf("replay: %v", err)
 	}
-	if _, refusal, err := r.dead.Drop(t.Context(), r.decide("seen")); err != nil || refusal != nil {
-		t.Errorf("drop: %v %v", refusal, err)
+	if _, err := r.dead.Drop(t.Context(), r.decide("seen")); err != nil {
+		t.Errorf("drop: %v", err)
 	}
 }
 
@@ -175,13 +175,13 @@ func TestADroppedLetterEndsItsTaskAndIsLogged(t *testing.T) {
 	r := setup(t)
 	task := r.aside()
 	in := r.decide(" poison ")
-	l, refusal, err := r.dead.Drop(t.Context(), in)
-	if err != nil || refusal != nil || l.Task == nil || l.Task.Status != order.Failed || l.Task.ID != task {
-		t.Fatalf("drop: %+v %v %v", l, refusal, err)
+	l, err := r.dead.Drop(t.Context(), in)
+	if err != nil || l.Task == nil || l.Task.Status != order.Failed || l.Task.ID != task {
+		t.Fatalf("drop: %+v %v", l, err)
 	}
-	_, refusal, err = r.dead.Drop(t.Context(), in)
-	if err != nil || refusal == nil || refusal.Reason() != fault.Unknown {
-		t.Errorf("drop again: %v %v", refusal, err)
+	_, err = r.dead.Drop(t.Context(), in)
+	if fault.ReasonOf(err) != fault.Unknown {
+		t.Errorf("drop again: %v", err)
 	}
 	acts, err := r.dead.Acts(t.Context())
 	if err != nil || len(acts) != 1 || acts[0].Kind != orderintake.Dropped || acts[0].Actor != in.Actor || acts[0].Note != "poison" ||
@@ -199,14 +199,12 @@ func TestDecisionsAtOnceAreOneEnd(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if _, _, err := r.dead.Replay(t.Context(), in); err != nil {
-				t.Error(err)
-			}
+			_, err := r.dead.Replay(t.Context(), in)
+			testenv.Refusal(t, err)
 		})
 		wg.Go(func() {
-			if _, _, err := r.dead.Drop(t.Context(), in); err != nil {
-				t.Error(err)
-			}
+			_, err := r.dead.Drop(t.Context(), in)
+			testenv.Refusal(t, err)
 		})
 	}
 	wg.Wait()
@@ -243,12 +241,12 @@ func TestALetterThatCannotBeReadIsShownAndDropped(t *testing.T) {
 	if waiting, err := r.backlog.Requests(t.Context(), r.shard); err != nil || len(waiting) != 0 {
 		t.Errorf("%v %v", waiting, err)
 	}
-	if _, refusal, err := r.dead.Drop(t.Context(), r.decide("garbage")); err != nil || refusal != nil {
-		t.Errorf("%v %v", refusal, err)
+	if _, err := r.dead.Drop(t.Context(), r.decide("garbage")); err != nil {
+		t.Error(err)
 	}
 	for _, note := range []string{"", "  "} {
-		if _, refusal, err := r.dead.Drop(t.Context(), orderintake.Decision{Letter: "1-0", Note: note}); err != nil || refusal == nil {
-			t.Errorf("no reason: %v %v", refusal, err)
+		if _, err := r.dead.Drop(t.Context(), orderintake.Decision{Letter: "1-0", Note: note}); fault.ReasonOf(err) == "" {
+			t.Errorf("no reason: %v", err)
 		}
 	}
 }
@@ -260,9 +258,9 @@ func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 	r := setup(t)
 	task := r.submit()
 	r.spoil(stream.NewMessage(task.String(), []byte("not JSON")))
-	letter, refusal, err := r.dead.Drop(t.Context(), r.decide("garbage"))
-	if err != nil || refusal != nil {
-		t.Fatal(refusal, err)
+	letter, err := r.dead.Drop(t.Context(), r.decide("garbage"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	if letter.Task == nil || letter.Task.Status != order.Failed {
 		t.Errorf("task %+v after the drop", letter.Task)

@@ -54,66 +54,66 @@ type Decision struct {
 
 // Replay appends a message to its stream again, once. It is refused when the task has
 // ended, because the message would have no effect.
-func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
-	l, refusal, err := d.open(ctx, &in)
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, error) {
+	l, err := d.open(ctx, &in)
+	if err != nil {
+		return nil, err
 	}
 	if l.Task != nil && l.Task.Ended() || len(l.Fields) == 0 {
-		return l, conflict(), nil
+		return l, conflict()
 	}
 	if err := d.log(ctx, l, in, Replayed); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	done, err := d.cfg.Letters.Replay(ctx, l.ID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	switch done {
 	case stream.NotReplayable:
-		return l, conflict(), nil
+		return l, conflict()
 	case stream.Replayed, stream.NoLetter: // or another process replayed it at the same time
 	}
-	return l, nil, nil
+	return l, nil
 }
 
 // Drop removes a message permanently: its task fails, and its units return to stock.
 // After a crash in between, the letter remains and can be dropped again.
-func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, fault.Refusal, error) {
-	l, refusal, err := d.open(ctx, &in)
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, error) {
+	l, err := d.open(ctx, &in)
+	if err != nil {
+		return nil, err
 	}
 	if err := d.log(ctx, l, in, Dropped); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := d.failTask(ctx, l, "dropped by an operator: "+in.Note); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if _, err := d.cfg.Letters.Drop(ctx, l.ID); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	l.Task, err = d.taskOf(ctx, l.Letter)
-	return l, nil, err
+	return l, err
 }
 
-func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, fault.Refusal, error) {
+func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
 	in.Note = strings.TrimSpace(in.Note)
 	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
 		rule := fmt.Sprintf("1 to %d characters", maxNote)
-		return nil, fault.BadField{At: []string{"input", "note"}, Rule: rule}, nil
+		return nil, fault.BadField{At: []string{"input", "note"}, Rule: rule}
 	}
 	l, err := d.Letter(ctx, in.Letter)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if l == nil {
-		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "letterId"}}, nil
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "letterId"}}
 	}
-	return l, nil, nil
+	return l, nil
 }
 
-func conflict() fault.Refusal {
+func conflict() error {
 	return fault.Refused{Why: fault.Conflict, At: []string{"input", "letterId"}}
 }
 

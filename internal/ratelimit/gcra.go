@@ -49,8 +49,8 @@ type Decision struct {
 	ResetAfter time.Duration // time until the bucket is full
 }
 
-// Refusal returns nil if the attempt is allowed, else a refusal with the wait.
-func (d Decision) Refusal(path ...string) fault.Refusal {
+// Refusal returns nil if the attempt is allowed, else fault.Throttled with the wait.
+func (d Decision) Refusal(path ...string) error {
 	if d.Allowed {
 		return nil
 	}

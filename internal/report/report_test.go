@@ -188,13 +188,13 @@ func (e *env) place() {
 			p := salestats.Placement{Sale: e.sale, Took: time.Duration(1e6 * (1 + e.random.ExpFloat64()*6))}
 			switch r := e.random.IntN(20); {
 			case r == 0:
-				p.Refusal = fault.Refused{Why: fault.PathInvalid}
+				p.Err = fault.Refused{Why: fault.PathInvalid}
 			case r == 1:
-				p.Refusal = fault.Throttled{}
+				p.Err = fault.Throttled{}
 			case r == 2 && tenth%7 == 0:
 				p.Err = errors.New("overload")
 			case left == 0:
-				p.Refusal = fault.Refused{Why: fault.SoldOut}
+				p.Err = fault.Refused{Why: fault.SoldOut}
 			default:
 				left--
 			}

@@ -49,13 +49,13 @@ func (c *counts) place(r *salestats.Recorder, sale uuid.UUID) {
 		p.Err = errors.New("overload")
 	case 2, 3, 4:
 		c.soldOut.Add(1)
-		p.Refusal = refusal(fault.SoldOut)
+		p.Err = refusal(fault.SoldOut)
 	case 5:
 		c.limited.Add(1)
-		p.Refusal = refusal(fault.TooManyTries)
+		p.Err = refusal(fault.TooManyTries)
 	case 6:
 		c.path.Add(1)
-		p.Refusal = refusal(fault.PathInvalid)
+		p.Err = refusal(fault.PathInvalid)
 	default:
 		c.accepted.Add(1)
 	}

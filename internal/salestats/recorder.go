@@ -38,8 +38,7 @@ type Placement struct {
 	Sale     uuid.UUID
 	Took     time.Duration
 	Replayed bool
-	Refusal  fault.Refusal // nil = accepted, replayed or faulted
-	Err      error
+	Err      error // a refusal or a fault; nil = accepted or replayed
 }
 
 // Step is a step before placeOrder.
@@ -98,7 +97,7 @@ func NewRecorder(cfg Config) *Recorder {
 
 // Placed counts one call of placeOrder.
 func (r *Recorder) Placed(p Placement) {
-	now := r.cfg.Clock.Now().Unix()
+	now, why := r.cfg.Clock.Now().Unix(), fault.ReasonOf(p.Err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := r.batch(p.Sale)
@@ -114,10 +113,10 @@ func (r *Recorder) Placed(p Placement) {
 	b.requests++
 	b.took[bucketOf(p.Took)]++
 	switch {
+	case why != "":
+		b.refused[why]++
 	case p.Err != nil:
 		b.faulted++
-	case p.Refusal != nil:
-		b.refused[p.Refusal.Reason()]++
 	case p.Replayed:
 		b.replayed++
 	default:

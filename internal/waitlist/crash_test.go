@@ -79,10 +79,8 @@ func TestARepeatOfARedeemedOfferFindsItsTaskHoweverThePlaceEnded(t *testing.T) {
 	for ended, end := range map[waitlist.Status]func(h *hall, e *waitlist.Entry){
 		waitlist.Expired: func(h *hall, _ *waitlist.Entry) { h.clock.Advance(time.Minute + time.Second) },
 		waitlist.Left: func(h *hall, e *waitlist.Entry) {
-			_, refusal, err := h.line.Leave(h.t.Context(), e.ID, e.User)
-			if h.must(err); refusal != nil {
-				h.t.Fatal(refusal)
-			}
+			_, err := h.line.Leave(h.t.Context(), e.ID, e.User)
+			h.must(err)
 		},
 	} {
 		t.Run(string(ended), func(t *testing.T) {

@@ -1,6 +1,7 @@
 package waitlist
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ type JoinInput struct {
 // joined is the result of one JoinInput.
 type joined struct {
 	entry   *Entry
-	refusal fault.Refusal
+	refusal error
 }
 
 // Join adds a user to the waitlist of an item. Joining again returns the same entry.
@@ -45,12 +46,12 @@ type joined struct {
 // order or an attempt, fault.Throttled for a user with too many expired reservations,
 // SALE_CLOSED, CONFLICT while units are for sale, and reservation.NoneLeft if no unit
 // can be released any more.
-func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, fault.Refusal, error) {
+func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
 	j, err := s.joins.Do(ctx, in)
 	if errors.Is(err, batch.ErrFull) {
 		err = &fault.Error{Code: fault.Overloaded, Message: "too many join at once", RetryAfter: busyRetry, Err: err}
 	}
-	return j.entry, j.refusal, err
+	return j.entry, cmp.Or(err, j.refusal)
 }
 
 // joinAll processes a batch of joins, item by item.
@@ -108,7 +109,7 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 }
 
 // refuse returns the refusal of a join; nil if the user may join.
-func refuse(in JoinInput, outlook Outlook, sight reservation.GateStatus, user reservation.UserStatus) fault.Refusal {
+func refuse(in JoinInput, outlook Outlook, sight reservation.GateStatus, user reservation.UserStatus) error {
 	switch {
 	case !sight.Open:
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}

@@ -154,9 +154,8 @@ func (h *hall) cancel(o *order.Order) {
 
 func (h *hall) join(user uuid.UUID) (*waitlist.Entry, fault.Refusal) {
 	h.t.Helper()
-	e, refusal, err := h.line.Join(h.t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
-	h.must(err)
-	return e, refusal
+	e, err := h.line.Join(h.t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
+	return e, testenv.Refusal(h.t, err)
 }
 
 // joined adds n new users to the waitlist.
@@ -215,9 +214,9 @@ func (h *hall) wantFigures(want figures) {
 	}
 }
 
-func refused(t *testing.T, refusal fault.Refusal, want fault.Reason) {
+func refused(t *testing.T, err error, want fault.Reason) {
 	t.Helper()
-	if refusal == nil || refusal.Reason() != want {
-		t.Errorf("refusal %v, want %s", refusal, want)
+	if fault.ReasonOf(err) != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -16,26 +16,26 @@ import (
 // room. The attempt is built as for Reserve; its path token is ignored. The refusal
 // means that the entry is not the user's, or has no offer yet; the outcome PathInvalid
 // means that nothing is reserved for it any more.
-func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, fault.Refusal, error) {
+func (s *Service) Redeem(ctx context.Context, entry uuid.UUID, a reservation.Attempt) (reservation.Outcome, error) {
 	invalid := fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	e, err := s.Entry(ctx, entry)
 	if err != nil {
-		return reservation.Outcome{}, nil, err
+		return reservation.Outcome{}, err
 	}
 	if e == nil || e.User != a.User || e.Item != a.Item {
-		return reservation.Outcome{}, invalid, nil
+		return reservation.Outcome{}, invalid
 	}
 	if e.Status == Waiting { // an ended entry may have been redeemed: the gate decides, and answers a repeat
-		return reservation.Outcome{}, invalid, nil
+		return reservation.Outcome{}, invalid
 	}
 	o, err := s.gate.Redeem(ctx, a, e.ID)
 	if err != nil || (o.Code != reservation.Accepted && o.Code != reservation.Replayed) {
-		return o, nil, err
+		return o, err
 	}
 	if o.Code == reservation.Replayed && madeBefore(o.Task, e.ID) { // the idempotency key of an earlier order: the entry does not change
-		return o, nil, nil
+		return o, nil
 	}
-	return o, nil, s.redeemed(ctx, e, o.Task)
+	return o, s.redeemed(ctx, e, o.Task)
 }
 
 // madeBefore compares the times of two UUIDv7, in milliseconds.

@@ -175,33 +175,33 @@ func (s *Service) tell(ctx context.Context, entries ...*Entry) {
 }
 
 // Leave ends an entry. Leaving again changes nothing.
-func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, fault.Refusal, error) {
+func (s *Service) Leave(ctx context.Context, entry, user uuid.UUID) (*Entry, error) {
 	at := []string{"input", "waitlistEntryId"}
 	for range maxRaces {
 		e, err := s.Entry(ctx, entry)
 		switch {
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		case e == nil || e.User != user:
-			return nil, fault.Refused{Why: fault.Unknown, At: at}, nil
+			return nil, fault.Refused{Why: fault.Unknown, At: at}
 		case e.Status == Left:
-			return e, nil, nil
+			return e, nil
 		case !e.Status.IsOpen():
-			return e, fault.Refused{Why: fault.Conflict, At: at}, nil
+			return e, fault.Refused{Why: fault.Conflict, At: at}
 		}
 		// Units may be reserved for an entry that is still WAITING.
 		moved, err := s.change(ctx, e, func(u *ent.WaitlistEntryUpdate) {
 			u.SetStatus(waitlistentry.StatusLEFT).SetReturnDue(true)
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if moved != nil {
 			s.metrics.turned("left", 1)
-			return moved, nil, nil
+			return moved, nil
 		}
 	}
-	return nil, nil, fault.New(fault.Unavailable, "the place is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "the place is being changed; try again")
 }
 
 // maxRaces bounds the retries of a use case after a lost compare-and-set.

@@ -15,6 +15,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
+	"seckill/internal/testenv"
 	"seckill/internal/waitlist"
 )
 
@@ -85,8 +86,8 @@ func TestAUnitThatComesBackGoesToTheNextInLine(t *testing.T) {
 	h.step() // the first offer was not redeemed
 	h.want(places[0], waitlist.Expired)
 	h.want(places[1], waitlist.Offered)
-	if _, refusal, err := h.line.Leave(t.Context(), places[1].ID, places[1].User); refusal != nil || err != nil {
-		t.Fatal(refusal, err)
+	if _, err := h.line.Leave(t.Context(), places[1].ID, places[1].User); err != nil {
+		t.Fatal(err)
 	}
 	h.step() // the second buyer left
 	h.want(places[1], waitlist.Left)
@@ -102,9 +103,8 @@ func TestAUnitThatComesBackGoesToTheNextInLine(t *testing.T) {
 
 func (h *hall) redeem(e *waitlist.Entry, a reservation.Attempt) (reservation.Outcome, fault.Refusal) {
 	h.t.Helper()
-	o, refusal, err := h.line.Redeem(h.t.Context(), e.ID, a)
-	h.must(err)
-	return o, refusal
+	o, err := h.line.Redeem(h.t.Context(), e.ID, a)
+	return o, testenv.Refusal(h.t, err)
 }
 
 func TestAnOfferBecomesOneOrderTask(t *testing.T) {
@@ -200,13 +200,11 @@ func TestNoUnitIsStuckInTheLine(t *testing.T) {
 		wg.Go(func() {
 			for range rand.IntN(6) {
 				if rand.IntN(3) == 0 {
-					if _, _, err := h.line.Leave(t.Context(), e.ID, e.User); err != nil {
-						t.Error(err)
-					}
+					_, err := h.line.Leave(t.Context(), e.ID, e.User)
+					testenv.Refusal(t, err)
 				}
-				if _, _, err := h.line.Redeem(t.Context(), e.ID, h.attempt(e.User)); err != nil {
-					t.Error(err)
-				}
+				_, err := h.line.Redeem(t.Context(), e.ID, h.attempt(e.User))
+				testenv.Refusal(t, err)
 			}
 		})
 	}
@@ -257,12 +255,11 @@ func TestOnlyOnesOwnPlaceIsLeft(t *testing.T) {
 	h := newHall(t, 1)
 	h.buy()
 	e := h.joined(1)[0]
-	_, refusal, err := h.line.Leave(t.Context(), e.ID, id.New())
-	h.must(err)
-	refused(t, refusal, fault.Unknown)
+	_, err := h.line.Leave(t.Context(), e.ID, id.New())
+	refused(t, err, fault.Unknown)
 	for range 2 {
-		if got, refusal, err := h.line.Leave(t.Context(), e.ID, e.User); err != nil || refusal != nil || got.Status != waitlist.Left {
-			t.Errorf("leave: %+v, %v, %v", got, refusal, err)
+		if got, err := h.line.Leave(t.Context(), e.ID, e.User); err != nil || got.Status != waitlist.Left {
+			t.Errorf("leave: %+v, %v", got, err)
 		}
 	}
 	if again, refusal := h.join(e.User); refusal != nil || again.ID == e.ID {

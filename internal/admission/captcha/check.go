@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-
-	"seckill/internal/fault"
 )
 
 // Verdict is the result of verifying an answer, as AnswerLua returns it.
@@ -31,20 +29,20 @@ type Judgement struct {
 
 // Check verifies an answer and uses it up if it is right. A refusal is Invalid or
 // Required and contains the next challenge.
-func (s *Service) Check(ctx context.Context, scope Scope, a Answer) (fault.Refusal, error) {
+func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
 	challenge, mac := s.Seal(scope, a)
 	if challenge == uuid.Nil {
 		return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: NotOpen})
 	}
 	reply, err := checkScript.Run(ctx, s.cfg.Client, []string{s.Key(scope, challenge)}, challenge.String(), mac).StringSlice()
 	if err != nil {
-		return nil, unavailable("check captcha", err)
+		return unavailable("check captcha", err)
 	}
 	if len(reply) != 2 {
-		return nil, fmt.Errorf("captcha script replied %d values", len(reply))
+		return fmt.Errorf("captcha script replied %d values", len(reply))
 	}
 	if Verdict(reply[0]) == Right {
-		return nil, nil
+		return nil
 	}
 	return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: Verdict(reply[0]), Kind: Kind(reply[1])})
 }
@@ -53,7 +51,7 @@ func (s *Service) Check(ctx context.Context, scope Scope, a Answer) (fault.Refus
 // of the same kind. A wrongly answered challenge stays open beside the next one until
 // its third wrong answer. Nothing is voided here: an answer that is sent twice must not
 // cost the user the path token that the first one received.
-func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error) {
+func (s *Service) Refuse(ctx context.Context, j Judgement) error {
 	challenge, _ := s.Seal(j.Scope, j.Answer)
 	if challenge == uuid.Nil {
 		challenge = none
@@ -68,12 +66,12 @@ func (s *Service) Refuse(ctx context.Context, j Judgement) (fault.Refusal, error
 	}
 	next, err := s.create(ctx, j.Scope, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if j.Answer == (Answer{}) || j.Verdict == Early {
-		return Required{Challenge: &next, At: answerPath}, nil
+		return Required{Challenge: &next, At: answerPath}
 	}
-	return Invalid{Challenge: &next, At: answerPath}, nil
+	return Invalid{Challenge: &next, At: answerPath}
 }
 
 // none is the id of no challenge: with it, no challenge is kept open and no path token

@@ -27,30 +27,30 @@ type CreateInput struct {
 
 // Create creates a challenge. For Seckill it voids the user's challenges and unused
 // path token in that sale.
-func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, fault.Refusal, error) {
+func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error) {
 	scope := Scope{Purpose: in.Purpose, From: in.From}
 	switch in.Purpose {
 	case Login, Register:
 	case Seckill:
 		if in.User == uuid.Nil {
-			return Challenge{}, nil, fault.New(fault.Unauthenticated, "sign in to get a captcha for a sale")
+			return Challenge{}, fault.New(fault.Unauthenticated, "sign in to get a captcha for a sale")
 		}
 		if in.Sale == uuid.Nil {
-			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: "required for SECKILL"}, nil
+			return Challenge{}, fault.BadField{At: []string{"input", "saleId"}, Rule: "required for SECKILL"}
 		}
 		scope.Sale, scope.User = in.Sale, in.User
 	default:
-		return Challenge{}, fault.BadField{At: []string{"input", "purpose"}, Rule: "known purpose"}, nil
+		return Challenge{}, fault.BadField{At: []string{"input", "purpose"}, Rule: "known purpose"}
 	}
 	switch in.Kind {
 	case "":
 		in.Kind = Text
 	case Text, Math, ProofOfWork:
 	default:
-		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}, nil
+		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}
 	}
 	c, err := s.create(ctx, scope, opening{kind: in.Kind, points: requestPoints})
-	return c, nil, err
+	return c, err
 }
 
 // opening describes how a challenge is created.

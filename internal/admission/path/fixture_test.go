@@ -118,11 +118,11 @@ func embedded(t *testing.T, ratio float64) (*fixture, *miniredis.Miniredis) {
 // challenge creates a captcha of the user for the sale and solves it.
 func (f *fixture) challenge(user uuid.UUID) captcha.Answer {
 	f.t.Helper()
-	c, refusal, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
+	c, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
 		Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.ProofOfWork,
 	})
-	if err != nil || refusal != nil {
-		f.t.Fatalf("create captcha: %v, %v", refusal, err)
+	if err != nil {
+		f.t.Fatalf("create captcha: %v", err)
 	}
 	return f.solve(c)
 }
@@ -153,9 +153,9 @@ func (f *fixture) input(user uuid.UUID, a captcha.Answer) path.IssueInput {
 // issue requires a path token.
 func (f *fixture) issue(in path.IssueInput) path.Path {
 	f.t.Helper()
-	p, refusal, err := f.paths.Issue(f.t.Context(), in)
-	if err != nil || refusal != nil || p.Token == "" {
-		f.t.Fatalf("issue: %+v, %+v, %v", p, refusal, err)
+	p, err := f.paths.Issue(f.t.Context(), in)
+	if err != nil || p.Token == "" {
+		f.t.Fatalf("issue: %+v, %v", p, err)
 	}
 	return p
 }
@@ -163,10 +163,10 @@ func (f *fixture) issue(in path.IssueInput) path.Path {
 // refused requires a refusal of type R.
 func refused[R fault.Refusal](f *fixture, in path.IssueInput) R {
 	f.t.Helper()
-	p, refusal, err := f.paths.Issue(f.t.Context(), in)
-	r, ok := refusal.(R)
-	if !ok || err != nil || p.Token != "" {
-		f.t.Fatalf("issue: %+v, %#v, %v; want %T", p, refusal, err, r)
+	p, err := f.paths.Issue(f.t.Context(), in)
+	r, ok := errors.AsType[R](err)
+	if !ok || p.Token != "" {
+		f.t.Fatalf("issue: %+v, %v; want %T", p, err, r)
 	}
 	return r
 }

@@ -123,27 +123,26 @@ type IssueInput struct {
 // checks: sale.NotOpen, reservation.LimitReached (the user has a reservation),
 // captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
 // used up only if a token is issued. An error is a fault: UNAVAILABLE.
-func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, fault.Refusal, error) {
+func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
 	token, err := newToken()
 	if err != nil {
-		return Path{}, nil, err
+		return Path{}, err
 	}
 	r, err := s.run(ctx, in, token)
 	if ambiguous(ctx, err) {
 		r, err = s.run(ctx, in, token) // the same token: at most one of the two runs takes effect
 	}
 	if err != nil {
-		return Path{}, nil, fault.Wrap(fault.Unavailable, "the gate does not answer; try again shortly", fmt.Errorf("issue path: %w", err))
+		return Path{}, fault.Wrap(fault.Unavailable, "the gate does not answer; try again shortly", fmt.Errorf("issue path: %w", err))
 	}
 	if r.outcome == outcomeIssued {
 		expires, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {
-			return Path{}, nil, fmt.Errorf("issue path: expiry: %w", err)
+			return Path{}, fmt.Errorf("issue path: expiry: %w", err)
 		}
-		return Path{Token: token, ExpiresAt: time.UnixMilli(expires).UTC()}, nil, nil
+		return Path{Token: token, ExpiresAt: time.UnixMilli(expires).UTC()}, nil
 	}
-	refusal, err := s.refusal(ctx, in, r)
-	return Path{}, refusal, err
+	return Path{}, s.refusal(ctx, in, r)
 }
 
 // ambiguous reports whether the script may have run although no reply arrived.
@@ -226,43 +225,46 @@ func parse(values []string) (reply, error) {
 }
 
 // refusal maps an outcome other than issued to a refusal.
-func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) (fault.Refusal, error) {
+func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 	switch r.outcome {
 	case outcomeNotLoaded:
 		if r.now.Before(in.Opens) {
-			return notOpen(sale.PhaseUpcoming, in.Opens, r.now), nil
+			return notOpen(sale.PhaseUpcoming, in.Opens, r.now)
 		}
-		return notOpen(sale.PhasePaused, in.Opens, r.now), nil
+		return notOpen(sale.PhasePaused, in.Opens, r.now)
 	case outcomePaused:
-		return notOpen(sale.PhasePaused, r.opens, r.now), nil
+		return notOpen(sale.PhasePaused, r.opens, r.now)
 	case outcomeNotStarted:
-		return notOpen(sale.PhaseUpcoming, r.opens, r.now), nil
+		return notOpen(sale.PhaseUpcoming, r.opens, r.now)
 	case outcomeEnded:
-		return notOpen(sale.PhaseEnded, time.Time{}, r.now), nil
+		return notOpen(sale.PhaseEnded, time.Time{}, r.now)
 	case outcomeHolding:
 		task, err := uuid.Parse(r.detail)
 		if err != nil {
-			return nil, fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
+			return fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
 		}
-		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}, nil
+		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}
 	case outcomeLapses:
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
-		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}, err
+		if err != nil {
+			return fmt.Errorf("issue path: wait of %s: %w", in.User, err)
+		}
+		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}
 	case outcomeCaptcha:
 		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{
 			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
 		})
 	case outcomeSoldOut:
-		return reservation.NoneLeft{Item: in.Item}, nil
+		return reservation.NoneLeft{Item: in.Item}
 	case outcomeNoPermit:
-		return NoPermit{Item: in.Item, RetryAfter: permitRetry}, nil
+		return NoPermit{Item: in.Item, RetryAfter: permitRetry}
 	case outcomeIssued:
 	}
-	return nil, fmt.Errorf("issue path: unexpected outcome %q", r.outcome)
+	return fmt.Errorf("issue path: unexpected outcome %q", r.outcome)
 }
 
-func notOpen(phase sale.Phase, opens, now time.Time) fault.Refusal {
+func notOpen(phase sale.Phase, opens, now time.Time) sale.NotOpen {
 	refusal := sale.NotOpen{Phase: phase, ServerTime: now}
 	if !opens.IsZero() {
 		refusal.StartsAt = &opens

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -17,15 +18,15 @@ import (
 // worked creates a proof of work of the user for the sale and solves it.
 func (f *fixture) worked(user uuid.UUID) captcha.Answer {
 	f.t.Helper()
-	c, refusal, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
+	c, err := f.captchas.Create(f.t.Context(), captcha.CreateInput{
 		Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.ProofOfWork,
 	})
 	var p struct {
 		Salt, Challenge string
 		MaxNumber       int
 	}
-	if err != nil || refusal != nil || json.Unmarshal([]byte(c.Parameters), &p) != nil {
-		f.t.Fatalf("create captcha: %+v, %v, %v", c, refusal, err)
+	if err != nil || json.Unmarshal([]byte(c.Parameters), &p) != nil {
+		f.t.Fatalf("create captcha: %+v, %v", c, err)
 	}
 	for n := range p.MaxNumber + 1 {
 		sum := sha256.Sum256(fmt.Append([]byte(p.Salt), n))
@@ -44,17 +45,17 @@ func TestWorkDoneBeforeTheOpeningGivesAPlaceInTheDrawOnly(t *testing.T) {
 		drawn, late := f.input(id.New()), f.input(id.New())
 		drawn.Waived, late.Waived = false, false
 		drawn.Captcha, late.Captcha = f.worked(drawn.User), f.worked(late.User)
-		if ticket, refusal, err := f.queue.Enter(t.Context(), drawn); ticket == nil || refusal != nil || err != nil {
-			t.Errorf("before the opening: %+v, %#v, %v", ticket, refusal, err)
+		if ticket, err := f.queue.Enter(t.Context(), drawn); ticket == nil || err != nil {
+			t.Errorf("before the opening: %+v, %v", ticket, err)
 		}
 		f.set("opens", time.Now().UnixMilli())
-		_, refusal, err := f.queue.Enter(t.Context(), late)
-		if r, ok := refusal.(captcha.Required); !ok || err != nil || r.Challenge == nil {
-			t.Errorf("after the opening, worked before it: %#v, %v; want a new challenge", refusal, err)
+		_, err := f.queue.Enter(t.Context(), late)
+		if r, ok := errors.AsType[captcha.Required](err); !ok || r.Challenge == nil {
+			t.Errorf("after the opening, worked before it: %v; want a new challenge", err)
 		}
 		late.Captcha = f.worked(late.User)
-		if ticket, refusal, err := f.queue.Enter(t.Context(), late); ticket == nil || refusal != nil || err != nil {
-			t.Errorf("worked after the opening: %+v, %#v, %v", ticket, refusal, err)
+		if ticket, err := f.queue.Enter(t.Context(), late); ticket == nil || err != nil {
+			t.Errorf("worked after the opening: %+v, %v", ticket, err)
 		}
 	})
 }

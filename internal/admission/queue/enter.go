@@ -37,10 +37,10 @@ type EnterInput struct {
 // the order of the checks: sale.NotOpen (the gate is not loaded, paused or ended),
 // reservation.LimitReached, captcha.Required or captcha.Invalid, reservation.NoneLeft.
 // An answer is used up only by a new ticket.
-func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, fault.Refusal, error) {
+func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	draw, err := newDraw()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ticket := id.NewTask(id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
 	r, err := s.enter(ctx, in, ticket, draw)
@@ -48,17 +48,16 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, fault.Refu
 		r, err = s.enter(ctx, in, ticket, draw) // returns the ticket of the first run
 	}
 	if err != nil {
-		return nil, nil, unavailable("enter", err)
+		return nil, unavailable("enter", err)
 	}
 	if r.outcome != "placed" {
-		refusal, err := s.refusal(ctx, in, r)
-		return nil, refusal, err
+		return nil, s.refusal(ctx, in, r)
 	}
 	if ticket, err = uuid.Parse(r.detail); err != nil {
-		return nil, nil, fmt.Errorf("enter: ticket: %w", err)
+		return nil, fmt.Errorf("enter: ticket: %w", err)
 	}
 	t, err := s.look(ctx, Ticket{ID: ticket, Sale: in.Sale, Item: in.Item, User: in.User}, false)
-	return t, nil, err
+	return t, err
 }
 
 // newDraw returns an unpredictable uniform number from 1 to 2^52.
@@ -123,37 +122,40 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 }
 
 // refusal maps an outcome other than placed to a refusal.
-func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) (fault.Refusal, error) {
+func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 	switch r.outcome {
 	case "not_loaded":
 		if r.now.Before(in.Opens) {
-			return sale.NotOpen{Phase: sale.PhaseUpcoming, StartsAt: &in.Opens, ServerTime: r.now}, nil
+			return sale.NotOpen{Phase: sale.PhaseUpcoming, StartsAt: &in.Opens, ServerTime: r.now}
 		}
-		return sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}, nil
+		return sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}
 	case "paused":
 		n := sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}
 		if !r.opens.IsZero() {
 			n.StartsAt = &r.opens
 		}
-		return n, nil
+		return n
 	case "ended":
-		return sale.NotOpen{Phase: sale.PhaseEnded, ServerTime: r.now}, nil
+		return sale.NotOpen{Phase: sale.PhaseEnded, ServerTime: r.now}
 	case "holding":
 		task, err := uuid.Parse(r.detail)
 		if err != nil {
-			return nil, fmt.Errorf("enter: holder of %s: %w", in.Item, err)
+			return fmt.Errorf("enter: holder of %s: %w", in.Item, err)
 		}
-		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}, nil
+		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}
 	case "lapses":
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
-		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}, err
+		if err != nil {
+			return fmt.Errorf("enter: wait of %s: %w", in.User, err)
+		}
+		return fault.Throttled{RetryAfter: time.Duration(wait) * time.Millisecond}
 	case "captcha":
 		verdict, kind, _ := strings.Cut(r.detail, "|")
 		return s.cfg.Captchas.Refuse(ctx, captcha.Judgement{
 			Scope: in.scope(), Answer: in.Captcha, Verdict: captcha.Verdict(verdict), Kind: captcha.Kind(kind),
 		})
 	case "sold_out":
-		return reservation.NoneLeft{Item: in.Item}, nil
+		return reservation.NoneLeft{Item: in.Item}
 	}
-	return nil, fmt.Errorf("enter: unexpected outcome %q", r.outcome)
+	return fmt.Errorf("enter: unexpected outcome %q", r.outcome)
 }

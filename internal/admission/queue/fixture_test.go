@@ -145,9 +145,9 @@ func (f *fixture) input(user uuid.UUID) queue.EnterInput {
 // enter requires a ticket.
 func (f *fixture) enter(user uuid.UUID) *queue.Ticket {
 	f.t.Helper()
-	t, refusal, err := f.queue.Enter(f.t.Context(), f.input(user))
-	if err != nil || refusal != nil || t == nil {
-		f.t.Fatalf("enter: %+v, %#v, %v", t, refusal, err)
+	t, err := f.queue.Enter(f.t.Context(), f.input(user))
+	if err != nil || t == nil {
+		f.t.Fatalf("enter: %+v, %v", t, err)
 	}
 	return t
 }

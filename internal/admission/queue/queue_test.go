@@ -36,9 +36,9 @@ func TestEnteringTwiceGivesTheSamePlace(t *testing.T) {
 		if !f.buy(f.ticket(a)) {
 			t.Error("the path of the admitted is not good")
 		}
-		_, refusal, err := f.queue.Enter(t.Context(), f.input(a.User))
-		if _, ok := refusal.(reservation.LimitReached); !ok || err != nil {
-			t.Errorf("who holds a unit enters: %#v, %v", refusal, err)
+		_, err := f.queue.Enter(t.Context(), f.input(a.User))
+		if _, ok := errors.AsType[reservation.LimitReached](err); !ok {
+			t.Errorf("who holds a unit enters: %v", err)
 		}
 	})
 }
@@ -47,9 +47,8 @@ func TestAPlaceCostsACaptchaAndIsRefusedForAReason(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		refusal := func(in queue.EnterInput) fault.Refusal {
-			_, refusal, err := f.queue.Enter(t.Context(), in)
-			f.must(err)
-			return refusal
+			_, err := f.queue.Enter(t.Context(), in)
+			return testenv.Refusal(f.t, err)
 		}
 		in := f.input(id.New())
 		in.Waived = false
@@ -79,9 +78,8 @@ func TestNobodyOvertakesThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		issue := func(user uuid.UUID, queued bool) fault.Refusal {
-			_, refusal, err := f.paths.Issue(t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true, Queued: queued})
-			f.must(err)
-			return refusal
+			_, err := f.paths.Issue(t.Context(), path.IssueInput{Sale: f.sale, Item: f.item, User: user, Waived: true, Queued: queued})
+			return testenv.Refusal(f.t, err)
 		}
 		first := id.New()
 		if r := issue(first, false); r != nil {

@@ -15,9 +15,9 @@ func (f *fixture) enterFrom(user, session uuid.UUID) *queue.Ticket {
 	f.t.Helper()
 	in := f.input(user)
 	in.Session = session
-	t, refusal, err := f.queue.Enter(f.t.Context(), in)
-	if err != nil || refusal != nil || t == nil {
-		f.t.Fatalf("enter: %+v, %#v, %v", t, refusal, err)
+	t, err := f.queue.Enter(f.t.Context(), in)
+	if err != nil || t == nil {
+		f.t.Fatalf("enter: %+v, %v", t, err)
 	}
 	return t
 }
