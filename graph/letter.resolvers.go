@@ -25,7 +25,7 @@ func (r *deadLetterActResolver) OrderTask(ctx context.Context, obj *model.DeadLe
 	if obj.Source.Task == nil {
 		return nil, nil
 	}
-	t, err := r.Orders.Task(ctx, *obj.Source.Task)
+	t, err := r.anyTask(ctx, *obj.Source.Task)
 	return toTask(ctx, t), err
 }
 

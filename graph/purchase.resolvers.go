@@ -72,7 +72,7 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 	if t == nil {
 		return nil, fault.New(fault.NotFound, "There is no such attempt.")
 	}
-	states, err := r.Store.WatchTask(ctx, t.ID)
+	states, err := r.Store.WatchTask(ctx, t.ID, t.User)
 	if err != nil {
 		return nil, err
 	}

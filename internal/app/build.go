@@ -121,7 +121,8 @@ type gates struct {
 	reserve  redis.UniversalClient // of Gate.Reserve alone, so that no other command delays its batches
 	gate     *reservation.Gate
 	stock    *reservation.StockCache
-	clock    clock.Clock // of Redis: it decides when gates open and close and when orders and offers expire
+	loaded   func(context.Context) ([]reservation.ItemRef, error) // the items that have a gate
+	clock    clock.Clock                                          // of Redis: it decides when gates open and close and when orders and offers expire
 }
 
 // redisClock is the clock of Redis, as last read by this process.
@@ -140,21 +141,21 @@ func newGates(ctx context.Context, b base) (gates, error) {
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
 		Keys: b.keys, Registerer: b.registry, Log: b.log,
 	})
-	stock := reservation.NewStockCache(reservation.StockCacheConfig{
-		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Log: b.log,
-		Loaded: func(ctx context.Context) (refs []reservation.ItemRef, err error) {
-			loaded, err := catalog.Loaded(ctx)
-			for _, v := range loaded {
-				for _, item := range v.Items {
-					refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
-				}
+	loaded := func(ctx context.Context) (refs []reservation.ItemRef, err error) {
+		loaded, err := catalog.Loaded(ctx)
+		for _, v := range loaded {
+			for _, item := range v.Items {
+				refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
 			}
-			return refs, err
-		},
+		}
+		return refs, err
+	}
+	stock := reservation.NewStockCache(reservation.StockCacheConfig{
+		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Log: b.log, Loaded: loaded,
 	})
 	err := stock.Sync(ctx) // the stages below read the clock and the gates
 	return gates{
-		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, clock: redisClock{stock},
+		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, loaded: loaded, clock: redisClock{stock},
 	}, err
 }
 
@@ -236,7 +237,10 @@ type orders struct {
 
 func newOrders(b base, g gates, m messages, s stats) orders {
 	cache := order.NewCache(b.svc.redis, b.keys.Tasks, g.clock)
-	store := order.NewStore(order.StoreConfig{DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log})
+	store := order.NewStore(order.StoreConfig{
+		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
+		Submitted: orderintake.Submitted{Gate: g.gate, Loaded: g.loaded}.Task,
+	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,

@@ -161,7 +161,7 @@ func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sal
 
 // newAttempt builds the input of the reserve script; it generates the task id.
 func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
-	task := id.NewTask(id.ShardOf(parent.ID))
+	task := id.NewTaskOf(parent.ID, item.ID)
 	terms, err := order.Requested{
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
 		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,
@@ -235,7 +235,7 @@ func (c *Checkout) task(ctx context.Context, in PlaceInput, o reservation.Outcom
 	if o.Task == uuid.Nil {
 		return nil
 	}
-	task, err := c.orders.Task(ctx, o.Task)
+	task, err := c.orders.Task(ctx, o.Task, in.User)
 	if err == nil && task != nil {
 		return task
 	}

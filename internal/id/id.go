@@ -58,6 +58,21 @@ func NewTask(shard int) uuid.UUID {
 	return u
 }
 
+// NewTaskOf returns a new order task of an item. Its last byte but one is the last byte
+// of the item's id, so that the reservation of a task is looked for in few items; 58
+// random bits remain.
+func NewTaskOf(sale, item uuid.UUID) uuid.UUID {
+	u := NewTask(ShardOf(sale))
+	u[14] = item[15]
+	return u
+}
+
+// MayBeOf reports whether a task may be of an item; of all other items it is false, but
+// for one in 256.
+func MayBeOf(task, sale, item uuid.UUID) bool {
+	return int(task[15]) == ShardOf(sale) && task[14] == item[15]
+}
+
 // TaskShard returns the shard in a task id. The error wraps ErrMalformed if the id
 // cannot be a task's.
 func TaskShard(u uuid.UUID) (int, error) {

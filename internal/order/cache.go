@@ -36,7 +36,7 @@ var newerScript = redis.NewScript(newerLua)
 type BucketKey func(shard int, task uuid.UUID) string
 
 // Cache holds copies of tasks and orders in Redis, so that lookups do not query the
-// database. It shares the buckets with the reserve script, which writes tasks there.
+// database. The reserve script of release 0.1 writes SUBMITTED tasks there, too.
 // The revision of a record only grows. The record of an order implies that its task
 // succeeded, whatever the task's own record says.
 type Cache struct {

@@ -29,42 +29,48 @@ const (
 // StoreConfig holds the dependencies of a Store.
 type StoreConfig struct {
 	DB    *postgres.DB
-	Cache *Cache      // nil = read Postgres only
-	Clock clock.Clock // nil = clock.System
-	Log   *slog.Logger
+	Cache *Cache // nil = read Postgres only
+	// Submitted looks up a task whose order is not written yet; a Nil owner stands for
+	// any user. It returns nil when there is no such task. nil = there is none.
+	Submitted func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	Clock     clock.Clock // nil = clock.System
+	Log       *slog.Logger
 }
 
 // Store reads tasks and orders: from Redis while its copies are recent enough,
 // otherwise from Postgres. Only OrderFor checks that the user may see an order. Reads
 // write nothing but copies.
 type Store struct {
-	db      *postgres.DB
-	cache   *Cache
-	clock   clock.Clock
-	watched *watchedTasks
-	log     *slog.Logger
+	db        *postgres.DB
+	cache     *Cache
+	submitted func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	clock     clock.Clock
+	watched   *watchedTasks
+	log       *slog.Logger
 }
 
 // NewStore returns a store.
 func NewStore(cfg StoreConfig) *Store {
-	s := &Store{db: cfg.DB, cache: cfg.Cache, clock: cfg.Clock, watched: newWatchedTasks(), log: cfg.Log}
+	s := &Store{db: cfg.DB, cache: cfg.Cache, submitted: cfg.Submitted, clock: cfg.Clock, watched: newWatchedTasks(), log: cfg.Log}
 	if s.clock == nil {
 		s.clock = clock.System{}
+	}
+	if s.submitted == nil {
+		s.submitted = func(context.Context, uuid.UUID, uuid.UUID) (*Task, error) { return nil, nil } //nolint:nilnil // there is none
 	}
 	return s
 }
 
-// Task returns the current state of a task, or nil when it is unknown. A task that is
+// Task returns the current state of a task, or nil when it is unknown. The owner is the
+// user whose reservation shows that the task is SUBMITTED; Nil stands for any user and
+// is slow. The owner is not checked: an ended task is returned for any. A task that is
 // still SUBMITTED after taskTrust is looked up in Postgres, because Redis may have
 // missed its end. A task that this process has returned stays known when Redis loses
 // its record; orderintake.LostTasks ends it.
-func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
-	var record *Task
-	var cacheErr error
-	if s.cache != nil {
-		if record, cacheErr = s.cache.task(ctx, id); cacheErr != nil {
-			s.log.WarnContext(ctx, "read task record", slog.Any("error", cacheErr))
-		}
+func (s *Store) Task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
+	record, cacheErr := s.record(ctx, id, owner)
+	if cacheErr != nil {
+		s.log.WarnContext(ctx, "read task record", slog.Any("error", cacheErr))
 	}
 	s.watched.note(record)
 	if record != nil && (record.Ended() || s.clock.Now().Sub(record.CreatedAt) < taskTrust) {
@@ -82,10 +88,28 @@ func (s *Store) Task(ctx context.Context, id uuid.UUID) (*Task, error) {
 	case record != nil:
 		return record, nil
 	}
-	if record = s.watched.last(id); record == nil && cacheErr != nil {
+	if record = s.watched.last(id); record == nil && cacheErr == nil && owner == uuid.Nil {
+		record, cacheErr = s.submitted(ctx, id, owner)
+	}
+	if record == nil && cacheErr != nil {
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
 	}
+	s.watched.note(record)
 	return record, nil
+}
+
+// record returns what Redis knows of a task: the copy of its end, or the reservation of
+// its owner.
+func (s *Store) record(ctx context.Context, id, owner uuid.UUID) (record *Task, err error) {
+	if s.cache != nil {
+		if record, err = s.cache.task(ctx, id); record != nil || err != nil {
+			return record, err
+		}
+	}
+	if owner == uuid.Nil {
+		return nil, nil //nolint:nilnil // no record is an answer
+	}
+	return s.submitted(ctx, id, owner)
 }
 
 // endedTask returns the end of a task from Postgres, or nil, and copies it to Redis.

@@ -35,7 +35,7 @@ func (e *env) submit(r order.Requested) order.Task {
 
 func (e *env) task(s *order.Store, id uuid.UUID) *order.Task {
 	e.t.Helper()
-	task, err := s.Task(e.t.Context(), id)
+	task, err := s.Task(e.t.Context(), id, uuid.Nil)
 	e.must(err)
 	return task
 }
@@ -147,7 +147,7 @@ func TestWithoutRedisLookUpsReadPostgres(t *testing.T) {
 		t.Errorf("order %+v, %v", got, err)
 	}
 	// It may be SUBMITTED: the state is unknown.
-	if task, err := s.Task(t.Context(), id.NewTask(1)); err == nil {
+	if task, err := s.Task(t.Context(), id.NewTask(1), uuid.Nil); err == nil {
 		t.Errorf("an unknown task without Redis: %+v", task)
 	}
 	if out := e.write(e.writer(nil), e.request()); out.Order == nil {
@@ -305,7 +305,7 @@ func TestTheEndsOfABatchAreAnnouncedAfterTheCommit(t *testing.T) {
 		var heard []order.Task
 		w := e.writer(func(ctx context.Context, tasks []order.Task) error {
 			for _, task := range tasks {
-				stored, err := order.NewStore(order.StoreConfig{DB: e.db, Log: slog.New(slog.DiscardHandler)}).Task(ctx, task.ID)
+				stored, err := order.NewStore(order.StoreConfig{DB: e.db, Log: slog.New(slog.DiscardHandler)}).Task(ctx, task.ID, uuid.Nil)
 				if err != nil || stored == nil || stored.Status != task.Status {
 					t.Errorf("announced %+v, stored %+v, %v", task, stored, err)
 				}

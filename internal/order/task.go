@@ -47,8 +47,7 @@ type Task struct {
 // Ended reports whether the task is in a final state.
 func (t *Task) Ended() bool { return t.Status == Succeeded || t.Status == Failed }
 
-// taskRecord is the JSON form of a task, in Redis and in status messages. The reserve
-// script writes the same form.
+// taskRecord is the JSON form of a task, in Redis and in status messages.
 type taskRecord struct {
 	ID          uuid.UUID    `json:"id"`
 	User        uuid.UUID    `json:"user"`

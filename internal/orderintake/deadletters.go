@@ -90,10 +90,18 @@ func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]*Let
 		return nil, err
 	}
 	letters := make([]*Letter, len(raw))
-	for i := range raw {
-		letters[i] = &Letter{Letter: raw[i]}
-		if letters[i].Task, err = d.taskOf(ctx, raw[i]); err != nil {
+	for i, l := range raw {
+		letters[i] = &Letter{Letter: l}
+		if l.Unreadable {
+			continue
+		}
+		whole, err := d.Letter(ctx, l.ID)
+		if err != nil {
 			return nil, err
+		}
+		if whole != nil { // else it was decided in the meantime
+			whole.Fields = nil
+			letters[i] = whole
 		}
 	}
 	return letters, nil
@@ -105,7 +113,7 @@ func (d *DeadLetters) Letter(ctx context.Context, letterID string) (*Letter, err
 	if l == nil || err != nil {
 		return nil, err
 	}
-	l.Task, err = d.taskOf(ctx, l.Letter)
+	l.Task, err = d.taskOf(ctx, l)
 	return l, err
 }
 
@@ -124,12 +132,16 @@ func (d *DeadLetters) read(ctx context.Context, letterID string) (*Letter, error
 
 // taskOf returns the task of a message of an order stream, the first of several; both
 // have the same id.
-func (d *DeadLetters) taskOf(ctx context.Context, l stream.Letter) (*order.Task, error) {
+func (d *DeadLetters) taskOf(ctx context.Context, l *Letter) (*order.Task, error) {
 	task, err := uuid.Parse(l.MessageID)
 	if err != nil || !strings.HasSuffix(l.Stream, orderStreamSuffix) {
 		return nil, nil //nolint:nilerr,nilnil // it has none
 	}
-	t, err := d.cfg.Orders.Task(ctx, task)
+	owner := uuid.Nil // unknown
+	if len(l.requests) > 0 {
+		owner = l.requests[0].User
+	}
+	t, err := d.cfg.Orders.Task(ctx, task, owner)
 	if err != nil {
 		return nil, fmt.Errorf("task of dead letter %s: %w", l.ID, err)
 	}

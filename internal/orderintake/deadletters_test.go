@@ -130,7 +130,7 @@ func (r *rig) only() *orderintake.Letter {
 
 func (r *rig) status(task uuid.UUID) order.TaskStatus {
 	r.t.Helper()
-	t, err := r.orders.Task(r.t.Context(), task)
+	t, err := r.orders.Task(r.t.Context(), task, uuid.Nil)
 	r.must(err)
 	if t == nil {
 		return ""

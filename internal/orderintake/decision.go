@@ -93,7 +93,7 @@ func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, error) {
 	if _, err := d.cfg.Letters.Drop(ctx, l.ID); err != nil {
 		return nil, err
 	}
-	l.Task, err = d.taskOf(ctx, l.Letter)
+	l.Task, err = d.taskOf(ctx, l)
 	return l, err
 }
 

@@ -34,7 +34,7 @@ func (r *rig) submit() uuid.UUID {
 
 func (r *rig) task(s *order.Store, task uuid.UUID) *order.Task {
 	r.t.Helper()
-	got, err := s.Task(r.t.Context(), task)
+	got, err := s.Task(r.t.Context(), task, uuid.Nil)
 	r.must(err)
 	return got
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/internal/fault"
@@ -118,7 +120,7 @@ func TestDroppingALetterOfSeveralOrdersFailsEachTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, request := range requests {
-		if task, err := r.orders.Task(t.Context(), request.Task); err != nil || task == nil || task.Failure != fault.Conflict {
+		if task, err := r.orders.Task(t.Context(), request.Task, uuid.Nil); err != nil || task == nil || task.Failure != fault.Conflict {
 			t.Errorf("task %+v, %v", task, err)
 		}
 	}

@@ -37,6 +37,12 @@ func (k Keys) Reservations(shard int, item uuid.UUID) string {
 	return k.shard(shard, "holders:"+item.String())
 }
 
+// FormerReservations is the hash Reservations of the former epoch. It exists only while
+// the gate is being built.
+func (k Keys) FormerReservations(shard int, item uuid.UUID) string {
+	return k.shard(shard, "former:"+item.String())
+}
+
 // Path is the string "epoch|token" of a user's unused path token; expires by TTL.
 func (k Keys) Path(shard int, item, user uuid.UUID) string {
 	return k.shard(shard, "path:"+item.String()+":"+user.String())
@@ -122,8 +128,10 @@ func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
 	return k.shard(shard, "tries:"+sale.String()+":"+user.String())
 }
 
-// Tasks is the hash of the order tasks whose ids were generated in the same 256 ms:
-// "task:<id>" → JSON of a task, "order:<id>" → JSON of its order (package order). One
+// Tasks is the hash of the ended order tasks whose ids were generated in the same 256 ms:
+// "task:<id>" → JSON of a failed task, "order:<id>" → JSON of an order (package order).
+// The record of a task that has not ended is its reservation; until release 0.1 it had
+// one here, too. One
 // hash takes one write per batch and half the memory of separate keys. Expires 24 h
 // after the last write.
 func (k Keys) Tasks(shard int, task uuid.UUID) string {

@@ -43,7 +43,7 @@ type Contents struct {
 // or has built it.
 func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item)}
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item)}
 	begun, err := beginScript.Run(ctx, g.client, keys, strconv.FormatInt(epoch, 10)).Int()
 	if err != nil {
 		return false, fmt.Errorf("begin gate of %s: %w", item, err)
@@ -62,7 +62,8 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 	for _, r := range c.Reservations {
 		reserved += r.Quantity
 	}
-	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(c.Sale), c.Item)},
+	shard := id.ShardOf(c.Sale)
+	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)},
 		strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
 		"sale", c.Sale.String(), "gate", c.State,
 		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),

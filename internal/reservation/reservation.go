@@ -122,5 +122,5 @@ func (n NoneLeft) Error() string {
 	return fault.Text(n, fmt.Sprintf("%d left of %s", n.Left, id.Format(id.Item, n.Item)))
 }
 
-// recordTTL is the TTL of task and idempotency records, renewed at each write.
+// recordTTL is the TTL of idempotency records, renewed at each write.
 const recordTTL = 24 * time.Hour

@@ -39,8 +39,7 @@ type itemOfSale struct{ sale, item uuid.UUID }
 func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome, error) {
 	shard := attempts[0].Shard()
 	var items table[itemOfSale]
-	var buckets table[string]
-	itemOf, bucketOf := make([]int, len(attempts)), make([]int, len(attempts))
+	itemOf := make([]int, len(attempts))
 	var terms []string // by item
 	counted := false
 	for i, a := range attempts {
@@ -48,21 +47,19 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 		if itemOf[i] == len(terms) {
 			terms = append(terms, a.Terms)
 		}
-		bucketOf[i] = buckets.index(g.keys.Tasks(shard, a.Task))
 		counted = counted || a.Tries.Burst > 0
 	}
 	orders := g.keys.Orders(shard)
-	keys := append(make([]string, 0, 2+4*len(items.keys)+len(buckets.keys)+2*len(attempts)), orders, stream.SumKey(orders))
-	args := append(make([]any, 0, 7+3*len(items.keys)+9*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
-		len(buckets.keys), counted, stream.FieldID, stream.FieldPayload)
+	keys := append(make([]string, 0, 2+4*len(items.keys)+2*len(attempts)), orders, stream.SumKey(orders))
+	args := append(make([]any, 0, 6+3*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+		counted, stream.FieldID, stream.FieldPayload)
 	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale))
 		args = append(args, b.sale.String(), b.item.String(), terms[i])
 	}
-	keys = append(keys, buckets.keys...)
 	for i, a := range attempts {
 		keys = append(keys, g.keys.Path(shard, a.Item, a.User))
-		args = append(args, itemOf[i]+1, bucketOf[i]+1, a.User.String(), a.Task.String(), a.PathToken, a.Quantity, a.IdempotencyKey)
+		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.PathToken, a.Quantity, a.IdempotencyKey)
 		if counted {
 			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
 			args = append(args, a.Tries.Burst, a.Tries.everyMs())

@@ -141,7 +141,7 @@ func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 // It reports whether a gate was removed.
 func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item)}
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item)}
 	done, err := unloadScript.Run(ctx, g.client, keys, epoch).Int()
 	if err != nil {
 		return false, fmt.Errorf("unload gate of %s: %w", item, err)

@@ -104,7 +104,7 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 // follow returns the owner of a buyer's reservation: a task, an order, or an offer of
 // the waitlist.
 func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation.Reservation, out *Viewer) error {
-	task, err := s.orders.Task(ctx, held.Task)
+	task, err := s.orders.Task(ctx, held.Task, held.User)
 	if err != nil {
 		return err
 	}

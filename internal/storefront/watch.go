@@ -34,10 +34,10 @@ func stockKey(v uuid.UUID) string { return "stock:" + v.String() }
 // errGone ends a stream whose subject no longer exists.
 func errGone(what string) error { return fault.New(fault.NotFound, "There is no such "+what+".") }
 
-// WatchTask follows an order task until it ends.
-func (s *Storefront) WatchTask(ctx context.Context, taskID uuid.UUID) (<-chan notifier.State[*order.Task], error) {
+// WatchTask follows an order task of a user until it ends.
+func (s *Storefront) WatchTask(ctx context.Context, taskID, owner uuid.UUID) (<-chan notifier.State[*order.Task], error) {
 	return notifier.Follow(ctx, s.hub, TaskKey(taskID), func(ctx context.Context) (notifier.State[*order.Task], error) {
-		t, err := s.orders.Task(ctx, taskID)
+		t, err := s.orders.Task(ctx, taskID, owner)
 		if err == nil && t == nil {
 			err = errGone("attempt")
 		}

@@ -211,7 +211,7 @@ func (d *DeadLetters) List(ctx context.Context, after string, limit int) ([]Lett
 	for _, e := range entries {
 		l, err := readLetter(e.ID, e.Values)
 		if err != nil {
-			l.Reason = "unreadable letter: " + l.Reason
+			l.Reason, l.Unreadable = "unreadable letter: "+l.Reason, true
 		}
 		l.Fields = nil
 		letters = append(letters, l)

@@ -18,6 +18,7 @@ type Letter struct {
 	Reason     string    // at most 300 bytes
 	Deliveries int       // number of deliveries to consumers
 	Attempts   int       // attempts of the last consumer
+	Unreadable bool      // the letter itself is damaged: it has no fields
 	Fields     []Field   // the original entry, in its order; only from Inspect
 }
 

@@ -2,7 +2,6 @@ package waitlist_test
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -144,11 +143,9 @@ func TestAnOfferBecomesOneOrderTask(t *testing.T) {
 	h.clock.Advance(time.Hour)
 	h.step() // a redeemed offer does not expire
 	h.wantFigures(figures{reserved: 1, holders: 1, messages: 2})
-	record, err := h.conn.Cmd.HGet(t.Context(), h.keys.Tasks(id.ShardOf(h.sale), a.Task), "task:"+a.Task.String()).Bytes()
-	h.must(err)
-	var task order.Task
-	if err := json.Unmarshal(record, &task); err != nil || task.Status != order.Submitted || task.CreatedAt.IsZero() {
-		t.Errorf("record %s, %v", record, err)
+	held, err := h.gate.Reservations(t.Context(), h.sale, []uuid.UUID{h.item}, a.User)
+	if r := held[h.item]; err != nil || r.Task != a.Task || r.IdempotencyKey != a.IdempotencyKey || r.At.IsZero() {
+		t.Errorf("reservation %+v, %v", r, err)
 	}
 }
 

@@ -1,6 +1,6 @@
 -- open: completes what begin started: writes rules, stock and state in one step.
 --
--- KEYS  [1] item
+-- KEYS  [1] item   [2] former reservations
 -- ARGV  [1] epoch   [2] revision   [3] '1' buyers wait | '0' no buyer waits
 --       then field, value, field, value, … of the item hash
 -- Reply 1 open | 0 another build with a higher epoch has begun
@@ -16,4 +16,5 @@ redis.call('HSET', KEYS[1], 'rev', string.format('%.0f', rev), unpack(ARGV, 4))
 if ARGV[3] == '1' then
   redis.call('HSET', KEYS[1], 'line', string.format('%.0f', redis_time() + 3000)) -- renewed by waitlist_status
 end
+redis.call('UNLINK', KEYS[2])
 return 1

@@ -1,10 +1,9 @@
 -- redeem: turns the units that are reserved for an offer into an order task.
 --
 -- KEYS  [1] order stream of the shard   [2] item   [3] reservations
---       [4] idempotency keys of the sale   [5] bucket of task records
---       [6] sum of the stream
+--       [4] idempotency keys of the sale   [5] sum of the stream
 -- ARGV  [1] user   [2] task      [3] offer   [4] sale   [5] item id   [6] quantity
---       [7] idempotency key      [8] TTL of idempotency and task records, ms
+--       [7] idempotency key      [8] TTL of idempotency keys, ms
 --       [9] terms (see append_orders.lua)   [10] [11] names of the stream's fields for
 --       message id and payload
 -- Reply as in reserve.lua, for one attempt; code 8: nothing is reserved for the offer.
@@ -55,10 +54,6 @@ record = task .. '|' .. quantity .. '|' .. at .. '|' .. ARGV[7]
 redis.call('HSET', KEYS[3], user, record)
 redis.call('HSET', KEYS[4], idem, task .. input)
 redis.call('PEXPIRE', KEYS[4], ARGV[8])
-redis.call('HSET', KEYS[5], 'task:' .. task, '{"id":"' .. task .. '","user":"' .. user .. '","sale":"' .. ARGV[4] ..
-  '","item":"' .. ARGV[5] .. '","quantity":' .. quantity .. ',"status":"SUBMITTED","revision":1,"createdAtMs":' .. at ..
-  ',"updatedAtMs":' .. at .. '}')
-redis.call('PEXPIRE', KEYS[5], ARGV[8])
 local it = { sale = ARGV[4], id = ARGV[5], epoch = g.epoch, terms = ARGV[9], users = { user }, reservations = { record } }
-append_orders(KEYS[1], KEYS[6], { ARGV[10], ARGV[11] }, { it })
+append_orders(KEYS[1], KEYS[5], { ARGV[10], ARGV[11] }, { it })
 return answer(1)

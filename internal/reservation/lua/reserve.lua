@@ -2,15 +2,14 @@
 --
 -- KEYS  [1] order stream of the shard   [2] its sum
 --       then four for each item: item, reservations, permits, idempotency keys of its sale
---       then the buckets of task records
 --       then for each attempt its path token, and its tries if they are counted
--- ARGV  [1] number of attempts   [2] TTL of idempotency and task records, ms
---       [3] number of items      [4] number of buckets   [5] 1 = tries are counted
---       [6] [7] names of the stream's fields for message id and payload
+-- ARGV  [1] number of attempts   [2] TTL of idempotency keys, ms
+--       [3] number of items      [4] 1 = tries are counted
+--       [5] [6] names of the stream's fields for message id and payload
 --       then for each item: sale, id, terms (see append_orders.lua)
---       then for each attempt: its item and its bucket (1, 2, …), user, task, token,
---       quantity, idempotency key, and if tries are counted their burst (0 = no limit)
---       and the time after which one more is allowed (ms)
+--       then for each attempt: its item (1, 2, …), user, task, token, quantity,
+--       idempotency key, and if tries are counted their burst (0 = no limit) and the
+--       time after which one more is allowed (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, and after the codes 2, 3,
 --       8 and 9 a task
@@ -32,10 +31,10 @@
 local now = redis_time()
 local at = string.format('%.0f', now) -- once: number formatting is slow in Redis
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
-local nItems, nBuckets, counted = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
-local perKeys, width = counted and 2 or 1, counted and 9 or 7
-local firstKey = 3 + 4 * nItems + nBuckets  -- of the attempts
-local first = 8 + 3 * nItems                -- argument of the attempts
+local nItems, counted = tonumber(ARGV[3]), ARGV[4] == '1'
+local perKeys, width = counted and 2 or 1, counted and 8 or 6
+local firstKey = 3 + 4 * nItems -- of the attempts
+local first = 7 + 3 * nItems    -- argument of the attempts
 local reply = { now }
 
 -- Items of one sale share the accepted idempotency keys.
@@ -51,10 +50,9 @@ for i = 1, nItems do
     reply[2 * i], reply[2 * i + 1] = 0, 0
   end
   it.key, it.reservationsKey, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local sale, id = ARGV[5 + 3 * i], ARGV[6 + 3 * i]
-  it.sale, it.id, it.terms = sale, id, ARGV[7 + 3 * i]
+  local sale, id = ARGV[4 + 3 * i], ARGV[5 + 3 * i]
+  it.sale, it.id, it.terms = sale, id, ARGV[6 + 3 * i]
   it.input = '|' .. id .. '|'
-  it.task = '","sale":"' .. sale .. '","item":"' .. id .. '","quantity":'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.paths, it.reservations, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
@@ -69,7 +67,7 @@ for i = 1, n do
   local a = first + (i - 1) * width
   local it = items[tonumber(ARGV[a])]
   local c = #it.attempts + 1
-  it.attempts[c], it.asking[c], it.idems[c] = i, ARGV[a + 2], ARGV[a + 2] .. ':' .. ARGV[a + 6]
+  it.attempts[c], it.asking[c], it.idems[c] = i, ARGV[a + 1], ARGV[a + 1] .. ':' .. ARGV[a + 5]
   paths[i] = KEYS[firstKey + (i - 1) * perKeys]
 end
 local tokens = redis.call('MGET', unpack(paths))
@@ -102,17 +100,16 @@ local function try(key, burst, every)
 end
 
 local used = {} -- path tokens used in this call
-local orders = {}
 
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 
 -- decide returns the code of attempt i and the task that it names.
 local function decide(i, a, it)
-  local user, task, quantity = ARGV[a + 2], ARGV[a + 3], tonumber(ARGV[a + 5])
+  local user, task, quantity = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 4])
   local past = it.taken[idems[i]] or before[i]
   local known = past and string.match(past, '^[^|]*')
-  if counted and ARGV[a + 7] ~= '0' and known ~= task then
-    local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 7]), tonumber(ARGV[a + 8]))
+  if counted and ARGV[a + 6] ~= '0' and known ~= task then
+    local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7]))
     if wait > 0 then return 13, wait end
   end
   if past then
@@ -120,7 +117,7 @@ local function decide(i, a, it)
   end
   if it.refused then return CODES[it.refused] end
   local existing = it.tasks[user] or held[i] and string.match(held[i], '^[^|]*') or ''
-  if used[paths[i]] or tokens[i] ~= it.epoch .. '|' .. ARGV[a + 4] then return 8, existing end
+  if used[paths[i]] or tokens[i] ~= it.epoch .. '|' .. ARGV[a + 3] then return 8, existing end
   if existing ~= '' then return 9, existing end
   if quantity > it.limit then return 10 end
   if it.stock <= 0 or now < it.waitlist_until then return 11 end
@@ -129,11 +126,10 @@ local function decide(i, a, it)
   past = task .. it.input .. quantity
   it.taken[idems[i]], used[paths[i]], it.tasks[user] = past, true, task
   local u = #it.users + 1
-  local record = task .. '|' .. ARGV[a + 5] .. '|' .. at .. '|' .. ARGV[a + 6]
+  local record = task .. '|' .. ARGV[a + 4] .. '|' .. at .. '|' .. ARGV[a + 5]
   it.users[u], it.paths[u], it.reservations[u] = user, paths[i], record
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
   it.records[2 * u - 1], it.records[2 * u] = idems[i], past
-  orders[#orders + 1] = i
   return 1
 end
 
@@ -161,24 +157,5 @@ for i = 1, nItems do
     redis.call('ZREM', it.permitsKey, unpack(it.users))
   end
 end
-local times = ',"status":"SUBMITTED","revision":1,"createdAtMs":' .. at .. ',"updatedAtMs":' .. at .. '}'
-local buckets = {}
-for o = 1, #orders do
-  local a = first + (orders[o] - 1) * width
-  local it, bucket, task = items[tonumber(ARGV[a])], tonumber(ARGV[a + 1]), ARGV[a + 3]
-  local records = buckets[bucket]
-  if not records then
-    records = {}
-    buckets[bucket] = records
-  end
-  local r = #records
-  records[r + 1] = 'task:' .. task
-  records[r + 2] = '{"id":"' .. task .. '","user":"' .. ARGV[a + 2] .. it.task .. ARGV[a + 5] .. times
-end
-for bucket, records in pairs(buckets) do
-  local key = KEYS[2 + 4 * nItems + bucket]
-  redis.call('HSET', key, unpack(records))
-  redis.call('PEXPIRE', key, ttl)
-end
-append_orders(KEYS[1], KEYS[2], { ARGV[6], ARGV[7] }, items)
+append_orders(KEYS[1], KEYS[2], { ARGV[5], ARGV[6] }, items)
 return reply

@@ -1,0 +1,35 @@
+package orderintake
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+)
+
+// Submitted looks up tasks whose order is not written yet: their record is the
+// reservation at the gate.
+type Submitted struct {
+	Gate *reservation.Gate
+	// Loaded lists the items that have a gate.
+	Loaded func(ctx context.Context) ([]reservation.ItemRef, error)
+}
+
+// Task returns the task, or nil when no reservation is of the task. A Nil owner stands
+// for any user: all reservations of the item are read.
+func (s Submitted) Task(ctx context.Context, task, owner uuid.UUID) (*order.Task, error) {
+	items, err := s.Loaded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Gate.FindTask(ctx, items, task, owner)
+	if r == nil || err != nil || r.IdempotencyKey == "" { // an offer, or units of an order
+		return nil, err
+	}
+	return &order.Task{
+		ID: task, User: r.User, Sale: r.Sale, Item: r.Item, Quantity: r.Quantity,
+		Status: order.Submitted, Revision: 1, CreatedAt: r.At, UpdatedAt: r.At,
+	}, nil
+}

@@ -1,0 +1,74 @@
+package orderintake_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/orderintake"
+	"seckill/internal/reservation"
+)
+
+// reserve opens a gate and returns an accepted attempt, and a store that looks it up.
+func (r *rig) reserve() (reservation.Attempt, *order.Store) {
+	r.t.Helper()
+	ctx := r.t.Context()
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
+	begun, err := gate.Begin(ctx, r.sale, r.item, 1)
+	r.must(err)
+	opened, err := gate.Open(ctx, reservation.Contents{
+		Sale: r.sale, Item: r.item, State: reservation.GateOpen, Epoch: 1, Opens: time.Now().Add(-time.Hour),
+		Closes: time.Now().Add(time.Hour), Limit: 1, Total: 9, Stock: 9, Revision: 1,
+	})
+	if r.must(err); !begun || !opened {
+		r.t.Fatal("the gate is not open")
+	}
+	a := reservation.Attempt{
+		Task: id.NewTaskOf(r.sale, r.item), Sale: r.sale, Item: r.item, User: id.New(), Quantity: 1, PathToken: "token",
+		IdempotencyKey: uuid.NewString(), Terms: "1999|EUR|900",
+	}
+	r.must(r.conn.Cmd.Set(ctx, r.keys.Path(r.shard, r.item, a.User), "1|token", time.Minute).Err())
+	o, err := gate.Reserve(ctx, a)
+	if r.must(err); o.Code != reservation.Accepted {
+		r.t.Fatalf("reserve: %+v", o)
+	}
+	submitted := orderintake.Submitted{Gate: gate, Loaded: func(context.Context) ([]reservation.ItemRef, error) {
+		return []reservation.ItemRef{{Sale: r.sale, Item: r.item}}, nil
+	}}
+	return a, order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Submitted: submitted.Task, Clock: r.clock, Log: quiet})
+}
+
+func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	a, orders := r.reserve()
+	want := func(status order.TaskStatus) {
+		t.Helper()
+		for _, owner := range []uuid.UUID{a.User, uuid.Nil} {
+			task, err := orders.Task(t.Context(), a.Task, owner)
+			if err != nil || task == nil || task.Status != status || task.User != a.User || task.Item != a.Item || task.Sale != a.Sale ||
+				task.Quantity != 1 || task.CreatedAt.IsZero() {
+				t.Errorf("task %+v, %v; want %s", task, err, status)
+			}
+		}
+	}
+	want(order.Submitted)
+	if task, err := orders.Task(t.Context(), a.Task, id.New()); task != nil && task.User != a.User || err != nil {
+		t.Errorf("asked by another user: %+v, %v", task, err)
+	}
+	r.work()
+	waiting, err := r.backlog.Requests(t.Context(), r.shard)
+	if err != nil || len(waiting) != 1 {
+		t.Fatalf("%+v, %v", waiting, err)
+	}
+	_, err = r.writer.Write(t.Context(), waiting[0])
+	r.must(err)
+	want(order.Succeeded)
+	r.must(r.conn.Cmd.Del(t.Context(), r.keys.Tasks(r.shard, a.Task)).Err()) // its copy in Redis expires
+	r.clock.Advance(time.Hour)
+	want(order.Succeeded)
+}
