@@ -95,7 +95,9 @@ func (c *call) withDatabase(do func(*postgres.DB) error) error {
 	if err := c.cfg.Validate(config.NeedDatabase); err != nil {
 		return err
 	}
-	db, err := postgres.Open(c.ctx, postgres.Options{URL: c.cfg.DatabaseURL.Reveal(), MaxConns: c.cfg.DatabasePool})
+	db, err := postgres.Open(c.ctx, postgres.Options{
+		URL: c.cfg.DatabaseURL.Reveal(), MaxConns: c.cfg.DatabasePool, TransactionPooling: c.cfg.DatabasePooling == config.PoolingTransaction,
+	})
 	if err != nil {
 		return doctor.PostgresAway(c.cfg, err)
 	}

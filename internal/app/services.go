@@ -41,7 +41,9 @@ func openDatabase(ctx context.Context, cfg *config.Config) (*services, error) {
 }
 
 func (s *services) openPostgres(ctx context.Context, cfg *config.Config, conns int) (err error) {
-	s.db, err = postgres.Open(ctx, postgres.Options{URL: cfg.DatabaseURL.Reveal(), MaxConns: conns})
+	s.db, err = postgres.Open(ctx, postgres.Options{
+		URL: cfg.DatabaseURL.Reveal(), MaxConns: conns, TransactionPooling: cfg.DatabasePooling == config.PoolingTransaction,
+	})
 	if err != nil {
 		return doctor.PostgresAway(cfg, err)
 	}

@@ -28,10 +28,11 @@ type Config struct {
 	LogLevel  slog.Level `default:"info" group:"general" help:"Least severe lines to log: debug, info, warn or error."`
 	LogFormat LogFormat  `default:"auto" group:"general" help:"json, text, or auto: text on a terminal and in the development profile, else json."`
 
-	DatabaseURL  Secret `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill."`
-	DatabasePool int    `default:"16" group:"services" help:"Most Postgres connections of one process."`
-	RedisURL     Secret `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0. Several, comma separated, are the nodes of a Cluster."`
-	RedisPrefix  string `default:"sk:" group:"services" help:"First part of every Redis key; keeps installations on one Redis apart."`
+	DatabaseURL     Secret  `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill."`
+	DatabasePool    int     `default:"16" group:"services" help:"Most Postgres connections of one process."`
+	DatabasePooling Pooling `default:"session" group:"services" help:"session, or transaction: the address leads to a pooler in transaction mode, such as PgBouncer. Timeouts are then those of the role."`
+	RedisURL        Secret  `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0. Several, comma separated, are the nodes of a Cluster."`
+	RedisPrefix     string  `default:"sk:" group:"services" help:"First part of every Redis key; keeps installations on one Redis apart."`
 
 	HTTPAddr         string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`
 	AdminAddr        string         `default:"127.0.0.1:9090" group:"server" help:"Admin listener: health, metrics, profiles. Keep it private."`

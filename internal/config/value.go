@@ -66,6 +66,20 @@ func (d *Documents) UnmarshalText(text []byte) error {
 	return oneOf(d, text, DocumentsAny, DocumentsTrusted)
 }
 
+// Pooling says what an address of Postgres leads to.
+type Pooling string
+
+// Values of Pooling.
+const (
+	PoolingSession     Pooling = "session"     // a server, or a pooler that keeps one server for a connection
+	PoolingTransaction Pooling = "transaction" // a pooler that may change the server after each transaction
+)
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *Pooling) UnmarshalText(text []byte) error {
+	return oneOf(p, text, PoolingSession, PoolingTransaction)
+}
+
 // Introspection selects the callers that may query the schema.
 type Introspection string
 

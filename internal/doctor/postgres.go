@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"seckill/internal/config"
 	"seckill/internal/postgres"
 )
 
@@ -23,13 +24,17 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, serviceTimeout)
 	defer cancel()
-	db, err := postgres.Open(ctx, postgres.Options{URL: d.Config.DatabaseURL.Reveal(), MaxConns: 2})
+	pooled := d.Config.DatabasePooling == config.PoolingTransaction
+	db, err := postgres.Open(ctx, postgres.Options{
+		URL: d.Config.DatabaseURL.Reveal(), MaxConns: 2, TransactionPooling: pooled,
+	})
 	if err != nil {
 		r.add(areaPostgres, Error, postgresAway(d.Config, err).finding())
 		return
 	}
 	defer func() { _ = db.Close() }()
 	r.server(ctx, db, d.Config.DatabasePool)
+	r.pooling(ctx, db, pooled)
 	r.migrations(ctx, db)
 	r.postgresClock(ctx, db, d)
 }
@@ -77,6 +82,31 @@ func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
 	}
 	if most, err := strconv.Atoi(values["max_connections"]); err == nil && pool > most-3 {
 		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, and one process may open %d: lower SECKILL_DATABASE_POOL or raise it", most, pool))
+	}
+}
+
+// pooling checks that the setting says what the address leads to.
+func (r *report) pooling(ctx context.Context, db *postgres.DB, pooled bool) {
+	shares, err := db.SharesServers(ctx)
+	if err != nil {
+		r.add(areaPostgres, Error, fmt.Sprintf("does not tell whether a pooler stands before it: %v", err))
+		return
+	}
+	if shares && !pooled {
+		r.add(areaPostgres, Error, "is reached through a pooler in transaction mode, which mixes up the statements of several connections; "+
+			"set SECKILL_DATABASE_POOLING=transaction, or the pooler to session mode")
+	}
+	if !pooled {
+		return
+	}
+	var timeout string
+	if err := db.SQL.QueryRowContext(ctx, "SELECT current_setting('statement_timeout')").Scan(&timeout); err != nil {
+		r.add(areaPostgres, Error, fmt.Sprintf("does not tell statement_timeout: %v", err))
+		return
+	}
+	if timeout == "0" {
+		r.add(areaPostgres, Warning, "sets no statement_timeout, which SECKILL_DATABASE_POOLING=transaction leaves to the role: "+
+			"ALTER ROLE … SET statement_timeout = '2s', lock_timeout = '1.5s' and idle_in_transaction_session_timeout = '5s'")
 	}
 }
 

@@ -16,7 +16,10 @@ import (
 var ErrConnectionLost = fmt.Errorf("connection lost while the statement ran: %w", io.ErrUnexpectedEOF)
 
 // connector opens connections of lib/pq and wraps them as conn.
-type connector struct{ *pq.Connector }
+type connector struct {
+	*pq.Connector
+	keepsState bool // the connection leads to one server: it may keep prepared statements
+}
 
 // Connect opens one connection.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -33,7 +36,7 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		_ = raw.Close()
 		return nil, fmt.Errorf("lib/pq connection %T lacks what this version had", raw)
 	}
-	return &conn{pqConn: full, netConn: s.netConn}, nil
+	return &conn{pqConn: full, netConn: s.netConn, keepsState: c.keepsState}, nil
 }
 
 // pqConn is the set of interfaces of lib/pq's connection that database/sql uses.
@@ -54,8 +57,9 @@ type pqConn interface {
 // result that stalls half-way is bounded by the read deadline instead.
 type conn struct {
 	pqConn
-	netConn  *netConn
-	prepared map[string]pqStmt // by text, see WithPrepared
+	netConn    *netConn
+	keepsState bool
+	prepared   map[string]pqStmt // by text, see WithPrepared
 }
 
 // QueryContext runs a query.

@@ -48,6 +48,8 @@ func hintOf(state string) string {
 		return "grant that user the right to connect, or name another"
 	case state == "53300":
 		return "raise max_connections, or lower SECKILL_DATABASE_POOL"
+	case state == "08P01": // "unsupported startup parameter: statement_timeout"
+		return "a pooler such as PgBouncer refuses the timeouts: set SECKILL_DATABASE_POOLING=transaction"
 	case strings.HasPrefix(state, "57P"):
 		return "wait until it has started, and try again"
 	}

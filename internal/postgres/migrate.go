@@ -16,9 +16,12 @@ import (
 
 // Concurrent migrations wait for each other with this interval and number of attempts.
 const (
-	lockEverySeconds = 1
-	lockTries        = 300
+	lockEvery = time.Second
+	lockTries = 300
 )
+
+// ErrMigrationRuns reports that another process kept the lock of the migrations.
+var ErrMigrationRuns = errors.New("another migration is running")
 
 // ErrNoMigrations reports a database without versioned migrations: SQLite gets its
 // tables from OpenSQLite.
@@ -35,10 +38,12 @@ type Migration struct {
 // Migrate applies the missing migrations and returns how many it applied. Concurrent
 // calls wait for each other.
 func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
-	err = db.withGoose(func(p *goose.Provider) error {
-		results, err := p.Up(ctx)
-		applied = len(results)
-		return err
+	err = db.withGoose(func(p *goose.Provider, pool *sql.DB) error {
+		return locked(ctx, pool, func() error {
+			results, err := p.Up(ctx)
+			applied = len(results)
+			return err
+		})
 	})
 	return applied, err
 }
@@ -46,7 +51,7 @@ func (db *DB) Migrate(ctx context.Context) (applied int, err error) {
 // MigrationStatus returns all known migrations, oldest first.
 func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 	var list []Migration
-	err := db.withGoose(func(p *goose.Provider) error {
+	err := db.withGoose(func(p *goose.Provider, _ *sql.DB) error {
 		states, err := p.Status(ctx)
 		for _, s := range states {
 			list = append(list, Migration{
@@ -61,29 +66,53 @@ func (db *DB) MigrationStatus(ctx context.Context) ([]Migration, error) {
 
 // withGoose calls do with a provider on its own connections, because a migration may
 // take longer than the product's statement timeout.
-func (db *DB) withGoose(do func(*goose.Provider) error) error {
+func (db *DB) withGoose(do func(*goose.Provider, *sql.DB) error) error {
 	if db.Dialect != dialect.Postgres {
 		return ErrNoMigrations
 	}
-	pool, err := openPool(db.url, session{statement: migrationTimeout, lock: migrationTimeout})
+	pool, err := openPool(db.options, session{statement: migrationTimeout, lock: migrationTimeout, idleInTx: migrationTimeout})
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	p, err := newGoose(pool)
+	p, err := goose.NewProvider(goose.DialectPostgres, pool, migrations.Files)
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
-	if err := do(p); err != nil {
+	if err := do(p, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
 }
 
-func newGoose(pool *sql.DB) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockEverySeconds, lockTries))
+// locked calls do while no other process migrates. The lock belongs to a transaction,
+// which keeps its server behind a pooler in transaction mode, unlike a session. It has
+// the id of goose's session lock, and thus also excludes older versions. The transaction
+// asks without waiting: a waiting statement would block CREATE INDEX CONCURRENTLY.
+func locked(ctx context.Context, pool *sql.DB, do func() error) error {
+	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return goose.NewProvider(goose.DialectPostgres, pool, migrations.Files, goose.WithSessionLocker(locker))
+	defer func() { _ = tx.Rollback() }() // ends the lock; nothing was written
+	if _, err := tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+		return err
+	}
+	every := time.NewTicker(lockEvery)
+	defer every.Stop()
+	for range lockTries {
+		var got bool
+		if err := tx.QueryRowContext(ctx, "SELECT pg_try_advisory_xact_lock($1)", lock.DefaultLockID).Scan(&got); err != nil {
+			return err
+		}
+		if got {
+			return do()
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ErrMigrationRuns
 }

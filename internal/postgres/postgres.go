@@ -39,8 +39,8 @@ type DB struct {
 	Ent     *ent.Client
 	Dialect string // dialect.Postgres or dialect.SQLite
 
-	url       string // Postgres only: Migrate opens its own connections
-	temporary string // SQLite only: directory that Close removes, or ""
+	options   Options // Postgres only: Migrate opens its own connections
+	temporary string  // SQLite only: directory that Close removes, or ""
 }
 
 // Options configure a Postgres database.
@@ -51,6 +51,10 @@ type Options struct {
 	// s, 1.5 s and 5 s.
 	URL      string
 	MaxConns int // maximum connections of this process; 0 = 16
+	// TransactionPooling says that the URL leads to a pooler in transaction mode, such as
+	// PgBouncer. Every statement is then one round trip without a prepared name, and the
+	// timeouts are not sent, because a pooler refuses them: the role sets them.
+	TransactionPooling bool
 }
 
 // Open connects to Postgres and pings it.
@@ -62,7 +66,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	pool, err := openPool(o.URL, s)
+	pool, err := openPool(o, s)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +78,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		_ = pool.Close()
 		return nil, fmt.Errorf("connect to postgres: %w", err)
 	}
-	return newDB(dialect.Postgres, pool, &DB{url: o.URL}), nil
+	return newDB(dialect.Postgres, pool, &DB{options: o}), nil
 }
 
 func newDB(name string, pool *sql.DB, db *DB) *DB {
@@ -134,8 +138,8 @@ func (s *session) parameters() map[string]*time.Duration {
 // It does not set lc_messages, although ent detects constraint errors by their English
 // text, because only a superuser may set it. Errors are identified by SQLSTATE instead,
 // see IsUnique.
-func openPool(url string, s session) (*sql.DB, error) {
-	cfg, err := pq.NewConfig(url)
+func openPool(o Options, s session) (*sql.DB, error) {
+	cfg, err := pq.NewConfig(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
@@ -147,11 +151,17 @@ func openPool(url string, s session) (*sql.DB, error) {
 	}
 	for name, d := range s.parameters() {
 		cfg.Runtime[name] = strconv.FormatInt(d.Milliseconds(), 10)
+		if o.TransactionPooling {
+			delete(cfg.Runtime, name)
+		}
+	}
+	if o.TransactionPooling {
+		cfg.BinaryParameters = true // otherwise a statement is two round trips, between which the pooler may change the server
 	}
 	c, err := pq.NewConnectorConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("database url: %w", err)
 	}
 	c.Dialer(dialer{silence: s.statement + replyMargin})
-	return sql.OpenDB(connector{c}), nil
+	return sql.OpenDB(connector{Connector: c, keepsState: !o.TransactionPooling}), nil
 }

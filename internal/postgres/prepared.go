@@ -35,7 +35,7 @@ type pqStmt interface {
 // preparedFor returns the kept statement of a text, or nil when it is to be run
 // directly.
 func (c *conn) preparedFor(ctx context.Context, query string) (pqStmt, error) {
-	if ctx.Value(preparedKey{}) == nil {
+	if !c.keepsState || ctx.Value(preparedKey{}) == nil {
 		return nil, nil //nolint:nilnil // none is an answer
 	}
 	if stmt, ok := c.prepared[query]; ok || len(c.prepared) >= maxPrepared {
