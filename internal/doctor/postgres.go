@@ -89,7 +89,7 @@ func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
 func (r *report) pooling(ctx context.Context, db *postgres.DB, pooled bool) {
 	shares, err := db.SharesServers(ctx)
 	if err != nil {
-		r.add(areaPostgres, Error, fmt.Sprintf("does not tell whether a pooler stands before it: %v", err))
+		r.add(areaPostgres, Error, fmt.Sprintf("cannot be checked for a pooler: %v", err))
 		return
 	}
 	if shares && !pooled {
@@ -101,7 +101,7 @@ func (r *report) pooling(ctx context.Context, db *postgres.DB, pooled bool) {
 	}
 	var timeout string
 	if err := db.SQL.QueryRowContext(ctx, "SELECT current_setting('statement_timeout')").Scan(&timeout); err != nil {
-		r.add(areaPostgres, Error, fmt.Sprintf("does not tell statement_timeout: %v", err))
+		r.add(areaPostgres, Error, fmt.Sprintf("does not return statement_timeout: %v", err))
 		return
 	}
 	if timeout == "0" {
