@@ -19,7 +19,7 @@ func (StockMovement) Fields() []ent.Field {
 		id(),
 		field.UUID("order_id", uuid.UUID{}).Immutable().Comment("order; for HOLD the first of those written together; the act of an operator for ADJUST; the item for OPEN"),
 		field.UUID("item_id", uuid.UUID{}).Immutable(),
-		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "ADJUST").Immutable(),
+		field.Enum("kind").Values("OPEN", "HOLD", "SELL", "RELEASE", "RETAKE", "RESTOCK", "WITHDRAW", "ADJUST").Immutable(),
 		field.Int("quantity").Immutable().Comment("units; signed for ADJUST, positive otherwise"),
 		instant("created_at"),
 	}

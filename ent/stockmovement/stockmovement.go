@@ -52,13 +52,14 @@ type Kind string
 
 // Kind values.
 const (
-	KindOPEN    Kind = "OPEN"
-	KindHOLD    Kind = "HOLD"
-	KindSELL    Kind = "SELL"
-	KindRELEASE Kind = "RELEASE"
-	KindRETAKE  Kind = "RETAKE"
-	KindRESTOCK Kind = "RESTOCK"
-	KindADJUST  Kind = "ADJUST"
+	KindOPEN     Kind = "OPEN"
+	KindHOLD     Kind = "HOLD"
+	KindSELL     Kind = "SELL"
+	KindRELEASE  Kind = "RELEASE"
+	KindRETAKE   Kind = "RETAKE"
+	KindRESTOCK  Kind = "RESTOCK"
+	KindWITHDRAW Kind = "WITHDRAW"
+	KindADJUST   Kind = "ADJUST"
 )
 
 func (k Kind) String() string {
@@ -68,7 +69,7 @@ func (k Kind) String() string {
 // KindValidator is a validator for the "kind" field enum values. It is called by the builders before save.
 func KindValidator(k Kind) error {
 	switch k {
-	case KindOPEN, KindHOLD, KindSELL, KindRELEASE, KindRETAKE, KindRESTOCK, KindADJUST:
+	case KindOPEN, KindHOLD, KindSELL, KindRELEASE, KindRETAKE, KindRESTOCK, KindWITHDRAW, KindADJUST:
 		return nil
 	default:
 		return fmt.Errorf("stockmovement: invalid enum value for kind field: %q", k)

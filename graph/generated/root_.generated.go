@@ -2188,7 +2188,7 @@ input DecideRefundInput {
   note: String @constraint(maxLength: 200)
   """Refund that was asked for."""
   refundId: ID!
-  """Whether the units of an approved refund go back on sale."""
+  """Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls."""
   restock: Boolean! = true
 }
 

@@ -304,7 +304,7 @@ type DecideRefundInput struct {
 	Note *string `json:"note,omitempty"`
 	// Refund that was asked for.
 	RefundID string `json:"refundId"`
-	// Whether the units of an approved refund go back on sale.
+	// Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls.
 	Restock bool `json:"restock"`
 }
 

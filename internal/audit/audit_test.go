@@ -98,11 +98,16 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 		w.move(i, order.Refunding, nil, false)
 		w.move(i, order.Refunded, nil, keep)
 	}
-	check("refunded, one unit kept")
+	check("refunded, one unit withdrawn, the gate not changed")
 	_, err = releaser.Release(t.Context(), hold(3, w.tasks[3]))
 	w.must(err)
+	withdrawn := hold(2, w.tasks[2])
+	withdrawn.Withdrawn = true
+	_, err = releaser.Release(t.Context(), withdrawn)
+	w.must(err)
+	check("refunded, one unit withdrawn, rows not marked")
 	w.returned()
-	check("refunded, one unit kept, one back")
+	check("refunded, one unit withdrawn, one back")
 	w.buy(2)
 	check("more were bought")
 	w.must(w.load(t.Context(), w.sale))

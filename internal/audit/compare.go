@@ -109,10 +109,8 @@ func (f *findings) stockRow(it *itemState) {
 	if held := units[order.PendingPayment]; held != row.Held {
 		f.add("%d units are held by its row, and %d by unpaid orders", row.Held, held)
 	}
-	// A refund may or may not release the unit, so a refunded order may keep it sold.
-	least := units[order.Paid] + units[order.Refunding]
-	if row.Sold < least || row.Sold > least+units[order.Refunded] {
-		f.add("%d units are sold by its row, and %d by paid orders", row.Sold, least)
+	if paid := units[order.Paid] + units[order.Refunding]; paid != row.Sold {
+		f.add("%d units are sold by its row, and %d by paid orders", row.Sold, paid)
 	}
 }
 
@@ -127,9 +125,9 @@ func (f *findings) ledger(s *state, it *itemState) {
 		name      string
 		row, book int
 	}{
-		{"put on sale", total, units(movementOpen) + units(movementAdjust)},
+		{"put on sale", total, units(movementOpen) + units(movementAdjust) - units(order.Withdraw)},
 		{"held", it.row.Held, units(order.Hold) - units(order.Sell) - units(order.Release)},
-		{"sold", it.row.Sold, units(order.Sell) + units(order.Reacquire) - units(order.Restock)},
+		{"sold", it.row.Sold, units(order.Sell) + units(order.Reacquire) - units(order.Restock) - units(order.Withdraw)},
 	} {
 		if c.row != c.book {
 			f.add("%d units are %s by its row, and %d by the ledger", c.row, c.name, c.book)
@@ -192,11 +190,11 @@ func (f *findings) gate(it *itemState, epoch int64) {
 	if g.epoch != epoch {
 		f.add("its gate has epoch %d, and its sale epoch %d", g.epoch, epoch)
 	}
-	// Units that stay sold after a refund have a reservation until the gate is rebuilt.
-	if sum := g.stock + g.reserved; g.reserved < 0 || sum > g.total || sum < g.total-it.kept() {
+	if g.reserved < 0 || g.stock+g.reserved != g.total {
 		f.add("stock %d + reserved %d in Redis is not the %d units that were loaded", g.stock, g.reserved, g.total)
 	}
-	if off := g.total - it.row.Total; max(off, -off) > it.moving {
+	off := func(total int) int { return max(total-it.row.Total, it.row.Total-total) }
+	if off(g.total) > it.moving && (!it.later.whole() || off(it.later.total) > it.moving) { // read before and after the row
 		f.add("%d units were loaded into Redis, and %d are on sale", g.total, it.row.Total)
 	}
 	if g.malformed > 0 {
@@ -224,7 +222,6 @@ func (f *findings) holders(it *itemState) {
 	for _, o := range it.orders {
 		claims[o.claim] = o
 	}
-	kept := it.kept()
 	var lost, stale, different []uuid.UUID
 	for user, h := range it.gate.holders {
 		if it.later.holders[user].task != h.task {
@@ -247,8 +244,6 @@ func (f *findings) holders(it *itemState) {
 				different = append(different, h.task)
 			}
 		case ordered && o.returnDue, failed && !fail.released:
-		case ordered && o.status == order.Refunded && kept >= o.quantity:
-			kept -= o.quantity
 		case ordered, failed:
 			stale = append(stale, h.task)
 		case !queued && !dead: // a dead letter is a separate finding

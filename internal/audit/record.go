@@ -73,8 +73,15 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.payments, err = readMoney(ctx, tx, saleID, it.id); err != nil {
 		return err
 	}
-	it.moving, err = readMoving(ctx, tx, it.id)
-	return err
+	if it.moving, err = readMoving(ctx, tx, it.id); err != nil {
+		return err
+	}
+	for _, o := range it.orders {
+		if o.status == order.Refunded && o.returnDue { // withdrawn units may still be in the gate
+			it.moving += o.quantity
+		}
+	}
+	return nil
 }
 
 // readPlaces reads the waitlist entries that have an offer, or that have units reserved

@@ -117,17 +117,6 @@ func (it *itemState) offers() []*waitlist.Entry {
 	return out
 }
 
-// kept returns how many units stay sold although their orders were refunded.
-func (it *itemState) kept() int {
-	units := -it.ledger[order.Restock]
-	for _, o := range it.orders {
-		if o.status == order.Refunded {
-			units += o.quantity
-		}
-	}
-	return units
-}
-
 func (it *itemState) liveOrders() int {
 	n := 0
 	for _, o := range it.orders {

@@ -116,11 +116,12 @@ func (m *model) apply(o *modelOrder, moved *order.Order, keep bool) {
 		m.stock.held, m.stock.available, o.due = m.stock.held-n, m.stock.available+n, true
 	case stock == order.Reacquire:
 		m.stock.available, m.stock.sold, o.again = m.stock.available-n, m.stock.sold+n, true
-	case stock == order.Restock && !keep:
+	case stock == order.Restock && keep:
+		m.stock.sold, m.stock.total, o.due = m.stock.sold-n, m.stock.total-n, true
+	case stock == order.Restock:
 		m.stock.sold, m.stock.available, o.due = m.stock.sold-n, m.stock.available+n, true
 	}
-	o.status = moved.Status
-	o.read = append(o.read, moved)
+	o.status, o.read = moved.Status, append(o.read, moved)
 }
 
 // For any sequence of moves, including moves of outdated versions: orders follow the

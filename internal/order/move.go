@@ -32,7 +32,7 @@ type Move struct {
 	Order     *Order // as it was read; its status and version are the guard
 	To        Status
 	At        time.Time
-	KeepUnits bool       // do not move the units, where the table makes that optional
+	KeepUnits bool       // take the units off the sale instead of returning them, where the table allows it
 	Claim     *uuid.UUID // for EXPIRED to PAID: the name of the new reservation in Redis
 	Entry     Entry      // for the order's log
 }
@@ -50,8 +50,8 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 		return nil, fmt.Errorf("order %s: no move from %s to %s", m.Order.ID, m.Order.Status, m.To)
 	}
 	stock := e.stock
-	if e.optional && m.KeepUnits {
-		stock = NoMovement
+	if e.keep != NoMovement && m.KeepUnits {
+		stock = e.keep
 	}
 	moved := m.Order.moved(m.To, instant(m.At))
 	if m.Claim != nil {
@@ -83,8 +83,8 @@ func (o *Order) moved(to Status, at time.Time) *Order {
 	return &next
 }
 
-// returns reports whether the move returns units that must also return in Redis.
-func (m Movement) returns() bool { return m == Release || m == Restock }
+// returns reports whether the reservation in Redis ends with the move.
+func (m Movement) returns() bool { return m == Release || m == Restock || m == Withdraw }
 
 func compareAndSet(ctx context.Context, tx *ent.Tx, was, is *Order, stock Movement) error {
 	update := tx.Order.Update().
@@ -149,6 +149,8 @@ func stockChange(update *ent.SaleItemUpdate, kind Movement, n int) (predicate.Sa
 		return saleitem.AvailableGTE(n), update.AddAvailable(-n).AddSold(n)
 	case Restock:
 		return saleitem.SoldGTE(n), update.AddSold(-n).AddAvailable(n)
+	case Withdraw:
+		return saleitem.SoldGTE(n), update.AddSold(-n).AddTotal(-n)
 	case NoMovement:
 	}
 	panic(fmt.Sprintf("order: no change of stock for movement %q", kind)) // the table has no other movement

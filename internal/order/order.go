@@ -101,6 +101,7 @@ type Reservation struct {
 	Quantity                int
 	Expired                 bool // not paid in time
 	Oversold                bool // Postgres had no units for it; the gate removes them
+	Withdrawn               bool // a refund took the units off the sale; the gate removes them
 }
 
 // Task returns the ended task of the order.

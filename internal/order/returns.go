@@ -13,6 +13,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	"seckill/ent/stockmovement"
 	"seckill/internal/fault"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
@@ -117,10 +118,27 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 	rows, err := db.Ent.Order.Query().Where(entorder.ReturnDue(true), entorder.ItemIDNotIn(but...)).
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	claims := make([]Reservation, len(rows))
+	var refunded []uuid.UUID
 	for i, row := range rows {
 		claims[i] = FromRow(row).Reservation()
+		if row.Status == entorder.StatusREFUNDED {
+			refunded = append(refunded, row.ID)
+		}
 	}
-	return claims, err
+	if err != nil || len(refunded) == 0 {
+		return claims, err
+	}
+	withdrawn, err := db.Ent.StockMovement.Query().Where(
+		stockmovement.OrderIDIn(refunded...), stockmovement.KindEQ(stockmovement.KindWITHDRAW),
+	).Select(stockmovement.FieldOrderID).All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range withdrawn {
+		i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == line.OrderID })
+		claims[i].Withdrawn = true
+	}
+	return claims, nil
 }
 
 // markOrders marks only rows with the returned reservation name. An order that has

@@ -41,24 +41,27 @@ const (
 	Release    Movement = "RELEASE" // held → available
 	Reacquire  Movement = "RETAKE"  // available → sold
 	Restock    Movement = "RESTOCK" // sold → available
+	// Withdraw takes sold units off the sale: the money went back, and the units do not.
+	// The total falls by them, in Postgres and in the gate.
+	Withdraw Movement = "WITHDRAW"
 )
 
 // edge is an allowed transition and its move of stock.
 type edge struct {
 	from, to Status
 	stock    Movement
-	optional bool // the caller may leave the stock unchanged
+	keep     Movement // instead of stock, where the caller does not return the units
 }
 
 // edges is the table of allowed transitions.
 var edges = []edge{
-	{PendingPayment, Paid, Sell, false},
-	{PendingPayment, Cancelled, Release, false},
-	{PendingPayment, Expired, Release, false},
-	{Expired, Paid, Reacquire, false},    // paid late, and a unit was available
-	{Paid, Refunding, NoMovement, false}, // requested by the buyer, or void by an operator
-	{Refunding, Paid, NoMovement, false}, // refused
-	{Refunding, Refunded, Restock, true}, // refunded; returning the unit to stock is optional
+	{PendingPayment, Paid, Sell, NoMovement},
+	{PendingPayment, Cancelled, Release, NoMovement},
+	{PendingPayment, Expired, Release, NoMovement},
+	{Expired, Paid, Reacquire, NoMovement},    // paid late, and a unit was available
+	{Paid, Refunding, NoMovement, NoMovement}, // requested by the buyer, or void by an operator
+	{Refunding, Paid, NoMovement, NoMovement}, // refused
+	{Refunding, Refunded, Restock, Withdraw},  // refunded; returning the units to stock is optional
 }
 
 // Allowed reports whether an order may move between two states, and returns the

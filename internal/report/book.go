@@ -147,7 +147,7 @@ func (b *book) changes() []change {
 			list = append(list, change{m.at, m.quantity, false})
 		case order.Reacquire:
 			list = append(list, change{m.at, -m.quantity, true})
-		case opened, order.Sell, order.Hold, order.NoMovement:
+		case opened, order.Sell, order.Hold, order.Withdraw, order.NoMovement:
 		}
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].at.Before(list[j].at) })
@@ -175,7 +175,8 @@ func (r *Report) addItems(b *book) {
 	}
 	r.Units.Returned = b.moved(order.Release, order.Restock)
 	r.Units.Lapsed = b.units[entorder.StatusEXPIRED]
-	r.Units.Resold = max(0, b.taken()-r.Units.Total)
+	r.Units.Withdrawn = b.moved(order.Withdraw)
+	r.Units.Resold = max(0, b.taken()-r.Units.Total-r.Units.Withdrawn)
 }
 
 // maxActs limits the operations in a report.

@@ -26,7 +26,7 @@ func (r *Report) addCurves(v *sale.Sale, b *book, history *salestats.Kept) {
 // addSelling adds the units left over time.
 func (r *Report) addSelling(b *book, since func(time.Time) int64) {
 	changes := b.changes()
-	total := r.Units.Total - b.moved(adjusted) // at the opening
+	total := r.Units.Total + r.Units.Withdrawn - b.moved(adjusted) // at the opening
 	left, taken := total, 0
 	r.Sale = Selling{-1, -1, -1, -1}
 	levels := []Level{{Ms: 0, Left: left}}

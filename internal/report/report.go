@@ -89,6 +89,8 @@ type Units struct {
 	Sold      int `json:"sold"`
 	Lapsed    int `json:"lapsed"`   // returned by orders that were not paid in time
 	Returned  int `json:"returned"` // returned in total
+	// Withdrawn units left the sale: their orders were refunded without returning them.
+	Withdrawn int `json:"withdrawn"`
 	// Resold is how many units were taken beyond the total: each of them was returned and
 	// taken by another buyer.
 	Resold int `json:"resold"`

@@ -19,6 +19,20 @@ type Ref struct {
 	// Oversold removes the units instead of returning them: Postgres refused the order
 	// because it has no available units.
 	Oversold bool
+	// Withdrawn removes the units instead of returning them: they are no longer part of
+	// the sale.
+	Withdrawn bool
+}
+
+// end returns what becomes of the units, in the format of lua/release.lua.
+func (r Ref) end() int {
+	switch {
+	case r.Oversold:
+		return 1
+	case r.Withdrawn:
+		return 2
+	}
+	return 0
 }
 
 const (
@@ -46,7 +60,7 @@ func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	if r.Expired {
 		wait = ExpiredWait
 	}
-	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.Oversold).Int64Slice()
+	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.end()).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
 	}

@@ -28,6 +28,9 @@ type record struct {
 	items    []*ent.SaleItem
 	orders   map[order.Status]tally
 	failed   int
+	// withdrawing bounds the units that a refund took off the sale and the gate may still
+	// have.
+	withdrawing int
 }
 
 // tally is the number and value of the orders in one status.
@@ -77,6 +80,14 @@ func (rec *record) tally(ctx context.Context, tx *ent.Tx, sale uuid.UUID) error 
 	}).Scan(ctx, &rows)
 	if err != nil {
 		return err
+	}
+	withdrawing, err := tx.Order.Query().Where(entorder.SaleID(sale), entorder.ReturnDue(true), entorder.StatusEQ(entorder.StatusREFUNDED)).
+		Select(entorder.FieldQuantity).Ints(ctx)
+	if err != nil {
+		return err
+	}
+	for _, units := range withdrawing {
+		rec.withdrawing += units
 	}
 	for _, row := range rows {
 		rec.orders[order.Status(row.Status)] = tally{row.Count, row.Minor.Int64}

@@ -60,7 +60,7 @@ func (g gates) into(s *Stats, rec *record) {
 		return
 	}
 	s.Units.Loaded = true
-	s.Units.Conserved = s.Units.Conserved && g.conserved && g.total == s.Units.Total
+	s.Units.Conserved = s.Units.Conserved && g.conserved && g.total >= s.Units.Total && g.total <= s.Units.Total+rec.withdrawing
 	s.Units.Total, s.Units.Remaining = g.total, g.stock
 	s.Units.InFlight = g.reserved - s.Units.Held - s.Units.Sold
 }

@@ -2,13 +2,15 @@
 --
 -- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
 -- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
---       [4] 1 = Postgres has no such units: they are removed, not returned
+--       [4] 0 = the units return | 1 = Postgres has no such units: they are removed
+--       | 2 = they are no longer part of the sale: they are removed
 -- Reply { 1 released | 0 no reservation of that task | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
 -- Invariant: stock + reserved = total; units return once per task, and the expiry is
--- counted in the same step. Removed units raise a negative stock first: it stands for
--- units that were accepted and do not exist. A gate that is being built may still write
+-- counted in the same step. Units that
+-- Postgres does not have raise a negative stock first: it stands for units that were
+-- accepted and do not exist. A gate that is being built may still write
 -- the reservation of that task, because Postgres was read before the task ended.
 
 local g = read_gate(KEYS[1])
@@ -28,6 +30,10 @@ quantity = tonumber(quantity)
 local returned, total = quantity, g.total
 if ARGV[4] == '1' then
   returned = math.min(quantity, math.max(0, -g.stock))
+elseif ARGV[4] == '2' then
+  returned = 0
+end
+if ARGV[4] ~= '0' then
   total = g.stock + returned + g.reserved - quantity
 end
 local stock, reserved, rev = g.stock + returned, g.reserved - quantity, g.rev + 1
