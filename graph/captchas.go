@@ -12,6 +12,7 @@ import (
 var prompts = map[captcha.Kind]text{
 	captcha.Text:        {"Type the characters in the picture.", "请输入图中的字符。"},
 	captcha.Math:        {"Type the result of the sum in the picture.", "请输入图中算式的结果。"},
+	captcha.External:    {"Complete the check.", "请完成验证。"},
 	captcha.ProofOfWork: {"Your device solves a small puzzle; there is nothing to do.", "设备将自动完成验证，无需操作。"},
 }
 

@@ -550,6 +550,8 @@ enum CaptchaPurpose {
 How a captcha is answered.
 """
 enum CaptchaKind {
+  """Show the widget of an outside check (hCaptcha, Turnstile) with the site key; the answer is its token."""
+  EXTERNAL
   """Type the result of the sum in the picture."""
   MATH
   """Let the browser find a number; nothing for the person to read, see or recall."""
@@ -577,7 +579,7 @@ type CaptchaChallenge {
   kind: CaptchaKind!
   """Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL."""
   media: URL
-  """Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber."""
+  """Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey."""
   parameters: String
   """What to do, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   prompt: String!
@@ -609,8 +611,8 @@ type CreateCaptchaPayload {
 An answered puzzle.
 """
 input CaptchaAnswerInput {
-  """What was typed, the offset, or the number found."""
-  answer: String! @constraint(minLength: 1, maxLength: 256)
+  """What was typed, the number found, or the token of the widget."""
+  answer: String! @constraint(minLength: 1, maxLength: 4096)
   """Id of the challenge."""
   challengeId: ID!
 }

@@ -119,7 +119,7 @@ type CancelOrderPayload struct {
 
 // An answered puzzle.
 type CaptchaAnswerInput struct {
-	// What was typed, the offset, or the number found.
+	// What was typed, the number found, or the token of the widget.
 	Answer string `json:"answer"`
 	// Id of the challenge.
 	ChallengeID string `json:"challengeId"`
@@ -140,7 +140,7 @@ type CaptchaChallenge struct {
 	Kind CaptchaKind `json:"kind"`
 	// Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL.
 	Media *string `json:"media,omitempty"`
-	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber.
+	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey.
 	Parameters *string `json:"parameters,omitempty"`
 	// What to do, in the language of `Accept-Language`.
 	Prompt string `json:"prompt"`
@@ -1648,6 +1648,8 @@ func (WaitlistEntry) IsNode() {}
 type CaptchaKind string
 
 const (
+	// Show the widget of an outside check (hCaptcha, Turnstile) with the site key; the answer is its token.
+	CaptchaKindExternal CaptchaKind = "EXTERNAL"
 	// Type the result of the sum in the picture.
 	CaptchaKindMath CaptchaKind = "MATH"
 	// Let the browser find a number; nothing for the person to read, see or recall.
@@ -1657,6 +1659,7 @@ const (
 )
 
 var AllCaptchaKind = []CaptchaKind{
+	CaptchaKindExternal,
 	CaptchaKindMath,
 	CaptchaKindProofOfWork,
 	CaptchaKindText,
@@ -1664,7 +1667,7 @@ var AllCaptchaKind = []CaptchaKind{
 
 func (e CaptchaKind) IsValid() bool {
 	switch e {
-	case CaptchaKindMath, CaptchaKindProofOfWork, CaptchaKindText:
+	case CaptchaKindExternal, CaptchaKindMath, CaptchaKindProofOfWork, CaptchaKindText:
 		return true
 	}
 	return false

@@ -12,9 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/account"
-	"seckill/internal/admission/captcha"
-	"seckill/internal/admission/path"
-	"seckill/internal/admission/queue"
 	"seckill/internal/audit"
 	"seckill/internal/auth"
 	"seckill/internal/checkout"
@@ -29,10 +26,8 @@ import (
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 	"seckill/internal/preload"
-	"seckill/internal/ratelimit"
 	"seckill/internal/reconcile"
 	"seckill/internal/report"
-	"seckill/internal/salestats"
 	"seckill/internal/server"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
@@ -60,40 +55,6 @@ func signingKeys(cfg *config.Config) (auth.Keys, error) {
 		older[i] = auth.Key(k)
 	}
 	return auth.NewKeys(auth.Key(current), older...)
-}
-
-// admission holds the checks that a buyer passes before the gate.
-type admission struct {
-	limits   *ratelimit.Limiter
-	captchas *captcha.Service
-	paths    *path.Service
-	queue    *queue.Service
-}
-
-func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
-	limits := ratelimit.New(ratelimit.Config{
-		Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Off: !b.cfg.LimitsOn(), Registerer: b.registry,
-	})
-	captchas, err := captcha.New(captcha.Config{
-		Client: b.svc.redis.Script, Keys: b.keys, Secret: keys.Derive("captcha")[0],
-		Life: b.cfg.CaptchaTTL, PowMax: b.cfg.PowMax, PoolSize: b.cfg.CaptchaPool, Clock: b.clock,
-		Rules: checkout.CaptchaRules(g.catalog), SameForAll: !b.cfg.LimitsOn(),
-		Posed: func(sale uuid.UUID) { s.counts.Stepped(sale, salestats.StepCaptcha, 1) },
-	})
-	if err != nil {
-		return admission{}, fmt.Errorf("captchas: %w", err)
-	}
-	return admission{
-		limits: limits, captchas: captchas,
-		paths: path.New(path.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Life: b.cfg.PathTTL, Ratio: b.cfg.PermitRatio,
-		}),
-		queue: queue.New(queue.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Life: b.cfg.PathTTL,
-			Rules: checkout.QueueRules(g.catalog, int(b.cfg.PermitRatio*1000+0.5)), Gone: g.sales.Gone,
-			Admitted: func(sale uuid.UUID, n int) { s.counts.Stepped(sale, salestats.StepPath, n) },
-		}),
-	}, nil
 }
 
 // accounts holds users, sessions and tokens.
@@ -343,7 +304,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		}),
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries,
+			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk,
 			Placed: s.counts.Placed, Stepped: s.counts.Stepped,
 		}),
 	}

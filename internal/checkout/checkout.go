@@ -15,6 +15,7 @@ import (
 
 	"seckill/internal/admission/path"
 	"seckill/internal/admission/queue"
+	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -34,6 +35,7 @@ type Checkout struct {
 	queue    *queue.Service
 	waitlist *waitlist.Service
 	tries    *Tries
+	risk     *risk.Hook
 	placed   func(salestats.Placement)
 	stepped  func(sale uuid.UUID, step salestats.Step, n int)
 }
@@ -47,7 +49,8 @@ type Config struct {
 	Paths    *path.Service
 	Queue    *queue.Service
 	Waitlist *waitlist.Service
-	Tries    *Tries // nil = NoLimit
+	Tries    *Tries     // nil = NoLimit
+	Risk     *risk.Hook // asked about buyers before admission; nil = none
 	// Placed counts a call of Place on a public item; nil = not counted.
 	Placed func(salestats.Placement)
 	// Stepped counts issued path tokens; nil = not counted.
@@ -67,7 +70,7 @@ func New(cfg Config) *Checkout {
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, placed: cfg.Placed, stepped: cfg.Stepped,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, placed: cfg.Placed, stepped: cfg.Stepped,
 	}
 }
 

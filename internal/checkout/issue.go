@@ -10,6 +10,7 @@ import (
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
 	"seckill/internal/admission/queue"
+	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -44,6 +45,9 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		_, err = c.refuse(ctx, parent, PlaceInput{User: in.User, Item: in.Item}, o)
 		return Issued{}, err
 	}
+	if err := c.risk.Ask(ctx, in.question(risk.IssuePath, parent)); err != nil {
+		return Issued{}, err
+	}
 	issued, err := c.paths.Issue(ctx, path.IssueInput{
 		Sale: parent.ID, Item: item.ID, User: in.User, From: in.From, Captcha: in.Captcha, Waived: !parent.Switches.CaptchaRequired,
 		PerMille: permits(parent), Queued: parent.Switches.InflowPerSecond > 0, Opens: parent.StartsAt,
@@ -64,7 +68,14 @@ func (c *Checkout) EnterQueue(ctx context.Context, in IssueInput) (*queue.Ticket
 	if err != nil {
 		return nil, err
 	}
+	if err := c.risk.Ask(ctx, in.question(risk.EnterQueue, parent)); err != nil {
+		return nil, err
+	}
 	return c.enter(ctx, in, parent)
+}
+
+func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Question {
+	return risk.Question{Action: action, User: in.User, Sale: parent.ID, Item: in.Item, From: in.From}
 }
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, error) {

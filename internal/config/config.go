@@ -55,16 +55,21 @@ type Config struct {
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it."`
 
-	PaymentWindow  time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
-	Sandbox        Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
-	CaptchaTTL     time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
-	CaptchaPool    int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
-	PathTTL        time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
-	PermitRatio    float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
-	PowMax         int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
-	WaitlistOffer  time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
-	TwoPersonUnits int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
-	Limits         Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
+	PaymentWindow    time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
+	Sandbox          Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
+	CaptchaTTL       time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
+	CaptchaPool      int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
+	PathTTL          time.Duration `default:"60s" group:"gate" help:"Life of a path: the right to try to buy."`
+	PermitRatio      float64       `default:"1.5" group:"gate" help:"Unused paths given out at a time, as a multiple of the stock that is left."`
+	PowMax           int           `name:"pow-max" default:"100000" group:"gate" help:"Difficulty of the proof of work, unless a sale has its own: the number to find is at most this. Clients that request many challenges get harder ones."`
+	CaptchaVerifyURL string        `name:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
+	CaptchaSiteKey   string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
+	CaptchaSecret    Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
+	RiskURL          string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md. It has 50 ms."`
+	RiskFailure      RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
+	WaitlistOffer    time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
+	TwoPersonUnits   int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
+	Limits           Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 
 	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
 	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`

@@ -121,6 +121,7 @@ func (p *Problems) server(c *Config) {
 		}
 	}
 	p.media(c.Media.Reveal())
+	p.outside(c)
 	if c.Production() && !c.LimitsOn() {
 		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
 	}
@@ -158,6 +159,18 @@ func (p *Problems) media(place string) {
 		if u, err := url.Parse(place); err != nil || u.Host == "" || strings.Trim(u.Path, "/") == "" {
 			p.add("media", "names no bucket: write s3://key:secret@host/bucket?region=REGION")
 		}
+	}
+}
+
+// outside checks the addresses of services of others that the gate asks.
+func (p *Problems) outside(c *Config) {
+	for flag, text := range map[string]string{"captcha-verify-url": c.CaptchaVerifyURL, "risk-url": c.RiskURL} {
+		if u, err := url.Parse(text); text != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+			p.add(flag, "is no address: write https://host/path")
+		}
+	}
+	if c.CaptchaVerifyURL != "" && (c.CaptchaSecret == "" || c.CaptchaSiteKey == "") {
+		p.add("captcha-verify-url", "is set without SECKILL_CAPTCHA_SECRET and SECKILL_CAPTCHA_SITE_KEY: the operator of the captcha gives you both")
 	}
 }
 

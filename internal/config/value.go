@@ -52,6 +52,20 @@ const (
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *Switch) UnmarshalText(text []byte) error { return oneOf(s, text, SwitchOn, SwitchOff) }
 
+// RiskFailure selects what happens while the risk service does not answer.
+type RiskFailure string
+
+// Values of RiskFailure.
+const (
+	RiskFailureOpen   RiskFailure = "open"
+	RiskFailureClosed RiskFailure = "closed"
+)
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *RiskFailure) UnmarshalText(text []byte) error {
+	return oneOf(r, text, RiskFailureOpen, RiskFailureClosed)
+}
+
 // Documents selects which GraphQL documents are executed.
 type Documents string
 

@@ -157,7 +157,7 @@ const (
 	maxBurst  = 10_000
 )
 
-var captchaKinds = []string{"AUDIO", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
+var captchaKinds = []string{"AUDIO", "EXTERNAL", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
 
 func (p SwitchesPatch) check() fault.Refusal {
 	for _, kind := range p.CaptchaKinds {

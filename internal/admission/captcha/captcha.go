@@ -55,6 +55,7 @@ const (
 	Text        Kind = "TEXT"          // type the characters in the image
 	Math        Kind = "MATH"          // type the result of the sum in the image
 	ProofOfWork Kind = "PROOF_OF_WORK" // the client computes a number; nothing to see or read
+	External    Kind = "EXTERNAL"      // the client shows the widget of an outside check; see Outside
 )
 
 const (
@@ -79,8 +80,8 @@ type Scope struct {
 type Challenge struct {
 	ID         string // public id, cap_…
 	Kind       Kind
-	Image      string // PNG as a data URL; "" for ProofOfWork
-	Parameters string // JSON {algorithm, salt, challenge, maxNumber, signature}; "" for images
+	Image      string // PNG as a data URL; "" for ProofOfWork and External
+	Parameters string // JSON {algorithm, salt, challenge, maxNumber, signature}, or {siteKey} for External; "" for images
 	ExpiresAt  time.Time
 	// Early means a ProofOfWork that was created before the opening: its answer gives a
 	// place in the waiting room before the opening, and nothing after it.
@@ -158,6 +159,8 @@ type Config struct {
 	// Rules returns the captcha rules of a sale; nil = every sale has the same. It is
 	// called for every challenge and must not cost a round trip.
 	Rules func(ctx context.Context, sale uuid.UUID) (Rules, error)
+	// Outside verifies External challenges; nil = there are none.
+	Outside *Outside
 	// SameForAll disables the levels of difficulty: for drills and tests.
 	SameForAll bool
 }
@@ -167,6 +170,8 @@ type Rules struct {
 	Kinds  []Kind    // offered kinds; empty = every kind
 	PowMax int       // highest number of a proof of work; 0 = the service's
 	Opens  time.Time // opening of the sale; zero = unknown
+
+	outside bool // External challenges can be verified
 }
 
 // Service creates and verifies challenges. It is safe for concurrent use.

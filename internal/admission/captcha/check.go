@@ -30,6 +30,10 @@ type Judgement struct {
 // Check verifies an answer and uses it up if it is right. A refusal is Invalid or
 // Required and contains the next challenge.
 func (s *Service) Check(ctx context.Context, scope Scope, a Answer) error {
+	a, err := s.Exchange(ctx, scope, a)
+	if err != nil {
+		return err
+	}
 	challenge, mac := s.Seal(scope, a)
 	if challenge == uuid.Nil {
 		return s.Refuse(ctx, Judgement{Scope: scope, Answer: a, Verdict: NotOpen})

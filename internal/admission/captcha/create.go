@@ -45,7 +45,7 @@ func (s *Service) Create(ctx context.Context, in CreateInput) (Challenge, error)
 	switch in.Kind {
 	case "":
 		in.Kind = Text
-	case Text, Math, ProofOfWork:
+	case Text, Math, ProofOfWork, External:
 	default:
 		return Challenge{}, fault.BadField{At: []string{"input", "kind"}, Rule: "known kind"}
 	}
@@ -69,7 +69,7 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	expires := s.cfg.Clock.Now().Add(s.cfg.Life)
 	challenge := scope.name()
 	penalties := s.penalties(scope, id.ShardOf(challenge))
-	p, err := s.pose(ctx, rules, o.kind, len(penalties) > 0)
+	p, err := s.pose(ctx, rules, demand{challenge: challenge, kind: o.kind, byLevel: len(penalties) > 0})
 	if err != nil {
 		return Challenge{}, fmt.Errorf("make captcha: %w", err)
 	}
@@ -81,7 +81,11 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 		s.cfg.Posed(scope.Sale)
 	}
 	c := Challenge{ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires}
-	if p.kind == ProofOfWork {
+	switch p.kind {
+	case Text, Math:
+	case External:
+		c.Parameters, err = s.cfg.Outside.parameters()
+	case ProofOfWork:
 		c.Early = now.Before(rules.Opens)
 		c.Parameters, err = s.parameters(p.works[level-1], expires)
 	}
@@ -125,6 +129,7 @@ func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err e
 	if sale != uuid.Nil && s.cfg.Rules != nil {
 		rules, err = s.cfg.Rules(ctx, sale)
 	}
+	rules.outside = s.cfg.Outside != nil
 	if rules.PowMax == 0 {
 		rules.PowMax = s.cfg.PowMax
 	}
@@ -132,20 +137,21 @@ func (s *Service) rules(ctx context.Context, sale uuid.UUID) (rules Rules, err e
 }
 
 // offered returns the kind for a request: the requested one if the sale offers it, else
-// the first image kind that the sale offers, else a proof of work.
+// the first kind that the sale offers, else a proof of work.
 func (r Rules) offered(wished Kind) Kind {
-	if len(r.Kinds) == 0 || slices.Contains(r.Kinds, wished) {
+	can := func(kind Kind) bool {
+		return kind == Text || kind == Math || kind == ProofOfWork || kind == External && r.outside
+	}
+	if can(wished) && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, wished)) {
 		return wished
 	}
-	for _, kind := range r.Kinds {
-		if kind == Text || kind == Math {
-			return kind
-		}
+	if i := slices.IndexFunc(r.Kinds, func(kind Kind) bool { return can(kind) && kind != ProofOfWork }); i >= 0 {
+		return r.Kinds[i]
 	}
 	return ProofOfWork
 }
 
-// needsImage reports whether the sale offers images and excludes proofs of work.
+// needsImage reports whether the sale excludes proofs of work.
 func (r Rules) needsImage() bool {
 	return r.offered(ProofOfWork) != ProofOfWork
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/altcha-org/altcha-lib-go"
+	"github.com/google/uuid"
 )
 
 // saltBytes is the salt length, 128 bits: it makes every proof of work unique.
@@ -28,11 +29,22 @@ type work struct {
 	number, most int64 // most is its maximum
 }
 
+// demand is what a challenge is created for.
+type demand struct {
+	challenge uuid.UUID
+	kind      Kind // requested
+	byLevel   bool // a proof of work has an answer for each level
+}
+
 // pose creates a challenge of the requested kind as far as the rules allow, or a proof
 // of work if images are requested faster than they can be drawn. A sale that excludes
 // proofs of work waits for an image.
-func (s *Service) pose(ctx context.Context, rules Rules, wished Kind, byLevel bool) (posed, error) {
-	if kind := rules.offered(wished); kind != ProofOfWork {
+func (s *Service) pose(ctx context.Context, rules Rules, in demand) (posed, error) {
+	kind := rules.offered(in.kind)
+	if kind == External {
+		return posed{kind: External, answers: []string{s.passed(in.challenge)}}, nil
+	}
+	if kind != ProofOfWork {
 		p, ok, err := s.images.take(ctx, kind, rules.needsImage())
 		if ok || err != nil {
 			return posed{kind: p.kind, image: p.image, answers: []string{p.answer}}, err
@@ -40,7 +52,7 @@ func (s *Service) pose(ctx context.Context, rules Rules, wished Kind, byLevel bo
 	}
 	out := posed{kind: ProofOfWork}
 	for level := range levels {
-		if level > 0 && !byLevel {
+		if level > 0 && !in.byLevel {
 			break
 		}
 		most := max(int64(rules.PowMax), min(int64(rules.PowMax)<<level, HardestPow))

@@ -128,6 +128,9 @@ func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
 	if err != nil {
 		return Path{}, err
 	}
+	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
+		return Path{}, err
+	}
 	r, err := s.run(ctx, in, token)
 	if ambiguous(ctx, err) {
 		r, err = s.run(ctx, in, token) // the same token: at most one of the two runs takes effect

@@ -42,6 +42,9 @@ func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
+		return nil, err
+	}
 	ticket := id.NewTask(id.ShardOf(in.Sale)) // in the form of a task id: the shard is found from it
 	r, err := s.enter(ctx, in, ticket, draw)
 	if lost(ctx, err) {

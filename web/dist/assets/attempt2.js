@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=9c6969e598c1";
+export{r as resumePlaces}from"./attempt.js?v=73b26dc7c9c3";

@@ -63,7 +63,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
     onAnswer({ challengeId: to.id, answer, expires: Date.parse(to.expiresAt), early: to.early });
   };
 
-  const show = (next: Challenge): void => {
+  const show = (next: Challenge, quietly = false): void => {
     stop.current();
     if (next.image) {
       state.value = { state: 'picture', challenge: next };
@@ -71,7 +71,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
       stop.current = () => clearTimeout(left);
       return;
     }
-    if (next.kind !== 'PROOF_OF_WORK') return void fetchOne(true);
+    if (next.kind !== 'PROOF_OF_WORK') return quietly ? fail(t('check.failed')) : void fetchOne(true);
     state.value = { state: 'work', challenge: next, share: 0 };
     stop.current = work(next, (report) => {
       if ('share' in report) state.value = { state: 'work', challenge: next, share: report.share };
@@ -91,7 +91,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
       });
       if (mine !== latest.current) return;
       tries.current = 0;
-      if (made?.challenge) show(made.challenge);
+      if (made?.challenge) show(made.challenge, quietly);
       else fail(made?.userErrors[0] ? explain(made.userErrors[0]) : t('check.failed'));
     } catch (thrown) {
       if (mine !== latest.current) return;
