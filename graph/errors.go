@@ -22,15 +22,7 @@ import (
 	"seckill/internal/sale"
 )
 
-// userErrors converts a refusal for a payload; it returns an empty list for nil. Refusals
-// of the domains are converted nowhere else.
-func (r *Resolver) userErrors(ctx context.Context, refusal fault.Refusal) []model.UserError {
-	if refusal == nil {
-		return []model.UserError{}
-	}
-	return []model.UserError{r.userError(ctx, refusal)}
-}
-
+// userError converts a refusal. Refusals of the domains are converted nowhere else.
 func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.UserError {
 	code, msg, path := model.ErrorCode(refusal.Reason()), message(ctx, refusal.Reason()), refusal.Path()
 	switch v := refusal.(type) {

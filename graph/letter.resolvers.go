@@ -49,17 +49,17 @@ func (r *mutationResolver) ReplayDeadLetter(ctx context.Context, input model.Rep
 func (r *mutationResolver) ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {
 	held, err := id.Parse(id.Held, input.HeldPaymentID)
 	if err != nil {
-		return &model.ReturnHeldPaymentPayload{UserErrors: r.userErrors(ctx, unknown("heldPaymentId"))}, nil
+		return nil, unknown("heldPaymentId")
 	}
-	paymentID, refusal, err := r.Payments.ReturnHeld(ctx, held, auth.PrincipalFrom(ctx).UserID, input.Note)
-	if refusal != nil || err != nil {
-		return &model.ReturnHeldPaymentPayload{UserErrors: r.userErrors(ctx, refusal)}, err
+	paymentID, err := r.Payments.ReturnHeld(ctx, held, auth.PrincipalFrom(ctx).UserID, input.Note)
+	if err != nil {
+		return nil, err
 	}
 	o, err := r.paidFor(ctx, paymentID)
 	if err != nil {
 		return nil, err
 	}
-	return &model.ReturnHeldPaymentPayload{Order: o, UserErrors: r.userErrors(ctx, nil)}, nil
+	return &model.ReturnHeldPaymentPayload{Order: o}, nil
 }
 
 func (r *queryResolver) DeadLetter(ctx context.Context, id string) (*model.DeadLetter, error) {

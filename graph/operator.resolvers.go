@@ -9,7 +9,6 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/operator"
 	"seckill/internal/sale"
@@ -55,182 +54,135 @@ func (r *interventionResolver) Sale(ctx context.Context, obj *model.Intervention
 }
 
 func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload, error) {
-	draft, refusal := goodsDraft(input)
-	if refusal != nil {
-		return &model.CreateGoodsPayload{UserErrors: r.userErrors(ctx, refusal)}, nil
-	}
-	g, refusal, err := r.Operator.CreateGoods(ctx, actor(ctx), draft)
+	draft, err := goodsDraft(input)
 	if err != nil {
 		return nil, err
 	}
-	return &model.CreateGoodsPayload{Goods: toGoods(g), UserErrors: r.userErrors(ctx, refusal)}, nil
+	g, err := r.Operator.CreateGoods(ctx, actor(ctx), draft)
+	if err != nil {
+		return nil, err
+	}
+	return &model.CreateGoodsPayload{Goods: toGoods(g)}, nil
 }
 
 func (r *mutationResolver) CreateSale(ctx context.Context, input model.CreateSaleInput) (*model.CreateSalePayload, error) {
-	draft, refusal := saleDraft(input)
-	if refusal != nil {
-		return &model.CreateSalePayload{UserErrors: r.userErrors(ctx, refusal)}, nil
-	}
-	v, errs, err := r.acted(ctx)(r.Operator.CreateSale(ctx, actor(ctx), draft))
+	draft, err := saleDraft(input)
 	if err != nil {
 		return nil, err
 	}
-	return &model.CreateSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.Operator.CreateSale(ctx, actor(ctx), draft)
+	return &model.CreateSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) SubmitSale(ctx context.Context, input model.SubmitSaleInput) (*model.SubmitSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Submit, input.SaleID, deref(input.Note))
-	if err != nil {
-		return nil, err
-	}
-	return &model.SubmitSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.Submit, input.SaleID, deref(input.Note))
+	return &model.SubmitSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) ApproveSale(ctx context.Context, input model.ApproveSaleInput) (*model.ApproveSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Approve, input.SaleID, deref(input.Note))
-	if err != nil {
-		return nil, err
-	}
-	return &model.ApproveSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.Approve, input.SaleID, deref(input.Note))
+	return &model.ApproveSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) RejectSale(ctx context.Context, input model.RejectSaleInput) (*model.RejectSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Reject, input.SaleID, input.Note)
-	if err != nil {
-		return nil, err
-	}
-	return &model.RejectSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.Reject, input.SaleID, input.Note)
+	return &model.RejectSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) ScheduleSale(ctx context.Context, input model.ScheduleSaleInput) (*model.ScheduleSalePayload, error) {
 	saleID, err := id.Parse(id.Sale, input.SaleID)
 	if err != nil {
-		return &model.ScheduleSalePayload{UserErrors: r.userErrors(ctx, unknown("saleId"))}, nil
+		return nil, unknown("saleId")
 	}
-	v, errs, err := r.acted(ctx)(r.Operator.Schedule(ctx, operator.ScheduleInput{
+	v, err := r.Operator.Schedule(ctx, operator.ScheduleInput{
 		By: actor(ctx), Sale: saleID, StartsAt: input.StartsAt, EndsAt: input.EndsAt, PreheatAt: input.PreheatAt, Note: deref(input.Note),
-	}))
-	if err != nil {
-		return nil, err
-	}
-	return &model.ScheduleSalePayload{Sale: v, UserErrors: errs}, nil
+	})
+	return &model.ScheduleSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) PreheatSale(ctx context.Context, input model.PreheatSaleInput) (*model.PreheatSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Preheat, input.SaleID, deref(input.Note))
-	if err != nil {
-		return nil, err
-	}
-	return &model.PreheatSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.Preheat, input.SaleID, deref(input.Note))
+	return &model.PreheatSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) PauseSale(ctx context.Context, input model.PauseSaleInput) (*model.PauseSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Pause, input.SaleID, input.Note)
-	if err != nil {
-		return nil, err
-	}
-	return &model.PauseSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.Pause, input.SaleID, input.Note)
+	return &model.PauseSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) ResumeSale(ctx context.Context, input model.ResumeSaleInput) (*model.ResumeSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.Resume, input.SaleID, deref(input.Note))
-	if err != nil {
-		return nil, err
-	}
-	return &model.ResumeSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.Resume, input.SaleID, deref(input.Note))
+	return &model.ResumeSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) EndSale(ctx context.Context, input model.EndSaleInput) (*model.EndSalePayload, error) {
-	v, errs, err := r.act(ctx, r.Operator.End, input.SaleID, input.Note)
-	if err != nil {
-		return nil, err
-	}
-	return &model.EndSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, r.Operator.End, input.SaleID, input.Note)
+	return &model.EndSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGoodsInput) (*model.UpdateGoodsPayload, error) {
 	goodsID, err := id.Parse(id.Goods, input.GoodsID)
 	if err != nil {
-		return &model.UpdateGoodsPayload{UserErrors: r.userErrors(ctx, unknown("goodsId"))}, nil
+		return nil, unknown("goodsId")
 	}
-	patch, refusal := goodsPatch(input)
-	if refusal != nil {
-		return &model.UpdateGoodsPayload{UserErrors: r.userErrors(ctx, refusal)}, nil
-	}
-	g, refusal, err := r.Operator.UpdateGoods(ctx, actor(ctx), goodsID, patch)
+	patch, err := goodsPatch(input)
 	if err != nil {
 		return nil, err
 	}
-	return &model.UpdateGoodsPayload{Goods: toGoods(g), UserErrors: r.userErrors(ctx, refusal)}, nil
+	g, err := r.Operator.UpdateGoods(ctx, actor(ctx), goodsID, patch)
+	return &model.UpdateGoodsPayload{Goods: toGoods(g)}, err
 }
 
 func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSaleInput) (*model.UpdateSalePayload, error) {
 	saleID, err := id.Parse(id.Sale, input.SaleID)
 	if err != nil {
-		return &model.UpdateSalePayload{UserErrors: r.userErrors(ctx, unknown("saleId"))}, nil
+		return nil, unknown("saleId")
 	}
-	patch, refusal := salePatch(input)
-	if refusal != nil {
-		return &model.UpdateSalePayload{UserErrors: r.userErrors(ctx, refusal)}, nil
-	}
-	v, errs, err := r.acted(ctx)(r.Operator.UpdateSale(ctx, actor(ctx), saleID, patch))
+	patch, err := salePatch(input)
 	if err != nil {
 		return nil, err
 	}
-	return &model.UpdateSalePayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.Operator.UpdateSale(ctx, actor(ctx), saleID, patch)
+	return &model.UpdateSalePayload{Sale: r.toSale(v)}, err
 }
 
 func (r *mutationResolver) AdjustStock(ctx context.Context, input model.AdjustStockInput) (*model.AdjustStockPayload, error) {
 	itemID, err := id.Parse(id.Item, input.ItemID)
 	if err != nil {
-		return &model.AdjustStockPayload{UserErrors: r.userErrors(ctx, unknown("itemId"))}, nil
+		return nil, unknown("itemId")
 	}
-	done, refusal, err := r.Operator.AdjustStock(ctx, operator.AdjustInput{
+	done, err := r.Operator.AdjustStock(ctx, operator.AdjustInput{
 		By: actor(ctx), Item: itemID, Units: input.Units, Note: input.Note, Key: input.IdempotencyKey,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &model.AdjustStockPayload{Intervention: toIntervention(done), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.AdjustStockPayload{Intervention: toIntervention(done)}, err
 }
 
 func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderInput) (*model.VoidOrderPayload, error) {
 	orderID, err := id.Parse(id.Order, input.OrderID)
 	if err != nil {
-		return &model.VoidOrderPayload{UserErrors: r.userErrors(ctx, unknown("orderId"))}, nil
+		return nil, unknown("orderId")
 	}
-	done, refusal, err := r.Operator.VoidOrder(ctx, operator.VoidInput{By: actor(ctx), Order: orderID, Note: input.Note})
-	if err != nil {
-		return nil, err
-	}
-	return &model.VoidOrderPayload{
-		Order: r.toOrder(done.Order), Intervention: toIntervention(done.Intervention), UserErrors: r.userErrors(ctx, refusal),
-	}, nil
+	done, err := r.Operator.VoidOrder(ctx, operator.VoidInput{By: actor(ctx), Order: orderID, Note: input.Note})
+	return &model.VoidOrderPayload{Order: r.toOrder(done.Order), Intervention: toIntervention(done.Intervention)}, err
 }
 
 func (r *mutationResolver) DecideIntervention(ctx context.Context, input model.DecideInterventionInput) (*model.DecideInterventionPayload, error) {
 	interventionID, err := id.Parse(id.Act, input.InterventionID)
 	if err != nil {
-		return &model.DecideInterventionPayload{UserErrors: r.userErrors(ctx, unknown("interventionId"))}, nil
+		return nil, unknown("interventionId")
 	}
-	done, refusal, err := r.Operator.Decide(ctx, operator.DecideInput{
+	done, err := r.Operator.Decide(ctx, operator.DecideInput{
 		By: actor(ctx), Intervention: interventionID, Confirm: input.Confirm, Note: deref(input.Note),
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &model.DecideInterventionPayload{Intervention: toIntervention(done), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.DecideInterventionPayload{Intervention: toIntervention(done)}, err
 }
 
 func (r *mutationResolver) SetSaleSwitches(ctx context.Context, input model.SetSaleSwitchesInput) (*model.SetSaleSwitchesPayload, error) {
-	set := func(ctx context.Context, in operator.ActInput) (*sale.Sale, fault.Refusal, error) {
+	set := func(ctx context.Context, in operator.ActInput) (*sale.Sale, error) {
 		return r.Operator.SetSwitches(ctx, in, switchesPatch(input))
 	}
-	v, errs, err := r.act(ctx, set, input.SaleID, deref(input.Note))
-	if err != nil {
-		return nil, err
-	}
-	return &model.SetSaleSwitchesPayload{Sale: v, UserErrors: errs}, nil
+	v, err := r.act(ctx, set, input.SaleID, deref(input.Note))
+	return &model.SetSaleSwitchesPayload{Sale: r.toSale(v)}, err
 }
 
 func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error) {
@@ -245,9 +197,9 @@ func (r *queryResolver) Orders(ctx context.Context, first *int, after *string, l
 }
 
 func (r *queryResolver) SearchOrders(ctx context.Context, text string) ([]*model.Order, error) {
-	found, refusal, err := r.Operator.FindOrders(ctx, actor(ctx), text)
-	if err := searched(refusal, err); err != nil {
-		return nil, err
+	found, err := r.Operator.FindOrders(ctx, actor(ctx), text)
+	if err != nil {
+		return nil, searched(err)
 	}
 	out := make([]*model.Order, len(found))
 	for i, o := range found {
@@ -257,8 +209,8 @@ func (r *queryResolver) SearchOrders(ctx context.Context, text string) ([]*model
 }
 
 func (r *queryResolver) SearchUsers(ctx context.Context, text string) ([]*model.User, error) {
-	found, refusal, err := r.Operator.FindUsers(ctx, actor(ctx), text)
-	return toPeople(found), searched(refusal, err)
+	found, err := r.Operator.FindUsers(ctx, actor(ctx), text)
+	return toPeople(found), searched(err)
 }
 
 func (r *queryResolver) Interventions(ctx context.Context, saleID *string, states []model.InterventionState) ([]*model.Intervention, error) {

@@ -25,29 +25,19 @@ func actor(ctx context.Context) sale.Actor {
 }
 
 // onSale is an operator action on a sale that needs only a note.
-type onSale func(context.Context, operator.ActInput) (*sale.Sale, fault.Refusal, error)
+type onSale func(context.Context, operator.ActInput) (*sale.Sale, error)
 
 // act runs an action on the sale with a public id and returns the sale.
-func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*model.Sale, []model.UserError, error) {
+func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*sale.Sale, error) {
 	u, err := id.Parse(id.Sale, saleID)
 	if err != nil {
-		return nil, r.userErrors(ctx, unknown("saleId")), nil
+		return nil, unknown("saleId")
 	}
-	return r.acted(ctx)(do(ctx, operator.ActInput{By: actor(ctx), Sale: u, Note: note}))
+	return do(ctx, operator.ActInput{By: actor(ctx), Sale: u, Note: note})
 }
 
-// acted converts the result of an action on a sale.
-func (r *Resolver) acted(ctx context.Context) func(*sale.Sale, fault.Refusal, error) (*model.Sale, []model.UserError, error) {
-	return func(v *sale.Sale, refusal fault.Refusal, err error) (*model.Sale, []model.UserError, error) {
-		if err != nil {
-			return nil, nil, err
-		}
-		return r.toSale(v), r.userErrors(ctx, refusal), nil
-	}
-}
-
-// amount parses an amount of the input; the refusal describes the error.
-func amount(in *model.MoneyInput, path ...string) (money.Amount, fault.Refusal) {
+// amount parses an amount of the input; the error is a fault.BadField.
+func amount(in *model.MoneyInput, path ...string) (money.Amount, error) {
 	a, err := money.Parse(in.Amount, in.CurrencyCode)
 	if err != nil {
 		return money.Amount{}, fault.BadField{At: append([]string{"input"}, path...), Rule: "an amount of a known currency"}
@@ -56,13 +46,13 @@ func amount(in *model.MoneyInput, path ...string) (money.Amount, fault.Refusal) 
 }
 
 // goodsDraft parses the input of createGoods.
-func goodsDraft(in model.CreateGoodsInput) (operator.GoodsDraft, fault.Refusal) {
-	price, refusal := amount(in.ListPrice, "listPrice")
-	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: price}, refusal
+func goodsDraft(in model.CreateGoodsInput) (operator.GoodsDraft, error) {
+	price, err := amount(in.ListPrice, "listPrice")
+	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: price}, err
 }
 
 // goodsPatch parses the input of updateGoods.
-func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) {
+func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, error) {
 	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, Note: deref(in.Note)}
 	if in.ImageURL != nil {
 		picture := in.ImageURL
@@ -72,9 +62,9 @@ func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) 
 		p.ImageURL = &picture
 	}
 	if in.ListPrice != nil {
-		price, refusal := amount(in.ListPrice, "listPrice")
-		if refusal != nil {
-			return p, refusal
+		price, err := amount(in.ListPrice, "listPrice")
+		if err != nil {
+			return p, err
 		}
 		p.ListPrice = &price
 	}
@@ -82,7 +72,7 @@ func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, fault.Refusal) 
 }
 
 // itemDrafts parses the items of a sale's input.
-func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, fault.Refusal) {
+func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, error) {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {
 		n := itoa(i)
@@ -90,9 +80,9 @@ func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, fault.Refusal)
 		if err != nil {
 			return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "items", n, "goodsId"}}
 		}
-		price, refusal := amount(item.Price, "items", n, "price")
-		if refusal != nil {
-			return nil, refusal
+		price, err := amount(item.Price, "items", n, "price")
+		if err != nil {
+			return nil, err
 		}
 		items[i] = operator.ItemDraft{Goods: goods, Price: price, Stock: item.Stock}
 	}
@@ -100,17 +90,17 @@ func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, fault.Refusal)
 }
 
 // saleDraft parses the input of createSale.
-func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, fault.Refusal) {
-	items, refusal := itemDrafts(in.Items)
+func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, error) {
+	items, err := itemDrafts(in.Items)
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindow: time.Duration(in.PaymentWindowSeconds) * time.Second, PurchaseLimit: in.PurchaseLimit,
 		HideExactStock: in.HideExactStock, Items: items,
-	}, refusal
+	}, err
 }
 
 // salePatch parses the input of updateSale.
-func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
+func salePatch(in model.UpdateSaleInput) (operator.SalePatch, error) {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, Note: deref(in.Note),
@@ -122,9 +112,9 @@ func salePatch(in model.UpdateSaleInput) (operator.SalePatch, fault.Refusal) {
 	if in.Items == nil {
 		return p, nil
 	}
-	var refusal fault.Refusal
-	p.Items, refusal = itemDrafts(in.Items)
-	return p, refusal
+	var err error
+	p.Items, err = itemDrafts(in.Items)
+	return p, err
 }
 
 // switchesPatch parses the input of setSaleSwitches.
@@ -238,9 +228,9 @@ func toPeople(people []operator.Person) []*model.User {
 	return out
 }
 
-// searched converts a refused search into a fault: a query has no userErrors list.
-func searched(refusal fault.Refusal, err error) error {
-	if err == nil && refusal != nil {
+// searched converts the refusal of a search into a fault: a query has no userErrors list.
+func searched(err error) error {
+	if _, refused := fault.AsRefusal(err); refused {
 		return fault.New(fault.BadInput, "Search for at least two characters.")
 	}
 	return err

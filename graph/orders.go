@@ -15,7 +15,7 @@ import (
 )
 
 // unknown refuses an id in the input that names no object visible to the caller.
-func unknown(field string) fault.Refusal {
+func unknown(field string) error {
 	return fault.Refused{Why: fault.Unknown, At: []string{"input", field}}
 }
 

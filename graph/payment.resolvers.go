@@ -16,60 +16,46 @@ import (
 func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error) {
 	orderID, err := id.Parse(id.Order, input.OrderID)
 	if err != nil {
-		return &model.CancelOrderPayload{UserErrors: r.userErrors(ctx, unknown("orderId"))}, nil
+		return nil, unknown("orderId")
 	}
-	o, refusal, err := r.Payments.Cancel(ctx, orderID, auth.PrincipalFrom(ctx).UserID, deref(input.Reason))
-	if err != nil {
-		return nil, err
-	}
-	return &model.CancelOrderPayload{Order: r.toOrder(o), UserErrors: r.userErrors(ctx, refusal)}, nil
+	o, err := r.Payments.Cancel(ctx, orderID, auth.PrincipalFrom(ctx).UserID, deref(input.Reason))
+	return &model.CancelOrderPayload{Order: r.toOrder(o)}, err
 }
 
 func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload, error) {
 	refundID, err := id.Parse(id.Refund, input.RefundID)
 	if err != nil {
-		return &model.DecideRefundPayload{UserErrors: r.userErrors(ctx, unknown("refundId"))}, nil
+		return nil, unknown("refundId")
 	}
-	decided, refusal, err := r.Payments.DecideRefund(ctx, payment.Decision{
+	decided, err := r.Payments.DecideRefund(ctx, payment.Decision{
 		Refund: refundID, Operator: auth.PrincipalFrom(ctx).UserID, Approve: input.Approve,
 		Note: deref(input.Note), KeepUnits: !input.Restock,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &model.DecideRefundPayload{Order: r.toOrder(decided.Order), UserErrors: r.userErrors(ctx, refusal)}, nil
+	return &model.DecideRefundPayload{Order: r.toOrder(decided.Order)}, err
 }
 
 func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInput) (*model.PayOrderPayload, error) {
 	orderID, err := id.Parse(id.Order, input.OrderID)
 	if err != nil {
-		return &model.PayOrderPayload{UserErrors: r.userErrors(ctx, unknown("orderId"))}, nil
+		return nil, unknown("orderId")
 	}
-	paying, refusal, err := r.Payments.Pay(ctx, payment.PayInput{
+	paying, err := r.Payments.Pay(ctx, payment.PayInput{
 		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input.Method), IdempotencyKey: input.IdempotencyKey,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &model.PayOrderPayload{
 		Order: r.toOrder(paying.Order), Payment: toPayment(paying.Payment), Replayed: paying.Replayed,
-		UserErrors: r.userErrors(ctx, refusal),
-	}, nil
+	}, err
 }
 
 func (r *mutationResolver) RequestRefund(ctx context.Context, input model.RequestRefundInput) (*model.RequestRefundPayload, error) {
 	orderID, err := id.Parse(id.Order, input.OrderID)
 	if err != nil {
-		return &model.RequestRefundPayload{UserErrors: r.userErrors(ctx, unknown("orderId"))}, nil
+		return nil, unknown("orderId")
 	}
-	asked, refusal, err := r.Payments.AskRefund(ctx, payment.RefundRequest{
+	asked, err := r.Payments.AskRefund(ctx, payment.RefundRequest{
 		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &model.RequestRefundPayload{
 		Order: r.toOrder(asked.Order), Refund: toRefund(asked.Refund), Replayed: asked.Replayed,
-		UserErrors: r.userErrors(ctx, refusal),
-	}, nil
+	}, err
 }

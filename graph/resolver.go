@@ -1,6 +1,7 @@
 // Package graph implements the GraphQL API. Resolvers are adapters: authorise, call one
-// domain function, build the payload. There is no SQL, Redis, transaction or goroutine
-// here; refusals of the domains become userErrors only in errors.go.
+// domain function, build the payload, and return its error. There is no SQL, Redis,
+// transaction or goroutine here; the field middleware turns refusals into userErrors
+// (payloads.go).
 package graph
 
 import (

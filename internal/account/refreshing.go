@@ -109,8 +109,7 @@ func (s *Service) refreshed(ctx context.Context, row *ent.Session, next refreshT
 		return nil, refused(fault.SessionInvalid, "input", "refreshToken")
 	}
 	s.cfg.Directory.cache(ctx, user)
-	signed, err := s.tokensOf(user, row, next)
-	return signed, err
+	return s.tokensOf(user, row, next)
 }
 
 func (s *Service) endReused(ctx context.Context, session uuid.UUID) error {

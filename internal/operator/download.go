@@ -32,12 +32,12 @@ func (s *Service) Downloads(authenticate func(*http.Request) (sale.Actor, error)
 			http.Error(w, "There is no such sale.", http.StatusNotFound)
 			return
 		}
-		export, refusal, err := s.ExportOrders(r.Context(), by, saleID)
+		export, err := s.ExportOrders(r.Context(), by, saleID)
 		switch {
+		case fault.ReasonOf(err) == fault.Unknown:
+			http.Error(w, "There is no such sale.", http.StatusNotFound)
 		case err != nil:
 			s.refuse(w, r, err)
-		case refusal != nil:
-			http.Error(w, "There is no such sale.", http.StatusNotFound)
 		default:
 			s.send(w, r, export)
 		}

@@ -1,8 +1,8 @@
 package operator
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,7 +13,6 @@ import (
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/ent/saleitem"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/postgres"
@@ -43,8 +42,8 @@ type SaleDraft struct {
 	Items          []ItemDraft
 }
 
-func (d *SaleDraft) check() fault.Refusal {
-	refusal := first(
+func (d *SaleDraft) check() error {
+	refusal := cmp.Or(
 		required(&d.Title, maxName, "title"),
 		checkText(d.Rules, maxText, "rules"),
 		checkTimes(d.StartsAt, d.EndsAt),
@@ -58,7 +57,7 @@ func (d *SaleDraft) check() fault.Refusal {
 	seen := map[uuid.UUID]bool{}
 	for i, item := range d.Items {
 		at := func(field string) []string { return []string{"items", strconv.Itoa(i), field} }
-		refusal = first(refusal,
+		refusal = cmp.Or(refusal,
 			checkPrice(item.Price, at("price")...),
 			inRange(item.Stock, 1, maxUnits, at("stock")...))
 		if refusal == nil && item.Price.Currency != d.Items[0].Price.Currency {
@@ -73,12 +72,12 @@ func (d *SaleDraft) check() fault.Refusal {
 }
 
 // CreateSale creates a sale as a draft.
-func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*sale.Sale, fault.Refusal, error) {
+func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*sale.Sale, error) {
 	if err := authorise(by, sale.ActCreate); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if refusal := d.check(); refusal != nil {
-		return nil, refusal, nil
+	if err := d.check(); err != nil {
+		return nil, err
 	}
 	saleID := s.cfg.NewID()
 	given := d.Slug != ""
@@ -102,32 +101,23 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		}
 		return sale.LogCreation(ctx, tx, c)
 	})
-	if refusal, err := draftOutcome(err); refusal != nil || err != nil {
-		return nil, refusal, err
+	if err := draftOutcome(err); err != nil {
+		return nil, err
 	}
 	s.cfg.Forget()
 	s.cfg.Publish(ctx, c.Line())
-	made, err := s.cfg.Sales.ByID(ctx, saleID)
-	return made, nil, err
+	return s.cfg.Sales.ByID(ctx, saleID)
 }
 
-// unknownGoods reports an item whose product does not exist.
-type unknownGoods struct{ item int }
-
-func (u unknownGoods) Error() string { return fmt.Sprintf("item %d names no goods", u.item) }
-
 // draftOutcome converts the error of writing a draft.
-func draftOutcome(err error) (fault.Refusal, error) {
-	if missing, ok := errors.AsType[unknownGoods](err); ok {
-		return unknown("items", strconv.Itoa(missing.item), "goodsId"), nil
-	}
+func draftOutcome(err error) error {
 	if postgres.IsUnique(err) {
-		return conflict("slug"), nil
+		return conflict("slug")
 	}
 	if err != nil {
-		return nil, unknownOutcome(fmt.Errorf("write sale: %w", err))
+		return unknownOutcome(fmt.Errorf("write sale: %w", err))
 	}
-	return nil, nil
+	return nil
 }
 
 // writeItems replaces the items of a draft. Their stock enters the ledger when the sale
@@ -142,7 +132,7 @@ func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, 
 			return err
 		}
 		if !there {
-			return unknownGoods{i}
+			return unknown("items", strconv.Itoa(i), "goodsId")
 		}
 		err = tx.SaleItem.Create().SetID(s.cfg.NewID()).SetSaleID(saleID).SetGoodsID(item.Goods).SetPosition(i).
 			SetPriceMinor(item.Price.Minor).SetCurrency(item.Price.Currency).
@@ -190,21 +180,21 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 }
 
 // UpdateSale changes a draft, or a rejected sale, which becomes a draft again.
-func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, fault.Refusal, error) {
-	if refusal := checkText(p.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
+	if err := checkText(p.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	var d SaleDraft
 	var changed changes
-	v, refusal, err := s.do(ctx, act{
+	v, err := s.do(ctx, act{
 		by: by, sale: saleID, what: sale.ActUpdate, note: p.Note, details: &changed,
-		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+		decide: func(v *sale.Sale) (sale.Status, error) {
 			d = p.of(v)
 			if d.Slug == "" {
 				d.Slug = v.Slug
 			}
 			changed = d.changes(SalePatch{}.of(v))
-			return sale.Draft, d.check(), nil
+			return sale.Draft, d.check()
 		},
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
@@ -219,7 +209,7 @@ func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUI
 		},
 	})
 	if err != nil {
-		refusal, err = draftOutcome(err)
+		err = draftOutcome(err)
 	}
-	return v, refusal, err
+	return v, err
 }

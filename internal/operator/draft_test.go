@@ -12,31 +12,32 @@ import (
 	"seckill/internal/money"
 	"seckill/internal/operator"
 	"seckill/internal/sale"
+	"seckill/internal/testenv"
 )
 
 func TestGoodsAreMadeAndChanged(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
 		picture := "/media/abc.png"
-		g, refusal, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{
+		g, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{
 			Name: " Kettle ", Description: "Boils.", ImageURL: &picture, ListPrice: price(9900),
 		})
-		if err != nil || refusal != nil || g.Name != "Kettle" || *g.ImageURL != picture {
-			t.Fatalf("%+v %v %v", g, refusal, err)
+		if err != nil || g.Name != "Kettle" || *g.ImageURL != picture {
+			t.Fatalf("%+v %v", g, err)
 		}
 		name, none := strings.Repeat("壶", 120), (*string)(nil)
 		amount := price(8800)
-		g, refusal, err = e.ops.UpdateGoods(t.Context(), bob, g.ID, operator.GoodsPatch{
+		g, err = e.ops.UpdateGoods(t.Context(), bob, g.ID, operator.GoodsPatch{
 			Name: &name, ImageURL: &none, ListPrice: &amount, Note: "a fairer price",
 		})
-		if err != nil || refusal != nil || g.Name != name || g.ImageURL != nil || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
-			t.Fatalf("%+v %v %v", g, refusal, err)
+		if err != nil || g.Name != name || g.ImageURL != nil || g.ListPrice != amount || g.Description != "Boils." || g.Revision != 2 {
+			t.Fatalf("%+v %v", g, err)
 		}
 		if seen, err := e.catalog.Snapshot(t.Context()); err != nil || seen.GoodsByID(g.ID).Name != name {
 			t.Errorf("the catalogue shows something else: %v", err)
 		}
-		if again, refusal, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{Name: &name}); err != nil || refusal != nil || again.Revision != 2 {
-			t.Errorf("a change of nothing: %+v %v %v", again, refusal, err)
+		if again, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{Name: &name}); err != nil || again.Revision != 2 {
+			t.Errorf("a change of nothing: %+v %v", again, err)
 		}
 		log, err := e.sales.GoodsLog(t.Context(), g.ID, 50)
 		if err != nil || len(log) != 2 || log[0].Act != sale.ActUpdate || log[0].Actor != bob.ID || log[0].Revision != 2 || log[0].Note != "a fairer price" ||
@@ -63,28 +64,29 @@ func TestGoodsThatMakeNoSenseAreRefused(t *testing.T) {
 	} {
 		d := ok()
 		spoil(&d)
-		_, refusal, err := e.ops.CreateGoods(t.Context(), ann, d)
-		if err != nil || reason(refusal) != fault.InvalidInput || refusal.Path()[1] != field {
-			t.Errorf("%s: %+v %v", field, refusal, err)
+		_, err := e.ops.CreateGoods(t.Context(), ann, d)
+		refusal := testenv.Refusal(t, err)
+		if fault.ReasonOf(err) != fault.InvalidInput || refusal.Path()[1] != field {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 	for _, address := range []string{"http://a.example/x.png", "//a.example/x.png", "x.png", "data:text/html,x", "https:///x"} {
 		d := ok()
 		d.ImageURL = &address
-		if _, refusal, err := e.ops.CreateGoods(t.Context(), ann, d); err != nil || reason(refusal) != fault.InvalidInput {
-			t.Errorf("picture at %s: %+v %v", address, refusal, err)
+		if _, err := e.ops.CreateGoods(t.Context(), ann, d); fault.ReasonOf(err) != fault.InvalidInput {
+			t.Errorf("picture at %s: %v", address, err)
 		}
 	}
-	if _, _, err := e.ops.CreateGoods(t.Context(), buyer, ok()); fault.CodeOf(err) != fault.Forbidden {
+	if _, err := e.ops.CreateGoods(t.Context(), buyer, ok()); fault.CodeOf(err) != fault.Forbidden {
 		t.Errorf("by a customer: %v", err)
 	}
 	g := e.goods("Kettle")
 	euro := money.Amount{Minor: 100, Currency: "EUR"}
-	if _, refusal, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{ListPrice: &euro}); err != nil || reason(refusal) != fault.InvalidInput {
-		t.Errorf("another currency: %+v %v", refusal, err)
+	if _, err := e.ops.UpdateGoods(t.Context(), ann, g.ID, operator.GoodsPatch{ListPrice: &euro}); fault.ReasonOf(err) != fault.InvalidInput {
+		t.Errorf("another currency: %v", err)
 	}
-	if _, refusal, err := e.ops.UpdateGoods(t.Context(), ann, uuid.New(), operator.GoodsPatch{}); err != nil || reason(refusal) != fault.Unknown {
-		t.Errorf("unknown goods: %+v %v", refusal, err)
+	if _, err := e.ops.UpdateGoods(t.Context(), ann, uuid.New(), operator.GoodsPatch{}); fault.ReasonOf(err) != fault.Unknown {
+		t.Errorf("unknown goods: %v", err)
 	}
 }
 
@@ -97,29 +99,47 @@ func TestADraftIsWrittenAndRewritten(t *testing.T) {
 			t.Fatalf("%+v", v)
 		}
 		cup, limit, slug := e.goods("Cup"), 3, "winter-26"
-		got, refusal, err := e.ops.UpdateSale(t.Context(), bob, v.ID, operator.SalePatch{
+		got, err := e.ops.UpdateSale(t.Context(), bob, v.ID, operator.SalePatch{
 			Slug: &slug, PurchaseLimit: &limit, Note: "for the winter",
 			Items: []operator.ItemDraft{{Goods: cup.ID, Price: price(100), Stock: 7}, {Goods: v.Items[0].Goods.ID, Price: price(200), Stock: 8}},
 		})
-		if err != nil || refusal != nil || got.Slug != slug || got.PurchaseLimit != 3 || got.Title != "Autumn" ||
+		if err != nil || got.Slug != slug || got.PurchaseLimit != 3 || got.Title != "Autumn" ||
 			len(got.Items) != 2 || got.Items[0].Goods.Name != "Cup" || got.Items[1].Available != 8 || got.Revision != 2 {
-			t.Fatalf("%+v %v %v", got, refusal, err)
+			t.Fatalf("%+v %v", got, err)
 		}
 		lines, err := e.sales.Log(t.Context(), v.ID, 1)
 		if d := lines[0].Details; err != nil || lines[0].Note != "for the winter" || strings.Contains(d, "title") || !strings.Contains(d, `"slug":"winter-26"`) ||
 			!strings.Contains(d, `"purchaseLimit":3`) || !strings.Contains(d, `"price":"2.00","stock":8`) {
 			t.Errorf("log %+v %v", lines, err)
 		}
-		if _, refusal, _ := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); refusal != nil {
-			t.Fatal(refusal)
+		if _, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); err != nil {
+			t.Fatal(err)
 		}
-		if _, refusal, _ := e.ops.Reject(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "too cheap"}); refusal != nil {
-			t.Fatal(refusal)
+		if _, err := e.ops.Reject(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "too cheap"}); err != nil {
+			t.Fatal(err)
 		}
 		limit = 2
-		got, refusal, err = e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{PurchaseLimit: &limit})
-		if err != nil || refusal != nil || got.Status != sale.Draft || len(got.Items) != 2 {
-			t.Errorf("a sale that was sent back is a draft again: %+v %v %v", got, refusal, err)
+		got, err = e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{PurchaseLimit: &limit})
+		if err != nil || got.Status != sale.Draft || len(got.Items) != 2 {
+			t.Errorf("a sale that was sent back is a draft again: %+v %v", got, err)
+		}
+	})
+}
+
+// The refusal arises within the transaction, after the sale's row was written.
+func TestAnUpdateWithAnUnknownProductChangesNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, e *env) {
+		v, title := e.sale(10), "Winter"
+		got, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{Title: &title, Items: []operator.ItemDraft{
+			{Goods: v.Items[0].Goods.ID, Price: price(100), Stock: 7}, {Goods: uuid.New(), Price: price(100), Stock: 7},
+		}})
+		refusal := testenv.Refusal(t, err)
+		if fault.ReasonOf(err) != fault.Unknown || got != nil || strings.Join(refusal.Path(), ".") != "input.items.1.goodsId" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		if after := e.read(v.ID); after.Title != v.Title || after.Revision != v.Revision || len(after.Items) != 1 || after.Items[0].Total != 10 {
+			t.Errorf("the sale is %+v, was %+v", after, v)
 		}
 	})
 }
@@ -130,7 +150,7 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 	e.must(func() error {
 		d := e.draft(5)
 		d.Slug = "taken"
-		_, _, err := e.ops.CreateSale(t.Context(), ann, d)
+		_, err := e.ops.CreateSale(t.Context(), ann, d)
 		return err
 	}())
 	for want, c := range map[string]struct {
@@ -154,20 +174,21 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 	} {
 		d := e.draft(5)
 		c.spoil(&d)
-		_, refusal, err := e.ops.CreateSale(t.Context(), ann, d)
-		if err != nil || reason(refusal) != c.reason || strings.Join(refusal.Path()[1:], ".") != want {
-			t.Errorf("%s: %+v %v", want, refusal, err)
+		_, err := e.ops.CreateSale(t.Context(), ann, d)
+		refusal := testenv.Refusal(t, err)
+		if fault.ReasonOf(err) != c.reason || strings.Join(refusal.Path()[1:], ".") != want {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
 	d := e.draft(5)
 	d.Slug = "taken"
-	if _, refusal, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || reason(refusal) != fault.Conflict {
-		t.Errorf("a slug that is taken: %+v %v", refusal, err)
+	if _, err := e.ops.CreateSale(t.Context(), ann, d); fault.ReasonOf(err) != fault.Conflict {
+		t.Errorf("a slug that is taken: %v", err)
 	}
 	d = e.draft(5)
 	d.Title = "双十一"
-	if v, refusal, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || refusal != nil || len(v.Slug) < 8 {
-		t.Errorf("a title without Latin letters: %+v %+v %v", v, refusal, err)
+	if v, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || len(v.Slug) < 8 {
+		t.Errorf("a title without Latin letters: %+v %v", v, err)
 	}
 }
 
@@ -176,31 +197,32 @@ func TestZeroBytesInTextsAreRefusedAndNotAFaultOfOurs(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *env) {
 		const zero = "a\x00b"
 		name, v := zero, e.sale(5)
-		create := func(spoil func(d *operator.SaleDraft)) (fault.Refusal, error) {
+		create := func(spoil func(d *operator.SaleDraft)) error {
 			d := e.draft(5)
 			spoil(&d)
-			_, refusal, err := e.ops.CreateSale(t.Context(), ann, d)
-			return refusal, err
+			_, err := e.ops.CreateSale(t.Context(), ann, d)
+			return err
 		}
-		for field, try := range map[string]func() (fault.Refusal, error){
-			"title": func() (fault.Refusal, error) { return create(func(d *operator.SaleDraft) { d.Title = zero }) },
-			"rules": func() (fault.Refusal, error) { return create(func(d *operator.SaleDraft) { d.Rules = zero }) },
-			"description": func() (fault.Refusal, error) {
-				_, refusal, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{Name: "Kettle", Description: zero, ListPrice: price(9900)})
-				return refusal, err
+		for field, try := range map[string]func() error{
+			"title": func() error { return create(func(d *operator.SaleDraft) { d.Title = zero }) },
+			"rules": func() error { return create(func(d *operator.SaleDraft) { d.Rules = zero }) },
+			"description": func() error {
+				_, err := e.ops.CreateGoods(t.Context(), ann, operator.GoodsDraft{Name: "Kettle", Description: zero, ListPrice: price(9900)})
+				return err
 			},
-			"name": func() (fault.Refusal, error) {
-				_, refusal, err := e.ops.UpdateGoods(t.Context(), ann, v.Items[0].Goods.ID, operator.GoodsPatch{Name: &name})
-				return refusal, err
+			"name": func() error {
+				_, err := e.ops.UpdateGoods(t.Context(), ann, v.Items[0].Goods.ID, operator.GoodsPatch{Name: &name})
+				return err
 			},
-			"note": func() (fault.Refusal, error) {
-				_, refusal, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: zero})
-				return refusal, err
+			"note": func() error {
+				_, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: zero})
+				return err
 			},
 		} {
-			refusal, err := try()
-			if err != nil || reason(refusal) != fault.InvalidInput || refusal.Path()[1] != field {
-				t.Errorf("%s: %+v %v", field, refusal, err)
+			err := try()
+			refusal := testenv.Refusal(t, err)
+			if fault.ReasonOf(err) != fault.InvalidInput || refusal.Path()[1] != field {
+				t.Errorf("%s: %v", field, err)
 			}
 		}
 	})
@@ -219,9 +241,9 @@ func TestSalesOfOneLongTitleHaveSlugsOfTheirOwn(t *testing.T) {
 		for range 2 {
 			d := e.draft(5)
 			d.Title = title
-			v, refusal, err := e.ops.CreateSale(t.Context(), ann, d)
-			if err != nil || refusal != nil {
-				t.Errorf("%s: %+v %v", title, refusal, err)
+			v, err := e.ops.CreateSale(t.Context(), ann, d)
+			if err != nil {
+				t.Errorf("%s: %v", title, err)
 				continue
 			}
 			if !format.MatchString(v.Slug) || len(v.Slug) > 64 {
@@ -247,15 +269,16 @@ func TestTimesThatMakeNoSenseAreRefused(t *testing.T) {
 		"preheatAt": {PreheatAt: at(90 * time.Minute)},
 	} {
 		in.By, in.Sale = ann, v.ID
-		_, refusal, err := e.ops.Schedule(t.Context(), in)
-		if err != nil || reason(refusal) != fault.InvalidInput || refusal.Path()[1] != field {
-			t.Errorf("%s: %+v %v", field, refusal, err)
+		_, err := e.ops.Schedule(t.Context(), in)
+		refusal := testenv.Refusal(t, err)
+		if fault.ReasonOf(err) != fault.InvalidInput || refusal.Path()[1] != field {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 	in := operator.ScheduleInput{By: ann, Sale: v.ID, StartsAt: at(2 * time.Hour), EndsAt: at(3 * time.Hour), Note: "later"}
-	got, refusal, err := e.ops.Schedule(t.Context(), in)
-	if err != nil || refusal != nil || got.Status != sale.Scheduled || !got.PreheatAt.Equal(now.Add(110*time.Minute)) {
-		t.Errorf("%+v %v %v", got, refusal, err)
+	got, err := e.ops.Schedule(t.Context(), in)
+	if err != nil || got.Status != sale.Scheduled || !got.PreheatAt.Equal(now.Add(110*time.Minute)) {
+		t.Errorf("%+v %v", got, err)
 	}
 	lines, err := e.sales.Log(t.Context(), v.ID, 1)
 	if err != nil || lines[0].Note != "later" || !strings.Contains(lines[0].Details, `"preheatAt"`) {
@@ -272,12 +295,12 @@ func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
 			t.Fatal(err)
 		}
 		no, ratio, inflow, burst, rate, hard := false, 1.25, 50, 9, 2.5, 300_000
-		got, refusal, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: "rush"}, operator.SwitchesPatch{
+		got, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID, Note: "rush"}, operator.SwitchesPatch{
 			CaptchaRequired: &no, CaptchaKinds: []string{"MATH", "PROOF_OF_WORK"}, PermitRatio: &ratio,
 			InflowPerSecond: &inflow, LimitBurst: &burst, LimitPerSecond: &rate, PowMax: &hard,
 		})
-		if err != nil || refusal != nil {
-			t.Fatal(refusal, err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		e.clock.Advance(time.Second)
 		s, err := there.Snapshot(t.Context())
@@ -296,8 +319,8 @@ func TestSwitchesAreSeenByEveryProcessWithinASecond(t *testing.T) {
 		easy, endless := 9_999, 10_000_001
 		wrong := []operator.SwitchesPatch{{PowMax: &easy}, {PowMax: &endless}, {PowMax: neg()}, {CaptchaKinds: []string{"GUESS"}}, {PermitRatio: nan()}, {InflowPerSecond: neg()}, {LimitBurst: neg()}}
 		for _, p := range wrong {
-			if _, refusal, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, p); err != nil || reason(refusal) != fault.InvalidInput {
-				t.Errorf("%+v: %+v %v", p, refusal, err)
+			if _, err := e.ops.SetSwitches(t.Context(), operator.ActInput{By: ann, Sale: v.ID}, p); fault.ReasonOf(err) != fault.InvalidInput {
+				t.Errorf("%+v: %v", p, err)
 			}
 		}
 	})

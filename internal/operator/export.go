@@ -14,7 +14,6 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entuser "seckill/ent/user"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/sale"
@@ -37,18 +36,18 @@ type Export struct {
 }
 
 // ExportOrders prepares the export of a sale's orders.
-func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.UUID) (*Export, fault.Refusal, error) {
+func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.UUID) (*Export, error) {
 	if err := requireStaff(by); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	export, err := s.OpenExport(ctx, saleID)
 	if export == nil && err == nil {
-		return nil, unknown("saleId"), nil
+		return nil, unknown("saleId")
 	}
 	if err == nil {
 		s.cfg.Audit(ctx, by.ID, "ORDERS_EXPORTED", id.Format(id.Sale, saleID))
 	}
-	return export, nil, err
+	return export, err
 }
 
 // OpenExport is ExportOrders for the command line; nil if the sale does not exist.

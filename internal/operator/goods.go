@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -22,8 +23,8 @@ type GoodsDraft struct {
 	ListPrice   money.Amount
 }
 
-func (d *GoodsDraft) check() fault.Refusal {
-	return first(
+func (d *GoodsDraft) check() error {
+	return cmp.Or(
 		required(&d.Name, maxName, "name"),
 		checkText(d.Description, maxText, "description"),
 		checkImageURL(d.ImageURL, "imageUrl"),
@@ -32,12 +33,12 @@ func (d *GoodsDraft) check() fault.Refusal {
 }
 
 // CreateGoods creates a product.
-func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) (*sale.Goods, fault.Refusal, error) {
+func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) (*sale.Goods, error) {
 	if err := requireStaff(by); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if refusal := d.check(); refusal != nil {
-		return nil, refusal, nil
+	if err := d.check(); err != nil {
+		return nil, err
 	}
 	goodsID := s.cfg.NewID()
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
@@ -50,11 +51,10 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 		return s.logGoods(ctx, tx, sale.GoodsLine{Goods: goodsID, Actor: by.ID, Act: sale.ActCreate, Revision: 1})
 	})
 	if err != nil {
-		return nil, nil, unknownOutcome(fmt.Errorf("create goods: %w", err))
+		return nil, unknownOutcome(fmt.Errorf("create goods: %w", err))
 	}
 	s.cfg.Forget()
-	made, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
-	return made, nil, err
+	return s.cfg.Sales.GoodsByID(ctx, goodsID)
 }
 
 // GoodsPatch holds the changes of a product; nil leaves a field unchanged.
@@ -84,47 +84,46 @@ func set[T any](to *T, from *T) {
 
 // UpdateGoods changes a product. Its currency cannot change. A patch without changes does
 // nothing.
-func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.UUID, p GoodsPatch) (*sale.Goods, fault.Refusal, error) {
+func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.UUID, p GoodsPatch) (*sale.Goods, error) {
 	if err := requireStaff(by); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if refusal := checkText(p.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+	if err := checkText(p.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	for range maxTries {
 		g, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if g == nil {
-			return nil, unknown("goodsId"), nil
+			return nil, unknown("goodsId")
 		}
 		d := p.of(g)
-		if refusal := d.check(); refusal != nil {
-			return g, refusal, nil
+		if err := d.check(); err != nil {
+			return g, err
 		}
 		if d.ListPrice.Currency != g.ListPrice.Currency {
-			return g, invalid("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode"), nil
+			return g, invalid("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode")
 		}
 		changed := d.changes(GoodsPatch{}.of(g))
 		if len(changed) == 0 {
-			return g, nil, nil
+			return g, nil
 		}
 		line := sale.GoodsLine{Goods: goodsID, Actor: by.ID, Act: sale.ActUpdate, Revision: g.Revision + 1, Note: p.Note}
 		if line.Details, err = detailsOf(changed); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		n, err := s.updateGoods(ctx, line, g, d)
 		if err != nil {
-			return nil, nil, unknownOutcome(fmt.Errorf("update goods %s: %w", goodsID, err))
+			return nil, unknownOutcome(fmt.Errorf("update goods %s: %w", goodsID, err))
 		}
 		if n == 1 {
 			s.cfg.Forget()
-			g, err = s.cfg.Sales.GoodsByID(ctx, goodsID)
-			return g, nil, err
+			return s.cfg.Sales.GoodsByID(ctx, goodsID)
 		}
 	}
-	return nil, conflict("goodsId"), nil
+	return nil, conflict("goodsId")
 }
 
 func (s *Service) updateGoods(ctx context.Context, line sale.GoodsLine, g *sale.Goods, d GoodsDraft) (n int, err error) {

@@ -11,7 +11,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/intervention"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/sale"
 )
@@ -204,40 +203,40 @@ type DecideInput struct {
 
 // Decide confirms or declines a request. The requester cannot confirm it, nor can the
 // buyer of an order confirm its void; a requester who declines cancels the request.
-func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, fault.Refusal, error) {
+func (s *Service) Decide(ctx context.Context, in DecideInput) (*Intervention, error) {
 	if err := requireStaff(in.By); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	request, err := s.Intervention(ctx, in.Intervention)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case request == nil:
-		return nil, unknown("interventionId"), nil
+		return nil, unknown("interventionId")
 	case request.State != Requested:
-		return request, conflict("interventionId"), nil
+		return request, conflict("interventionId")
 	case in.Confirm && request.RequestedBy == in.By.ID:
-		return request, selfApproval("interventionId"), nil
+		return request, selfApproval("interventionId")
 	}
 	if in.Confirm && request.Order != nil {
 		o, err := s.cfg.Orders.Reload(ctx, *request.Order)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if o != nil && o.User == in.By.ID {
-			return request, selfApproval("interventionId"), nil
+			return request, selfApproval("interventionId")
 		}
 	}
 	request.DecidedBy, request.Decision = &in.By.ID, in.Note
 	if !in.Confirm {
 		now, err := s.move(ctx, request, Declined)
 		if err == nil && now.State != Declined {
-			return now, conflict("interventionId"), nil
+			return now, conflict("interventionId")
 		}
-		return now, nil, err
+		return now, err
 	}
 	if request.Kind == VoidOrder {
 		return s.voidConfirmed(ctx, request)

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -19,9 +20,9 @@ func TestASaleGoesThroughItsWholeLife(t *testing.T) {
 	onBoth(t, func(t *testing.T, e *env) {
 		v := e.put(sale.Live, 10)
 		in := operator.ActInput{By: ann, Sale: v.ID, Note: "a look at the stock"}
-		held, refusal, err := e.ops.Pause(t.Context(), in)
-		if err != nil || refusal != nil || held.Status != sale.Paused || held.Notice != in.Note {
-			t.Fatalf("pause: %+v %v %v", held, refusal, err)
+		held, err := e.ops.Pause(t.Context(), in)
+		if err != nil || held.Status != sale.Paused || held.Notice != in.Note {
+			t.Fatalf("pause: %+v %v", held, err)
 		}
 		if g := e.gate(v); g["gate"] != reservation.GatePaused {
 			t.Errorf("the gate of a held sale: %v", g)
@@ -29,16 +30,16 @@ func TestASaleGoesThroughItsWholeLife(t *testing.T) {
 		if seen, err := e.catalog.Snapshot(t.Context()); err != nil || seen.Sale(v.ID).Status != sale.Paused {
 			t.Errorf("the catalogue does not show it at once: %v", err)
 		}
-		on, refusal, err := e.ops.Resume(t.Context(), in)
-		if err != nil || refusal != nil || on.Status != sale.Live || on.Notice != "" {
-			t.Fatalf("resume: %+v %v %v", on, refusal, err)
+		on, err := e.ops.Resume(t.Context(), in)
+		if err != nil || on.Status != sale.Live || on.Notice != "" {
+			t.Fatalf("resume: %+v %v", on, err)
 		}
 		if g := e.gate(v); g["gate"] != reservation.GateOpen {
 			t.Errorf("the gate of a sale that goes on: %v", g)
 		}
-		over, refusal, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "enough"})
-		if err != nil || refusal != nil || over.Status != sale.Ended || over.Notice != "enough" {
-			t.Fatalf("end: %+v %v %v", over, refusal, err)
+		over, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "enough"})
+		if err != nil || over.Status != sale.Ended || over.Notice != "enough" {
+			t.Fatalf("end: %+v %v", over, err)
 		}
 		if g := e.gate(v); g["gate"] != reservation.GateEnded {
 			t.Errorf("the gate of a sale that is over: %v", g)
@@ -71,9 +72,9 @@ func TestASaleIsCalledOffBeforeItBeginsAndEndedAfter(t *testing.T) {
 		sale.Scheduled: sale.Cancelled, sale.Preheated: sale.Cancelled, sale.Live: sale.Ended, sale.Paused: sale.Ended,
 	} {
 		v := e.put(status, 5)
-		got, refusal, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "no"})
-		if err != nil || refusal != nil || got.Status != want {
-			t.Errorf("end of %s: %v %v %v", status, got.Status, refusal, err)
+		got, err := e.ops.End(t.Context(), operator.ActInput{By: carla, Sale: v.ID, Note: "no"})
+		if err != nil || got.Status != want {
+			t.Errorf("end of %s: %v %v", status, got.Status, err)
 			continue
 		}
 		if loaded := status.Loaded(); loaded == (got.SettledAt != nil) || (loaded && e.gate(v)["gate"] != reservation.GateEnded) {
@@ -87,41 +88,41 @@ func TestASaleHeldBeforeItsOpeningGoesOnWaiting(t *testing.T) {
 	e := setup(t)
 	v := e.put(sale.Preheated, 5)
 	in := operator.ActInput{By: ann, Sale: v.ID, Note: "wait"}
-	if _, refusal, err := e.ops.Pause(t.Context(), in); err != nil || refusal != nil {
-		t.Fatal(refusal, err)
+	if _, err := e.ops.Pause(t.Context(), in); err != nil {
+		t.Fatal(err)
 	}
-	if on, refusal, err := e.ops.Resume(t.Context(), in); err != nil || refusal != nil || on.Status != sale.Preheated {
-		t.Fatalf("resume before the opening: %+v %v %v", on, refusal, err)
+	if on, err := e.ops.Resume(t.Context(), in); err != nil || on.Status != sale.Preheated {
+		t.Fatalf("resume before the opening: %+v %v", on, err)
 	}
 }
 
 // acts returns the operations on a sale, each with its input.
-func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() (fault.Refusal, error) {
+func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() error {
 	ctx, in := e.t.Context(), operator.ActInput{By: by, Sale: v.ID, Note: "because"}
-	only := func(_ *sale.Sale, refusal fault.Refusal, err error) (fault.Refusal, error) { return refusal, err }
+	only := func(_ *sale.Sale, err error) error { return err }
 	title, required := "New", false
-	return map[sale.Act]func() (fault.Refusal, error){
-		sale.ActUpdate: func() (fault.Refusal, error) {
+	return map[sale.Act]func() error{
+		sale.ActUpdate: func() error {
 			return only(e.ops.UpdateSale(ctx, by, v.ID, operator.SalePatch{Title: &title}))
 		},
-		sale.ActSubmit:  func() (fault.Refusal, error) { return only(e.ops.Submit(ctx, in)) },
-		sale.ActApprove: func() (fault.Refusal, error) { return only(e.ops.Approve(ctx, in)) },
-		sale.ActReject:  func() (fault.Refusal, error) { return only(e.ops.Reject(ctx, in)) },
-		sale.ActSchedule: func() (fault.Refusal, error) {
+		sale.ActSubmit:  func() error { return only(e.ops.Submit(ctx, in)) },
+		sale.ActApprove: func() error { return only(e.ops.Approve(ctx, in)) },
+		sale.ActReject:  func() error { return only(e.ops.Reject(ctx, in)) },
+		sale.ActSchedule: func() error {
 			later := e.clock.Now().Add(30 * time.Minute)
 			end := later.Add(time.Hour)
 			return only(e.ops.Schedule(ctx, operator.ScheduleInput{By: by, Sale: v.ID, StartsAt: &later, EndsAt: &end}))
 		},
-		sale.ActPreheat: func() (fault.Refusal, error) { return only(e.ops.Preheat(ctx, in)) },
-		sale.ActPause:   func() (fault.Refusal, error) { return only(e.ops.Pause(ctx, in)) },
-		sale.ActResume:  func() (fault.Refusal, error) { return only(e.ops.Resume(ctx, in)) },
-		sale.ActEnd:     func() (fault.Refusal, error) { return only(e.ops.End(ctx, in)) },
-		sale.ActSwitch: func() (fault.Refusal, error) {
+		sale.ActPreheat: func() error { return only(e.ops.Preheat(ctx, in)) },
+		sale.ActPause:   func() error { return only(e.ops.Pause(ctx, in)) },
+		sale.ActResume:  func() error { return only(e.ops.Resume(ctx, in)) },
+		sale.ActEnd:     func() error { return only(e.ops.End(ctx, in)) },
+		sale.ActSwitch: func() error {
 			return only(e.ops.SetSwitches(ctx, in, operator.SwitchesPatch{CaptchaRequired: &required}))
 		},
-		sale.ActAdjust: func() (fault.Refusal, error) {
-			_, refusal, err := e.ops.AdjustStock(ctx, operator.AdjustInput{By: by, Item: v.Items[0].ID, Units: 1, Note: "more"})
-			return refusal, err
+		sale.ActAdjust: func() error {
+			_, err := e.ops.AdjustStock(ctx, operator.AdjustInput{By: by, Item: v.Items[0].ID, Units: 1, Note: "more"})
+			return err
 		},
 	}
 }
@@ -155,18 +156,18 @@ func TestEveryActInEveryStatusByEveryRole(t *testing.T) {
 			for act := range fits {
 				for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "author": ann, "nobody": nobody} {
 					before := v.Revision
-					refusal, err := e.acts(v, by)[act]()
+					err := e.acts(v, by)[act]()
 					after := e.read(v.ID).Revision
 					allowed := by.Role.AtLeast(roleOf(act))
 					fit := contains(fits[act], status)
 					switch {
 					case name == "nobody" && fault.CodeOf(err) != fault.Unauthenticated,
 						name != "nobody" && !allowed && fault.CodeOf(err) != fault.Forbidden:
-						t.Errorf("%s by %s: %v %v", act, name, refusal, err)
-					case allowed && !fit && (err != nil || reason(refusal) != fault.Conflict):
-						t.Errorf("%s by %s: %v %v, want a conflict", act, name, refusal, err)
-					case allowed && fit && (err != nil || refusal != nil):
-						t.Errorf("%s by %s: %v %v, want it done", act, name, refusal, err)
+						t.Errorf("%s by %s: %v", act, name, err)
+					case allowed && !fit && (fault.ReasonOf(err) != fault.Conflict):
+						t.Errorf("%s by %s: %v, want a conflict", act, name, err)
+					case allowed && fit && (err != nil):
+						t.Errorf("%s by %s: %v, want it done", act, name, err)
 					}
 					again := act == sale.ActPreheat && status != sale.Scheduled
 					if changed := after > before; changed != (allowed && fit && !again) {
@@ -200,28 +201,27 @@ func contains(list []sale.Status, s sale.Status) bool {
 func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	v, refusal, err := e.ops.CreateSale(t.Context(), carla, e.draft(5))
-	e.must(err)
-	if refusal != nil {
-		t.Fatal(refusal)
+	v, err := e.ops.CreateSale(t.Context(), carla, e.draft(5))
+	if err != nil {
+		t.Fatal(err)
 	}
 	rules := "one each"
-	if _, refusal, err := e.ops.UpdateSale(t.Context(), dora, v.ID, operator.SalePatch{Rules: &rules}); err != nil || refusal != nil {
-		t.Fatal(refusal, err)
+	if _, err := e.ops.UpdateSale(t.Context(), dora, v.ID, operator.SalePatch{Rules: &rules}); err != nil {
+		t.Fatal(err)
 	}
-	if _, refusal, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); err != nil || refusal != nil {
-		t.Fatal(refusal, err)
+	if _, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); err != nil {
+		t.Fatal(err)
 	}
 	for who, by := range map[string]sale.Actor{"its maker": carla, "its editor": dora} {
-		if got, refusal, err := e.ops.Approve(t.Context(), operator.ActInput{By: by, Sale: v.ID}); err != nil || reason(refusal) != fault.Conflict {
-			t.Errorf("approved by %s: %+v %v %v", who, got, refusal, err)
-		} else if _, ok := refusal.(operator.SelfApproval); !ok {
-			t.Errorf("%s is not told why: %+v", who, refusal)
+		if got, err := e.ops.Approve(t.Context(), operator.ActInput{By: by, Sale: v.ID}); fault.ReasonOf(err) != fault.Conflict {
+			t.Errorf("approved by %s: %+v %v", who, got, err)
+		} else if _, ok := errors.AsType[operator.SelfApproval](err); !ok {
+			t.Errorf("%s is not told why: %v", who, err)
 		}
 	}
 	other := sale.Actor{ID: id.New(), Role: carla.Role}
-	if got, refusal, err := e.ops.Approve(t.Context(), operator.ActInput{By: other, Sale: v.ID}); err != nil || refusal != nil || got.Status != sale.Approved {
-		t.Errorf("approved by another: %+v %v %v", got, refusal, err)
+	if got, err := e.ops.Approve(t.Context(), operator.ActInput{By: other, Sale: v.ID}); err != nil || got.Status != sale.Approved {
+		t.Errorf("approved by another: %+v %v", got, err)
 	}
 }
 
@@ -230,8 +230,8 @@ func TestAnUnknownSaleIsToldSo(t *testing.T) {
 	e := setup(t)
 	ghost := &sale.Sale{ID: id.New(), Items: []*sale.Item{{ID: id.New()}}}
 	for act, try := range e.acts(ghost, carla) {
-		if refusal, err := try(); err != nil || reason(refusal) != fault.Unknown {
-			t.Errorf("%s: %v %v", act, refusal, err)
+		if err := try(); fault.ReasonOf(err) != fault.Unknown {
+			t.Errorf("%s: %v", act, err)
 		}
 	}
 }
@@ -257,17 +257,13 @@ func TestOfManyOperatorsAtOnceOneWins(t *testing.T) {
 					if round%2 == 1 {
 						act = ops.Resume
 					}
-					got, refusal, err := act(context.Background(), in)
-					if err != nil {
-						t.Error(err)
-						return
-					}
+					got, err := act(context.Background(), in)
 					mu.Lock()
 					defer mu.Unlock()
-					if refusal == nil {
+					if err == nil {
 						done[got.Status]++
-					} else if refusal.Reason() != fault.Conflict {
-						t.Errorf("refused: %+v", refusal)
+					} else if fault.ReasonOf(err) != fault.Conflict {
+						t.Errorf("refused: %v", err)
 					}
 				})
 			}

@@ -18,7 +18,6 @@ import (
 	"seckill/ent"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/operator"
@@ -145,10 +144,9 @@ func price(minor int64) money.Amount { return money.Amount{Minor: minor, Currenc
 
 func (e *env) goods(name string) *sale.Goods {
 	e.t.Helper()
-	g, refusal, err := e.ops.CreateGoods(e.t.Context(), ann, operator.GoodsDraft{Name: name, ListPrice: price(9900)})
-	e.must(err)
-	if refusal != nil {
-		e.t.Fatal(refusal)
+	g, err := e.ops.CreateGoods(e.t.Context(), ann, operator.GoodsDraft{Name: name, ListPrice: price(9900)})
+	if err != nil {
+		e.t.Fatal(err)
 	}
 	return g
 }
@@ -166,10 +164,9 @@ func (e *env) draft(stock int) operator.SaleDraft {
 // sale creates a draft by ann.
 func (e *env) sale(stock int) *sale.Sale {
 	e.t.Helper()
-	v, refusal, err := e.ops.CreateSale(e.t.Context(), ann, e.draft(stock))
-	e.must(err)
-	if refusal != nil {
-		e.t.Fatalf("refused: %+v", refusal)
+	v, err := e.ops.CreateSale(e.t.Context(), ann, e.draft(stock))
+	if err != nil {
+		e.t.Fatalf("refused: %+v", err)
 	}
 	return v
 }
@@ -181,25 +178,24 @@ func (e *env) put(status sale.Status, stock int) *sale.Sale {
 	in := func(by sale.Actor) operator.ActInput { return operator.ActInput{By: by, Sale: v.ID, Note: "because"} }
 	ctx := e.t.Context()
 	steps := map[sale.Status][]func(){}
-	run := func(f func() (*sale.Sale, fault.Refusal, error)) func() {
+	run := func(f func() (*sale.Sale, error)) func() {
 		return func() {
-			_, refusal, err := f()
-			e.must(err)
-			if refusal != nil {
-				e.t.Fatalf("on the way to %s: %+v", status, refusal)
+			_, err := f()
+			if err != nil {
+				e.t.Fatalf("on the way to %s: %+v", status, err)
 			}
 		}
 	}
-	submit := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Submit(ctx, in(ann)) })
-	approve := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Approve(ctx, in(carla)) })
-	reject := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Reject(ctx, in(carla)) })
-	schedule := run(func() (*sale.Sale, fault.Refusal, error) {
+	submit := run(func() (*sale.Sale, error) { return e.ops.Submit(ctx, in(ann)) })
+	approve := run(func() (*sale.Sale, error) { return e.ops.Approve(ctx, in(carla)) })
+	reject := run(func() (*sale.Sale, error) { return e.ops.Reject(ctx, in(carla)) })
+	schedule := run(func() (*sale.Sale, error) {
 		return e.ops.Schedule(ctx, operator.ScheduleInput{By: ann, Sale: v.ID})
 	})
-	preheat := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Preheat(ctx, in(ann)) })
+	preheat := run(func() (*sale.Sale, error) { return e.ops.Preheat(ctx, in(ann)) })
 	open := func() { e.clock.Advance(time.Hour + time.Second); e.step() }
-	pause := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.Pause(ctx, in(ann)) })
-	end := run(func() (*sale.Sale, fault.Refusal, error) { return e.ops.End(ctx, in(carla)) })
+	pause := run(func() (*sale.Sale, error) { return e.ops.Pause(ctx, in(ann)) })
+	end := run(func() (*sale.Sale, error) { return e.ops.End(ctx, in(carla)) })
 	steps[sale.PendingApproval] = []func(){submit}
 	steps[sale.Rejected] = []func(){submit, reject}
 	steps[sale.Approved] = []func(){submit, approve}
@@ -331,13 +327,6 @@ func errFirst(errs ...error) error {
 		}
 	}
 	return nil
-}
-
-func reason(r fault.Refusal) fault.Reason {
-	if r == nil {
-		return ""
-	}
-	return r.Reason()
 }
 
 // another returns the catalogue of another process.

@@ -13,6 +13,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,55 +103,54 @@ type act struct {
 	details any // what changed apart from the status; nil = nothing
 	// decide selects the target status and may refuse; nil = the only target in the
 	// table.
-	decide func(v *sale.Sale) (sale.Status, fault.Refusal, error)
+	decide func(v *sale.Sale) (sale.Status, error)
 	// set adds to the update of the sale's row; within runs in the same transaction. Both
 	// may be nil.
 	set    func(u *ent.SaleUpdate)
 	within func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error
 }
 
-// do executes an operation and returns the sale afterwards. With a refusal it returns the
+// do executes an operation and returns the sale afterwards. Beside a refusal it returns the
 // sale that the refusal is based on.
-func (s *Service) do(ctx context.Context, a act) (*sale.Sale, fault.Refusal, error) {
+func (s *Service) do(ctx context.Context, a act) (*sale.Sale, error) {
 	if err := authorise(a.by, a.what); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for range maxTries {
 		v, err := s.cfg.Sales.ByID(ctx, a.sale)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if v == nil {
-			return nil, unknown("saleId"), nil
+			return nil, unknown("saleId")
 		}
-		to, refusal, err := a.target(v)
-		if refusal != nil || err != nil {
-			return v, refusal, err
+		to, err := a.target(v)
+		if err != nil {
+			return v, err
 		}
 		line, err := s.try(ctx, a, v, to)
 		if errors.Is(err, sale.ErrMoved) {
 			continue
 		}
 		if err != nil {
-			return nil, nil, unknownOutcome(err)
+			return nil, unknownOutcome(err)
 		}
 		s.cfg.Forget()
 		s.cfg.Publish(ctx, line)
-		now, err := s.cfg.Sales.ByID(ctx, a.sale)
-		return now, nil, err
+		return s.cfg.Sales.ByID(ctx, a.sale)
 	}
 	v, err := s.cfg.Sales.ByID(ctx, a.sale)
-	return v, conflict(), err
+	return v, cmp.Or(err, conflict())
 }
 
 // target returns the status that the operation leads to.
-func (a act) target(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+func (a act) target(v *sale.Sale) (sale.Status, error) {
 	targets := sale.Targets(a.what, v.Status)
 	if len(targets) == 0 {
-		return "", conflict("saleId"), nil
+		return "", conflict("saleId")
 	}
 	if a.decide == nil {
-		return targets[0], nil, nil
+		return targets[0], nil
 	}
 	return a.decide(v)
 }
@@ -225,32 +225,32 @@ func unknownOutcome(err error) error {
 	return err
 }
 
-func conflict(path ...string) fault.Refusal { return refused(fault.Conflict, path) }
+func conflict(path ...string) error { return refused(fault.Conflict, path) }
 
 // SelfApproval refuses a decision by the user who wrote or requested the change.
 type SelfApproval struct{ fault.Refused }
 
-func selfApproval(field string) fault.Refusal {
+func selfApproval(field string) error {
 	return SelfApproval{fault.Refused{Why: fault.Conflict, At: []string{"input", field}}}
 }
 
 // TooFew refuses to remove units that are not available.
 type TooFew struct{ fault.Refused }
 
-func tooFew() fault.Refusal {
+func tooFew() error {
 	return TooFew{fault.Refused{Why: fault.Conflict, At: []string{"input", "units"}}}
 }
 
-func unknown(path ...string) fault.Refusal { return refused(fault.Unknown, path) }
+func unknown(path ...string) error { return refused(fault.Unknown, path) }
 
-func refused(why fault.Reason, path []string) fault.Refusal {
+func refused(why fault.Reason, path []string) error {
 	if len(path) == 0 {
 		return fault.Refused{Why: why}
 	}
 	return fault.Refused{Why: why, At: append([]string{"input"}, path...)}
 }
 
-func invalid(rule string, path ...string) fault.Refusal {
+func invalid(rule string, path ...string) error {
 	return fault.BadField{At: append([]string{"input"}, path...), Rule: rule}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/stockmovement"
-	"seckill/internal/fault"
 	"seckill/internal/sale"
 )
 
@@ -22,30 +21,30 @@ type ActInput struct {
 }
 
 // Submit submits a draft for approval.
-func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note})
 }
 
 // Approve approves a sale. Users who created or edited it cannot approve it. Its stock
 // enters the ledger.
-func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note,
-		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+		decide: func(v *sale.Sale) (sale.Status, error) {
 			wrote, err := s.cfg.Sales.WroteIt(ctx, v.ID, in.By.ID)
 			if err != nil {
-				return "", nil, err
+				return "", err
 			}
 			if wrote || (v.CreatedBy != nil && *v.CreatedBy == in.By.ID) {
-				return "", selfApproval("saleId"), nil
+				return "", selfApproval("saleId")
 			}
-			return sale.Approved, nil, nil
+			return sale.Approved, nil
 		},
 		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
 	})
@@ -63,9 +62,9 @@ func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) erro
 }
 
 // Reject sends a sale back to its author with a reason.
-func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Reject(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := required(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActReject, note: in.Note})
 }
@@ -97,7 +96,7 @@ func (in ScheduleInput) of(v *sale.Sale) times {
 	return t
 }
 
-func (t times) check(now time.Time) fault.Refusal {
+func (t times) check(now time.Time) error {
 	switch {
 	case !t.starts.After(now):
 		return invalid("in the future", "startsAt")
@@ -108,16 +107,16 @@ func (t times) check(now time.Time) fault.Refusal {
 }
 
 // Schedule sets the times of an approved sale, or of one that is not loaded yet.
-func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Schedule(ctx context.Context, in ScheduleInput) (*sale.Sale, error) {
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	var t times
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActSchedule, note: in.Note, details: &t,
-		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+		decide: func(v *sale.Sale) (sale.Status, error) {
 			t = in.of(v)
-			return sale.Scheduled, t.check(s.cfg.Clock.Now()), nil
+			return sale.Scheduled, t.check(s.cfg.Clock.Now())
 		},
 		set: func(u *ent.SaleUpdate) { u.SetStartsAt(t.starts).SetEndsAt(t.ends).SetPreheatAt(t.preheat) },
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"seckill/internal/fault"
 	"seckill/internal/money"
 )
 
@@ -30,18 +29,8 @@ const (
 
 var slugFormat = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// first returns the first refusal that is not nil.
-func first(refusals ...fault.Refusal) fault.Refusal {
-	for _, r := range refusals {
-		if r != nil {
-			return r
-		}
-	}
-	return nil
-}
-
 // required trims a text, which must not be empty, and checks its length.
-func required(text *string, most int, path ...string) fault.Refusal {
+func required(text *string, most int, path ...string) error {
 	*text = strings.TrimSpace(*text)
 	if *text == "" {
 		return invalid("minLength: 1", path...)
@@ -51,7 +40,7 @@ func required(text *string, most int, path ...string) fault.Refusal {
 
 // checkText checks the length of a text and refuses characters that Postgres cannot
 // store.
-func checkText(text string, most int, path ...string) fault.Refusal {
+func checkText(text string, most int, path ...string) error {
 	switch {
 	case !utf8.ValidString(text):
 		return invalid("UTF-8", path...)
@@ -63,7 +52,7 @@ func checkText(text string, most int, path ...string) fault.Refusal {
 	return nil
 }
 
-func inRange(n, least, most int, path ...string) fault.Refusal {
+func inRange(n, least, most int, path ...string) error {
 	switch {
 	case n < least:
 		return invalid(fmt.Sprintf("min: %d", least), path...)
@@ -73,7 +62,7 @@ func inRange(n, least, most int, path ...string) fault.Refusal {
 	return nil
 }
 
-func checkPrice(price money.Amount, path ...string) fault.Refusal {
+func checkPrice(price money.Amount, path ...string) error {
 	switch {
 	case price.Currency == "":
 		return invalid("currency", path...)
@@ -86,7 +75,7 @@ func checkPrice(price money.Amount, path ...string) fault.Refusal {
 }
 
 // checkImageURL allows paths on this server, https URLs, and small data URLs.
-func checkImageURL(address *string, path ...string) fault.Refusal {
+func checkImageURL(address *string, path ...string) error {
 	if address == nil {
 		return nil
 	}
@@ -105,7 +94,7 @@ func checkImageURL(address *string, path ...string) fault.Refusal {
 	return invalid("an address of this server, of https, or a picture itself", path...)
 }
 
-func checkTimes(starts, ends time.Time, path ...string) fault.Refusal {
+func checkTimes(starts, ends time.Time, path ...string) error {
 	if !ends.After(starts) {
 		return invalid("after startsAt", append(path, "endsAt")...)
 	}

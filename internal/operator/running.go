@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,104 +14,102 @@ import (
 )
 
 // Preheat loads a scheduled sale into Redis now. Repeating it changes nothing.
-func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
+func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	if err := authorise(in.By, sale.ActPreheat); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	for range maxTries {
 		v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 		switch {
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		case v == nil:
-			return nil, unknown("saleId"), nil
+			return nil, unknown("saleId")
 		case v.Status.Loaded():
-			return v, nil, nil
+			return v, nil
 		case !sale.Allowed(sale.ActPreheat, v.Status, sale.Preheated), !s.cfg.Clock.Now().Before(v.EndsAt):
-			return v, conflict("saleId"), nil
+			return v, conflict("saleId")
 		}
 		_, err = s.cfg.Load(ctx, in.Sale, in.By, in.Note)
 		if err != nil && !errors.Is(err, sale.ErrForbidden) {
-			return nil, nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded; it is tried again by itself.", err)
+			return nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded; it is tried again by itself.", err)
 		}
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
-	return v, conflict("saleId"), err
+	return v, cmp.Or(err, conflict("saleId"))
 }
 
 // Pause pauses a live sale; buyers see the reason.
-func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Pause(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := required(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
-	v, refusal, err := s.do(ctx, act{
+	return s.withGate(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActPause, note: in.Note,
 		decide: s.beforeItsEnd(sale.Paused),
 		set:    func(u *ent.SaleUpdate) { u.SetNotice(in.Note) },
 	})
-	return s.withGate(ctx, v, refusal, err)
 }
 
 // Resume resumes a paused sale.
-func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := checkText(in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) Resume(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
-	v, refusal, err := s.do(ctx, act{
+	return s.withGate(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActResume, note: in.Note,
-		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+		decide: func(v *sale.Sale) (sale.Status, error) {
 			if s.cfg.Clock.Now().Before(v.StartsAt) {
-				return sale.Preheated, nil, nil
+				return sale.Preheated, nil
 			}
 			return s.beforeItsEnd(sale.Live)(v)
 		},
 		set: func(u *ent.SaleUpdate) { u.SetNotice("") },
 	})
-	return s.withGate(ctx, v, refusal, err)
 }
 
 // beforeItsEnd returns the status unless the sale's end time has passed: then the
 // scheduler is about to end it.
-func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, fault.Refusal, error) {
-	return func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+func (s *Service) beforeItsEnd(to sale.Status) func(*sale.Sale) (sale.Status, error) {
+	return func(v *sale.Sale) (sale.Status, error) {
 		if !s.cfg.Clock.Now().Before(v.EndsAt) {
-			return "", conflict("saleId"), nil
+			return "", conflict("saleId")
 		}
-		return to, nil, nil
+		return to, nil
 	}
 }
 
 // End ends a sale that has begun, or cancels one that has not; buyers see the reason.
-func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refusal, error) {
-	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := required(&in.Note, maxNote, "note"); err != nil {
+		return nil, err
 	}
 	if err := authorise(in.By, sale.ActEnd); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for range maxTries {
 		v, err := s.cfg.Sales.ByID(ctx, in.Sale)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if v == nil {
-			return nil, unknown("saleId"), nil
+			return nil, unknown("saleId")
 		}
 		now := s.cfg.Clock.Now()
 		what := sale.ActCancel
 		if v.Status.Loaded() && !now.Before(v.StartsAt) {
 			what = sale.ActEnd
 		}
-		after, refusal, err := s.do(ctx, act{
+		after, err := s.withGate(ctx, act{
 			by: in.By, sale: in.Sale, what: what, note: in.Note,
-			decide: func(found *sale.Sale) (sale.Status, fault.Refusal, error) {
+			decide: func(found *sale.Sale) (sale.Status, error) {
 				if found.Status != v.Status {
-					return "", changed{}, nil // whether to end or to cancel is decided again
+					return "", errOutdated // whether to end or to cancel is decided again
 				}
-				return sale.Targets(what, v.Status)[0], nil, nil
+				return sale.Targets(what, v.Status)[0], nil
 			},
 			set: func(u *ent.SaleUpdate) {
 				u.SetNotice(in.Note)
@@ -119,24 +118,25 @@ func (s *Service) End(ctx context.Context, in ActInput) (*sale.Sale, fault.Refus
 				}
 			},
 		})
-		if _, again := refusal.(changed); again {
+		if errors.Is(err, errOutdated) {
 			continue
 		}
-		return s.withGate(ctx, after, refusal, err)
+		return after, err
 	}
 	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
-	return v, conflict("saleId"), err
+	return v, cmp.Or(err, conflict("saleId"))
 }
 
-// changed refuses a decision based on an outdated status.
-type changed struct{ fault.Refused }
+// errOutdated reports that a decision was based on an outdated status.
+var errOutdated = errors.New("the status of the sale has changed")
 
-// withGate updates the gates after a successful operation.
-func (s *Service) withGate(ctx context.Context, v *sale.Sale, refusal fault.Refusal, err error) (*sale.Sale, fault.Refusal, error) {
-	if err == nil && refusal == nil {
+// withGate executes an operation and updates the gates after it.
+func (s *Service) withGate(ctx context.Context, a act) (*sale.Sale, error) {
+	v, err := s.do(ctx, a)
+	if err == nil {
 		s.setState(ctx, v.ID)
 	}
-	return v, refusal, err
+	return v, err
 }
 
 // SwitchesPatch holds the changes of switches; nil leaves a switch unchanged.
@@ -159,7 +159,7 @@ const (
 
 var captchaKinds = []string{"AUDIO", "EXTERNAL", "MATH", "PROOF_OF_WORK", "SLIDE", "TEXT"}
 
-func (p SwitchesPatch) check() fault.Refusal {
+func (p SwitchesPatch) check() error {
 	for _, kind := range p.CaptchaKinds {
 		if !slices.Contains(captchaKinds, kind) {
 			return invalid("known kind", "captchaKinds")
@@ -168,7 +168,7 @@ func (p SwitchesPatch) check() fault.Refusal {
 	if n := value(p.PowMax); n != 0 && (n < captcha.EasiestPow || n > captcha.HardestPow) {
 		return invalid(fmt.Sprintf("0, or between %d and %d", captcha.EasiestPow, captcha.HardestPow), "proofOfWorkMax")
 	}
-	return first(
+	return cmp.Or(
 		within(p.PermitRatio, maxRatio, "permitRatio"),
 		within(p.LimitPerSecond, maxBurst, "limitPerSecond"),
 		inRange(value(p.InflowPerSecond), 0, maxInflow, "inflowPerSecond"),
@@ -177,7 +177,7 @@ func (p SwitchesPatch) check() fault.Refusal {
 }
 
 // within checks that a number is between 0 and most; NaN is refused.
-func within(n *float64, most float64, path ...string) fault.Refusal {
+func within(n *float64, most float64, path ...string) error {
 	if n == nil || (*n >= 0 && *n <= most) {
 		return nil
 	}
@@ -208,17 +208,17 @@ func (p SwitchesPatch) of(v sale.Switches) sale.Switches {
 
 // SetSwitches changes the admission rules of a sale, also while it is live. All processes
 // apply them within a second.
-func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, fault.Refusal, error) {
-	if refusal := first(p.check(), checkText(in.Note, maxNote, "note")); refusal != nil {
-		return nil, refusal, nil
+func (s *Service) SetSwitches(ctx context.Context, in ActInput, p SwitchesPatch) (*sale.Sale, error) {
+	if err := cmp.Or(p.check(), checkText(in.Note, maxNote, "note")); err != nil {
+		return nil, err
 	}
 	var next sale.Switches
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActSwitch, note: in.Note,
 		details: &next,
-		decide: func(v *sale.Sale) (sale.Status, fault.Refusal, error) {
+		decide: func(v *sale.Sale) (sale.Status, error) {
 			next = p.of(v.Switches)
-			return v.Status, nil, nil
+			return v.Status, nil
 		},
 		set: func(u *ent.SaleUpdate) {
 			u.SetCaptchaRequired(next.CaptchaRequired).SetCaptchaKinds(sale.JoinKinds(next.CaptchaKinds)).SetPowMax(next.PowMax).

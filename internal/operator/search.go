@@ -16,7 +16,6 @@ import (
 	"seckill/ent/saleitem"
 	entuser "seckill/ent/user"
 	"seckill/internal/auth"
-	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/sale"
@@ -40,32 +39,32 @@ type Person struct {
 
 // FindUsers returns users by id, account prefix, or part of the name; newest first, at
 // most 50.
-func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]Person, fault.Refusal, error) {
-	text, refusal, err := query(by, text)
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]Person, error) {
+	text, err := query(by, text)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := s.users(ctx, text)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s.cfg.Audit(ctx, by.ID, "BUYERS_SEARCHED", fmt.Sprintf("%d found", len(rows)))
 	people := make([]Person, len(rows))
 	for i, r := range rows {
 		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role), CreatedAt: r.CreatedAt.UTC()}
 	}
-	return people, nil, nil
+	return people, nil
 }
 
-func query(by sale.Actor, text string) (string, fault.Refusal, error) {
+func query(by sale.Actor, text string) (string, error) {
 	if err := requireStaff(by); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < 2 || n > maxQuery {
-		return "", invalid(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text"), nil
+		return "", invalid(fmt.Sprintf("minLength: 2, maxLength: %d", maxQuery), "text")
 	}
-	return text, nil, nil
+	return text, nil
 }
 
 func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
@@ -82,25 +81,25 @@ func (s *Service) users(ctx context.Context, text string) ([]*ent.User, error) {
 }
 
 // FindOrders returns orders by id, number prefix, or buyer; newest first, at most 50.
-func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([]*order.Order, fault.Refusal, error) {
-	text, refusal, err := query(by, text)
-	if refusal != nil || err != nil {
-		return nil, refusal, err
+func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([]*order.Order, error) {
+	text, err := query(by, text)
+	if err != nil {
+		return nil, err
 	}
 	match, err := s.orderMatch(ctx, text)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	rows, err := s.cfg.DB.Ent.Order.Query().Where(match).
 		Order(ent.Desc(entorder.FieldCreatedAt, entorder.FieldID)).Limit(maxFound).All(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("find orders: %w", err)
+		return nil, fmt.Errorf("find orders: %w", err)
 	}
 	orders := make([]*order.Order, len(rows))
 	for i, row := range rows {
 		orders[i] = order.FromRow(row)
 	}
-	return orders, nil, nil
+	return orders, nil
 }
 
 // ofItem matches the orders of an item, using the index on its sale.

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,16 +56,16 @@ func actID(by uuid.UUID, what, key string) uuid.UUID {
 // AdjustStock adds units to an item, or removes available units. Once the units added
 // without confirmation to an item within 24 h exceed Config.TwoPersonUnits, it creates a
 // request instead. The state is FINISHING or TAKING if Redis did not answer in time.
-func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Intervention, fault.Refusal, error) {
+func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Intervention, error) {
 	if err := authorise(in.By, sale.ActAdjust); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	refusal := first(required(&in.Note, maxNote, "note"), inRange(in.Units, -maxUnits, maxUnits, "units"))
+	refusal := cmp.Or(required(&in.Note, maxNote, "note"), inRange(in.Units, -maxUnits, maxUnits, "units"))
 	if refusal == nil && in.Units == 0 {
 		refusal = invalid("not 0", "units")
 	}
 	if refusal != nil {
-		return nil, refusal, nil
+		return nil, refusal
 	}
 	act := &Intervention{
 		ID: s.cfg.NewID(), Kind: AdjustStock, Item: in.Item, Units: in.Units, Note: in.Note, RequestedBy: in.By.ID,
@@ -72,15 +73,15 @@ func (s *Service) AdjustStock(ctx context.Context, in AdjustInput) (*Interventio
 	if in.Key != "" {
 		act.ID = actID(in.By.ID, "adjust", in.Key)
 		if before, err := s.Intervention(ctx, act.ID); before != nil || err != nil {
-			return replayed(before, act), mismatch(before, act), err
+			return replayed(before, act), cmp.Or(err, mismatch(before, act))
 		}
 	}
 	row, err := s.cfg.DB.Ent.SaleItem.Get(ctx, in.Item)
 	if ent.IsNotFound(err) {
-		return nil, unknown("itemId"), nil
+		return nil, unknown("itemId")
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read item %s: %w", in.Item, err)
+		return nil, fmt.Errorf("read item %s: %w", in.Item, err)
 	}
 	act.Sale = row.SaleID
 	return s.adjust(ctx, in.By, act)
@@ -94,7 +95,7 @@ func replayed(before, act *Intervention) *Intervention {
 	return before
 }
 
-func mismatch(before, act *Intervention) fault.Refusal {
+func mismatch(before, act *Intervention) error {
 	if before == nil || (before.Item == act.Item && before.Units == act.Units && before.Note == act.Note) {
 		return nil
 	}
@@ -102,36 +103,35 @@ func mismatch(before, act *Intervention) fault.Refusal {
 }
 
 // request records a request for confirmation, and publishes it.
-func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
+func (s *Service) request(ctx context.Context, act *Intervention) (*Intervention, error) {
 	v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
-		return nil, conflict("itemId"), nil
+		return nil, conflict("itemId")
 	}
 	act.State = Requested
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
 	if postgres.IsUnique(err) {
-		act, err = s.Intervention(ctx, act.ID) // concurrent call with the same key
-		return act, nil, err
+		return s.Intervention(ctx, act.ID) // concurrent call with the same key
 	}
 	if err != nil {
-		return nil, nil, unknownOutcome(err)
+		return nil, unknownOutcome(err)
 	}
 	s.publishRequest(ctx, v, act, ActRequestAdjust)
-	return act, nil, nil
+	return act, nil
 }
 
 // adjust begins a change of stock: a new one, or a confirmed request.
-func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) (*Intervention, fault.Refusal, error) {
+func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) (*Intervention, error) {
 	for range maxTries {
 		v, err := s.cfg.Sales.ByID(ctx, act.Sale)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if v == nil || len(sale.Targets(sale.ActAdjust, v.Status)) == 0 {
-			return nil, conflict("itemId"), nil
+			return nil, conflict("itemId")
 		}
 		if act.Units < 0 && v.Status.Loaded() {
 			return s.takeOff(ctx, act)
@@ -145,19 +145,18 @@ func (s *Service) adjust(ctx context.Context, by sale.Actor, act *Intervention) 
 		case errors.Is(err, sale.ErrMoved):
 			continue
 		case errors.Is(err, errTooFew):
-			return nil, tooFew(), nil
+			return nil, tooFew()
 		case errors.Is(err, errNeedsSecond):
 			return s.request(ctx, act)
 		case errors.Is(err, errConflict), postgres.IsUnique(err): // concurrent call elsewhere
-			act, err = s.Intervention(ctx, act.ID)
-			return act, nil, err
+			return s.Intervention(ctx, act.ID)
 		case err != nil:
-			return nil, nil, unknownOutcome(err)
+			return nil, unknownOutcome(err)
 		}
 		act.State = to
-		return s.tryFinish(ctx, act), nil, nil
+		return s.tryFinish(ctx, act), nil
 	}
-	return nil, conflict("itemId"), nil
+	return nil, conflict("itemId")
 }
 
 // errTooFew reports that Postgres has fewer available units than are to be removed.
@@ -248,21 +247,20 @@ func (s *Service) ledger(ctx context.Context, tx *ent.Tx, act *Intervention) err
 }
 
 // takeOff takes units from a loaded gate, and then from Postgres.
-func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention, fault.Refusal, error) {
+func (s *Service) takeOff(ctx context.Context, act *Intervention) (*Intervention, error) {
 	err := s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.record(ctx, tx, act, Taking) })
 	switch {
 	case errors.Is(err, errConflict), postgres.IsUnique(err):
-		act, err = s.Intervention(ctx, act.ID)
-		return act, nil, err
+		return s.Intervention(ctx, act.ID)
 	case err != nil:
-		return nil, nil, unknownOutcome(err)
+		return nil, unknownOutcome(err)
 	}
 	act.State = Taking
 	act = s.tryFinish(ctx, act)
 	if act.State == Refused {
-		return act, tooFew(), nil
+		return act, tooFew()
 	}
-	return act, nil, nil
+	return act, nil
 }
 
 // tryFinish finishes an intervention, or leaves it to Step.

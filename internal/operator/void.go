@@ -32,28 +32,28 @@ type Voided struct {
 // and its units are released; a paid one becomes a request, and after confirmation by a
 // second operator, money and units go back. An order that is paid at the same time is
 // refused: it needs confirmation too. The buyer of an order cannot void it.
-func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Refusal, error) {
+func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if err := authorise(in.By, sale.ActVoid); err != nil {
-		return Voided{}, nil, err
+		return Voided{}, err
 	}
-	if refusal := required(&in.Note, maxNote, "note"); refusal != nil {
-		return Voided{}, refusal, nil
+	if err := required(&in.Note, maxNote, "note"); err != nil {
+		return Voided{}, err
 	}
 	o, err := s.cfg.Orders.Reload(ctx, in.Order)
 	if err != nil {
-		return Voided{}, nil, err
+		return Voided{}, err
 	}
 	if o == nil {
-		return Voided{}, unknown("orderId"), nil
+		return Voided{}, unknown("orderId")
 	}
 	if o.User == in.By.ID {
-		return Voided{Order: o}, selfApproval("orderId"), nil
+		return Voided{Order: o}, selfApproval("orderId")
 	}
-	if refusal, err := s.voidable(ctx, o); err != nil || refusal != nil {
-		return Voided{Order: o}, refusal, err
+	if err := s.voidable(ctx, o); err != nil {
+		return Voided{Order: o}, err
 	}
 	if before, err := s.openVoid(ctx, o.ID); err != nil || before != nil {
-		return Voided{Order: o, Intervention: before}, nil, err
+		return Voided{Order: o, Intervention: before}, err
 	}
 	act := &Intervention{
 		ID: s.cfg.NewID(), Kind: VoidOrder, State: Finishing, Sale: o.Sale, Item: o.Item, Order: &o.ID, Units: o.Quantity,
@@ -64,37 +64,37 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, fault.Re
 	}
 	err = s.cfg.DB.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return s.insert(ctx, tx, act) })
 	if err != nil {
-		return Voided{}, nil, unknownOutcome(err)
+		return Voided{}, unknownOutcome(err)
 	}
 	if act.State == Requested {
 		if v, err := s.cfg.Sales.ByID(ctx, act.Sale); err == nil && v != nil {
 			s.publishRequest(ctx, v, act, ActRequestVoid)
 		}
-		return Voided{Order: o, Intervention: act}, nil, nil
+		return Voided{Order: o, Intervention: act}, nil
 	}
 	act = s.tryFinish(ctx, act)
 	if o, err = s.cfg.Orders.Reload(ctx, in.Order); err != nil {
-		return Voided{}, nil, err
+		return Voided{}, err
 	}
 	if act.State == Refused {
-		return Voided{Order: o, Intervention: act}, conflict("orderId"), nil
+		return Voided{Order: o, Intervention: act}, conflict("orderId")
 	}
-	return Voided{Order: o, Intervention: act}, nil, nil
+	return Voided{Order: o, Intervention: act}, nil
 }
 
 // voidable refuses an order that has ended, or whose sale's status does not allow a void.
-func (s *Service) voidable(ctx context.Context, o *order.Order) (fault.Refusal, error) {
+func (s *Service) voidable(ctx context.Context, o *order.Order) error {
 	if o.Status != order.PendingPayment && o.Status != order.Paid {
-		return conflict("orderId"), nil
+		return conflict("orderId")
 	}
 	v, err := s.cfg.Sales.ByID(ctx, o.Sale)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if v == nil || len(sale.Targets(sale.ActVoid, v.Status)) == 0 {
-		return conflict("orderId"), nil
+		return conflict("orderId")
 	}
-	return nil, nil
+	return nil
 }
 
 // openVoid returns the unfinished void of an order; nil if there is none.
@@ -112,19 +112,19 @@ func (s *Service) openVoid(ctx context.Context, orderID uuid.UUID) (*Interventio
 }
 
 // voidConfirmed voids a paid order after confirmation.
-func (s *Service) voidConfirmed(ctx context.Context, request *Intervention) (*Intervention, fault.Refusal, error) {
+func (s *Service) voidConfirmed(ctx context.Context, request *Intervention) (*Intervention, error) {
 	confirmed, err := s.move(ctx, request, Refunding)
 	switch {
 	case err != nil:
-		return nil, nil, unknownOutcome(err)
+		return nil, unknownOutcome(err)
 	case confirmed.State != Refunding:
-		return confirmed, conflict("interventionId"), nil
+		return confirmed, conflict("interventionId")
 	}
 	done := s.tryFinish(ctx, confirmed)
 	if done.State == Refused {
-		return done, conflict("interventionId"), nil
+		return done, conflict("interventionId")
 	}
-	return done, nil, nil
+	return done, nil
 }
 
 // finishVoid ends the order with package payment, which is idempotent, and then writes an
@@ -134,12 +134,13 @@ func (s *Service) finishVoid(ctx context.Context, act *Intervention) (*Intervent
 	if act.State == Refunding {
 		void = s.cfg.Payments.Void
 	}
-	o, refusal, err := void(ctx, payment.VoidInput{Order: *act.Order, Operator: act.actor().ID, Note: act.Note})
-	if err != nil {
-		return nil, err
-	}
-	if refusal != nil && (o == nil || !s.voidedBefore(ctx, o)) {
+	o, err := void(ctx, payment.VoidInput{Order: *act.Order, Operator: act.actor().ID, Note: act.Note})
+	_, refused := fault.AsRefusal(err)
+	switch {
+	case refused && (o == nil || !s.voidedBefore(ctx, o)):
 		return s.move(ctx, act, Refused)
+	case err != nil && !refused:
+		return nil, err
 	}
 	return s.logVoid(ctx, act)
 }

@@ -177,11 +177,11 @@ func (s *shop) callOff(o *order.Order, paid bool) {
 		void = s.pay.Void
 	}
 	at(func() {
-		s.side("cancel", func() error { _, _, err := s.pay.Cancel(ctx, o.ID, o.User, ""); return err })
+		s.side("cancel", func() error { _, err := s.pay.Cancel(ctx, o.ID, o.User, ""); return unlessRefused(err) })
 	}, func() {
 		s.side("void", func() error {
-			_, _, err := void(ctx, payment.VoidInput{Order: o.ID, Operator: id.New()})
-			return err
+			_, err := void(ctx, payment.VoidInput{Order: o.ID, Operator: id.New()})
+			return unlessRefused(err)
 		})
 	})
 }
@@ -281,7 +281,7 @@ func oneIn(n int, count *atomic.Int64) func(string) fate {
 
 func (s *shop) payBadly(kinds map[sandbox.Habit]*atomic.Int64) {
 	o := s.buy()
-	p, _, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"})
+	p, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"})
 	if err != nil || p.Payment == nil {
 		return // the buyer stops trying
 	}
@@ -289,7 +289,7 @@ func (s *shop) payBadly(kinds map[sandbox.Habit]*atomic.Int64) {
 	kinds[habit].Add(1)
 	s.approve(p.Payment, habit)
 	if rand.IntN(20) == 0 {
-		_, _, _ = s.pay.Cancel(s.t.Context(), o.ID, o.User, "")
+		_, _ = s.pay.Cancel(s.t.Context(), o.ID, o.User, "")
 	}
 }
 

@@ -27,47 +27,49 @@ const (
 )
 
 // Cancel cancels an unpaid order of the user, after closing its payment at the
-// provider. Cancelling a cancelled order succeeds again.
-func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string) (*order.Order, fault.Refusal, error) {
-	o, refusal, err := s.own(ctx, id, user)
+// provider. Cancelling a cancelled order succeeds again. An order that is paid or expired
+// is returned beside the refusal.
+func (s *Service) Cancel(ctx context.Context, id, user uuid.UUID, reason string) (*order.Order, error) {
+	o, err := s.own(ctx, id, user)
 	if o == nil {
-		return nil, refusal, err
+		return nil, err
 	}
 	return s.callOff(ctx, o, order.Entry{By: order.Actor{Kind: order.Buyer, User: user}, Code: order.CodeCancelled, Note: reason})
 }
 
-// callOff cancels an order while it is unpaid.
-func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry) (*order.Order, fault.Refusal, error) {
+// callOff cancels an order while it is unpaid. Otherwise it returns the order beside a
+// refusal.
+func (s *Service) callOff(ctx context.Context, o *order.Order, entry order.Entry) (*order.Order, error) {
 	for range maxRaces {
 		switch o.Status {
 		case order.Cancelled:
-			return o, nil, nil
+			return o, nil
 		case order.PendingPayment:
 		case order.Expired:
-			return o, fault.Refused{Why: fault.OrderExpired, At: []string{"input", "orderId"}}, nil
+			return o, fault.Refused{Why: fault.OrderExpired, At: []string{"input", "orderId"}}
 		case order.Paid, order.Refunding, order.Refunded:
-			return o, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}, nil
+			return o, fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
 		}
 		how, err := s.closePayments(ctx, o.ID)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if how == closedNot {
-			return nil, nil, fault.New(fault.Unavailable, "the payment provider does not answer; try again")
+			return nil, fault.New(fault.Unavailable, "the payment provider does not answer; try again")
 		}
 		moved, err := s.cancelClosed(ctx, o, entry)
 		if err == nil {
 			s.publisher.Publish(ctx, moved)
-			return moved, nil, nil
+			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) {
-			return nil, nil, err
+			return nil, err
 		}
 		if o, err = s.orders.Reload(ctx, o.ID); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return nil, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "the order is being changed; try again")
 }
 
 // cancelClosed cancels an order without an open payment.
@@ -245,38 +247,39 @@ type VoidInput struct {
 
 // Void ends an order on an operator's behalf: an unpaid order is cancelled, a paid one
 // is refunded. Voiding again changes nothing.
-func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.Refusal, error) {
+func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, error) {
 	at := []string{"input", "orderId"}
 	conflict := fault.Refused{Why: fault.Conflict, At: at}
 	entry := order.Entry{By: order.Actor{Kind: order.Operator, User: in.Operator}, Code: order.CodeVoided, Note: in.Note}
 	for range maxRaces {
 		o, err := s.orders.Reload(ctx, in.Order)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if o == nil {
-			return nil, fault.Refused{Why: fault.Unknown, At: at}, nil
+			return nil, fault.Refused{Why: fault.Unknown, At: at}
 		}
 		if o.Status == order.PendingPayment {
-			if moved, refusal, err := s.callOff(ctx, o, entry); err != nil || moved.Status == order.Cancelled {
-				return moved, refusal, err
+			moved, err := s.callOff(ctx, o, entry)
+			if _, refused := fault.AsRefusal(err); !refused {
+				return moved, err
 			}
 			continue // paid or expired in the meantime
 		}
 		p, err := s.paidBy(ctx, o.ID)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		switch {
 		case o.Status == order.Cancelled || o.Status == order.Expired || o.Status == order.Refunded:
-			return o, nil, nil // it has already ended
+			return o, nil // it has already ended
 		case o.Status == order.Paid && p == nil:
 			if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
 				continue // its refund began in the meantime
 			}
-			return o, conflict, nil
+			return o, conflict
 		case o.Status != order.Paid:
-			return o, conflict, nil
+			return o, conflict
 		}
 		moved, _, err := s.beginRefund(ctx, o, refundDraft{
 			payment: p, cause: Voided, status: RefundSending, key: ownKey("void", p), reason: in.Note,
@@ -284,11 +287,11 @@ func (s *Service) Void(ctx context.Context, in VoidInput) (*order.Order, fault.R
 		}, entry)
 		if err == nil {
 			s.publisher.Publish(ctx, moved)
-			return moved, nil, nil
+			return moved, nil
 		}
 		if !errors.Is(err, order.ErrMoved) && !postgres.IsUnique(err) {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return nil, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return nil, fault.New(fault.Unavailable, "the order is being changed; try again")
 }

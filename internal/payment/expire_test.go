@@ -38,7 +38,7 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 				t.Fatal("nothing left")
 			}
 			if user == buyer {
-				if _, _, err := s.pay.Cancel(t.Context(), o.ID, user, ""); err != nil {
+				if _, err := s.pay.Cancel(t.Context(), o.ID, user, ""); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -52,28 +52,28 @@ func (s *Service) HeldEvents(ctx context.Context, after uuid.UUID, limit int) ([
 // already, or may still be paid. Money without a transaction number is refunded as the
 // payment's own, which must be closed. Money without a known payment is refused: it can
 // only be settled directly with the provider.
-func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, fault.Refusal, error) {
+func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, note string) (uuid.UUID, error) {
 	at := []string{"input", "heldPaymentId"}
 	e, err := s.db.Ent.PaymentEvent.Get(ctx, event)
 	if ent.IsNotFound(err) {
-		return uuid.Nil, fault.Refused{Why: fault.Unknown, At: at}, nil
+		return uuid.Nil, fault.Refused{Why: fault.Unknown, At: at}
 	}
 	if err != nil {
-		return uuid.Nil, nil, fmt.Errorf("read payment event %s: %w", event, err)
+		return uuid.Nil, fmt.Errorf("read payment event %s: %w", event, err)
 	}
 	p, err := s.Payment(ctx, e.PaymentID)
 	if err != nil {
-		return uuid.Nil, nil, err
+		return uuid.Nil, err
 	}
 	switch {
 	case p != nil && p.User == operator:
-		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}, nil
+		return uuid.Nil, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
 	case e.State == paymentevent.StateHANDLED:
-		return e.PaymentID, nil, nil
+		return e.PaymentID, nil
 	case e.State != paymentevent.StateHELD || p == nil || p.Provider != e.Provider:
-		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}, nil
+		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
 	case e.Transaction == "" && p.Status != Closed, e.Transaction != "" && e.Transaction == p.Transaction:
-		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}, nil
+		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
 	}
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return s.returnHeld(ctx, tx, e, p, refundDraft{
@@ -81,9 +81,9 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 		})
 	})
 	if err != nil {
-		return uuid.Nil, nil, fmt.Errorf("return held money of event %s: %w", event, err)
+		return uuid.Nil, fmt.Errorf("return held money of event %s: %w", event, err)
 	}
-	return p.ID, nil, nil
+	return p.ID, nil
 }
 
 func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, d refundDraft) error {

@@ -283,10 +283,9 @@ func (s *shop) buy() *order.Order {
 
 func (s *shop) begin(o *order.Order, key string) *payment.Payment {
 	s.t.Helper()
-	p, refusal, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: key})
-	s.must(err)
-	if refusal != nil {
-		s.t.Fatalf("pay: %v", refusal)
+	p, err := s.pay.Pay(s.t.Context(), payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: key})
+	if err != nil {
+		s.t.Fatalf("pay: %v", err)
 	}
 	return p.Payment
 }
@@ -381,9 +380,17 @@ func (s *shop) wantPayment(p *payment.Payment, want payment.Status) {
 	}
 }
 
-func (s *shop) wantRefused(refusal fault.Refusal, want fault.Reason) {
+func (s *shop) wantRefused(err error, want fault.Reason) {
 	s.t.Helper()
-	if refusal == nil || refusal.Reason() != want {
-		s.t.Errorf("refusal %v, want %s", refusal, want)
+	if fault.ReasonOf(err) != want {
+		s.t.Errorf("got %v, want %s", err, want)
 	}
+}
+
+// unlessRefused returns an error that is not a refusal.
+func unlessRefused(err error) error {
+	if _, refused := fault.AsRefusal(err); refused {
+		return nil
+	}
+	return err
 }

@@ -36,7 +36,7 @@ type PayInput struct {
 
 // Paying is an order and the payment that the buyer must complete.
 type Paying struct {
-	Order    *order.Order // current state; nil when the order is not the user's
+	Order    *order.Order // current state, also beside a refusal; nil when the order is not the user's
 	Payment  *Payment     // nil when refused
 	Replayed bool         // an earlier call with the same key began it
 }
@@ -48,50 +48,50 @@ var errNotPayable = errors.New("order is not to be paid so any more")
 // Pay begins a payment of an order. The same key returns the same payment. Another key
 // returns the open payment, if its provider confirms that it is open: an order has at
 // most one open payment.
-func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, fault.Refusal, error) {
+func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, error) {
 	provider, err := s.provider(in.Provider)
 	if err != nil {
-		return Paying{}, fault.BadField{At: []string{"input", "method"}, Rule: "method is not offered"}, nil //nolint:nilerr // a refusal
+		return Paying{}, fault.BadField{At: []string{"input", "method"}, Rule: "method is not offered"}
 	}
 	for range maxRaces {
-		paying, refusal, err := s.tryPay(ctx, provider, in)
+		paying, err := s.tryPay(ctx, provider, in)
 		if err == nil || !(errors.Is(err, errNotPayable) || postgres.IsUnique(err)) {
-			return paying, refusal, err
+			return paying, err
 		}
 	}
-	return Paying{}, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return Paying{}, fault.New(fault.Unavailable, "the order is being changed; try again")
 }
 
-func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (Paying, fault.Refusal, error) {
-	o, refusal, err := s.own(ctx, in.Order, in.User)
+func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (Paying, error) {
+	o, err := s.own(ctx, in.Order, in.User)
 	if o == nil {
-		return Paying{}, refusal, err
+		return Paying{}, err
 	}
 	p, err := s.byKey(ctx, o.ID, in.IdempotencyKey)
 	if err != nil {
-		return Paying{}, nil, err
+		return Paying{}, err
 	}
 	if p != nil {
 		p, err = s.create(ctx, provider, p)
-		return Paying{Order: o, Payment: p, Replayed: true}, nil, err
+		return Paying{Order: o, Payment: p, Replayed: true}, err
 	}
 	now := s.now()
-	if refusal := notPayable(o, now); refusal != nil {
-		return Paying{Order: o}, refusal, nil
+	if err := notPayable(o, now); err != nil {
+		return Paying{Order: o}, err
 	}
 	if p, err = s.openOf(ctx, o.ID); err != nil {
-		return Paying{}, nil, err
+		return Paying{}, err
 	}
 	switch {
 	case p == nil:
 		if p, err = s.begin(ctx, o, in, now); err != nil {
-			return Paying{}, nil, err
+			return Paying{}, err
 		}
 	case s.over(ctx, p):
-		return Paying{}, nil, errNotPayable
+		return Paying{}, errNotPayable
 	}
 	p, err = s.create(ctx, provider, p)
-	return Paying{Order: o, Payment: p}, nil, err
+	return Paying{Order: o, Payment: p}, err
 }
 
 // over asks the provider whether an open payment has already ended without a report, so
@@ -106,18 +106,18 @@ func (s *Service) over(ctx context.Context, p *Payment) bool {
 }
 
 // own returns an order from Postgres if it belongs to the user.
-func (s *Service) own(ctx context.Context, id, user uuid.UUID) (*order.Order, fault.Refusal, error) {
+func (s *Service) own(ctx context.Context, id, user uuid.UUID) (*order.Order, error) {
 	o, err := s.orders.Reload(ctx, id)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if o == nil || o.User != user {
-		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}, nil
+		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "orderId"}}
 	}
-	return o, nil, nil
+	return o, nil
 }
 
-func notPayable(o *order.Order, now time.Time) fault.Refusal {
+func notPayable(o *order.Order, now time.Time) error {
 	at := []string{"input", "orderId"}
 	switch {
 	case o.Status == order.Expired:

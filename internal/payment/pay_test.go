@@ -17,6 +17,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/testenv"
 )
 
 func TestAnApprovedPaymentPaysTheOrder(t *testing.T) {
@@ -51,9 +52,9 @@ func TestOneKeyIsOnePaymentAndAnOrderHasOneOpen(t *testing.T) {
 		for i := range 20 {
 			wg.Go(func() {
 				in := payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: fmt.Sprintf("key-%d", i%4)}
-				p, refusal, err := s.pay.Pay(t.Context(), in)
-				if err != nil || refusal != nil {
-					t.Errorf("pay: %v, %v", refusal, err)
+				p, err := s.pay.Pay(t.Context(), in)
+				if err != nil {
+					t.Errorf("pay: %v", err)
 					return
 				}
 				mu.Lock()
@@ -77,21 +78,19 @@ func TestWhoMayPayWhat(t *testing.T) {
 	s := newShop(t, 10)
 	try := func(o uuid.UUID, user uuid.UUID) fault.Refusal {
 		t.Helper()
-		_, refusal, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o, User: user, Provider: sandbox.Name, IdempotencyKey: id.New().String()})
-		s.must(err)
-		return refusal
+		_, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o, User: user, Provider: sandbox.Name, IdempotencyKey: id.New().String()})
+		return testenv.Refusal(s.t, err)
 	}
 	mine, cancelled, lapsed := s.buy(), s.buy(), s.buy()
 	s.wantRefused(try(mine.ID, id.New()), fault.Unknown)
 	s.wantRefused(try(id.New(), mine.User), fault.Unknown)
-	_, refusal, err := s.pay.Cancel(t.Context(), cancelled.ID, cancelled.User, "")
-	if refusal != nil || err != nil {
-		t.Fatal(refusal, err)
+	_, err := s.pay.Cancel(t.Context(), cancelled.ID, cancelled.User, "")
+	if err != nil {
+		t.Fatal(err)
 	}
 	s.wantRefused(try(cancelled.ID, cancelled.User), fault.Conflict)
-	_, refusal, err = s.pay.Pay(t.Context(), payment.PayInput{Order: mine.ID, User: mine.User, Provider: "cash", IdempotencyKey: "k"})
-	s.must(err)
-	s.wantRefused(refusal, fault.InvalidInput)
+	_, err = s.pay.Pay(t.Context(), payment.PayInput{Order: mine.ID, User: mine.User, Provider: "cash", IdempotencyKey: "k"})
+	s.wantRefused(err, fault.InvalidInput)
 	paid := s.buy()
 	s.payNow(paid)
 	s.wantRefused(try(paid.ID, paid.User), fault.Conflict)
@@ -161,9 +160,8 @@ func TestADeclineIsKnownBeforeItIsReported(t *testing.T) {
 		// either.
 		another := s.buy()
 		s.approve(s.begin(another, "key-1"), sandbox.Delayed)
-		_, refusal, err := s.pay.Pay(t.Context(), payment.PayInput{Order: another.ID, User: another.User, Provider: sandbox.Name, IdempotencyKey: "key-2"})
-		s.must(err)
-		s.wantRefused(refusal, fault.Conflict)
+		_, err := s.pay.Pay(t.Context(), payment.PayInput{Order: another.ID, User: another.User, Provider: sandbox.Name, IdempotencyKey: "key-2"})
+		s.wantRefused(err, fault.Conflict)
 		s.wantOrder(another, order.Paid)
 	})
 }
@@ -262,23 +260,23 @@ func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
 				o := s.buy()
 				in := payment.PayInput{Order: o.ID, User: o.User, Provider: sandbox.Name, IdempotencyKey: "key-1"}
 				s.flaky.lose(func(string) fate { return f })
-				if _, _, err := s.pay.Pay(t.Context(), in); fault.CodeOf(err) != fault.Unavailable {
+				if _, err := s.pay.Pay(t.Context(), in); fault.CodeOf(err) != fault.Unavailable {
 					t.Fatalf("pay: %v", err)
 				}
-				if _, _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); fault.CodeOf(err) != fault.Unavailable {
+				if _, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); fault.CodeOf(err) != fault.Unavailable {
 					t.Fatalf("cancel: %v", err)
 				}
 				s.flaky.lose(nil)
 				if f == unheard {
 					// The bank closed it, and our record does not show it.
-					if got, refusal, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil || refusal != nil || got.Status != order.Cancelled {
-						t.Errorf("cancel again: %+v, %v, %v", got, refusal, err)
+					if got, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil || got.Status != order.Cancelled {
+						t.Errorf("cancel again: %+v, %v", got, err)
 					}
 					return
 				}
-				p, refusal, err := s.pay.Pay(t.Context(), in)
-				if err != nil || refusal != nil || !p.Replayed || p.Payment.Status != payment.Pending {
-					t.Fatalf("pay again: %+v, %v, %v", p, refusal, err)
+				p, err := s.pay.Pay(t.Context(), in)
+				if err != nil || !p.Replayed || p.Payment.Status != payment.Pending {
+					t.Fatalf("pay again: %+v, %v", p, err)
 				}
 				s.approve(p.Payment, sandbox.Prompt)
 				s.settleDown()
@@ -312,12 +310,12 @@ func TestMoneyThatDoesNotMatchIsHeld(t *testing.T) {
 			}
 			s.expirePayments()
 			s.wantOrder(o, order.Expired) // the order expires and releases its unit
-			if _, _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
+			if _, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum"); err != nil {
 				t.Fatal(err)
 			}
-			_, refusal, err := s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum")
-			if refusal != nil || err != nil {
-				t.Errorf("return again: %v, %v", refusal, err)
+			_, err = s.pay.ReturnHeld(t.Context(), held[0].ID, id.New(), "wrong sum")
+			if err != nil {
+				t.Errorf("return again: %v", err)
 			}
 			refunds, err := s.pay.RefundsOf(t.Context(), o.ID)
 			s.must(err)

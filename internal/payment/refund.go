@@ -31,58 +31,58 @@ type RefundRequest struct {
 
 // RefundResult is an order and its refund.
 type RefundResult struct {
-	Order    *order.Order // current state; nil when the user may not see it
+	Order    *order.Order // current state, also beside a refusal; nil when the user may not see it
 	Refund   *Refund      // nil when refused
 	Replayed bool
 }
 
 // AskRefund requests a refund of a paid order. An operator decides on it.
-func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, fault.Refusal, error) {
+func (s *Service) AskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
 	for range maxRaces {
-		result, refusal, err := s.tryAskRefund(ctx, in)
+		result, err := s.tryAskRefund(ctx, in)
 		if err == nil || !(errors.Is(err, order.ErrMoved) || postgres.IsUnique(err)) {
-			return result, refusal, err
+			return result, err
 		}
 	}
-	return RefundResult{}, nil, fault.New(fault.Unavailable, "the order is being changed; try again")
+	return RefundResult{}, fault.New(fault.Unavailable, "the order is being changed; try again")
 }
 
-func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundResult, fault.Refusal, error) {
-	o, refusal, err := s.own(ctx, in.Order, in.User)
+func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundResult, error) {
+	o, err := s.own(ctx, in.Order, in.User)
 	if o == nil {
-		return RefundResult{}, refusal, err
+		return RefundResult{}, err
 	}
 	all, err := s.RefundsOf(ctx, o.ID)
 	if err != nil {
-		return RefundResult{}, nil, err
+		return RefundResult{}, err
 	}
 	for _, r := range all[o.ID] {
 		if r.IdempotencyKey == in.IdempotencyKey {
-			return RefundResult{Order: o, Refund: r, Replayed: true}, nil, nil
+			return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 		}
 	}
 	conflict := fault.Refused{Why: fault.Conflict, At: []string{"input", "orderId"}}
 	if o.Status != order.Paid || len(all[o.ID]) >= maxRefunds {
-		return RefundResult{Order: o}, conflict, nil
+		return RefundResult{Order: o}, conflict
 	}
 	p, err := s.paidBy(ctx, o.ID)
 	if err != nil {
-		return RefundResult{}, nil, err
+		return RefundResult{}, err
 	}
 	if p == nil {
 		if now, err := s.orders.Reload(ctx, o.ID); err != nil || now.Version != o.Version {
-			return RefundResult{}, nil, cmp.Or(err, order.ErrMoved) // another refund began in the meantime
+			return RefundResult{}, cmp.Or(err, order.ErrMoved) // another refund began in the meantime
 		}
-		return RefundResult{Order: o}, conflict, nil
+		return RefundResult{Order: o}, conflict
 	}
 	moved, r, err := s.beginRefund(ctx, o, refundDraft{
 		payment: p, cause: Asked, status: RefundRequested, key: in.IdempotencyKey, reason: in.Reason, restock: true,
 	}, order.Entry{By: order.Actor{Kind: order.Buyer, User: in.User}, Code: order.CodeRefundAsked, Note: in.Reason})
 	if err != nil {
-		return RefundResult{}, nil, err
+		return RefundResult{}, err
 	}
 	s.publisher.Publish(ctx, moved)
-	return RefundResult{Order: moved, Refund: r}, nil, nil
+	return RefundResult{Order: moved, Refund: r}, nil
 }
 
 // beginRefund moves a paid order to REFUNDING and writes the refund.
@@ -172,46 +172,46 @@ type Decision struct {
 
 // DecideRefund decides on a refund. Repeating the same decision changes nothing. A loop
 // sends the refund to the provider until it succeeds.
-func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, fault.Refusal, error) {
+func (s *Service) DecideRefund(ctx context.Context, d Decision) (RefundResult, error) {
 	for range maxRaces {
-		result, refusal, err := s.tryDecide(ctx, d)
+		result, err := s.tryDecide(ctx, d)
 		if !errors.Is(err, order.ErrMoved) {
-			return result, refusal, err
+			return result, err
 		}
 	}
-	return RefundResult{}, nil, fault.New(fault.Unavailable, "the refund is being changed; try again")
+	return RefundResult{}, fault.New(fault.Unavailable, "the refund is being changed; try again")
 }
 
-func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, fault.Refusal, error) {
+func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, error) {
 	at := []string{"input", "refundId"}
 	r, err := s.Refund(ctx, d.Refund)
 	if err != nil {
-		return RefundResult{}, nil, err
+		return RefundResult{}, err
 	}
 	if r == nil {
-		return RefundResult{}, fault.Refused{Why: fault.Unknown, At: at}, nil
+		return RefundResult{}, fault.Refused{Why: fault.Unknown, At: at}
 	}
 	o, err := s.orders.Reload(ctx, r.Order)
 	if err != nil || o == nil {
-		return RefundResult{}, nil, errors.Join(err, missing(o, r))
+		return RefundResult{}, errors.Join(err, missing(o, r))
 	}
 	if r.Status != RefundRequested {
 		approved := r.Status != RefundRejected
 		if approved != d.Approve || r.DecidedBy == nil {
-			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}, nil
+			return RefundResult{Order: o, Refund: r}, fault.Refused{Why: fault.Conflict, At: at}
 		}
-		return RefundResult{Order: o, Refund: r, Replayed: true}, nil, nil
+		return RefundResult{Order: o, Refund: r, Replayed: true}, nil
 	}
 	if o.User == d.Operator {
-		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}, nil
+		return RefundResult{Order: o, Refund: r}, OwnOrder{fault.Refused{Why: fault.Conflict, At: at}}
 	}
 	moved, err := s.decide(ctx, r, o, d)
 	if err != nil {
-		return RefundResult{}, nil, err
+		return RefundResult{}, err
 	}
 	s.publisher.Publish(ctx, moved)
 	r, err = s.Refund(ctx, r.ID)
-	return RefundResult{Order: moved, Refund: r}, nil, err
+	return RefundResult{Order: moved, Refund: r}, err
 }
 
 // OwnOrder refuses a decision of an operator about the money of their own order.

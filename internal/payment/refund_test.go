@@ -11,24 +11,23 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/testenv"
 )
 
 func (s *shop) askRefund(o *order.Order) *payment.Refund {
 	s.t.Helper()
-	r, refusal, err := s.pay.AskRefund(s.t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "too small", IdempotencyKey: "r-" + o.ID.String()})
-	s.must(err)
-	if refusal != nil {
-		s.t.Fatal(refusal)
+	r, err := s.pay.AskRefund(s.t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "too small", IdempotencyKey: "r-" + o.ID.String()})
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	return r.Refund
 }
 
 func (s *shop) approveRefund(r *payment.Refund, keep bool) {
 	s.t.Helper()
-	_, refusal, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: true, KeepUnits: keep})
-	s.must(err)
-	if refusal != nil {
-		s.t.Fatal(refusal)
+	_, err := s.pay.DecideRefund(s.t.Context(), payment.Decision{Refund: r.ID, Operator: id.New(), Approve: true, KeepUnits: keep})
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
@@ -80,21 +79,19 @@ func TestARejectedRefundLeavesTheOrderPaid(t *testing.T) {
 		r := s.askRefund(o)
 		operator := id.New()
 		for i := range 2 {
-			got, refusal, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Note: "worn"})
-			if err != nil || refusal != nil || got.Refund.Status != payment.RefundRejected || got.Replayed != (i == 1) {
-				t.Errorf("reject: %+v, %v, %v", got, refusal, err)
+			got, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Note: "worn"})
+			if err != nil || got.Refund.Status != payment.RefundRejected || got.Replayed != (i == 1) {
+				t.Errorf("reject: %+v, %v", got, err)
 			}
 		}
-		_, refusal, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Approve: true})
-		s.must(err)
-		s.wantRefused(refusal, fault.Conflict)
+		_, err := s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.ID, Operator: operator, Approve: true})
+		s.wantRefused(err, fault.Conflict)
 		s.settleDown()
 		s.wantOrder(o, order.Paid)
 		s.wantPayment(p, payment.Succeeded)
 		s.wantFigures(figures{available: 2, sold: 1, stock: 2, reserved: 1, holders: 1})
-		_, refusal, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: id.New(), Operator: operator})
-		s.must(err)
-		s.wantRefused(refusal, fault.Unknown)
+		_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: id.New(), Operator: operator})
+		s.wantRefused(err, fault.Unknown)
 	})
 }
 
@@ -103,9 +100,8 @@ func TestOnlyAPaidOrderOfOnesOwnMayBeGivenBack(t *testing.T) {
 	s := newShop(t, 3)
 	o := s.buy()
 	ask := func(user uuid.UUID) fault.Refusal {
-		_, refusal, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: user, Reason: "x", IdempotencyKey: id.New().String()})
-		s.must(err)
-		return refusal
+		_, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: user, Reason: "x", IdempotencyKey: id.New().String()})
+		return testenv.Refusal(s.t, err)
 	}
 	s.wantRefused(ask(id.New()), fault.Unknown)
 	s.wantRefused(ask(o.User), fault.Conflict)
@@ -144,20 +140,20 @@ func TestNoKeyOfABuyerKeepsMoneyFromGoingBack(t *testing.T) {
 		s.must(s.pay.Settle(t.Context(), s.say(twice, payment.EventClosed)))
 		p := s.payNow(o)
 		for _, key := range []string{"void-" + p.ID.String(), "auto-" + twice.ID.String(), "held-" + twice.ID.String()} {
-			r, refusal, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: key})
-			if err != nil || refusal != nil {
-				t.Fatal(refusal, err)
+			r, err := s.pay.AskRefund(t.Context(), payment.RefundRequest{Order: o.ID, User: o.User, Reason: "x", IdempotencyKey: key})
+			if err != nil {
+				t.Fatal(err)
 			}
-			_, refusal, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.Refund.ID, Operator: id.New(), Note: "no"})
-			if err != nil || refusal != nil {
-				t.Fatal(refusal, err)
+			_, err = s.pay.DecideRefund(t.Context(), payment.Decision{Refund: r.Refund.ID, Operator: id.New(), Note: "no"})
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
 		s.clock.Advance(window)
 		s.settleDown()
 		s.wantPayment(twice, payment.Refunded)
-		if _, refusal, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"}); err != nil || refusal != nil {
-			t.Errorf("void: %v, %v", refusal, err)
+		if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "bot"}); err != nil {
+			t.Errorf("void: %v", err)
 		}
 		s.settleDown()
 		s.wantOrder(o, order.Refunded)

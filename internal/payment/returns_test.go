@@ -44,7 +44,7 @@ func TestReturnsToAnUnreachableShardDelayNoOther(t *testing.T) {
 	cancelled := func(n int) {
 		for range n {
 			o := s.buy()
-			_, _, err := s.pay.Cancel(t.Context(), o.ID, o.User, "")
+			_, err := s.pay.Cancel(t.Context(), o.ID, o.User, "")
 			s.must(err)
 		}
 	}
