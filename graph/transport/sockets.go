@@ -137,7 +137,7 @@ type Sockets struct {
 func NewSockets(opts SocketOptions) *Sockets {
 	r := &Sockets{opts: opts.withDefaults(), members: map[member]owner{}, users: map[uuid.UUID][]member{}, guests: guests{}, anonymous: list.New()}
 	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: "server", Name: "sockets_count",
+		Namespace: telemetry.Namespace, Subsystem: "server", Name: "sockets",
 		Help: "Open WebSockets and SSE streams.",
 	}, func() float64 { return float64(r.Count()) })
 	return r

@@ -17,7 +17,7 @@ import (
 // shownMetrics are the metrics that a process with all roles exposes after one paid
 // order. Dashboards and alerts depend on their names and labels.
 var shownMetrics = []string{
-	"seckill_notifier_followers_count ",
+	"seckill_notifier_followers ",
 	`seckill_order_batch_size_bucket{le="1"}`,
 	`seckill_order_faults_total{step="announce"}`, `seckill_order_faults_total{step="record"}`, `seckill_order_faults_total{step="transaction"}`,
 	"seckill_order_released_total ",
@@ -29,25 +29,25 @@ var shownMetrics = []string{
 	`seckill_ratelimit_tries_total{outcome="passed",policy="`,
 	"seckill_reconcile_findings_total ",
 	`seckill_reconcile_repairs_total{how="rebuilt"}`, `seckill_reconcile_repairs_total{how="resent"}`,
-	`seckill_reconcile_unfinished_count{what="dead_letters"}`, `seckill_reconcile_unfinished_count{what="unpaid_orders"}`,
+	`seckill_reconcile_unfinished{what="dead_letters"}`, `seckill_reconcile_unfinished{what="unpaid_orders"}`,
 	"seckill_reservation_ambiguous_total ",
 	`seckill_reservation_attempts_total{outcome="accepted"} 1`,
 	"seckill_reservation_batch_size_count 1",
 	"seckill_reservation_script_seconds_count 1",
 	`seckill_server_request_seconds_count{route="/graphql"}`,
 	`seckill_server_requests_total{route="/graphql",status="200"}`,
-	"seckill_server_sockets_count ",
+	"seckill_server_sockets ",
 	"seckill_stream_claimed_total ",
 	"seckill_stream_dead_letters_total ",
 	`seckill_stream_handle_seconds_count{handler="orders",outcome="ok"}`,
 	`seckill_stream_handle_seconds_count{handler="payments",outcome="ok"} 1`,
 	"seckill_stream_lost_groups_total ",
 	`seckill_stream_messages_total{event="acked",stream="`, `seckill_stream_messages_total{event="read",stream="`,
-	`seckill_stream_oldest_seconds{stream="`, `seckill_stream_pending_count{stream="`, `seckill_stream_unread_count{stream="`,
+	`seckill_stream_oldest_seconds{stream="`, `seckill_stream_pending_orders{stream="`, `seckill_stream_unread_orders{stream="`,
 	"seckill_stream_silent_seconds ",
 	"seckill_stream_trimmed_total ",
 	`seckill_telemetry_build_info{`,
-	`seckill_waitlist_places_count{status="offered"}`, `seckill_waitlist_places_count{status="waiting"}`,
+	`seckill_waitlist_places{status="offered"}`, `seckill_waitlist_places{status="waiting"}`,
 	`seckill_waitlist_turns_total{what="joined"}`, `seckill_waitlist_turns_total{what="lapsed"}`,
 }
 

@@ -88,7 +88,7 @@ func NewHub(opts Options) *Hub {
 		h.shards[i].keys = map[string][]*Subscription{}
 	}
 	promauto.With(opts.Registerer).NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: telemetry.Namespace, Subsystem: "notifier", Name: "followers_count",
+		Namespace: telemetry.Namespace, Subsystem: "notifier", Name: "followers",
 		Help: "Subscriptions that wait for events of this process.",
 	}, func() float64 { return float64(h.Followers()) })
 	return h

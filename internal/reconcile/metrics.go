@@ -27,7 +27,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Repairs towards Postgres. Label how: resent (a lost message), rebuilt (the gates of a sale).",
 		}, []string{"how"}),
 		unfinished: auto.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "unfinished_count",
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "unfinished",
 			Help: "Overdue work of other loops, some seconds ago. Label what: unpaid_orders, returns, failures, payments, " +
 				"payment_events, refunds, held_payments, dead_letters.",
 		}, []string{"what"}),

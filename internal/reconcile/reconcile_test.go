@@ -37,7 +37,7 @@ func gathered(t *testing.T, shown *prometheus.Registry) figures {
 				f["drift"] = int(series.GetCounter().GetValue())
 			case "seckill_reconcile_repairs_total":
 				f[series.GetLabel()[0].GetValue()] = int(series.GetCounter().GetValue())
-			case "seckill_reconcile_unfinished_count":
+			case "seckill_reconcile_unfinished":
 				f["unfinished "+series.GetLabel()[0].GetValue()] = int(series.GetGauge().GetValue())
 			}
 		}

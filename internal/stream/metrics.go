@@ -83,8 +83,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Trimmed:      total("trimmed_total", "Acknowledged entries removed from streams."),
 			GroupLost:    total("lost_groups_total", "Consumer groups that were lost and created again."),
 		},
-		unread:  byStream("unread_count", "Orders that no worker has read, some seconds ago."),
-		pending: byStream("pending_count", "Orders that were read and not acknowledged, some seconds ago."),
+		unread:  byStream("unread_orders", "Orders that no worker has read, some seconds ago."),
+		pending: byStream("pending_orders", "Orders that were read and not acknowledged, some seconds ago."),
 		oldest:  byStream("oldest_seconds", "Age of the oldest unfinished message, some seconds ago."),
 	}
 }

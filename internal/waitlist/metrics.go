@@ -18,7 +18,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	const subsystem = "waitlist"
 	m := &metrics{
 		entries: auto.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "places_count",
+			Namespace: telemetry.Namespace, Subsystem: subsystem, Name: "places",
 			Help: "Entries of all waitlists in Postgres, the same in every process. Label status: waiting, offered.",
 		}, []string{"status"}),
 		changes: auto.NewCounterVec(prometheus.CounterOpts{

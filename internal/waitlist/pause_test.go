@@ -103,7 +103,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h.clock.Advance(time.Minute + time.Second)
 	h.step() // the first offer expires, the second buyer gets one
 	h.step()
-	const entries, turns = "seckill_waitlist_places_count", "seckill_waitlist_turns_total"
+	const entries, turns = "seckill_waitlist_places", "seckill_waitlist_turns_total"
 	if got, want := gathered(t, shown, entries), map[string]int{"waiting": 2, "offered": 1}; !maps.Equal(got, want) {
 		t.Errorf("places %v, want %v", got, want)
 	}
