@@ -28,15 +28,15 @@ services: ## start private Postgres and Redis on free ports (scripts/services st
 
 .PHONY: test
 test: services ## run all tests, Go and web, on real services; one summary at the end
-	@go run ./internal/testrun
+	@go run ./test/testrun
 
 .PHONY: test-short
 test-short: services ## run the tests that take less than two minutes
-	@go run ./internal/testrun short
+	@go run ./test/testrun short
 
 .PHONY: faults
 faults: services ## run the tests that kill processes, in full size
-	@go run ./internal/testrun faults
+	@go run ./test/testrun faults
 
 .PHONY: check
 check: ## check what is committed: generated code, formatting, lints, layers

@@ -18,10 +18,10 @@ import (
 	"seckill/internal/stream"
 )
 
-// The defaults suit a normal test run; 100,000 of each take about an hour.
+// 100,000 of each take about an hour.
 var (
-	races    = flag.Int("races", 60, "four-way races to run")
-	payments = flag.Int("payments", 200, "payments to make with bad call-backs")
+	races    = flag.Int("races", manyRaces, "four-way races to run")
+	payments = flag.Int("payments", manyPayments, "payments to make with bad call-backs")
 )
 
 const (
@@ -88,7 +88,7 @@ const (
 // Pay, expire, cancel and void race for one order, with four sweepers. Half of the
 // payments are approved before the race and only their call-backs race; the others are
 // paid during the race, whatever the state of the order.
-func TestFourWayRacesEndOnce(t *testing.T) {
+func TestManyFourWayRacesEndOnce(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	ended, went := map[string]int{}, map[string]int{}
@@ -231,7 +231,7 @@ func (g *starter) wait(many int) {
 // Payments with faulty call-backs: 10 % are duplicated, 10 % arrive long after the
 // expiry, 5 % arrive out of order, 5 % time out; some of our calls to the bank fail.
 // The bank's ledger and ours agree to the cent.
-func TestLedgersAgreeAfterBadCallbacks(t *testing.T) {
+func TestLedgersAgreeAfterManyBadCallbacks(t *testing.T) {
 	t.Parallel()
 	var lost, timedOut atomic.Int64
 	kinds := map[sandbox.Habit]*atomic.Int64{}

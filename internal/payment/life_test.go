@@ -33,7 +33,7 @@ type life struct {
 // Invariants I1 to I5 hold after each step, in any sequence of: place, pay, duplicate,
 // late and reordered call-backs, decline, expire, cancel, refund, void, a crash at
 // every external call, restart. In the end all money and units are accounted for.
-func TestTheLifeOfPaymentsKeepsTheBooks(t *testing.T) {
+func TestManyLivesOfPaymentsKeepTheBooks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
 	rapid.Check(t, func(rt *rapid.T) {

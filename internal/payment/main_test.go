@@ -36,7 +36,7 @@ import (
 
 // TestMain limits the property tests to a short run; -rapid.checks runs more.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "25"); err != nil {
+	if err := flag.Set("rapid.checks", manyLives); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -24,9 +24,8 @@ func (f *fixture) board(c clock.Clock) *reservation.StockCache {
 
 func refresh(t *testing.T, b *reservation.StockCache) {
 	t.Helper()
-	if err := b.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	// One read must not take longer than a view is valid, which it may on a busy machine.
+	testenv.Eventually(t, testenv.Wait, func() bool { return b.Refresh(t.Context()) == nil }, "the gates are read")
 }
 
 func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {

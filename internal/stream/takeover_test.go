@@ -89,7 +89,7 @@ func (r *rig) handle(messages <-chan *Message) {
 func TestAKilledWorkersMessagesAreTakenOver(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
-	r.publish(0, 5000)
+	r.publish(0, beforeKill)
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), workerURL+"="+testenv.RedisURL(t), workerTopic+"="+r.topic)
 	stdout, err := cmd.StdoutPipe()
@@ -116,8 +116,8 @@ func TestAKilledWorkersMessagesAreTakenOver(t *testing.T) {
 	r.settled()
 	took := time.Since(killed)
 	distinct, counted, repeats := r.effects()
-	if distinct != 5000 || counted != 5000 {
-		t.Errorf("%d messages, %d effects, want 5000", distinct, counted)
+	if distinct != beforeKill || counted != beforeKill {
+		t.Errorf("%d messages, %d effects, want %d", distinct, counted, beforeKill)
 	}
 	t.Logf("killed with %d unread and %d pending; all done %v later; %d claimed, %d repeated",
 		left.Unread, left.Pending, took, r.tally.of(Claimed), repeats)

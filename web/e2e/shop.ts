@@ -53,7 +53,7 @@ export const demoPerson = (who: string): Person => ({ account: `${who}@demo.exam
 /** Starts a demo on free ports and reads from its greeting where things are. */
 export async function startDemo(settings: Settings = {}): Promise<Demo> {
   const args = ['demo', '--http-addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', '--log-level', 'warn'];
-  const env = { ...process.env, ...settings };
+  const env = { ...process.env, SECKILL_REQUEST_TIMEOUT: '1m', ...settings };
   const child = spawn(process.env['SECKILL_BINARY']!, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const sales: DemoSale[] = [];
@@ -110,6 +110,12 @@ export function stage(settings: Settings = {}): Stage {
   return it;
 }
 
+/** Lets the page wait two minutes for an answer, which a busy machine does not exceed. */
+function waitLonger(): void {
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  AbortSignal.timeout = (ms) => timeout(Math.max(ms, 120_000));
+}
+
 /** Starts a browser for the tests of a file. */
 export function curtain(): Pages {
   let browser: Browser;
@@ -137,6 +143,7 @@ export function curtain(): Pages {
   const it: Pages = {
     page: async (options = {}) => {
       const context = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options });
+      await context.addInitScript(waitLonger);
       const page = await context.newPage();
       page.setDefaultTimeout(PATIENCE_MS);
       pages.push(page);

@@ -1,4 +1,4 @@
-/** Writes one line of JSON per test, for internal/testrun; what tests print is left out. */
+/** Writes one line of JSON per test, for test/testrun; what tests print is left out. */
 import { relative } from 'node:path';
 import type { SerializedError } from 'vitest';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';

@@ -56,17 +56,20 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: 1})
+	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: 1, Life: pathLife})
 	f.queue = f.service(conn, 0)
 	f.patiently = func() { f.queue = f.service(conn, time.Hour) }
 	f.gate("gate", "open")
 	return f
 }
 
+// pathLife is longer than any test takes on a busy machine.
+const pathLife = time.Hour
+
 // service returns the waiting rooms of one process.
 func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.Service {
 	return queue.New(queue.Config{
-		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Patience: patience,
+		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Patience: patience, Life: pathLife,
 		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
 		Gone: func(ctx context.Context, item uuid.UUID) (bool, error) {
 			if f.gone == nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,15 +26,16 @@ type progress struct {
 	stop     chan struct{}
 	stopped  sync.WaitGroup
 
-	mu    sync.Mutex
-	step  *step // guarded by mu
-	done  int   // steps started; guarded by mu
-	state string
+	mu     sync.Mutex
+	active []*step          // running, in the order of their start; guarded by mu
+	state  map[*step]string // of an active step; guarded by mu
+	counts string           // tests so far; guarded by mu
+	ended  int              // steps; guarded by mu
 }
 
 // newProgress starts writing.
 func newProgress(f *os.File, steps int) *progress {
-	p := &progress{w: f, steps: steps, began: time.Now(), stop: make(chan struct{})}
+	p := &progress{w: f, steps: steps, began: time.Now(), state: map[*step]string{}, stop: make(chan struct{})}
 	every := inLog
 	if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		p.terminal, every = true, onTerminal
@@ -54,30 +57,39 @@ func newProgress(f *os.File, steps int) *progress {
 
 func (p *progress) begin(s *step) {
 	p.mu.Lock()
-	p.step, p.state = s, ""
-	p.done++
+	p.active = append(p.active, s)
 	p.mu.Unlock()
 	p.write()
 }
 
-// update sets the counts from the report.
-func (p *progress) update(r *report) {
-	state := fmt.Sprintf(", %d tests, %d failed", r.tests, len(r.failures))
+func (p *progress) end(s *step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.step != nil && p.step.packages > 1 {
-		state = fmt.Sprintf(", %d of %d packages", r.packages, p.step.packages) + state
+	p.active = slices.DeleteFunc(p.active, func(a *step) bool { return a == s })
+	p.ended++
+}
+
+// update sets the counts from the report, which the caller has locked.
+func (p *progress) update(s *step, r *report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.packages > 1 {
+		p.state[s] = fmt.Sprintf(" (%d of %d packages)", s.ended, s.packages)
 	}
-	p.state = state
+	p.counts = fmt.Sprintf(", %d tests, %d failed", r.tests, len(r.failures))
 }
 
 func (p *progress) write() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.step == nil {
+	if len(p.active) == 0 {
 		return
 	}
-	line := fmt.Sprintf("%s  step %d of %d: %s%s", time.Since(p.began).Round(time.Second), p.done, p.steps, p.step.name, p.state)
+	names := make([]string, len(p.active))
+	for i, s := range p.active {
+		names[i] = s.name + p.state[s]
+	}
+	line := fmt.Sprintf("%s  %d of %d steps done, running %s%s", time.Since(p.began).Round(time.Second), p.ended, p.steps, strings.Join(names, " and "), p.counts)
 	if p.terminal {
 		fmt.Fprintf(p.w, "\r\033[K%s", line)
 		return

@@ -1,9 +1,9 @@
 // Command testrun runs all tests, Go and web, and prints a summary of the failures at the
 // end.
 //
-//	go run ./internal/testrun          everything (make test)
-//	go run ./internal/testrun short    what takes two minutes (make test-short)
-//	go run ./internal/testrun faults   the long fault tests (make faults)
+//	go run ./test/testrun          everything (make test)
+//	go run ./test/testrun short    what takes two minutes (make test-short)
+//	go run ./test/testrun faults   the long fault tests (make faults)
 //
 // It defines the commands of a test run, the progress line and the summary. After a
 // failed step the later steps still run. It exits 1 when a test failed or was not run.
@@ -45,14 +45,8 @@ func run(ctx context.Context, mode string) int {
 		return 1
 	}
 	r := newReport(logDir)
-	bar := newProgress(os.Stdout, len(p.steps))
-	for _, s := range p.steps {
-		if ctx.Err() != nil {
-			r.problem(s.name, "not run: interrupted", s.again)
-			continue
-		}
-		s.run(ctx, p.environ, r, bar)
-	}
+	bar := newProgress(os.Stdout, p.size())
+	p.run(ctx, r, bar)
 	bar.close()
 	r.print(os.Stdout, time.Since(began))
 	if r.failed() {

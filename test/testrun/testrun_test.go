@@ -44,10 +44,9 @@ func TestOneSummaryNamesEveryFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	r, bar := newReport(filepath.Join(dir, "logs")), newProgress(log, 3)
-	for _, s := range []step{goTests, web, types} {
-		s.run(t.Context(), append(os.Environ(), "GOFLAGS=-mod=mod"), r, bar)
-	}
+	r, bar := newReport(filepath.Join(dir, "logs")), newProgress(log, 4)
+	p := plan{build: step{name: "build", command: []string{"true"}}, lanes: [][]step{{goTests}, {web, types}}, environ: append(os.Environ(), "GOFLAGS=-mod=mod")}
+	p.run(t.Context(), r, bar)
 	bar.close()
 	var out bytes.Buffer
 	r.print(&out, 90*time.Second)

@@ -20,7 +20,7 @@ type event struct {
 var place = regexp.MustCompile(`(?m)^\s*((?:[\w.-]+/)*[\w.-]+\.(?:go|ts|tsx)):(\d+)`)
 
 // goOutput reads a line of `go test -json`.
-func goOutput(_ *step, r *report, line []byte) string {
+func goOutput(s *step, r *report, line []byte) string {
 	var e event
 	if json.Unmarshal(line, &e) != nil || e.Action == "" {
 		return string(line) + "\n"
@@ -32,6 +32,7 @@ func goOutput(_ *step, r *report, line []byte) string {
 		r.output(e.ImportPath, "", e.Output)
 	case "pass", "skip", "fail":
 		if e.Test == "" {
+			s.ended++
 			r.packageEnded(e)
 		} else {
 			r.testEnded(e)
@@ -60,7 +61,6 @@ func (r *report) testEnded(e event) {
 // packageEnded records the end of a package. A package that failed without a failed test
 // did not compile, crashed, timed out or leaked goroutines.
 func (r *report) packageEnded(e event) {
-	r.packages++
 	defer r.forget(e.Package)
 	if e.Action != "fail" {
 		return

@@ -26,6 +26,7 @@ type step struct {
 	command  []string
 	read     reader // nil = plainOutput
 	packages int    // Go packages to test, for the progress line
+	ended    int    // of them
 	again    string // command that runs only this step
 }
 
@@ -36,16 +37,17 @@ func (s *step) run(ctx context.Context, environ []string, r *report, bar *progre
 		s.read = plainOutput
 	}
 	bar.begin(s)
-	failures := len(r.failures)
-	output, err := s.execute(ctx, environ, r, bar)
-	if err == nil || len(r.failures) > failures {
+	defer bar.end(s)
+	output, failures, err := s.execute(ctx, environ, r, bar)
+	if err == nil || failures > 0 {
 		return
 	}
 	r.problem(s.name, fmt.Sprintf("%v\n%s", err, output), s.again)
 }
 
-// execute runs the command and returns the output that belongs to no test.
-func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (string, error) {
+// execute runs the command and returns the output that belongs to no test, and the number
+// of failures that the command reported.
+func (s *step) execute(ctx context.Context, environ []string, r *report, bar *progress) (output string, failures int, err error) {
 	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...) //nolint:gosec // the commands are in plan.go
 	cmd.Env = environ
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -53,7 +55,7 @@ func (s *step) execute(ctx context.Context, environ []string, r *report, bar *pr
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in
 	if err := cmd.Start(); err != nil {
-		return "", err
+		return "", 0, err
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -65,15 +67,19 @@ func (s *step) execute(ctx context.Context, environ []string, r *report, bar *pr
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
+		r.Lock()
+		before := len(r.failures)
 		rest.add(s.read(s, r, lines.Bytes()))
-		bar.update(r)
+		failures += len(r.failures) - before
+		bar.update(s, r)
+		r.Unlock()
 	}
-	err := lines.Err()
+	err = lines.Err()
 	_, _ = io.Copy(io.Discard, out) // a line that is too long must not block the command
 	if waited := <-ended; waited != nil {
 		err = waited
 	}
-	return rest.String(), err
+	return rest.String(), failures, err
 }
 
 // plainOutput reads the output of a command without tests.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -23,11 +24,13 @@ type failure struct {
 	again string // command that runs only this test
 }
 
-// report collects results.
+// report collects results. Steps that run side by side lock it for each line that they
+// read; the methods do not.
 type report struct {
+	sync.Mutex
+
 	dir      string // for logs
 	tests    int
-	packages int
 	failures []failure
 
 	outputs map[string]map[string]*tail // by package and test
@@ -43,8 +46,10 @@ func (r *report) failed() bool { return len(r.failures) > 0 }
 
 func (r *report) fail(f failure) { r.failures = append(r.failures, f) }
 
-// problem records a step that failed as a whole.
+// problem records a step that failed as a whole. It locks the report.
 func (r *report) problem(step, text, again string) {
+	r.Lock()
+	defer r.Unlock()
 	r.fail(failure{unit: step, at: placeIn("", text), text: text, again: again})
 }
 

@@ -1,0 +1,10 @@
+//go:build faults
+
+package payment_test
+
+// Sizes of the random tests in `make faults`.
+const (
+	manyLives    = "100"
+	manyRaces    = 300
+	manyPayments = 600
+)

@@ -1,0 +1,10 @@
+//go:build !faults
+
+package payment_test
+
+// Sizes of the random tests in `make test`; the full sizes are in `make faults`.
+const (
+	manyLives    = "12"
+	manyRaces    = 30
+	manyPayments = 60
+)
