@@ -25,9 +25,11 @@ const (
 
 // acceptedKeys is the last read of the idempotency keys that took units of a sale. A
 // repeated call with such a key returns the first outcome, even after the item is sold
-// out. Keys are only added and expire together, so an equal count means equal keys.
+// out. Within an epoch keys are only added and expire together, so an equal count means
+// equal keys; a loss of Redis that leaves other keys raises the epoch.
 type acceptedKeys struct {
 	count int64                   // number of keys in Redis at the last read
+	epoch int64                   // of the sale, read before the keys were last counted
 	keys  []uint64                // hashes, sorted; nil when there were too many
 	gates map[uuid.UUID]gateState // by item; read before the keys were last counted
 	next  time.Time               // earliest time of the next read
@@ -87,13 +89,13 @@ func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates 
 	known := c.accepted[sale]
 	c.mu.RUnlock()
 	began := c.clock.Now()
-	now := acceptedKeys{count: count, gates: gates}
+	now := acceptedKeys{count: count, epoch: epochOf(gates), gates: gates}
 	switch {
-	case known != nil && known.count == count:
+	case known != nil && known.count == count && known.epoch == now.epoch:
 		now.keys, now.next = known.keys, known.next
 	case count > maxAccepted:
 	case known != nil && began.Before(known.next):
-		now = acceptedKeys{count: known.count, keys: known.keys, next: known.next} // valid for no gate
+		now = acceptedKeys{count: known.count, epoch: known.epoch, keys: known.keys, next: known.next} // valid for no gate
 	default:
 		if now.keys, err = c.readAccepted(ctx, sale); err != nil {
 			return err
@@ -105,6 +107,14 @@ func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates 
 	defer c.mu.Unlock()
 	c.accepted[sale] = &now
 	return nil
+}
+
+// epochOf returns the highest epoch of the gates of a sale.
+func epochOf(gates map[uuid.UUID]gateState) (epoch int64) {
+	for _, g := range gates {
+		epoch = max(epoch, g.epoch)
+	}
+	return epoch
 }
 
 // refused returns the gates that Refuse refuses, by sale and item. It drops the

@@ -30,7 +30,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(3)
-		b := f.board(clock.System{})
+		b := f.stockCache(clock.System{})
 		refresh(t, b)
 		var takers []reservation.Attempt
 		for range 3 {
@@ -108,7 +108,7 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "closes", ended).Err(); err != nil {
 		t.Fatal(err)
 	}
-	b := f.board(clock.System{})
+	b := f.stockCache(clock.System{})
 	learn(t, b)
 	if _, err := f.gate.Release(t.Context(),
 		reservation.Ref{Sale: f.sale, Item: f.item, User: lapsing.User, Task: lapsing.Task}); err != nil {
@@ -117,7 +117,39 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	refresh(t, b) // the gate changes once more, and no unit is taken
 	late := f.bare(id.New())
 	if refused(b, a) || !refused(b, late) {
-		t.Errorf("who took a unit is refused: %v; who comes late is refused: %v", refused(b, a), refused(b, late))
+		t.Errorf("who took a unit is refused: %v; a late buyer is refused: %v", refused(b, a), refused(b, late))
+	}
+}
+
+// Redis lost the key of one buyer and, after the rebuild, another buyer took the unit:
+// there are as many keys as before.
+func TestAKeyThatTookAUnitAfterALossIsNotRefusedInMemory(t *testing.T) {
+	t.Parallel()
+	conn, prefix := testenv.Redis(t)
+	f := newFixture(t, conn.Script, prefix)
+	f.open(1)
+	before := f.attempt(id.New())
+	f.reserve(before)
+	now := clock.NewFake(time.Now())
+	b := f.stockCache(now)
+	learn(t, b)
+	if late := f.bare(id.New()); refused(b, before) || !refused(b, late) {
+		t.Fatalf("before the loss: the buyer with the unit is refused: %v; a late buyer is refused: %v", refused(b, before), refused(b, late))
+	}
+	shard := id.ShardOf(f.sale)
+	for _, key := range []string{f.keys.Item(shard, f.item), f.keys.Reservations(shard, f.item), f.keys.IdempotencyKeys(shard, f.sale)} {
+		if err := f.client.Del(t.Context(), key).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.open(1, func(g *reservation.Contents) { g.Epoch, g.Revision = 2, 1000 })
+	after := f.bare(id.New())
+	f.path(after.User, 2, "token")
+	f.reserve(after)
+	now.Advance(time.Second)
+	learn(t, b)
+	if late := f.bare(id.New()); refused(b, after) || !refused(b, late) {
+		t.Errorf("after the loss: the buyer with the unit is refused: %v; a late buyer is refused: %v", refused(b, after), refused(b, late))
 	}
 }
 
@@ -126,7 +158,7 @@ func TestASaleThatIsGoneIsForgotten(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(0)
-	b := f.board(clock.System{})
+	b := f.stockCache(clock.System{})
 	learn(t, b)
 	late := reservation.Attempt{Item: f.item, User: uuid.New(), IdempotencyKey: uuid.NewString()}
 	if !refused(b, late) {

@@ -13,7 +13,7 @@ import (
 )
 
 // board returns a StockCache that watches the fixture's item.
-func (f *fixture) board(c clock.Clock) *reservation.StockCache {
+func (f *fixture) stockCache(c clock.Clock) *reservation.StockCache {
 	return reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),
 		Loaded: func(context.Context) ([]reservation.ItemRef, error) {
@@ -32,7 +32,7 @@ func TestSoldOutIsRefusedInMemoryAndUndoneWhenStockComesBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(1)
-		b := f.board(clock.System{})
+		b := f.stockCache(clock.System{})
 		refresh(t, b)
 		if _, refused := b.Refuse(f.item); refused {
 			t.Fatal("an item with stock is refused")
@@ -63,7 +63,7 @@ func TestAMarkDiesWhenRedisIsNotHeardOf(t *testing.T) {
 	f := newFixture(t, conn.Script, prefix)
 	f.open(1, func(g *reservation.Contents) { g.Stock = 0 })
 	c := clock.NewFake(time.Now())
-	b := f.board(c)
+	b := f.stockCache(c)
 	refresh(t, b)
 	if _, refused := b.Refuse(f.item); !refused {
 		t.Fatal("sold out is not refused")
@@ -94,7 +94,7 @@ func TestTheWindowIsRefusedInMemoryAwayFromItsBordersOnly(t *testing.T) {
 			f := newFixture(t, conn.Script, prefix)
 			f.open(5, func(g *reservation.Contents) { g.Opens, g.Closes = now.Add(c.opens), now.Add(c.closes) })
 			fake := clock.NewFake(now)
-			b := f.board(fake)
+			b := f.stockCache(fake)
 			refresh(t, b)
 			// The offset to Redis TIME was measured against a stopped clock, so it
 			// includes the time since then; the test advances its clock instead of
@@ -113,7 +113,7 @@ func TestAnOlderReadingDoesNotUndoANewerReply(t *testing.T) {
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(5)
-	b := f.board(clock.System{})
+	b := f.stockCache(clock.System{})
 	refresh(t, b)
 	v, _ := b.View(f.item)
 	b.Update(f.item, v.Epoch, v.Revision+10, 0) // a script reply that is newer than the next read
@@ -131,7 +131,7 @@ func TestAnItemWithoutAGateIsLeftToTheScript(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
-	b := f.board(clock.System{})
+	b := f.stockCache(clock.System{})
 	refresh(t, b)
 	if _, refused := b.Refuse(f.item); refused {
 		t.Error("refused although nothing is known")
@@ -146,7 +146,7 @@ func TestAViewTellsSinceWhenItHasBeenSo(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
 		ticks := clock.NewFake(time.Now())
-		b := f.board(ticks)
+		b := f.stockCache(ticks)
 		look := func() reservation.View {
 			ticks.Advance(time.Second)
 			refresh(t, b)

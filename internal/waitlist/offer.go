@@ -48,7 +48,9 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	}
 	counts := map[string]int{}
 	var failed []error
+	s.gates.keep(items)
 	for _, it := range items {
+		it.resumed = latest(it.resumed, s.gates.backSince(it.id))
 		for _, step := range []func(context.Context, item, map[string]int) error{s.renew, s.expire, s.giveBack, s.offer} {
 			if err := step(ctx, it, counts); err != nil {
 				failed = append(failed, fmt.Errorf("waitlist of item %s: %w", it.id, err))
@@ -100,9 +102,10 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 }
 
 // expire ends offers that were not redeemed in time, and all entries if the sale is
-// over. While the sale is paused no offer can be redeemed, and none expires.
+// over. While the sale is paused, or its gate cannot be reached, no offer can be
+// redeemed, and none expires.
 func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
-	if it.held {
+	if it.held || !it.over && !s.gates.serves(it.id) {
 		return nil
 	}
 	ending := waitlistentry.And(waitlistentry.StatusEQ(waitlistentry.StatusOFFERED), waitlistentry.OfferExpiresAtLT(s.now()))
@@ -178,8 +181,9 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil {
 		return err
 	}
-	sight, err := s.gate.Status(ctx, it.sale, it.id, len(waiting) > 0)
-	if err != nil || !sight.Loaded || !sight.Open {
+	status, err := s.gate.Status(ctx, it.sale, it.id, len(waiting) > 0)
+	s.gates.note(it.id, err == nil && status.Loaded, s.now())
+	if err != nil || !status.Loaded || !status.Open {
 		return err
 	}
 	users := make([]uuid.UUID, len(waiting))
@@ -190,7 +194,7 @@ func (s *Service) offer(ctx context.Context, it item, counts map[string]int) err
 	if err != nil {
 		return err
 	}
-	stock := sight.Stock
+	stock := status.Stock
 	for _, row := range append(offered, waiting...) {
 		e := fromRow(row)
 		begun := held[e.User] == e.ID // a process reserved its units and crashed

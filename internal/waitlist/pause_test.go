@@ -122,3 +122,33 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 		t.Errorf("places %v, want %v", got, want)
 	}
 }
+
+// While its gate is lost or rebuilt no offer can be redeemed and none expires; then open
+// offers get their whole time again.
+func TestOffersDoNotExpireWhileTheirGateIsAway(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	places := h.joined(2)
+	h.cancel(o)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	shard := id.ShardOf(h.sale)
+	h.must(h.conn.Cmd.Del(t.Context(), h.keys.Item(shard, h.item), h.keys.Reservations(shard, h.item)).Err())
+	h.clock.Advance(30 * time.Second)
+	h.step()
+	h.clock.Advance(time.Hour / 4)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	h.openGate(2, 1)
+	h.step()
+	back := h.clock.Now()
+	h.step()
+	if again := h.want(places[0], waitlist.Offered); !again.OfferExpiresAt.Equal(back.Add(time.Minute)) {
+		t.Errorf("offer until %s; the gate was back at %s", again.OfferExpiresAt, back)
+	}
+	h.clock.Advance(61 * time.Second)
+	h.step()
+	h.want(places[0], waitlist.Expired)
+	h.want(places[1], waitlist.Offered)
+}

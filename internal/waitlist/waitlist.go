@@ -17,8 +17,8 @@
 // that ended before its redemption was written becomes REDEEMED when the buyer repeats
 // the call. Every step is idempotent: units are reserved once per entry, and each
 // change of a row is a compare-and-set. When the sale is over, its entries end. While
-// it is paused no offer expires, and when it is resumed open offers get their whole
-// time again.
+// it is paused, or its gate cannot be reached, no offer expires, and afterwards open
+// offers get their whole time again.
 package waitlist
 
 import (
@@ -127,6 +127,8 @@ type Service struct {
 
 	// Batchers of reads and writes that many buyers cause at the same moment: when an
 	// item sells out, and when entries change.
+	gates gates
+
 	joins *batch.Batcher[JoinInput, joined]
 	owns  *batch.Batcher[person, *Entry]
 	ranks *batch.Batcher[rank, int]
@@ -136,7 +138,7 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, gate: cfg.Gate, announce: cfg.Announce, metrics: newMetrics(cfg.Registerer),
-		offerFor: cfg.OfferFor, clock: cfg.Clock, log: cfg.Log,
+		offerFor: cfg.OfferFor, clock: cfg.Clock, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
