@@ -93,10 +93,15 @@ func (k Keys) SessionTickets(shard int, session uuid.UUID) string {
 	return k.shard(shard, "stays:"+session.String())
 }
 
-// Expiries counts the reservations of a user in a sale that expired unpaid. Expires
-// ExpiredWait after the last increment.
+// Expiries counts the reservations of a user in a sale that expired unpaid, and the path
+// tokens that expired unused. Expires ExpiredWait after the last increment.
 func (k Keys) Expiries(shard int, sale, user uuid.UUID) string {
-	return k.shard(shard, "lapses:"+sale.String()+":"+user.String())
+	return k.ExpiriesPrefix(shard, sale) + user.String()
+}
+
+// ExpiriesPrefix is the part of Expiries before the user, for scripts that count several.
+func (k Keys) ExpiriesPrefix(shard int, sale uuid.UUID) string {
+	return k.shard(shard, "lapses:"+sale.String()+":")
 }
 
 // Captcha is the hash of a user's current SECKILL challenges in a sale; expires by TTL.

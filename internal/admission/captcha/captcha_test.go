@@ -231,7 +231,7 @@ func TestNewChallengeVoidsTheOldOneAndItsPath(t *testing.T) {
 		key := s.Key(scope, uuid.Nil)
 		path, permits := strings.Replace(key, "captcha", "path", 1), strings.Replace(key, "captcha", "permits", 1)
 		conn.Cmd.Set(ctx, path, "1|token", time.Minute)
-		conn.Cmd.Do(ctx, "ZADD", permits, 1, scope.User.String())
+		conn.Cmd.Do(ctx, "ZADD", permits, time.Now().Add(time.Minute).UnixMilli(), scope.User.String())
 		conn.Cmd.HSet(ctx, key, "path", path, "permits", permits, "user", scope.User.String())
 
 		wantInvalid(t, s, scope, Answer{ChallengeID: "cap_nonsense", Text: "1"})

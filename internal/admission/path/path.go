@@ -71,7 +71,13 @@ func (n NoPermit) Error() string {
 //go:embed lua/issue.lua
 var issueSource string
 
-var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + issueSource)
+// UnusedLua defines the Lua function that counts unused path tokens, for scripts that
+// remove permits. lua/unused.lua documents it.
+//
+//go:embed lua/unused.lua
+var UnusedLua string
+
+var issueScript = redis.NewScript(reservation.GateLua + captcha.AnswerLua + UnusedLua + issueSource)
 
 // Config holds the dependencies and settings of a Service.
 type Config struct {
@@ -119,7 +125,8 @@ type IssueInput struct {
 }
 
 // Issue issues a path token for a right captcha answer, and uses the answer up. A
-// second token voids the user's first in the sale. Refusals, in the order of the
+// second token voids the user's first in the sale and, for the same item, expires when
+// the first would have. Refusals, in the order of the
 // checks: sale.NotOpen, reservation.LimitReached (the user has a reservation),
 // captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
 // used up only if a token is issued. An error is a fault: UNAVAILABLE.
@@ -200,7 +207,8 @@ func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, 
 		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Path(shard, in.Item, in.User),
 		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
 		s.cfg.Keys.Expiries(shard, in.Sale, in.User),
-	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired).StringSlice()
+	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired,
+		reservation.ExpiredWait.Milliseconds(), s.cfg.Keys.ExpiriesPrefix(shard, in.Sale)).StringSlice()
 	if err != nil {
 		return reply{}, err
 	}

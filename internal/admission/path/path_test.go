@@ -266,7 +266,7 @@ func TestPathLapses(t *testing.T) {
 		t.Error("the path is there after its life")
 	}
 	f.issue(in) // its permit is free
-	mini.SetTime(now.Add(3 * path.DefaultLife))
+	mini.SetTime(now.Add(3*path.DefaultLife + reservation.ExpiredWait))
 	if keys := mini.Keys(); len(keys) != 1 {
 		t.Errorf("only the item stays, got %v", keys)
 	}

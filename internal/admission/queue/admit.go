@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
+	"seckill/internal/reservation"
 )
 
 const (
@@ -114,6 +115,7 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 	args := []any{
 		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.Patience.Milliseconds(),
 		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch, at,
+		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID),
 	}
 	random := make([]byte, admitBatch*tokenBytes)
 	if _, err := rand.Read(random); err != nil {

@@ -107,9 +107,10 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 		k.Item(shard, in.Item), k.Reservations(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
 		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
 		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
-		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session),
+		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item),
 	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
-		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session()).StringSlice()
+		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session(),
+		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale)).StringSlice()
 	if err != nil {
 		return entered{}, err
 	}

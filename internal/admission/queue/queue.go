@@ -136,8 +136,8 @@ func script(name, before string) *redis.Script {
 }
 
 var (
-	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua)
-	admitScript = script("admit", reservation.GateLua)
+	enterScript = script("enter", reservation.GateLua+captcha.AnswerLua+path.UnusedLua)
+	admitScript = script("admit", reservation.GateLua+path.UnusedLua)
 	lookScript  = script("look", reservation.GateLua)
 	leaveScript = script("leave", "")
 )

@@ -42,7 +42,8 @@ if keep == '' then
   local path = redis.call('HMGET', key, 'path', 'permits', 'user')
   if path[1] then
     redis.call('DEL', path[1])
-    redis.call('ZREM', path[2], path[3])
+    local till = redis.call('ZSCORE', path[2], path[3])
+    if till and tonumber(till) > now then redis.call('ZREM', path[2], path[3]) end -- an expired one is counted: path/lua/unused.lua
   end
   redis.call('DEL', key)
 else

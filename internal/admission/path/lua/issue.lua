@@ -1,5 +1,6 @@
 -- issue: exchanges a right captcha answer for a path token: the short-lived right to one
--- attempt on an item. Loaded behind reservation/lua/prelude.lua and captcha/lua/answer.lua.
+-- attempt on an item. Loaded behind reservation/lua/prelude.lua, captcha/lua/answer.lua and
+-- unused.lua.
 --
 -- KEYS  [1] item
 --       [2] reservations: user → "task|…"
@@ -9,7 +10,7 @@
 --           last one was exchanged for. That token and its permits may be of another
 --           item; they are in the same slot.
 --       [6] waiting room of the item
---       [7] expired unpaid reservations of the user in the sale
+--       [7] expiries of the user in the sale: of unpaid reservations and unused tokens
 -- ARGV  [1] user
 --       [2] token
 --       [3] TTL of the path token, ms
@@ -18,7 +19,8 @@
 --       [6] MAC of the answer
 --       [7] "1" = a right answer is required
 --       [8] "1" = every buyer passes through the waiting room now
---       [9] number of expired reservations that causes a wait
+--       [9] number of expiries that causes a wait   [10] that wait, ms
+--       [11] prefix of [7], without the user
 --
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
 --   issued       detail = when the path token expires, Unix ms
@@ -27,7 +29,7 @@
 --   not_started  by Redis TIME; nothing was used up
 --   ended
 --   holding      the user has a reservation; detail = task
---   lapses       too many reservations expired; detail = wait, ms
+--   lapses       too many expiries; detail = wait, ms
 --   captcha      detail = "verdict|kind": see answer.lua
 --   sold_out     no unit for sale, or units are for the waitlist; answer not used up
 --   no_permit    no permit is free, or others wait; answer not used up
@@ -35,9 +37,10 @@
 -- Invariant: a path token is issued only after the opening, for a right answer that is
 -- used up in the same step; a buyer has at most one unused path token in a sale; the
 -- unused path tokens of an item never exceed the ratio of its stock; buyers in the waiting
--- room come first. A repeat with the same token changes nothing, so that the script may be
--- repeated after a lost reply. All checks precede all writes, except the count of a wrong
--- answer.
+-- room come first, also before a user who has an unused token; a second token expires when
+-- the first would have. A repeat with the same token changes nothing, so that the script may be
+-- repeated after a lost reply. All checks precede all writes, except the counts of a wrong
+-- answer and of an unused token.
 local item, reservations, path, permits, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local user, token, life, ratio = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = redis_time()
@@ -54,6 +57,8 @@ if why then return reply(why) end
 local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
 
+local wait, prefix = ARGV[10], ARGV[11]
+if stock > 0 then expire_unused(permits, now, prefix, wait, {user}) end
 if tonumber(redis.call('GET', KEYS[7]) or '0') >= tonumber(ARGV[9]) then
   return reply('lapses', ms(redis.call('PTTL', KEYS[7])))
 end
@@ -70,24 +75,26 @@ end
 
 if stock <= 0 or now < gate.waitlist_until then return reply('sold_out') end
 local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
-if own <= now and (ARGV[8] == '1' or redis.call('ZCARD', KEYS[6]) > 0) then return reply('no_permit') end
+if (own <= now and ARGV[8] == '1') or redis.call('ZCARD', KEYS[6]) > 0 then return reply('no_permit') end
 if ratio > 0 then
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
   if own > now then unused = unused - 1 end
   if unused >= math.floor((stock * ratio + 999) / 1000) then return reply('no_permit') end
 end
 
+if own > now then life = own - now end
 use_up(captcha)
 local before = redis.call('HMGET', captcha, 'path', 'permits', 'user')
 if before[1] and before[1] ~= path then
   redis.call('DEL', before[1])
-  redis.call('ZREM', before[2], before[3])
+  local till = redis.call('ZSCORE', before[2], before[3])
+  if till and tonumber(till) > now then redis.call('ZREM', before[2], before[3]) end
 end
 redis.call('HSET', captcha, 'path', path, 'permits', permits, 'user', user)
-redis.call('PEXPIRE', captcha, life)
-redis.call('SET', path, value, 'PX', life)
+redis.call('PEXPIRE', captcha, ms(life))
+redis.call('SET', path, value, 'PX', ms(life))
 local expired = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-if #expired > 0 then redis.call('ZREM', permits, unpack(expired)) end
+expire_unused(permits, now, prefix, wait, expired)
 redis.call('ZADD', permits, ms(now + life), user)
-redis.call('PEXPIRE', permits, life)
+redis.call('PEXPIRE', permits, ms(life + wait)) -- expired permits stay until they are counted
 return reply('issued', ms(now + life))

@@ -1,6 +1,6 @@
 -- admit: one pass over the waiting room of an item: frees tickets without a heartbeat,
 -- closes the room when the sale is over, admits the first buyers. Loaded behind
--- reservation/lua/prelude.lua.
+-- reservation/lua/prelude.lua and path/lua/unused.lua.
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
 --       [6] stats of the room   [7] rooms of the shard    [8] permits
@@ -15,6 +15,8 @@
 --           so many more are read than may be admitted
 --       [9] score after which to admit: where the previous pass ended;
 --           below -2^52 = from the head
+--       [10] time that expiries are counted, ms   [11] prefix of the key of the expiries of
+--       a user
 --       then a token for each buyer who may be admitted in this pass
 --
 -- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
@@ -30,7 +32,7 @@
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local most, at, tokens = tonumber(ARGV[8]), tonumber(ARGV[9]), 9
+local most, at, tokens = tonumber(ARGV[8]), tonumber(ARGV[9]), 11
 local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
@@ -81,7 +83,7 @@ if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return don
 local free = #ARGV - tokens
 if ratio > 0 then
   local lapsed = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-  if #lapsed > 0 then redis.call('ZREM', permits, unpack(lapsed)) end
+  expire_unused(permits, now, ARGV[11], ARGV[10], lapsed)
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
 end
@@ -123,7 +125,7 @@ if admitted < free and #heads == 2 * (free + most) then
   if first then redis.call('HSET', room, 'deep', ms(second)) end
 end
 if admitted > 0 then
-  redis.call('PEXPIRE', permits, life)
+  redis.call('PEXPIRE', permits, ms(life + ARGV[10]))
   local window, n, last = math.floor(now / 10000), 0, 0 -- windows of ten seconds: see look.lua
   if tonumber(figures[3]) == window then
     n, last = tonumber(figures[4]), tonumber(figures[5])

@@ -1,5 +1,5 @@
 -- enter: gives a user a ticket of the waiting room of an item. Loaded behind
--- reservation/lua/prelude.lua and captcha/lua/answer.lua.
+-- reservation/lua/prelude.lua, captcha/lua/answer.lua and path/lua/unused.lua.
 --
 -- KEYS  [1] item        [2] reservations   [3] path token of the user   [4] captcha
 --       [5] waiting room: ticket → score     [6] tickets: user → ticket
@@ -7,13 +7,14 @@
 --       [8] stats of the room: seq and the figures of admit.lua
 --       [9] rooms of the shard with buyers: "sale|item"
 --       [10] the new ticket           [11] expiries of the user in the sale
---       [12] tickets of the session
+--       [12] tickets of the session   [13] permits
 -- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
 --       [4] challenge [5] MAC          [6] "1" = a right answer is required
 --       [7] prefix of the key of a ticket
 --       [8] sale      [9] item         [10] lifetime of the records, ms
 --       [11] number of expiries that causes a wait
 --       [12] session, "" = none: the ticket becomes that session's
+--       [13] time that expiries are counted, ms   [14] prefix of [11], without the user
 --
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
 --   placed  detail = ticket, the new or the present one
@@ -24,7 +25,8 @@
 -- entries before the opening are -draw, all below zero; later scores count up from 1. So
 -- early buyers are in random order, before all later ones, who are in order of arrival;
 -- after the opening no new buyer comes before an earlier one. All checks precede all
--- writes, except the count of a wrong answer and the heartbeat of a present ticket.
+-- writes, except the counts of a wrong answer and of an unused token,
+-- and the heartbeat of a present ticket.
 local item, reservations, path, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local queue, places, beats, room, rooms, ticket = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local user, id, life = ARGV[1], ARGV[2], ARGV[10]
@@ -60,6 +62,7 @@ local why = refusal(gate, now)
 if why and why ~= 'not_started' then return reply(why) end
 local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
+if gate.stock > 0 then expire_unused(KEYS[13], now, ARGV[14], ARGV[13], {user}) end
 if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
   return reply('lapses', ms(redis.call('PTTL', KEYS[11])))
 end
