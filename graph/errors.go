@@ -89,9 +89,27 @@ func (e Errors) Present(ctx context.Context, err error) *gqlerror.Error {
 	case fault.Passing(err):
 		return e.fromFault(ctx, fault.Wrap(fault.Unavailable, "A service that this needs is away; try again shortly.", err))
 	}
+	if refusal, ok := fault.AsRefusal(err); ok {
+		return e.fromFault(ctx, refusalFault(ctx, refusal))
+	}
 	errorID := uuid.NewString()
 	e.Log.ErrorContext(ctx, "request failed", slog.String("error_id", errorID), slog.Any("error", err))
 	return at(ctx, fault.Internal, "Something went wrong on our side.", map[string]any{"errorId": errorID})
+}
+
+// refusalFault converts a refusal of a query or subscription: only mutations have a
+// userErrors list.
+func refusalFault(ctx context.Context, refusal fault.Refusal) *fault.Error {
+	f := fault.New(fault.BadInput, message(ctx, refusal.Reason()))
+	switch v := refusal.(type) {
+	case fault.Throttled:
+		f.Code, f.RetryAfter = fault.RateLimited, v.RetryAfter
+	case fault.Refused:
+		if v.Why == fault.Unknown {
+			f.Code = fault.NotFound
+		}
+	}
+	return f
 }
 
 func (e Errors) fromFault(ctx context.Context, f *fault.Error) *gqlerror.Error {
