@@ -191,13 +191,12 @@ func solve(parameters string) (string, error) {
 
 // follow prints the states of an order task until the server completes the subscription.
 func (c *client) follow(ctx context.Context, task string) error {
-	socket, response, err := websocket.Dial(ctx, strings.Replace(c.url, "http", "ws", 1)+"/graphql",
+	socket, _, err := websocket.Dial(ctx, strings.Replace(c.url, "http", "ws", 1)+"/graphql", //nolint:bodyclose // the socket owns the connection
 		&websocket.DialOptions{Subprotocols: []string{"graphql-transport-ws"}})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = socket.CloseNow() }() // an error before it is reported
-	_ = response.Body.Close()                // empty: the connection is the socket's now
 	send := func(message object) error { return wsjson.Write(ctx, socket, message) }
 	if err := send(object{"type": "connection_init", "payload": object{"authorization": "Bearer " + c.token}}); err != nil {
 		return err

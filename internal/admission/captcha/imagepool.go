@@ -60,6 +60,7 @@ type imagePool struct {
 	text    chan picture
 	math    chan picture
 	inline  chan struct{} // capacity 1: an image drawn during a request
+	wait    time.Duration // how long a request may wait that may have no proof of work instead
 }
 
 func newImagePool(size int) *imagePool {
@@ -72,6 +73,7 @@ func newImagePool(size int) *imagePool {
 		text:    make(chan picture, size),
 		math:    make(chan picture, size),
 		inline:  make(chan struct{}, 1),
+		wait:    imageWait,
 	}
 }
 
@@ -118,7 +120,7 @@ func (s *imagePool) pause() time.Duration {
 
 // take returns an image from the pool, or draws one if no other request is drawing. If
 // neither is possible, because images are requested faster than they are drawn, it
-// returns false; with wait, it waits up to imageWait first, and fails then.
+// returns false; with wait, it waits up to s.wait first, and fails then.
 func (s *imagePool) take(ctx context.Context, kind Kind, wait bool) (picture, bool, error) {
 	pool := s.text
 	if kind == Math {
@@ -139,7 +141,7 @@ func (s *imagePool) take(ctx context.Context, kind Kind, wait bool) (picture, bo
 	if !wait {
 		return picture{}, false, nil
 	}
-	late := time.NewTimer(imageWait)
+	late := time.NewTimer(s.wait)
 	defer late.Stop()
 	select {
 	case p := <-pool:

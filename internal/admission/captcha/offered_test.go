@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/internal/redisconn"
+	"seckill/internal/testenv"
 )
 
 func TestASaleOffersTheKindsThatItSays(t *testing.T) {
@@ -49,6 +50,7 @@ func TestASaleThatExcludesWorkGivesPicturesToEveryone(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, _ *redisconn.Conn) {
 		s.cfg.Rules = func(context.Context, uuid.UUID) (Rules, error) { return Rules{Kinds: []Kind{Text}}, nil }
+		s.images.wait = testenv.Wait
 		var all sync.WaitGroup
 		for n := range 40 { // ten times the pool
 			all.Go(func() {
