@@ -176,7 +176,7 @@ func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
 		PathToken: in.PathToken, IdempotencyKey: in.IdempotencyKey,
-		Terms: terms,
+		Terms: terms, OnlyItem: len(parent.Items) == 1,
 	}, nil
 }
 

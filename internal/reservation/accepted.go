@@ -2,12 +2,15 @@ package reservation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
 )
@@ -15,8 +18,8 @@ import (
 const (
 	// acceptedPage is the COUNT of one HSCAN: it occupies Redis for less than 1 ms.
 	acceptedPage = 1_000
-	// maxAccepted bounds the keys of a sale in memory (8 MB). For a sale with more
-	// keys, RefuseAttempt leaves every attempt to Redis.
+	// maxAccepted bounds the keys of an item, and the recorded ones of a sale, in memory
+	// (8 MB each). With more keys, RefuseAttempt leaves every attempt to Redis.
 	maxAccepted = 1 << 20
 	// acceptedPause limits the share of time spent on reading keys: after a read that
 	// took d, the keys of that sale are not read again for acceptedPause × d.
@@ -25,14 +28,31 @@ const (
 
 // acceptedKeys is the last read of the idempotency keys that took units of a sale. A
 // repeated call with such a key returns the first outcome, even after the item is sold
-// out. Within an epoch keys are only added and expire together, so an equal count means
-// equal keys; a loss of Redis that leaves other keys raises the epoch.
+// out. A key is in the reservations of its item, and later among the recorded keys of
+// the sale. Within an epoch, recorded keys are only added and expire together, so an
+// equal count means equal keys; a loss of Redis that leaves other keys raises the epoch.
 type acceptedKeys struct {
-	count int64                   // number of keys in Redis at the last read
-	epoch int64                   // of the sale, read before the keys were last counted
-	keys  []uint64                // hashes, sorted; nil when there were too many
-	gates map[uuid.UUID]gateState // by item; read before the keys were last counted
-	next  time.Time               // earliest time of the next read
+	count    int64                   // number of recorded keys at the last read
+	epoch    int64                   // of the sale, read before the recorded keys were last counted
+	recorded keySet                  // of the sale
+	reserved map[uuid.UUID]itemKeys  // by item
+	gates    map[uuid.UUID]gateState // by item; read before the keys
+	next     time.Time               // earliest time of the next read
+}
+
+// itemKeys is the keys of an item's reservations. They stay complete until another order
+// is accepted: a reservation that ends leaves its key among them.
+type itemKeys struct {
+	epoch, taken int64 // of the gate, before the keys were read
+	keys         keySet
+}
+
+// keySet is sorted hashes of "user:key"; nil when there were too many.
+type keySet []uint64
+
+func (s keySet) mayContain(hash uint64) bool {
+	_, found := slices.BinarySearch(s, hash)
+	return found || s == nil
 }
 
 // gateState is the state of a gate for which the accepted keys are known.
@@ -61,15 +81,15 @@ func (c *StockCache) mayBeAccepted(item uuid.UUID, o Outcome, field string) bool
 	c.mu.RLock()
 	known := c.accepted[c.views[item].Sale]
 	c.mu.RUnlock()
-	if known == nil || known.keys == nil || !known.gates[item].matches(o) {
+	if known == nil || !known.gates[item].matches(o) {
 		return true
 	}
-	_, found := slices.BinarySearch(known.keys, maphash.String(c.seed, field))
-	return found
+	hash := maphash.String(c.seed, field)
+	return known.recorded.mayContain(hash) || known.reserved[item].keys.mayContain(hash)
 }
 
 // RefreshAccepted counts the accepted keys of each sale with an item that Refuse
-// refuses, and reads the keys if the count has changed. Until the first read,
+// refuses, and reads them if a count has changed. Until the first read,
 // RefuseAttempt leaves such items to Redis.
 func (c *StockCache) RefreshAccepted(ctx context.Context) error {
 	for sale, gates := range c.refused() {
@@ -80,26 +100,25 @@ func (c *StockCache) RefreshAccepted(ctx context.Context) error {
 	return nil
 }
 
+// errTooSoon ends a read that has to wait.
+var errTooSoon = errors.New("read too soon after the last one")
+
 func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates map[uuid.UUID]gateState) error {
-	count, err := c.client.HLen(ctx, c.keys.IdempotencyKeys(id.ShardOf(sale), sale)).Result()
-	if err != nil {
-		return err
-	}
 	c.mu.RLock()
 	known := c.accepted[sale]
 	c.mu.RUnlock()
+	if known == nil {
+		known = &acceptedKeys{count: -1}
+	}
 	began := c.clock.Now()
-	now := acceptedKeys{count: count, epoch: epochOf(gates), gates: gates}
+	now, read, err := c.readAccepted(ctx, sale, gates, *known, !began.Before(known.next))
 	switch {
-	case known != nil && known.count == count && known.epoch == now.epoch:
-		now.keys, now.next = known.keys, known.next
-	case count > maxAccepted:
-	case known != nil && began.Before(known.next):
-		now = acceptedKeys{count: known.count, epoch: known.epoch, keys: known.keys, next: known.next} // valid for no gate
-	default:
-		if now.keys, err = c.readAccepted(ctx, sale); err != nil {
-			return err
-		}
+	case errors.Is(err, errTooSoon):
+		now = *known
+		now.gates = nil // valid for no gate
+	case err != nil:
+		return err
+	case read:
 		end := c.clock.Now()
 		now.next = end.Add(acceptedPause * end.Sub(began))
 	}
@@ -109,12 +128,57 @@ func (c *StockCache) refreshAccepted(ctx context.Context, sale uuid.UUID, gates 
 	return nil
 }
 
+// readAccepted returns the keys of a sale, and whether any were read again. Reservations
+// are read first: the key of one that ends in the meantime is among the recorded ones.
+func (c *StockCache) readAccepted(
+	ctx context.Context, sale uuid.UUID, gates map[uuid.UUID]gateState, known acceptedKeys, may bool,
+) (now acceptedKeys, read bool, err error) {
+	shard := id.ShardOf(sale)
+	now = acceptedKeys{count: known.count, epoch: epochOf(gates), recorded: known.recorded, reserved: map[uuid.UUID]itemKeys{}, gates: gates, next: known.next}
+	for item, gate := range gates {
+		taken, err := c.client.HGet(ctx, c.keys.Item(shard, item), "taken").Int64()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return now, false, err
+		}
+		last, ok := known.reserved[item]
+		if !ok || last.epoch != gate.epoch || last.taken != taken {
+			if !may {
+				return now, false, errTooSoon
+			}
+			read = true
+			last = itemKeys{epoch: gate.epoch, taken: taken}
+			if last.keys, err = c.readKeys(ctx, c.keys.Reservations(shard, item), keyOfReservation); err != nil {
+				return now, false, err
+			}
+		}
+		now.reserved[item] = last
+	}
+	recorded := c.keys.IdempotencyKeys(shard, sale)
+	if now.count, err = c.client.HLen(ctx, recorded).Result(); err != nil || now.count == known.count && now.epoch == known.epoch {
+		return now, read, err
+	}
+	if !may {
+		return now, false, errTooSoon
+	}
+	now.recorded, err = c.readKeys(ctx, recorded, func(field, _ string) string { return field })
+	return now, true, err
+}
+
 // epochOf returns the highest epoch of the gates of a sale.
 func epochOf(gates map[uuid.UUID]gateState) (epoch int64) {
 	for _, g := range gates {
 		epoch = max(epoch, g.epoch)
 	}
 	return epoch
+}
+
+// keyOfReservation returns "user:key", or "" for a reservation without a key.
+func keyOfReservation(user, record string) string {
+	parts := strings.SplitN(record, "|", 4)
+	if len(parts) < 4 || parts[3] == "" {
+		return ""
+	}
+	return user + ":" + parts[3]
 }
 
 // refused returns the gates that Refuse refuses, by sale and item. It drops the
@@ -142,17 +206,22 @@ func (c *StockCache) refused() map[uuid.UUID]map[uuid.UUID]gateState {
 	return sales
 }
 
-// readAccepted returns the sorted hashes of the accepted keys of a sale.
-func (c *StockCache) readAccepted(ctx context.Context, sale uuid.UUID) ([]uint64, error) {
-	hash := c.keys.IdempotencyKeys(id.ShardOf(sale), sale)
-	keys := []uint64{}
+// readKeys returns the hashes of the keys in a Redis hash; nil when there are too many.
+func (c *StockCache) readKeys(ctx context.Context, hash string, keyOf func(field, value string) string) (keySet, error) {
+	count, err := c.client.HLen(ctx, hash).Result()
+	if err != nil || count > maxAccepted {
+		return nil, err
+	}
+	keys := keySet{}
 	for cursor := uint64(0); ; {
 		page, next, err := c.client.HScan(ctx, hash, cursor, "", acceptedPage).Result()
 		if err != nil {
 			return nil, err
 		}
-		for i := 0; i < len(page); i += 2 { // field, value, …
-			keys = append(keys, maphash.String(c.seed, page[i]))
+		for i := 0; i+1 < len(page); i += 2 { // field, value, …
+			if key := keyOf(page[i], page[i+1]); key != "" {
+				keys = append(keys, maphash.String(c.seed, key))
+			}
 		}
 		if len(keys) > maxAccepted {
 			return nil, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -14,6 +13,9 @@ import (
 
 // findPage is the COUNT of one HSCAN: it occupies Redis for less than 1 ms.
 const findPage = 1_000
+
+// errFound ends a scan early.
+var errFound = errors.New("found")
 
 // FoundTask is the reservation of a task.
 type FoundTask struct {
@@ -77,26 +79,18 @@ func ofTask(r *Reservation, task uuid.UUID) *Reservation {
 }
 
 // scanFor looks for the reservation of a task in a hash of reservations.
-func (g *Gate) scanFor(ctx context.Context, hash string, task uuid.UUID) (*Reservation, error) {
-	prefix := task.String() + "|"
-	for cursor := uint64(0); ; {
-		page, next, err := g.readClient.HScan(ctx, hash, cursor, "", findPage).Result()
-		if err != nil {
-			return nil, err
-		}
-		for i := 0; i+1 < len(page); i += 2 { // field, value, …
-			if !strings.HasPrefix(page[i+1], prefix) {
-				continue
+func (g *Gate) scanFor(ctx context.Context, hash string, task uuid.UUID) (found *Reservation, err error) {
+	err = g.eachReservation(ctx, hash, func(page []Reservation) error {
+		for _, r := range page {
+			if r.Task == task {
+				found = &r
+				return errFound
 			}
-			user, err := uuid.Parse(page[i])
-			if err != nil {
-				return nil, err
-			}
-			r, err := ParseReservation(user, page[i+1])
-			return &r, err
 		}
-		if cursor = next; cursor == 0 {
-			return nil, nil //nolint:nilnil // no reservation is an answer
-		}
+		return nil
+	})
+	if errors.Is(err, errFound) {
+		err = nil
 	}
+	return found, err
 }

@@ -25,7 +25,7 @@ func (k Keys) shard(shard int, rest string) string {
 
 // Item is the hash of an item's gate: sale, gate (its state), epoch, opens and closes
 // (Unix milliseconds), limit, total, stock, reserved, rev, srev (revision of the sale
-// that set the state), acts (adjustments included in the stock), run and replid (Redis
+// that set the state), taken (orders accepted so far), acts (adjustments included in the stock), run and replid (Redis
 // run and replication id of the build), line (until when released units are for the
 // waitlist, Unix milliseconds). No TTL.
 func (k Keys) Item(shard int, item uuid.UUID) string {
@@ -120,7 +120,8 @@ func (k Keys) Penalty(shard int, sale uuid.UUID, subject string) string {
 	return k.shard(shard, "heat:"+sale.String()+":"+subject)
 }
 
-// IdempotencyKeys is the hash of the idempotency keys that took units of a sale:
+// IdempotencyKeys is the hash of the idempotency keys that took units of a sale and
+// whose reservations have ended, and of all such keys of a sale with several items:
 // user:key → "task|item|quantity". Expires 24 h after the last.
 func (k Keys) IdempotencyKeys(shard int, sale uuid.UUID) string {
 	return k.shard(shard, "idems:"+sale.String())

@@ -63,6 +63,9 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 		reserved += r.Quantity
 	}
 	shard := id.ShardOf(c.Sale)
+	if err := g.keepKeys(ctx, c.Sale, c.Item, g.keys.FormerReservations(shard, c.Item)); err != nil {
+		return false, err
+	}
 	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)},
 		strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
 		"sale", c.Sale.String(), "gate", c.State,

@@ -115,7 +115,7 @@ func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
 	return reservation.Attempt{
 		Task: task, Sale: f.sale, Item: f.item, User: user, Quantity: 1,
 		PathToken: "token", IdempotencyKey: uuid.NewString(),
-		Terms: "1999|EUR|900",
+		Terms: "1999|EUR|900", OnlyItem: true,
 	}
 }
 

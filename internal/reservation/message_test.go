@@ -27,6 +27,7 @@ func TestOrdersThatAreTakenTogetherShareAMessage(t *testing.T) {
 		for i := range attempts {
 			f.item = []uuid.UUID{first, second}[i%2]
 			attempts[i] = f.attempt(id.New())
+			attempts[i].OnlyItem = false
 			attempts[i].Terms = []string{"1999|EUR|900", "2999|EUR|600"}[i%2]
 		}
 		var wg sync.WaitGroup

@@ -55,12 +55,13 @@ type Released struct {
 // Release returns the units of one reservation to the available stock, once per task.
 func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	shard := id.ShardOf(r.Sale)
-	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User)}
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User), g.keys.IdempotencyKeys(shard, r.Sale)}
 	var wait time.Duration
 	if r.Expired {
 		wait = ExpiredWait
 	}
-	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.end()).Int64Slice()
+	reply, err := releaseScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), wait.Milliseconds(), r.end(),
+		recordTTL.Milliseconds(), r.Item.String()).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
 	}

@@ -61,6 +61,9 @@ type Attempt struct {
 	// order message (package order). It must not contain a line break.
 	Terms string
 	Tries Tries
+	// OnlyItem says that the sale has no other item: the reservation is then the only
+	// record of the idempotency key until it ends.
+	OnlyItem bool
 }
 
 // Shard returns the shard of the attempt's sale.

@@ -40,22 +40,23 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 	shard := attempts[0].Shard()
 	var items table[itemOfSale]
 	itemOf := make([]int, len(attempts))
-	var terms []string // by item
+	var first []*Attempt // by item
 	counted := false
 	for i, a := range attempts {
 		itemOf[i] = items.index(itemOfSale{a.Sale, a.Item})
-		if itemOf[i] == len(terms) {
-			terms = append(terms, a.Terms)
+		if itemOf[i] == len(first) {
+			first = append(first, a)
 		}
 		counted = counted || a.Tries.Burst > 0
 	}
 	orders := g.keys.Orders(shard)
-	keys := append(make([]string, 0, 2+4*len(items.keys)+2*len(attempts)), orders, stream.SumKey(orders))
-	args := append(make([]any, 0, 6+3*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
+	keys := append(make([]string, 0, 2+5*len(items.keys)+2*len(attempts)), orders, stream.SumKey(orders))
+	args := append(make([]any, 0, 6+4*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload)
 	for i, b := range items.keys {
-		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale))
-		args = append(args, b.sale.String(), b.item.String(), terms[i])
+		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale),
+			g.keys.FormerReservations(shard, b.item))
+		args = append(args, b.sale.String(), b.item.String(), first[i].Terms, first[i].OnlyItem)
 	}
 	for i, a := range attempts {
 		keys = append(keys, g.keys.Path(shard, a.Item, a.User))

@@ -138,10 +138,16 @@ func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 }
 
 // Unload removes the gate of an item whose sale is over, unless it has a higher epoch.
-// It reports whether a gate was removed.
+// It reports whether a gate was removed. The idempotency keys of its reservations are
+// kept.
 func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item)}
+	for _, hash := range []string{keys[1], keys[3]} {
+		if err := g.keepKeys(ctx, sale, item, hash); err != nil {
+			return false, err
+		}
+	}
 	done, err := unloadScript.Run(ctx, g.client, keys, epoch).Int()
 	if err != nil {
 		return false, fmt.Errorf("unload gate of %s: %w", item, err)

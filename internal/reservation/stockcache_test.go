@@ -12,7 +12,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-// board returns a StockCache that watches the fixture's item.
+// stockCache returns a StockCache that watches the fixture's item.
 func (f *fixture) stockCache(c clock.Clock) *reservation.StockCache {
 	return reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: f.client, Keys: f.keys, Clock: c, Log: slog.New(slog.DiscardHandler),

@@ -86,7 +86,7 @@ func (g *Gate) redeem(ctx context.Context, a Attempt, offer uuid.UUID) (Outcome,
 	orders := g.keys.Orders(shard)
 	keys := []string{
 		orders, g.keys.Item(shard, a.Item), g.keys.Reservations(shard, a.Item),
-		g.keys.IdempotencyKeys(shard, a.Sale), stream.SumKey(orders),
+		g.keys.IdempotencyKeys(shard, a.Sale), stream.SumKey(orders), g.keys.FormerReservations(shard, a.Item),
 	}
 	args := []any{
 		a.User.String(), a.Task.String(), offer.String(), a.Sale.String(), a.Item.String(), a.Quantity, a.IdempotencyKey,

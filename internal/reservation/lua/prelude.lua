@@ -8,7 +8,7 @@
 -- redis_time()      Redis TIME, Unix ms
 -- read_gate(key)    the gate of an item: state, epoch (a string), opens, closes (ms),
 --                   limit, total, stock, reserved, rev, waitlist_until (ms, 0 = never),
---                   srev; there (it has a state and an epoch), complete (all other
+--                   srev, acceptances; there (it has a state and an epoch), complete (all other
 --                   fields are written), stale (built before the last Redis restart
 --                   or failover), loaded (complete and not stale)
 -- refusal(gate, now) nil if units may be taken, else not_loaded, ended, paused or
@@ -35,11 +35,12 @@ local function redis_time()
 end
 
 local function read_gate(key)
-  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid')
+  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid', 'taken')
   local function number(i) return f[i] and tonumber(f[i]) or nil end
   local g = {
     state = f[1], epoch = f[2], opens = number(3), closes = number(4), limit = number(5), total = number(6),
     stock = number(7), reserved = number(8), rev = number(9), waitlist_until = number(10) or 0, srev = number(11),
+    acceptances = number(14) or 0,
   }
   g.there = f[1] and f[2] and true or false
   g.complete = (g.there and g.opens and g.closes and g.limit and g.total and g.stock and g.reserved and g.rev) and true or false

@@ -1,7 +1,7 @@
 -- redeem: turns the units that are reserved for an offer into an order task.
 --
 -- KEYS  [1] order stream of the shard   [2] item   [3] reservations
---       [4] idempotency keys of the sale   [5] sum of the stream
+--       [4] idempotency keys of the sale   [5] sum of the stream   [6] former reservations
 -- ARGV  [1] user   [2] task      [3] offer   [4] sale   [5] item id   [6] quantity
 --       [7] idempotency key      [8] TTL of idempotency keys, ms
 --       [9] terms (see append_orders.lua)   [10] [11] names of the stream's fields for
@@ -23,7 +23,12 @@ end
 
 local user, task, quantity = ARGV[1], ARGV[2], ARGV[6]
 local idem, input = user .. ':' .. ARGV[7], '|' .. ARGV[5] .. '|' .. quantity
+local record = redis.call('HGET', g.state == 'loading' and KEYS[6] or KEYS[3], user)
+local holder, units, key = string.match(record or '', '^([^|]*)|(%d+)|[^|]*|(.*)$')
 local before = redis.call('HGET', KEYS[4], idem)
+if not before and key == ARGV[7] then
+  before = holder .. '|' .. ARGV[5] .. '|' .. units
+end
 if before then
   local known = string.match(before, '^[^|]*')
   return answer(string.sub(before, #known + 1) == input and 2 or 3, known)
@@ -38,11 +43,9 @@ end
 if why == 'paused' then
   return answer(5)
 end
-local record = redis.call('HGET', KEYS[3], user)
 if not record then
   return answer(8, '')
 end
-local holder, units = string.match(record, '^([^|]*)|(%d+)|')
 if holder ~= ARGV[3] then
   return answer(9, holder)
 end

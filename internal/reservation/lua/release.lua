@@ -1,14 +1,16 @@
 -- release: returns the units of one reservation. A second call for it does nothing.
 --
 -- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
+--       [4] idempotency keys of the sale
 -- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
 --       [4] 0 = the units return | 1 = Postgres has no such units: they are removed
 --       | 2 = they are no longer part of the sale: they are removed
+--       [5] TTL of idempotency keys, ms   [6] id of the item
 -- Reply { 1 released | 0 no reservation of that task | -1 not loaded
 --         | -2 the gate is being built, stock, revision, epoch }
 --
 -- Invariant: stock + reserved = total; units return once per task, and the expiry is
--- counted in the same step. Units that
+-- counted and its idempotency key recorded in the same step. Units that
 -- Postgres does not have raise a negative stock first: it stands for units that were
 -- accepted and do not exist. A gate that is being built may still write
 -- the reservation of that task, because Postgres was read before the task ended.
@@ -22,7 +24,7 @@ if not g.complete then
 end
 local epoch = tonumber(g.epoch)
 local record = redis.call('HGET', KEYS[2], ARGV[1])
-local task, quantity = string.match(record or '', '^([^|]*)|(%d+)|')
+local task, quantity, idem = string.match(record or '', '^([^|]*)|(%d+)|[^|]*|(.*)$')
 if task ~= ARGV[2] then
   return { 0, g.stock, g.rev, epoch }
 end
@@ -38,6 +40,10 @@ if ARGV[4] ~= '0' then
 end
 local stock, reserved, rev = g.stock + returned, g.reserved - quantity, g.rev + 1
 redis.call('HDEL', KEYS[2], ARGV[1])
+if idem ~= '' then
+  redis.call('HSET', KEYS[4], ARGV[1] .. ':' .. idem, task .. '|' .. ARGV[6] .. '|' .. quantity)
+  redis.call('PEXPIRE', KEYS[4], ARGV[5])
+end
 if ARGV[3] ~= '0' then
   redis.call('INCR', KEYS[3])
   redis.call('PEXPIRE', KEYS[3], ARGV[3])

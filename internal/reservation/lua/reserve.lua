@@ -1,12 +1,14 @@
 -- reserve: takes stock for a batch of attempts, all on items of one shard.
 --
 -- KEYS  [1] order stream of the shard   [2] its sum
---       then four for each item: item, reservations, permits, idempotency keys of its sale
+--       then five for each item: item, reservations, permits, idempotency keys of its
+--       sale, former reservations
 --       then for each attempt its path token, and its tries if they are counted
 -- ARGV  [1] number of attempts   [2] TTL of idempotency keys, ms
 --       [3] number of items      [4] 1 = tries are counted
 --       [5] [6] names of the stream's fields for message id and payload
---       then for each item: sale, id, terms (see append_orders.lua)
+--       then for each item: sale, id, terms (see append_orders.lua), 1 = it is the only
+--       item of its sale
 --       then for each attempt: its item (1, 2, …), user, task, token, quantity,
 --       idempotency key, and if tries are counted their burst (0 = no limit) and the
 --       time after which one more is allowed (ms)
@@ -21,6 +23,10 @@
 --       10 over the limit 11 sold out   12 fewer left than requested
 --       13 too many tries (remaining: wait, ms)
 --
+-- The key of a reservation answers a repeated call; release.lua records it when the
+-- reservation ends. In a sale of several items it is recorded at once, too, because a
+-- call for another item does not read this item's reservations.
+--
 -- Invariant: stock + reserved = total at every moment; a unit is taken if and only if
 -- its reservation is recorded and its order is in the message of this call. Redis does not roll
 -- back: the script reads first, then decides all attempts in order, and writes last,
@@ -33,14 +39,14 @@ local at = string.format('%.0f', now) -- once: number formatting is slow in Redi
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, counted = tonumber(ARGV[3]), ARGV[4] == '1'
 local perKeys, width = counted and 2 or 1, counted and 8 or 6
-local firstKey = 3 + 4 * nItems -- of the attempts
-local first = 7 + 3 * nItems    -- argument of the attempts
+local firstKey = 3 + 5 * nItems -- of the attempts
+local first = 7 + 4 * nItems    -- argument of the attempts
 local reply = { now }
 
 -- Items of one sale share the accepted idempotency keys.
 local items, sales = {}, {}
 for i = 1, nItems do
-  local k = 3 + (i - 1) * 4
+  local k = 3 + (i - 1) * 5
   local it = read_gate(KEYS[k])
   it.refused = refusal(it, now)
   if it.loaded then
@@ -49,9 +55,10 @@ for i = 1, nItems do
     it.stock, it.rev = 0, 0
     reply[2 * i], reply[2 * i + 1] = 0, 0
   end
-  it.key, it.reservationsKey, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3]
-  local sale, id = ARGV[4 + 3 * i], ARGV[5 + 3 * i]
-  it.sale, it.id, it.terms = sale, id, ARGV[6 + 3 * i]
+  it.key, it.permitsKey, it.idemKey = KEYS[k], KEYS[k + 2], KEYS[k + 3]
+  it.reservationsKey = it.state == 'loading' and KEYS[k + 4] or KEYS[k + 1]
+  local sale, id = ARGV[3 + 4 * i], ARGV[4 + 4 * i]
+  it.sale, it.id, it.terms, it.alone = sale, id, ARGV[5 + 4 * i], ARGV[6 + 4 * i] == '1'
   it.input = '|' .. id .. '|'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.paths, it.reservations, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
@@ -107,6 +114,10 @@ local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 local function decide(i, a, it)
   local user, task, quantity = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 4])
   local past = it.taken[idems[i]] or before[i]
+  if not past and held[i] then
+    local t, q, key = string.match(held[i], '^([^|]*)|(%d+)|[^|]*|(.+)$')
+    if key == ARGV[a + 5] then past = t .. it.input .. q end
+  end
   local known = past and string.match(past, '^[^|]*')
   if counted and ARGV[a + 6] ~= '0' and known ~= task then
     local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7]))
@@ -129,7 +140,9 @@ local function decide(i, a, it)
   local record = task .. '|' .. ARGV[a + 4] .. '|' .. at .. '|' .. ARGV[a + 5]
   it.users[u], it.paths[u], it.reservations[u] = user, paths[i], record
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
-  it.records[2 * u - 1], it.records[2 * u] = idems[i], past
+  if not it.alone then
+    it.records[2 * u - 1], it.records[2 * u] = idems[i], past
+  end
   return 1
 end
 
@@ -149,10 +162,12 @@ end
 for i = 1, nItems do
   local it = items[i]
   if #it.users > 0 then
-    redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev)
+    redis.call('HSET', it.key, 'stock', it.stock, 'reserved', it.reserved, 'rev', it.rev, 'taken', it.acceptances + #it.users)
     redis.call('HSET', it.reservationsKey, unpack(it.holders))
-    redis.call('HSET', it.idemKey, unpack(it.records))
-    redis.call('PEXPIRE', it.idemKey, ttl)
+    if not it.alone then
+      redis.call('HSET', it.idemKey, unpack(it.records))
+      redis.call('PEXPIRE', it.idemKey, ttl)
+    end
     redis.call('DEL', unpack(it.paths))
     redis.call('ZREM', it.permitsKey, unpack(it.users))
   end

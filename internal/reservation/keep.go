@@ -1,0 +1,65 @@
+package reservation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+)
+
+// keepKeys records the idempotency keys of the reservations in a hash that is about to
+// be removed, so that they answer repeated calls for another day. Doing it twice is
+// harmless.
+func (g *Gate) keepKeys(ctx context.Context, sale, item uuid.UUID, hash string) error {
+	keys := g.keys.IdempotencyKeys(id.ShardOf(sale), sale)
+	err := g.eachReservation(ctx, hash, func(page []Reservation) error {
+		records := make([]any, 0, 2*len(page))
+		for _, r := range page {
+			if r.IdempotencyKey != "" {
+				records = append(records, r.User.String()+":"+r.IdempotencyKey, fmt.Sprintf("%s|%s|%d", r.Task, item, r.Quantity))
+			}
+		}
+		if len(records) == 0 {
+			return nil
+		}
+		_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.HSet(ctx, keys, records...)
+			return pipe.PExpire(ctx, keys, recordTTL).Err()
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keep idempotency keys of %s: %w", item, err)
+	}
+	return nil
+}
+
+// eachReservation visits the readable reservations in a hash page by page; some may be
+// visited twice.
+func (g *Gate) eachReservation(ctx context.Context, hash string, visit func(page []Reservation) error) error {
+	for cursor := uint64(0); ; {
+		fields, next, err := g.readClient.HScan(ctx, hash, cursor, "", findPage).Result()
+		if err != nil {
+			return err
+		}
+		page := make([]Reservation, 0, len(fields)/2)
+		for i := 0; i+1 < len(fields); i += 2 { // field, value, …
+			user, err := uuid.Parse(fields[i])
+			if err != nil {
+				continue // no code writes such a field
+			}
+			if r, err := ParseReservation(user, fields[i+1]); err == nil {
+				page = append(page, r)
+			}
+		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package reservation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/reservation"
+)
+
+// An idempotency key returns its first task through the whole life of a reservation and
+// for a day after it, in a sale of one item and in a sale of several.
+func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
+	t.Parallel()
+	for name, only := range map[string]bool{"only item": true, "one of several": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, f *fixture) {
+				f.open(5, func(g *reservation.Contents) { g.Limit = 3 })
+				a := f.attempt(id.New())
+				a.OnlyItem = only
+				f.reserve(a)
+				replayed := func(when string) {
+					t.Helper()
+					again := a
+					again.Task, again.PathToken = id.NewTask(id.ShardOf(f.sale)), "used up"
+					if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
+						t.Errorf("%s: %+v, want task %s again", when, o, a.Task)
+					}
+					again.Quantity = 2
+					if o := f.reserve(again); o.Code != reservation.IdempotencyMismatch {
+						t.Errorf("%s: %+v with another quantity", when, o)
+					}
+					stranger := again
+					stranger.User, stranger.Quantity = id.New(), 1
+					if o := f.reserve(stranger); o.Code == reservation.Replayed || o.Code == reservation.IdempotencyMismatch {
+						t.Errorf("%s: %+v for another user", when, o)
+					}
+				}
+				ref := reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}
+				replayed("reserved")
+				for epoch := int64(2); epoch < 4; epoch++ { // the first build is not completed
+					if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, epoch); err != nil || !begun {
+						t.Fatal(begun, err)
+					}
+					replayed("while the gate is built")
+				}
+				// The table of orders has no idempotency key.
+				opened, err := f.gate.Open(t.Context(), reservation.Contents{
+					Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 3, Opens: time.Now().Add(-time.Hour),
+					Closes: time.Now().Add(time.Hour), Limit: 3, Total: 5, Stock: 4, Revision: 9,
+					Reservations: []reservation.Reservation{{User: a.User, Task: a.Task, Quantity: 1, At: time.Now()}},
+				})
+				if err != nil || !opened {
+					t.Fatal(opened, err)
+				}
+				replayed("rebuilt")
+				if r, err := f.gate.Release(t.Context(), ref); err != nil || !r.Done {
+					t.Fatal(r, err)
+				}
+				replayed("released after the rebuild")
+
+				first := a
+				a = f.attempt(first.User)
+				f.path(a.User, 3, a.PathToken)
+				a.OnlyItem = only
+				if o := f.reserve(a); o.Code != reservation.Accepted {
+					t.Fatalf("a second purchase under another key: %+v", o)
+				}
+				ref.Task = a.Task
+				if r, err := f.gate.Release(t.Context(), ref); err != nil || !r.Done {
+					t.Fatal(r, err)
+				}
+				replayed("released")
+				second := a
+				a = f.attempt(first.User)
+				f.path(a.User, 3, a.PathToken)
+				a.OnlyItem = only
+				f.reserve(a)
+				if done, err := f.gate.Unload(t.Context(), f.sale, f.item, 3); err != nil || !done {
+					t.Fatal(done, err)
+				}
+				replayed("unloaded")
+				for _, a = range []reservation.Attempt{first, second} {
+					replayed("unloaded, of an earlier reservation")
+				}
+				ttl := f.client.PTTL(t.Context(), f.keys.IdempotencyKeys(id.ShardOf(f.sale), f.sale)).Val()
+				if ttl <= 23*time.Hour || ttl > 24*time.Hour {
+					t.Errorf("the keys expire in %s", ttl)
+				}
+			})
+		})
+	}
+}
+
+// A call for another item of the sale under a used key is a mismatch.
+func TestAKeyIsOfTheWholeSale(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		first := f.item
+		f.open(5)
+		a := f.attempt(id.New())
+		a.OnlyItem = false
+		f.reserve(a)
+		f.item = id.New()
+		f.open(5)
+		other := f.attempt(a.User)
+		other.OnlyItem, other.IdempotencyKey = false, a.IdempotencyKey
+		if o := f.reserve(other); o.Code != reservation.IdempotencyMismatch || o.Task != a.Task {
+			t.Errorf("%+v", o)
+		}
+		f.item = first
+		f.want(figures{stock: 4, reserved: 1, holders: 1, orders: 1})
+	})
+}
+
+// In a sale of one item, an acceptance writes one record: the reservation.
+func TestAnAcceptanceHasOneRecord(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		for range 3 {
+			f.reserve(f.attempt(id.New()))
+		}
+		shard := id.ShardOf(f.sale)
+		if n := f.client.Exists(t.Context(), f.keys.IdempotencyKeys(shard, f.sale)).Val(); n != 0 {
+			t.Error("the key is recorded beside the reservation")
+		}
+		if n := f.client.HLen(t.Context(), f.keys.Reservations(shard, f.item)).Val(); n != 3 {
+			t.Errorf("%d reservations", n)
+		}
+	})
+}
+
+// A buyer cancels after the item is sold out, and the unit is for the waitlist: the key
+// is recorded in the meantime and must still not be refused in memory.
+func TestAKeyOfAnEndedReservationIsNotRefusedInMemory(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(2)
+		a, b := f.attempt(id.New()), f.attempt(id.New())
+		f.reserve(a)
+		f.reserve(b)
+		cache := f.stockCache(clock.System{})
+		if _, err := f.gate.Status(t.Context(), f.sale, f.item, true); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := f.gate.Release(t.Context(), reservation.Ref{Sale: f.sale, Item: f.item, User: a.User, Task: a.Task}); err != nil || !r.Done {
+			t.Fatal(r, err)
+		}
+		learn(t, cache)
+		stranger := reservation.Attempt{Item: f.item, User: id.New(), IdempotencyKey: uuid.NewString()}
+		if refused(cache, a) || refused(cache, b) || !refused(cache, stranger) {
+			t.Errorf("refused in memory: ended %v, reserved %v, stranger %v", refused(cache, a), refused(cache, b), refused(cache, stranger))
+		}
+	})
+}
