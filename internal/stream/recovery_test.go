@@ -118,7 +118,7 @@ func TestNothingIsLostWhenRedisIsKilledAgainAndAgain(t *testing.T) {
 func TestASilentRedisIsWaitedForAndCloseIsBounded(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	r := newRig(t, server.Conn(), "pause:")
+	r := newRig(t, server.ShortConn(), "pause:")
 	r.publish(0, 1)
 	s := r.subscriber("one", nil)
 	messages := r.subscribe(s)

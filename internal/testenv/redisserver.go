@@ -53,10 +53,22 @@ func (s *RedisProcess) URL() string { return "redis://" + s.addr + "/0" }
 // Addr returns host and port of the server.
 func (s *RedisProcess) Addr() string { return s.addr }
 
-// Conn returns connections to the server, closed when the test ends.
+// Conn returns connections to the server, with timeouts that a busy machine does not
+// exceed. They are closed when the test ends.
 func (s *RedisProcess) Conn() *redisconn.Conn {
 	s.t.Helper()
-	conn, err := redisconn.Open(s.t.Context(), s.URL())
+	return s.open(RedisURLAt(s.Addr()))
+}
+
+// ShortConn is Conn with the product's timeouts, for tests of them.
+func (s *RedisProcess) ShortConn() *redisconn.Conn {
+	s.t.Helper()
+	return s.open(s.URL())
+}
+
+func (s *RedisProcess) open(address string) *redisconn.Conn {
+	s.t.Helper()
+	conn, err := redisconn.Open(s.t.Context(), address)
 	if err != nil {
 		s.t.Fatal(err)
 	}
