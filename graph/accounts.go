@@ -37,7 +37,7 @@ func toUser(u *account.User) *model.User {
 	}
 	return &model.User{
 		ID: id.Format(id.User, u.ID), Account: &u.Account, DisplayName: u.DisplayName,
-		Role: model.Role(u.Role), CreatedAt: u.CreatedAt,
+		Role: u.Role, CreatedAt: u.CreatedAt,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func (r *mutationResolver) CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error) {
-	in := captcha.CreateInput{Purpose: captcha.Purpose(input.Purpose), Kind: captcha.Kind(deref(input.Kind)), From: r.Addr(ctx)}
+	in := captcha.CreateInput{Purpose: input.Purpose, Kind: deref(input.Kind), From: r.Addr(ctx)}
 	if p := auth.PrincipalFrom(ctx); p != nil {
 		in.User = p.UserID
 	}

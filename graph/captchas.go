@@ -21,7 +21,7 @@ func toChallenge(ctx context.Context, c *captcha.Challenge) *model.CaptchaChalle
 		return nil
 	}
 	out := &model.CaptchaChallenge{
-		ID: c.ID, Kind: model.CaptchaKind(c.Kind), ExpiresAt: c.ExpiresAt, Prompt: prompts[c.Kind].in(ctx), Early: c.Early,
+		ID: c.ID, Kind: c.Kind, ExpiresAt: c.ExpiresAt, Prompt: prompts[c.Kind].in(ctx), Early: c.Early,
 	}
 	if c.Image != "" {
 		out.Image = &c.Image

@@ -38,7 +38,7 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 	return &model.Sale{
 		ID: id.Format(id.Sale, v.ID), Slug: v.Slug, Title: v.Title, Rules: v.Rules,
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
-		Phase: model.SalePhase(r.Store.Phase(v, now)), Status: model.SaleStatus(v.Status),
+		Phase: r.Store.Phase(v, now), Status: v.Status,
 		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit,
 		Revision: int(v.Revision), Notice: unlessEmpty(v.Notice), PreheatAt: &v.PreheatAt, Switches: toSwitches(v.Switches), Source: v,
 	}
@@ -52,7 +52,7 @@ func toItem(item *sale.Item) *model.SaleItem {
 }
 
 func toStock(s storefront.Stock, hidden bool) *model.Stock {
-	out := &model.Stock{Level: model.StockLevel(s.Level), Revision: int(s.Revision), UpdatedAt: s.UpdatedAt}
+	out := &model.Stock{Level: s.Level, Revision: int(s.Revision), UpdatedAt: s.UpdatedAt}
 	if !hidden {
 		out.Remaining, out.Total = &s.Remaining, &s.Total
 	}
@@ -64,7 +64,7 @@ func toTask(ctx context.Context, t *order.Task) *model.OrderTask {
 		return nil
 	}
 	out := &model.OrderTask{
-		ID: id.Format(id.Task, t.ID), Status: model.OrderTaskStatus(t.Status), Quantity: t.Quantity,
+		ID: id.Format(id.Task, t.ID), Status: t.Status, Quantity: t.Quantity,
 		Revision: int(t.Revision), CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Source: t,
 	}
 	switch t.Status {
@@ -84,10 +84,10 @@ func (r *Resolver) toOrder(o *order.Order) *model.Order {
 	}
 	unit := money.Amount{Minor: o.UnitPriceMinor, Currency: o.Currency}
 	return &model.Order{
-		ID: id.Format(id.Order, o.ID), Number: o.Number, Status: model.OrderStatus(o.Status),
+		ID: id.Format(id.Order, o.ID), Number: o.Number, Status: o.Status,
 		Quantity: o.Quantity, UnitPrice: toMoney(unit), Total: toMoney(unit.Times(o.Quantity)),
 		Revision: int(o.Version), CreatedAt: o.CreatedAt, PaidAt: o.PaidAt, PaymentDeadline: o.PaymentDeadline,
-		ServerTime: r.Store.Now(), AvailableActions: toActions(o.Actions(r.Store.Now())), Source: o,
+		ServerTime: r.Store.Now(), AvailableActions: o.Actions(r.Store.Now()), Source: o,
 	}
 }
 

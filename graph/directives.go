@@ -95,12 +95,12 @@ func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 }
 
 // authorise resolves the field when the principal has at least the role.
-func authorise(ctx context.Context, _ any, next graphql.Resolver, role model.Role) (any, error) {
+func authorise(ctx context.Context, _ any, next graphql.Resolver, role auth.Role) (any, error) {
 	p := auth.PrincipalFrom(ctx)
 	switch {
 	case p == nil:
 		return nil, fault.New(fault.Unauthenticated, "Please sign in first.")
-	case !p.Role.AtLeast(auth.Role(role)):
+	case !p.Role.AtLeast(role):
 		return nil, fault.New(fault.Forbidden, "Your role may not do this.")
 	}
 	return next(ctx)

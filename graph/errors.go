@@ -24,7 +24,7 @@ import (
 
 // userError converts a refusal. Refusals of the domains are converted nowhere else.
 func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.UserError {
-	code, msg, path := model.ErrorCode(refusal.Reason()), message(ctx, refusal.Reason()), refusal.Path()
+	code, msg, path := refusal.Reason(), message(ctx, refusal.Reason()), refusal.Path()
 	switch v := refusal.(type) {
 	case fault.BadField:
 		return model.InputError{Code: code, Message: msg, Path: path, Rule: v.Rule}
@@ -33,7 +33,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	case sale.NotOpen:
 		return model.SaleNotOpenError{
 			Code: code, Message: msg, Path: path,
-			Phase: model.SalePhase(v.Phase), StartsAt: v.StartsAt, ServerTime: v.ServerTime,
+			Phase: v.Phase, StartsAt: v.StartsAt, ServerTime: v.ServerTime,
 		}
 	case operator.SelfApproval, payment.OwnOrder:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
@@ -54,7 +54,7 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 }
 
 func basicError(ctx context.Context, why fault.Reason, path []string) model.BasicError {
-	return model.BasicError{Code: model.ErrorCode(why), Message: message(ctx, why), Path: path}
+	return model.BasicError{Code: why, Message: message(ctx, why), Path: path}
 }
 
 // item returns an item of the catalogue, or nil.

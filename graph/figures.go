@@ -35,7 +35,7 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		Rejections: make([]*model.RejectionCount, len(s.Refused)), Series: make([]*model.SaleStatsPoint, len(s.Series)),
 	}
 	for i, r := range s.Refused {
-		out.Rejections[i] = &model.RejectionCount{Code: model.ErrorCode(r.Reason), Count: int(r.Count)}
+		out.Rejections[i] = &model.RejectionCount{Code: r.Reason, Count: int(r.Count)}
 	}
 	for i, p := range s.Series {
 		out.Series[i] = &model.SaleStatsPoint{

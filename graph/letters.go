@@ -49,7 +49,7 @@ func toLetterActs(list []*orderintake.Act) []*model.DeadLetterAct {
 	out := make([]*model.DeadLetterAct, len(list))
 	for i, a := range list {
 		out[i] = &model.DeadLetterAct{
-			At: a.At, Kind: model.DeadLetterActKind(a.Kind), LetterID: a.Letter, Note: a.Note, Reason: a.Reason, Source: a,
+			At: a.At, Kind: a.Kind, LetterID: a.Letter, Note: a.Note, Reason: a.Reason, Source: a,
 		}
 	}
 	return out

@@ -213,7 +213,7 @@ func (r *queryResolver) SearchUsers(ctx context.Context, text string) ([]*model.
 	return toPeople(found), searched(err)
 }
 
-func (r *queryResolver) Interventions(ctx context.Context, saleID *string, states []model.InterventionState) ([]*model.Intervention, error) {
+func (r *queryResolver) Interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
 	return r.interventions(ctx, saleID, states)
 }
 

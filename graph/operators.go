@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/graph/model"
+	"seckill/internal/admission/captcha"
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -134,11 +135,11 @@ func switchesPatch(in model.SetSaleSwitchesInput) operator.SwitchesPatch {
 
 func toSwitches(s sale.Switches) *model.SaleSwitches {
 	out := &model.SaleSwitches{
-		CaptchaRequired: s.CaptchaRequired, CaptchaKinds: []model.CaptchaKind{}, PermitRatio: float64(s.PermitPerMille) / 1000,
+		CaptchaRequired: s.CaptchaRequired, CaptchaKinds: []captcha.Kind{}, PermitRatio: float64(s.PermitPerMille) / 1000,
 		InflowPerSecond: s.InflowPerSecond, LimitBurst: s.LimitBurst, LimitPerSecond: s.LimitPerSecond, ProofOfWorkMax: s.PowMax,
 	}
 	for _, kind := range s.CaptchaKinds {
-		out.CaptchaKinds = append(out.CaptchaKinds, model.CaptchaKind(kind))
+		out.CaptchaKinds = append(out.CaptchaKinds, captcha.Kind(kind))
 	}
 	return out
 }
@@ -147,7 +148,7 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	out := make([]*model.SaleLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.SaleLogEntry{
-			At: l.At, Act: string(l.Act), Status: model.SaleStatus(l.To), Note: unlessEmpty(l.Note), Details: unlessEmpty(l.Details), Source: l,
+			At: l.At, Act: string(l.Act), Status: l.To, Note: unlessEmpty(l.Note), Details: unlessEmpty(l.Details), Source: l,
 		}
 	}
 	return out
@@ -179,13 +180,13 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 		return nil
 	}
 	return &model.Intervention{
-		ID: id.Format(id.Act, in.ID), Kind: model.InterventionKind(in.Kind), State: model.InterventionState(in.State), Units: in.Units,
+		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: in.Units,
 		Note: in.Note, Decision: unlessEmpty(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
 	}
 }
 
 // interventions lists operator actions that move units.
-func (r *Resolver) interventions(ctx context.Context, saleID *string, states []model.InterventionState) ([]*model.Intervention, error) {
+func (r *Resolver) interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error) {
 	var of *uuid.UUID
 	if saleID != nil {
 		u, err := id.Parse(id.Sale, *saleID)
@@ -194,11 +195,7 @@ func (r *Resolver) interventions(ctx context.Context, saleID *string, states []m
 		}
 		of = &u
 	}
-	wanted := make([]operator.State, len(states))
-	for i, s := range states {
-		wanted[i] = operator.State(s)
-	}
-	list, err := r.Operator.Interventions(ctx, of, wanted...)
+	list, err := r.Operator.Interventions(ctx, of, states...)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +219,7 @@ func toPeople(people []operator.Person) []*model.User {
 	out := make([]*model.User, len(people))
 	for i, p := range people {
 		out[i] = &model.User{
-			ID: id.Format(id.User, p.ID), Account: &p.Account, DisplayName: p.DisplayName, Role: model.Role(p.Role), CreatedAt: p.CreatedAt,
+			ID: id.Format(id.User, p.ID), Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
 		}
 	}
 	return out

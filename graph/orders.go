@@ -98,9 +98,7 @@ func orderFilter(f *model.OrderFilter) (order.Filter, error) {
 		}
 		out.Sale = u
 	}
-	for _, s := range f.Statuses {
-		out.Statuses = append(out.Statuses, order.Status(s))
-	}
+	out.Statuses = f.Statuses
 	return out, nil
 }
 

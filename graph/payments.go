@@ -62,15 +62,7 @@ func toRefunds(list []*payment.Refund) []*model.Refund {
 func toTimeline(ctx context.Context, entries []order.LogEntry) []*model.OrderLogEntry {
 	out := make([]*model.OrderLogEntry, len(entries))
 	for i, e := range entries {
-		out[i] = &model.OrderLogEntry{At: e.At, Status: model.OrderStatus(e.Status), Note: orAbsent(remark(ctx, e.Entry))}
-	}
-	return out
-}
-
-func toActions(list []order.Action) []model.OrderAction {
-	out := make([]model.OrderAction, len(list))
-	for i, a := range list {
-		out[i] = model.OrderAction(a)
+		out[i] = &model.OrderLogEntry{At: e.At, Status: e.Status, Note: orAbsent(remark(ctx, e.Entry))}
 	}
 	return out
 }

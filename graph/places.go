@@ -26,7 +26,7 @@ func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
 	if e == nil {
 		return nil
 	}
-	out := &model.WaitlistEntry{ID: id.Format(id.Waitlist, e.ID), Status: model.WaitlistStatus(e.Status), Source: e}
+	out := &model.WaitlistEntry{ID: id.Format(id.Waitlist, e.ID), Status: e.Status, Source: e}
 	if e.Status == waitlist.Offered {
 		out.OfferExpiresAt = e.OfferExpiresAt
 	}
@@ -37,7 +37,7 @@ func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
 // stock, and when.
 func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.SoldOutError {
 	item := r.item(ctx, v.Item)
-	out := model.SoldOutError{Code: model.ErrorCode(v.Reason()), Message: message(ctx, v.Reason()), Path: v.Path(), Source: item}
+	out := model.SoldOutError{Code: v.Reason(), Message: message(ctx, v.Reason()), Path: v.Path(), Source: item}
 	if item == nil {
 		return out
 	}

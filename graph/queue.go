@@ -11,7 +11,7 @@ func toTicket(t *queue.Ticket) *model.QueueTicket {
 		return nil
 	}
 	out := &model.QueueTicket{
-		ID: id.Format(id.Ticket, t.ID), Status: model.QueueTicketStatus(t.Status), Position: toPosition(t), Source: t,
+		ID: id.Format(id.Ticket, t.ID), Status: t.Status, Position: toPosition(t), Source: t,
 	}
 	if t.Path != nil {
 		out.Path = toPath(*t.Path)

@@ -67,13 +67,7 @@ func saleFilter(ctx context.Context, f *model.SaleFilter) (storefront.SaleFilter
 	if len(f.Statuses) > 0 && !out.Hidden {
 		return out, fault.New(fault.Forbidden, "Only operators may filter by status.")
 	}
-	out.Search = deref(f.Search)
-	for _, p := range f.Phases {
-		out.Phases = append(out.Phases, sale.Phase(p))
-	}
-	for _, s := range f.Statuses {
-		out.Statuses = append(out.Statuses, sale.Status(s))
-	}
+	out.Search, out.Phases, out.Statuses = deref(f.Search), f.Phases, f.Statuses
 	return out, nil
 }
 
@@ -108,7 +102,7 @@ func toItems(items []*sale.Item) []*model.SaleItem {
 
 func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.SaleViewer {
 	out := &model.SaleViewer{
-		Action: model.PurchaseAction(v.Action), RemainingLimit: v.RemainingLimit,
+		Action: v.Action, RemainingLimit: v.RemainingLimit,
 		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place),
 	}
 	if v.Action == storefront.ActionNone {

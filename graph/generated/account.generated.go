@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/auth"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -887,7 +888,7 @@ func (ec *executionContext) _Mutation_logout(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.LogoutPayload
 					return zeroVal, err
@@ -1150,7 +1151,7 @@ func (ec *executionContext) _Mutation_dropDeadLetter(ctx context.Context, field 
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DropDeadLetterPayload
 					return zeroVal, err
@@ -1212,7 +1213,7 @@ func (ec *executionContext) _Mutation_replayDeadLetter(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ReplayDeadLetterPayload
 					return zeroVal, err
@@ -1274,7 +1275,7 @@ func (ec *executionContext) _Mutation_returnHeldPayment(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ReturnHeldPaymentPayload
 					return zeroVal, err
@@ -1336,7 +1337,7 @@ func (ec *executionContext) _Mutation_createGoods(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.CreateGoodsPayload
 					return zeroVal, err
@@ -1398,7 +1399,7 @@ func (ec *executionContext) _Mutation_createSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.CreateSalePayload
 					return zeroVal, err
@@ -1460,7 +1461,7 @@ func (ec *executionContext) _Mutation_submitSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SubmitSalePayload
 					return zeroVal, err
@@ -1522,7 +1523,7 @@ func (ec *executionContext) _Mutation_approveSale(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.ApproveSalePayload
 					return zeroVal, err
@@ -1584,7 +1585,7 @@ func (ec *executionContext) _Mutation_rejectSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.RejectSalePayload
 					return zeroVal, err
@@ -1646,7 +1647,7 @@ func (ec *executionContext) _Mutation_scheduleSale(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ScheduleSalePayload
 					return zeroVal, err
@@ -1708,7 +1709,7 @@ func (ec *executionContext) _Mutation_preheatSale(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.PreheatSalePayload
 					return zeroVal, err
@@ -1770,7 +1771,7 @@ func (ec *executionContext) _Mutation_pauseSale(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.PauseSalePayload
 					return zeroVal, err
@@ -1832,7 +1833,7 @@ func (ec *executionContext) _Mutation_resumeSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.ResumeSalePayload
 					return zeroVal, err
@@ -1894,7 +1895,7 @@ func (ec *executionContext) _Mutation_endSale(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "ADMIN")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
 				if err != nil {
 					var zeroVal *model.EndSalePayload
 					return zeroVal, err
@@ -1956,7 +1957,7 @@ func (ec *executionContext) _Mutation_updateGoods(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.UpdateGoodsPayload
 					return zeroVal, err
@@ -2018,7 +2019,7 @@ func (ec *executionContext) _Mutation_updateSale(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.UpdateSalePayload
 					return zeroVal, err
@@ -2080,7 +2081,7 @@ func (ec *executionContext) _Mutation_adjustStock(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.AdjustStockPayload
 					return zeroVal, err
@@ -2142,7 +2143,7 @@ func (ec *executionContext) _Mutation_voidOrder(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.VoidOrderPayload
 					return zeroVal, err
@@ -2204,7 +2205,7 @@ func (ec *executionContext) _Mutation_decideIntervention(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DecideInterventionPayload
 					return zeroVal, err
@@ -2266,7 +2267,7 @@ func (ec *executionContext) _Mutation_setSaleSwitches(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SetSaleSwitchesPayload
 					return zeroVal, err
@@ -2328,7 +2329,7 @@ func (ec *executionContext) _Mutation_cancelOrder(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.CancelOrderPayload
 					return zeroVal, err
@@ -2390,7 +2391,7 @@ func (ec *executionContext) _Mutation_decideRefund(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DecideRefundPayload
 					return zeroVal, err
@@ -2452,7 +2453,7 @@ func (ec *executionContext) _Mutation_payOrder(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.PayOrderPayload
 					return zeroVal, err
@@ -2514,7 +2515,7 @@ func (ec *executionContext) _Mutation_requestRefund(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.RequestRefundPayload
 					return zeroVal, err
@@ -2576,7 +2577,7 @@ func (ec *executionContext) _Mutation_issueSeckillPath(ctx context.Context, fiel
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.IssueSeckillPathPayload
 					return zeroVal, err
@@ -2655,7 +2656,7 @@ func (ec *executionContext) _Mutation_placeOrder(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.PlaceOrderPayload
 					return zeroVal, err
@@ -2734,7 +2735,7 @@ func (ec *executionContext) _Mutation_enterQueue(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.EnterQueuePayload
 					return zeroVal, err
@@ -2813,7 +2814,7 @@ func (ec *executionContext) _Mutation_leaveQueue(ctx context.Context, field grap
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.LeaveQueuePayload
 					return zeroVal, err
@@ -2875,7 +2876,7 @@ func (ec *executionContext) _Mutation_joinWaitlist(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.JoinWaitlistPayload
 					return zeroVal, err
@@ -2937,7 +2938,7 @@ func (ec *executionContext) _Mutation_leaveWaitlist(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.LeaveWaitlistPayload
 					return zeroVal, err
@@ -3247,8 +3248,8 @@ func (ec *executionContext) _User_role(ctx context.Context, field graphql.Collec
 			return obj.Role, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.Role) graphql.Marshaler {
-			return ec.marshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v auth.Role) graphql.Marshaler {
+			return ec.marshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, selections, v)
 		},
 		true,
 		true,
@@ -4037,14 +4038,21 @@ func (ec *executionContext) unmarshalNRegisterInput2seckillᚋgraphᚋmodelᚐRe
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx context.Context, v any) (model.Role, error) {
-	var res model.Role
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx context.Context, v any) (auth.Role, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := auth.Role(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx context.Context, sel ast.SelectionSet, v model.Role) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNRole2seckillᚋinternalᚋauthᚐRole(ctx context.Context, sel ast.SelectionSet, v auth.Role) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNUser2ᚖseckillᚋgraphᚋmodelᚐUser(ctx context.Context, sel ast.SelectionSet, v *model.User) graphql.Marshaler {

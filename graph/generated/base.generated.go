@@ -9,6 +9,8 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/graph/scalar"
+	"seckill/internal/auth"
+	"seckill/internal/operator"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -35,7 +37,7 @@ type QueryResolver interface {
 	Orders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error)
 	SearchOrders(ctx context.Context, text string) ([]*model.Order, error)
 	SearchUsers(ctx context.Context, text string) ([]*model.User, error)
-	Interventions(ctx context.Context, saleID *string, states []model.InterventionState) ([]*model.Intervention, error)
+	Interventions(ctx context.Context, saleID *string, states []operator.State) ([]*model.Intervention, error)
 	MyOrders(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.OrderFilter) (*model.OrderConnection, error)
 	Order(ctx context.Context, id string) (*model.Order, error)
 	OrderTask(ctx context.Context, id string) (*model.OrderTask, error)
@@ -51,8 +53,8 @@ func (ec *executionContext) dir_auth_args(ctx context.Context, rawArgs map[strin
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "role",
-		func(ctx context.Context, v any) (model.Role, error) {
-			return ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, v)
+		func(ctx context.Context, v any) (auth.Role, error) {
+			return ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -213,8 +215,8 @@ func (ec *executionContext) field_Query_interventions_args(ctx context.Context, 
 	}
 	args["saleId"] = arg0
 	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "states",
-		func(ctx context.Context, v any) ([]model.InterventionState, error) {
-			return ec.unmarshalOInterventionState2ᚕseckillᚋgraphᚋmodelᚐInterventionStateᚄ(ctx, v)
+		func(ctx context.Context, v any) ([]operator.State, error) {
+			return ec.unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -823,7 +825,7 @@ func (ec *executionContext) _Query_saleReport(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleReport
 					return zeroVal, err
@@ -929,7 +931,7 @@ func (ec *executionContext) _Query_deadLetter(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.DeadLetter
 					return zeroVal, err
@@ -991,7 +993,7 @@ func (ec *executionContext) _Query_deadLetters(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.DeadLetter
 					return zeroVal, err
@@ -1052,7 +1054,7 @@ func (ec *executionContext) _Query_deadLetterActs(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.DeadLetterAct
 					return zeroVal, err
@@ -1103,7 +1105,7 @@ func (ec *executionContext) _Query_heldPayments(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.HeldPayment
 					return zeroVal, err
@@ -1165,7 +1167,7 @@ func (ec *executionContext) _Query_orders(ctx context.Context, field graphql.Col
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.OrderConnection
 					return zeroVal, err
@@ -1227,7 +1229,7 @@ func (ec *executionContext) _Query_searchOrders(ctx context.Context, field graph
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.Order
 					return zeroVal, err
@@ -1289,7 +1291,7 @@ func (ec *executionContext) _Query_searchUsers(ctx context.Context, field graphq
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.User
 					return zeroVal, err
@@ -1345,13 +1347,13 @@ func (ec *executionContext) _Query_interventions(ctx context.Context, field grap
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Interventions(ctx, fc.Args["saleId"].(*string), fc.Args["states"].([]model.InterventionState))
+			return ec.Resolvers.Query().Interventions(ctx, fc.Args["saleId"].(*string), fc.Args["states"].([]operator.State))
 		},
 		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.Intervention
 					return zeroVal, err
@@ -1413,7 +1415,7 @@ func (ec *executionContext) _Query_myOrders(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderConnection
 					return zeroVal, err
@@ -1475,7 +1477,7 @@ func (ec *executionContext) _Query_order(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.Order
 					return zeroVal, err
@@ -1537,7 +1539,7 @@ func (ec *executionContext) _Query_orderTask(ctx context.Context, field graphql.
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderTask
 					return zeroVal, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/admission/captcha"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -129,8 +130,8 @@ func (ec *executionContext) _CaptchaChallenge_kind(ctx context.Context, field gr
 			return obj.Kind, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.CaptchaKind) graphql.Marshaler {
-			return ec.marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v captcha.Kind) graphql.Marshaler {
+			return ec.marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -341,14 +342,14 @@ func (ec *executionContext) unmarshalInputCreateCaptchaInput(ctx context.Context
 			it.SaleID = data
 		case "kind":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kind"))
-			data, err := ec.unmarshalOCaptchaKind2ᚖseckillᚋgraphᚋmodelᚐCaptchaKind(ctx, v)
+			data, err := ec.unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Kind = data
 		case "purpose":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("purpose"))
-			data, err := ec.unmarshalNCaptchaPurpose2seckillᚋgraphᚋmodelᚐCaptchaPurpose(ctx, v)
+			data, err := ec.unmarshalNCaptchaPurpose2seckillᚋinternalᚋadmissionᚋcaptchaᚐPurpose(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -491,23 +492,30 @@ func (ec *executionContext) unmarshalNCaptchaAnswerInput2ᚖseckillᚋgraphᚋmo
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx context.Context, v any) (model.CaptchaKind, error) {
-	var res model.CaptchaKind
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, v any) (captcha.Kind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := captcha.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx context.Context, sel ast.SelectionSet, v model.CaptchaKind) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, sel ast.SelectionSet, v captcha.Kind) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
-func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, v any) ([]model.CaptchaKind, error) {
+func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, v any) ([]captcha.Kind, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.CaptchaKind, len(vSlice))
+	res := make([]captcha.Kind, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -515,11 +523,11 @@ func (ec *executionContext) unmarshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐC
 	return res, nil
 }
 
-func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, sel ast.SelectionSet, v []model.CaptchaKind) graphql.Marshaler {
+func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, sel, v[i])
+		return ec.marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -531,14 +539,21 @@ func (ec *executionContext) marshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCap
 	return ret
 }
 
-func (ec *executionContext) unmarshalNCaptchaPurpose2seckillᚋgraphᚋmodelᚐCaptchaPurpose(ctx context.Context, v any) (model.CaptchaPurpose, error) {
-	var res model.CaptchaPurpose
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNCaptchaPurpose2seckillᚋinternalᚋadmissionᚋcaptchaᚐPurpose(ctx context.Context, v any) (captcha.Purpose, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := captcha.Purpose(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCaptchaPurpose2seckillᚋgraphᚋmodelᚐCaptchaPurpose(ctx context.Context, sel ast.SelectionSet, v model.CaptchaPurpose) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNCaptchaPurpose2seckillᚋinternalᚋadmissionᚋcaptchaᚐPurpose(ctx context.Context, sel ast.SelectionSet, v captcha.Purpose) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNCreateCaptchaInput2seckillᚋgraphᚋmodelᚐCreateCaptchaInput(ctx context.Context, v any) (model.CreateCaptchaInput, error) {
@@ -561,16 +576,16 @@ func (ec *executionContext) marshalOCaptchaChallenge2ᚖseckillᚋgraphᚋmodel�
 	return ec._CaptchaChallenge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, v any) ([]model.CaptchaKind, error) {
+func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, v any) ([]captcha.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.CaptchaKind, len(vSlice))
+	res := make([]captcha.Kind, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -578,14 +593,14 @@ func (ec *executionContext) unmarshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐC
 	return res, nil
 }
 
-func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx context.Context, sel ast.SelectionSet, v []model.CaptchaKind) graphql.Marshaler {
+func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx context.Context, sel ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNCaptchaKind2seckillᚋgraphᚋmodelᚐCaptchaKind(ctx, sel, v[i])
+		return ec.marshalNCaptchaKind2seckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -597,20 +612,23 @@ func (ec *executionContext) marshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCap
 	return ret
 }
 
-func (ec *executionContext) unmarshalOCaptchaKind2ᚖseckillᚋgraphᚋmodelᚐCaptchaKind(ctx context.Context, v any) (*model.CaptchaKind, error) {
+func (ec *executionContext) unmarshalOCaptchaKind2ᚖseckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, v any) (*captcha.Kind, error) {
 	if v == nil {
 		return nil, nil
 	}
-	var res = new(model.CaptchaKind)
-	err := res.UnmarshalGQL(v)
-	return res, graphql.ErrorOnPath(ctx, err)
+	tmp, err := graphql.UnmarshalString(v)
+	res := captcha.Kind(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalOCaptchaKind2ᚖseckillᚋgraphᚋmodelᚐCaptchaKind(ctx context.Context, sel ast.SelectionSet, v *model.CaptchaKind) graphql.Marshaler {
+func (ec *executionContext) marshalOCaptchaKind2ᚖseckillᚋinternalᚋadmissionᚋcaptchaᚐKind(ctx context.Context, sel ast.SelectionSet, v *captcha.Kind) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
-	return v
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
 }
 
 func (ec *executionContext) marshalOCreateCaptchaPayload2ᚖseckillᚋgraphᚋmodelᚐCreateCaptchaPayload(ctx context.Context, sel ast.SelectionSet, v *model.CreateCaptchaPayload) graphql.Marshaler {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/fault"
+	"seckill/internal/sale"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -45,8 +47,8 @@ func (ec *executionContext) _BasicError_code(ctx context.Context, field graphql.
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -146,8 +148,8 @@ func (ec *executionContext) _CaptchaError_code(ctx context.Context, field graphq
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -215,8 +217,8 @@ func (ec *executionContext) _InputError_code(ctx context.Context, field graphql.
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -307,8 +309,8 @@ func (ec *executionContext) _PurchaseLimitError_code(ctx context.Context, field 
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -431,8 +433,8 @@ func (ec *executionContext) _RateLimitedError_code(ctx context.Context, field gr
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -523,8 +525,8 @@ func (ec *executionContext) _SaleNotOpenError_code(ctx context.Context, field gr
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -592,8 +594,8 @@ func (ec *executionContext) _SaleNotOpenError_phase(ctx context.Context, field g
 			return obj.Phase, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.SalePhase) graphql.Marshaler {
-			return ec.marshalNSalePhase2seckillᚋgraphᚋmodelᚐSalePhase(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v sale.Phase) graphql.Marshaler {
+			return ec.marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, selections, v)
 		},
 		true,
 		true,
@@ -661,8 +663,8 @@ func (ec *executionContext) _SoldOutError_code(ctx context.Context, field graphq
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1303,14 +1305,21 @@ func (ec *executionContext) _SoldOutError(ctx context.Context, sel ast.Selection
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx context.Context, v any) (model.ErrorCode, error) {
-	var res model.ErrorCode
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx context.Context, v any) (fault.Reason, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := fault.Reason(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx context.Context, sel ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNUserError2seckillᚋgraphᚋmodelᚐUserError(ctx context.Context, sel ast.SelectionSet, v model.UserError) graphql.Marshaler {

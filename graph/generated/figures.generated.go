@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/fault"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -45,8 +46,8 @@ func (ec *executionContext) _RejectionCount_code(ctx context.Context, field grap
 			return obj.Code, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.ErrorCode) graphql.Marshaler {
-			return ec.marshalNErrorCode2seckillᚋgraphᚋmodelᚐErrorCode(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
 		},
 		true,
 		true,
@@ -802,7 +803,7 @@ func (ec *executionContext) _SaleStats_rejections(ctx context.Context, field gra
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
@@ -967,7 +968,7 @@ func (ec *executionContext) _SaleStats_series(ctx context.Context, field graphql
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.SaleStatsPoint
 					return zeroVal, err
@@ -1063,7 +1064,7 @@ func (ec *executionContext) _SaleStatsEvent_saleStats(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err

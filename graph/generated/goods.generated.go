@@ -191,7 +191,7 @@ func (ec *executionContext) _Goods_timeline(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.GoodsLogEntry
 					return zeroVal, err

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/orderintake"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -306,8 +307,8 @@ func (ec *executionContext) _DeadLetterAct_kind(ctx context.Context, field graph
 			return obj.Kind, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.DeadLetterActKind) graphql.Marshaler {
-			return ec.marshalNDeadLetterActKind2seckillᚋgraphᚋmodelᚐDeadLetterActKind(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v orderintake.Kind) graphql.Marshaler {
+			return ec.marshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1495,14 +1496,21 @@ func (ec *executionContext) marshalNDeadLetterAct2ᚖseckillᚋgraphᚋmodelᚐD
 	return ec._DeadLetterAct(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNDeadLetterActKind2seckillᚋgraphᚋmodelᚐDeadLetterActKind(ctx context.Context, v any) (model.DeadLetterActKind, error) {
-	var res model.DeadLetterActKind
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, v any) (orderintake.Kind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := orderintake.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNDeadLetterActKind2seckillᚋgraphᚋmodelᚐDeadLetterActKind(ctx context.Context, sel ast.SelectionSet, v model.DeadLetterActKind) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNDeadLetterActKind2seckillᚋinternalᚋorderintakeᚐKind(ctx context.Context, sel ast.SelectionSet, v orderintake.Kind) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNDeadLetterField2ᚕᚖseckillᚋgraphᚋmodelᚐDeadLetterFieldᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.DeadLetterField) graphql.Marshaler {

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/admission/captcha"
+	"seckill/internal/operator"
+	"seckill/internal/sale"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -694,8 +697,8 @@ func (ec *executionContext) _Intervention_kind(ctx context.Context, field graphq
 			return obj.Kind, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.InterventionKind) graphql.Marshaler {
-			return ec.marshalNInterventionKind2seckillᚋgraphᚋmodelᚐInterventionKind(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v operator.Kind) graphql.Marshaler {
+			return ec.marshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx, selections, v)
 		},
 		true,
 		true,
@@ -836,8 +839,8 @@ func (ec *executionContext) _Intervention_state(ctx context.Context, field graph
 			return obj.State, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.InterventionState) graphql.Marshaler {
-			return ec.marshalNInterventionState2seckillᚋgraphᚋmodelᚐInterventionState(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v operator.State) graphql.Marshaler {
+			return ec.marshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1285,8 +1288,8 @@ func (ec *executionContext) _SaleLogEntry_status(ctx context.Context, field grap
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.SaleStatus) graphql.Marshaler {
-			return ec.marshalNSaleStatus2seckillᚋgraphᚋmodelᚐSaleStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v sale.Status) graphql.Marshaler {
+			return ec.marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1308,8 +1311,8 @@ func (ec *executionContext) _SaleSwitches_captchaKinds(ctx context.Context, fiel
 			return obj.CaptchaKinds, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []model.CaptchaKind) graphql.Marshaler {
-			return ec.marshalNCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []captcha.Kind) graphql.Marshaler {
+			return ec.marshalNCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2507,7 +2510,7 @@ func (ec *executionContext) unmarshalInputSetSaleSwitchesInput(ctx context.Conte
 		switch k {
 		case "captchaKinds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("captchaKinds"))
-			data, err := ec.unmarshalOCaptchaKind2ᚕseckillᚋgraphᚋmodelᚐCaptchaKindᚄ(ctx, v)
+			data, err := ec.unmarshalOCaptchaKind2ᚕseckillᚋinternalᚋadmissionᚋcaptchaᚐKindᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -4101,24 +4104,38 @@ func (ec *executionContext) marshalNIntervention2ᚖseckillᚋgraphᚋmodelᚐIn
 	return ec._Intervention(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNInterventionKind2seckillᚋgraphᚋmodelᚐInterventionKind(ctx context.Context, v any) (model.InterventionKind, error) {
-	var res model.InterventionKind
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx context.Context, v any) (operator.Kind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := operator.Kind(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNInterventionKind2seckillᚋgraphᚋmodelᚐInterventionKind(ctx context.Context, sel ast.SelectionSet, v model.InterventionKind) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNInterventionKind2seckillᚋinternalᚋoperatorᚐKind(ctx context.Context, sel ast.SelectionSet, v operator.Kind) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
-func (ec *executionContext) unmarshalNInterventionState2seckillᚋgraphᚋmodelᚐInterventionState(ctx context.Context, v any) (model.InterventionState, error) {
-	var res model.InterventionState
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx context.Context, v any) (operator.State, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := operator.State(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNInterventionState2seckillᚋgraphᚋmodelᚐInterventionState(ctx context.Context, sel ast.SelectionSet, v model.InterventionState) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx context.Context, sel ast.SelectionSet, v operator.State) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNMoneyInput2ᚖseckillᚋgraphᚋmodelᚐMoneyInput(ctx context.Context, v any) (*model.MoneyInput, error) {
@@ -4289,16 +4306,16 @@ func (ec *executionContext) marshalOIntervention2ᚖseckillᚋgraphᚋmodelᚐIn
 	return ec._Intervention(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋgraphᚋmodelᚐInterventionStateᚄ(ctx context.Context, v any) ([]model.InterventionState, error) {
+func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx context.Context, v any) ([]operator.State, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.InterventionState, len(vSlice))
+	res := make([]operator.State, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNInterventionState2seckillᚋgraphᚋmodelᚐInterventionState(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -4306,14 +4323,14 @@ func (ec *executionContext) unmarshalOInterventionState2ᚕseckillᚋgraphᚋmod
 	return res, nil
 }
 
-func (ec *executionContext) marshalOInterventionState2ᚕseckillᚋgraphᚋmodelᚐInterventionStateᚄ(ctx context.Context, sel ast.SelectionSet, v []model.InterventionState) graphql.Marshaler {
+func (ec *executionContext) marshalOInterventionState2ᚕseckillᚋinternalᚋoperatorᚐStateᚄ(ctx context.Context, sel ast.SelectionSet, v []operator.State) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNInterventionState2seckillᚋgraphᚋmodelᚐInterventionState(ctx, sel, v[i])
+		return ec.marshalNInterventionState2seckillᚋinternalᚋoperatorᚐState(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

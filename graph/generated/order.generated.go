@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/order"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -81,8 +82,8 @@ func (ec *executionContext) _Order_availableActions(ctx context.Context, field g
 			return obj.AvailableActions, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []model.OrderAction) graphql.Marshaler {
-			return ec.marshalNOrderAction2ᚕseckillᚋgraphᚋmodelᚐOrderActionᚄ(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []order.Action) graphql.Marshaler {
+			return ec.marshalNOrderAction2ᚕseckillᚋinternalᚋorderᚐActionᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -384,8 +385,8 @@ func (ec *executionContext) _Order_status(ctx context.Context, field graphql.Col
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.OrderStatus) graphql.Marshaler {
-			return ec.marshalNOrderStatus2seckillᚋgraphᚋmodelᚐOrderStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v order.Status) graphql.Marshaler {
+			return ec.marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -742,7 +743,7 @@ func (ec *executionContext) unmarshalInputOrderFilter(ctx context.Context, obj a
 			it.SaleID = data
 		case "statuses":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("statuses"))
-			data, err := ec.unmarshalOOrderStatus2ᚕseckillᚋgraphᚋmodelᚐOrderStatusᚄ(ctx, v)
+			data, err := ec.unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1232,14 +1233,21 @@ func (ec *executionContext) marshalNOrderEvent2ᚖseckillᚋgraphᚋmodelᚐOrde
 	return ec._OrderEvent(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNOrderStatus2seckillᚋgraphᚋmodelᚐOrderStatus(ctx context.Context, v any) (model.OrderStatus, error) {
-	var res model.OrderStatus
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx context.Context, v any) (order.Status, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := order.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderStatus2seckillᚋgraphᚋmodelᚐOrderStatus(ctx context.Context, sel ast.SelectionSet, v model.OrderStatus) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx context.Context, sel ast.SelectionSet, v order.Status) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalOOrder2ᚕᚖseckillᚋgraphᚋmodelᚐOrderᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Order) graphql.Marshaler {
@@ -1283,16 +1291,16 @@ func (ec *executionContext) unmarshalOOrderFilter2ᚖseckillᚋgraphᚋmodelᚐO
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋgraphᚋmodelᚐOrderStatusᚄ(ctx context.Context, v any) ([]model.OrderStatus, error) {
+func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx context.Context, v any) ([]order.Status, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.OrderStatus, len(vSlice))
+	res := make([]order.Status, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNOrderStatus2seckillᚋgraphᚋmodelᚐOrderStatus(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -1300,14 +1308,14 @@ func (ec *executionContext) unmarshalOOrderStatus2ᚕseckillᚋgraphᚋmodelᚐO
 	return res, nil
 }
 
-func (ec *executionContext) marshalOOrderStatus2ᚕseckillᚋgraphᚋmodelᚐOrderStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []model.OrderStatus) graphql.Marshaler {
+func (ec *executionContext) marshalOOrderStatus2ᚕseckillᚋinternalᚋorderᚐStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []order.Status) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNOrderStatus2seckillᚋgraphᚋmodelᚐOrderStatus(ctx, sel, v[i])
+		return ec.marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

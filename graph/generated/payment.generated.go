@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/order"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -211,8 +212,8 @@ func (ec *executionContext) _OrderLogEntry_status(ctx context.Context, field gra
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.OrderStatus) graphql.Marshaler {
-			return ec.marshalNOrderStatus2seckillᚋgraphᚋmodelᚐOrderStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v order.Status) graphql.Marshaler {
+			return ec.marshalNOrderStatus2seckillᚋinternalᚋorderᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1326,23 +1327,30 @@ func (ec *executionContext) unmarshalNDecideRefundInput2seckillᚋgraphᚋmodel�
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNOrderAction2seckillᚋgraphᚋmodelᚐOrderAction(ctx context.Context, v any) (model.OrderAction, error) {
-	var res model.OrderAction
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx context.Context, v any) (order.Action, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := order.Action(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderAction2seckillᚋgraphᚋmodelᚐOrderAction(ctx context.Context, sel ast.SelectionSet, v model.OrderAction) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx context.Context, sel ast.SelectionSet, v order.Action) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
-func (ec *executionContext) unmarshalNOrderAction2ᚕseckillᚋgraphᚋmodelᚐOrderActionᚄ(ctx context.Context, v any) ([]model.OrderAction, error) {
+func (ec *executionContext) unmarshalNOrderAction2ᚕseckillᚋinternalᚋorderᚐActionᚄ(ctx context.Context, v any) ([]order.Action, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.OrderAction, len(vSlice))
+	res := make([]order.Action, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNOrderAction2seckillᚋgraphᚋmodelᚐOrderAction(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -1350,11 +1358,11 @@ func (ec *executionContext) unmarshalNOrderAction2ᚕseckillᚋgraphᚋmodelᚐO
 	return res, nil
 }
 
-func (ec *executionContext) marshalNOrderAction2ᚕseckillᚋgraphᚋmodelᚐOrderActionᚄ(ctx context.Context, sel ast.SelectionSet, v []model.OrderAction) graphql.Marshaler {
+func (ec *executionContext) marshalNOrderAction2ᚕseckillᚋinternalᚋorderᚐActionᚄ(ctx context.Context, sel ast.SelectionSet, v []order.Action) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNOrderAction2seckillᚋgraphᚋmodelᚐOrderAction(ctx, sel, v[i])
+		return ec.marshalNOrderAction2seckillᚋinternalᚋorderᚐAction(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/order"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -349,8 +350,8 @@ func (ec *executionContext) _OrderTask_status(ctx context.Context, field graphql
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.OrderTaskStatus) graphql.Marshaler {
-			return ec.marshalNOrderTaskStatus2seckillᚋgraphᚋmodelᚐOrderTaskStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v order.TaskStatus) graphql.Marshaler {
+			return ec.marshalNOrderTaskStatus2seckillᚋinternalᚋorderᚐTaskStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1063,14 +1064,21 @@ func (ec *executionContext) marshalNOrderTaskEvent2ᚖseckillᚋgraphᚋmodelᚐ
 	return ec._OrderTaskEvent(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNOrderTaskStatus2seckillᚋgraphᚋmodelᚐOrderTaskStatus(ctx context.Context, v any) (model.OrderTaskStatus, error) {
-	var res model.OrderTaskStatus
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNOrderTaskStatus2seckillᚋinternalᚋorderᚐTaskStatus(ctx context.Context, v any) (order.TaskStatus, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := order.TaskStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNOrderTaskStatus2seckillᚋgraphᚋmodelᚐOrderTaskStatus(ctx context.Context, sel ast.SelectionSet, v model.OrderTaskStatus) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNOrderTaskStatus2seckillᚋinternalᚋorderᚐTaskStatus(ctx context.Context, sel ast.SelectionSet, v order.TaskStatus) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNPlaceOrderInput2seckillᚋgraphᚋmodelᚐPlaceOrderInput(ctx context.Context, v any) (model.PlaceOrderInput, error) {

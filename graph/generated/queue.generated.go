@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/admission/queue"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -458,8 +459,8 @@ func (ec *executionContext) _QueueTicket_status(ctx context.Context, field graph
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.QueueTicketStatus) graphql.Marshaler {
-			return ec.marshalNQueueTicketStatus2seckillᚋgraphᚋmodelᚐQueueTicketStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v queue.Status) graphql.Marshaler {
+			return ec.marshalNQueueTicketStatus2seckillᚋinternalᚋadmissionᚋqueueᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -860,14 +861,21 @@ func (ec *executionContext) marshalNQueueTicket2ᚖseckillᚋgraphᚋmodelᚐQue
 	return ec._QueueTicket(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNQueueTicketStatus2seckillᚋgraphᚋmodelᚐQueueTicketStatus(ctx context.Context, v any) (model.QueueTicketStatus, error) {
-	var res model.QueueTicketStatus
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNQueueTicketStatus2seckillᚋinternalᚋadmissionᚋqueueᚐStatus(ctx context.Context, v any) (queue.Status, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := queue.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNQueueTicketStatus2seckillᚋgraphᚋmodelᚐQueueTicketStatus(ctx context.Context, sel ast.SelectionSet, v model.QueueTicketStatus) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNQueueTicketStatus2seckillᚋinternalᚋadmissionᚋqueueᚐStatus(ctx context.Context, sel ast.SelectionSet, v queue.Status) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalOEnterQueuePayload2ᚖseckillᚋgraphᚋmodelᚐEnterQueuePayload(ctx context.Context, sel ast.SelectionSet, v *model.EnterQueuePayload) graphql.Marshaler {

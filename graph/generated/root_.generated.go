@@ -6,7 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"seckill/graph/model"
+	"seckill/internal/auth"
 	"sync/atomic"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -45,7 +45,7 @@ type ResolverRoot interface {
 }
 
 type DirectiveRoot struct {
-	Auth      func(ctx context.Context, obj any, next graphql.Resolver, role model.Role) (res any, err error)
+	Auth      func(ctx context.Context, obj any, next graphql.Resolver, role auth.Role) (res any, err error)
 	RateLimit func(ctx context.Context, obj any, next graphql.Resolver, burst int, perSecond float64) (res any, err error)
 }
 

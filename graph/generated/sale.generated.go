@@ -7,6 +7,8 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/sale"
+	"seckill/internal/storefront"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -290,8 +292,8 @@ func (ec *executionContext) _Sale_phase(ctx context.Context, field graphql.Colle
 			return obj.Phase, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.SalePhase) graphql.Marshaler {
-			return ec.marshalNSalePhase2seckillᚋgraphᚋmodelᚐSalePhase(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v sale.Phase) graphql.Marshaler {
+			return ec.marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, selections, v)
 		},
 		true,
 		true,
@@ -454,13 +456,13 @@ func (ec *executionContext) _Sale_status(ctx context.Context, field graphql.Coll
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
-					var zeroVal model.SaleStatus
+					var zeroVal sale.Status
 					return zeroVal, err
 				}
 				if ec.Directives.Auth == nil {
-					var zeroVal model.SaleStatus
+					var zeroVal sale.Status
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
 				return ec.Directives.Auth(ctx, obj, directive0, role)
@@ -469,8 +471,8 @@ func (ec *executionContext) _Sale_status(ctx context.Context, field graphql.Coll
 			next = directive1
 			return next
 		},
-		func(ctx context.Context, selections ast.SelectionSet, v model.SaleStatus) graphql.Marshaler {
-			return ec.marshalNSaleStatus2seckillᚋgraphᚋmodelᚐSaleStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v sale.Status) graphql.Marshaler {
+			return ec.marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -550,7 +552,7 @@ func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
@@ -562,7 +564,7 @@ func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.C
 				return ec.Directives.Auth(ctx, obj, directive0, role)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
@@ -635,7 +637,7 @@ func (ec *executionContext) _Sale_preheatAt(ctx context.Context, field graphql.C
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *time.Time
 					return zeroVal, err
@@ -676,7 +678,7 @@ func (ec *executionContext) _Sale_switches(ctx context.Context, field graphql.Co
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleSwitches
 					return zeroVal, err
@@ -726,7 +728,7 @@ func (ec *executionContext) _Sale_timeline(ctx context.Context, field graphql.Co
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal []*model.SaleLogEntry
 					return zeroVal, err
@@ -1112,8 +1114,8 @@ func (ec *executionContext) _SaleViewer_action(ctx context.Context, field graphq
 			return obj.Action, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.PurchaseAction) graphql.Marshaler {
-			return ec.marshalNPurchaseAction2seckillᚋgraphᚋmodelᚐPurchaseAction(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v storefront.Action) graphql.Marshaler {
+			return ec.marshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1277,8 +1279,8 @@ func (ec *executionContext) _Stock_level(ctx context.Context, field graphql.Coll
 			return obj.Level, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.StockLevel) graphql.Marshaler {
-			return ec.marshalNStockLevel2seckillᚋgraphᚋmodelᚐStockLevel(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v storefront.Level) graphql.Marshaler {
+			return ec.marshalNStockLevel2seckillᚋinternalᚋstorefrontᚐLevel(ctx, selections, v)
 		},
 		true,
 		true,
@@ -1562,7 +1564,7 @@ func (ec *executionContext) _Subscription_saleFeed(ctx context.Context, field gr
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleFeedEvent
 					return zeroVal, err
@@ -1624,7 +1626,7 @@ func (ec *executionContext) _Subscription_saleStats(ctx context.Context, field g
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "OPERATOR")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
 				if err != nil {
 					var zeroVal *model.SaleStatsEvent
 					return zeroVal, err
@@ -1685,7 +1687,7 @@ func (ec *executionContext) _Subscription_myOrderUpdates(ctx context.Context, fi
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderEvent
 					return zeroVal, err
@@ -1736,7 +1738,7 @@ func (ec *executionContext) _Subscription_orderStatus(ctx context.Context, field
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderEvent
 					return zeroVal, err
@@ -1798,7 +1800,7 @@ func (ec *executionContext) _Subscription_orderTaskStatus(ctx context.Context, f
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.OrderTaskEvent
 					return zeroVal, err
@@ -1860,7 +1862,7 @@ func (ec *executionContext) _Subscription_queuePosition(ctx context.Context, fie
 			directive0 := next
 
 			directive1 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋgraphᚋmodelᚐRole(ctx, "CUSTOMER")
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "CUSTOMER")
 				if err != nil {
 					var zeroVal *model.QueuePositionEvent
 					return zeroVal, err
@@ -1930,7 +1932,7 @@ func (ec *executionContext) unmarshalInputSaleFilter(ctx context.Context, obj an
 		switch k {
 		case "phases":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("phases"))
-			data, err := ec.unmarshalOSalePhase2ᚕseckillᚋgraphᚋmodelᚐSalePhaseᚄ(ctx, v)
+			data, err := ec.unmarshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐPhaseᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1944,7 +1946,7 @@ func (ec *executionContext) unmarshalInputSaleFilter(ctx context.Context, obj an
 			it.Search = data
 		case "statuses":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("statuses"))
-			data, err := ec.unmarshalOSaleStatus2ᚕseckillᚋgraphᚋmodelᚐSaleStatusᚄ(ctx, v)
+			data, err := ec.unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2773,14 +2775,21 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNPurchaseAction2seckillᚋgraphᚋmodelᚐPurchaseAction(ctx context.Context, v any) (model.PurchaseAction, error) {
-	var res model.PurchaseAction
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx context.Context, v any) (storefront.Action, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := storefront.Action(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNPurchaseAction2seckillᚋgraphᚋmodelᚐPurchaseAction(ctx context.Context, sel ast.SelectionSet, v model.PurchaseAction) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNPurchaseAction2seckillᚋinternalᚋstorefrontᚐAction(ctx context.Context, sel ast.SelectionSet, v storefront.Action) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNSale2ᚖseckillᚋgraphᚋmodelᚐSale(ctx context.Context, sel ast.SelectionSet, v *model.Sale) graphql.Marshaler {
@@ -2860,14 +2869,21 @@ func (ec *executionContext) unmarshalNSaleLookup2seckillᚋgraphᚋmodelᚐSaleL
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNSalePhase2seckillᚋgraphᚋmodelᚐSalePhase(ctx context.Context, v any) (model.SalePhase, error) {
-	var res model.SalePhase
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx context.Context, v any) (sale.Phase, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := sale.Phase(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSalePhase2seckillᚋgraphᚋmodelᚐSalePhase(ctx context.Context, sel ast.SelectionSet, v model.SalePhase) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx context.Context, sel ast.SelectionSet, v sale.Phase) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNSaleSortField2seckillᚋgraphᚋmodelᚐSaleSortField(ctx context.Context, v any) (model.SaleSortField, error) {
@@ -2880,14 +2896,21 @@ func (ec *executionContext) marshalNSaleSortField2seckillᚋgraphᚋmodelᚐSale
 	return v
 }
 
-func (ec *executionContext) unmarshalNSaleStatus2seckillᚋgraphᚋmodelᚐSaleStatus(ctx context.Context, v any) (model.SaleStatus, error) {
-	var res model.SaleStatus
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx context.Context, v any) (sale.Status, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := sale.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNSaleStatus2seckillᚋgraphᚋmodelᚐSaleStatus(ctx context.Context, sel ast.SelectionSet, v model.SaleStatus) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx context.Context, sel ast.SelectionSet, v sale.Status) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalNStock2ᚖseckillᚋgraphᚋmodelᚐStock(ctx context.Context, sel ast.SelectionSet, v *model.Stock) graphql.Marshaler {
@@ -2910,14 +2933,21 @@ func (ec *executionContext) marshalNStockEvent2ᚖseckillᚋgraphᚋmodelᚐStoc
 	return ec._StockEvent(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNStockLevel2seckillᚋgraphᚋmodelᚐStockLevel(ctx context.Context, v any) (model.StockLevel, error) {
-	var res model.StockLevel
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNStockLevel2seckillᚋinternalᚋstorefrontᚐLevel(ctx context.Context, v any) (storefront.Level, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := storefront.Level(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNStockLevel2seckillᚋgraphᚋmodelᚐStockLevel(ctx context.Context, sel ast.SelectionSet, v model.StockLevel) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNStockLevel2seckillᚋinternalᚋstorefrontᚐLevel(ctx context.Context, sel ast.SelectionSet, v storefront.Level) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalOSale2ᚖseckillᚋgraphᚋmodelᚐSale(ctx context.Context, sel ast.SelectionSet, v *model.Sale) graphql.Marshaler {
@@ -2949,16 +2979,16 @@ func (ec *executionContext) marshalOSaleItem2ᚖseckillᚋgraphᚋmodelᚐSaleIt
 	return ec._SaleItem(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋgraphᚋmodelᚐSalePhaseᚄ(ctx context.Context, v any) ([]model.SalePhase, error) {
+func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐPhaseᚄ(ctx context.Context, v any) ([]sale.Phase, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.SalePhase, len(vSlice))
+	res := make([]sale.Phase, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNSalePhase2seckillᚋgraphᚋmodelᚐSalePhase(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -2966,14 +2996,14 @@ func (ec *executionContext) unmarshalOSalePhase2ᚕseckillᚋgraphᚋmodelᚐSal
 	return res, nil
 }
 
-func (ec *executionContext) marshalOSalePhase2ᚕseckillᚋgraphᚋmodelᚐSalePhaseᚄ(ctx context.Context, sel ast.SelectionSet, v []model.SalePhase) graphql.Marshaler {
+func (ec *executionContext) marshalOSalePhase2ᚕseckillᚋinternalᚋsaleᚐPhaseᚄ(ctx context.Context, sel ast.SelectionSet, v []sale.Phase) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNSalePhase2seckillᚋgraphᚋmodelᚐSalePhase(ctx, sel, v[i])
+		return ec.marshalNSalePhase2seckillᚋinternalᚋsaleᚐPhase(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -2993,16 +3023,16 @@ func (ec *executionContext) unmarshalOSaleSort2ᚖseckillᚋgraphᚋmodelᚐSale
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋgraphᚋmodelᚐSaleStatusᚄ(ctx context.Context, v any) ([]model.SaleStatus, error) {
+func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx context.Context, v any) ([]sale.Status, error) {
 	if v == nil {
 		return nil, nil
 	}
 	vSlice := graphql.CoerceList(v)
 	var err error
-	res := make([]model.SaleStatus, len(vSlice))
+	res := make([]sale.Status, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNSaleStatus2seckillᚋgraphᚋmodelᚐSaleStatus(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -3010,14 +3040,14 @@ func (ec *executionContext) unmarshalOSaleStatus2ᚕseckillᚋgraphᚋmodelᚐSa
 	return res, nil
 }
 
-func (ec *executionContext) marshalOSaleStatus2ᚕseckillᚋgraphᚋmodelᚐSaleStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []model.SaleStatus) graphql.Marshaler {
+func (ec *executionContext) marshalOSaleStatus2ᚕseckillᚋinternalᚋsaleᚐStatusᚄ(ctx context.Context, sel ast.SelectionSet, v []sale.Status) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNSaleStatus2seckillᚋgraphᚋmodelᚐSaleStatus(ctx, sel, v[i])
+		return ec.marshalNSaleStatus2seckillᚋinternalᚋsaleᚐStatus(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {

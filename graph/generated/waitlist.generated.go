@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"seckill/graph/model"
+	"seckill/internal/waitlist"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -272,8 +273,8 @@ func (ec *executionContext) _WaitlistEntry_status(ctx context.Context, field gra
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v model.WaitlistStatus) graphql.Marshaler {
-			return ec.marshalNWaitlistStatus2seckillᚋgraphᚋmodelᚐWaitlistStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v waitlist.Status) graphql.Marshaler {
+			return ec.marshalNWaitlistStatus2seckillᚋinternalᚋwaitlistᚐStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -579,14 +580,21 @@ func (ec *executionContext) unmarshalNLeaveWaitlistInput2seckillᚋgraphᚋmodel
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) unmarshalNWaitlistStatus2seckillᚋgraphᚋmodelᚐWaitlistStatus(ctx context.Context, v any) (model.WaitlistStatus, error) {
-	var res model.WaitlistStatus
-	err := res.UnmarshalGQL(v)
+func (ec *executionContext) unmarshalNWaitlistStatus2seckillᚋinternalᚋwaitlistᚐStatus(ctx context.Context, v any) (waitlist.Status, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := waitlist.Status(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNWaitlistStatus2seckillᚋgraphᚋmodelᚐWaitlistStatus(ctx context.Context, sel ast.SelectionSet, v model.WaitlistStatus) graphql.Marshaler {
-	return v
+func (ec *executionContext) marshalNWaitlistStatus2seckillᚋinternalᚋwaitlistᚐStatus(ctx context.Context, sel ast.SelectionSet, v waitlist.Status) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) marshalOJoinWaitlistPayload2ᚖseckillᚋgraphᚋmodelᚐJoinWaitlistPayload(ctx context.Context, sel ast.SelectionSet, v *model.JoinWaitlistPayload) graphql.Marshaler {

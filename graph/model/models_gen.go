@@ -6,13 +6,17 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/queue"
+	"seckill/internal/auth"
+	"seckill/internal/fault"
 	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/report"
 	"seckill/internal/sale"
+	"seckill/internal/storefront"
 	"seckill/internal/waitlist"
 	"strconv"
 	"time"
@@ -92,7 +96,7 @@ type AuthTokens struct {
 // A failure with nothing more to tell than its code.
 type BasicError struct {
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down, or null.
@@ -137,7 +141,7 @@ type CaptchaChallenge struct {
 	// Background picture as a data URL; null for AUDIO and PROOF_OF_WORK.
 	Image *string `json:"image,omitempty"`
 	// How to answer.
-	Kind CaptchaKind `json:"kind"`
+	Kind captcha.Kind `json:"kind"`
 	// Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL.
 	Media *string `json:"media,omitempty"`
 	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey.
@@ -151,7 +155,7 @@ type CaptchaError struct {
 	// A fresh challenge, so that no second round trip is needed.
 	Challenge *CaptchaChallenge `json:"challenge,omitempty"`
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down, or null.
@@ -165,9 +169,9 @@ type CreateCaptchaInput struct {
 	// The sale, when the purpose is SECKILL.
 	SaleID *string `json:"saleId,omitempty"`
 	// Kind wished for. A sale may offer other kinds only; the challenge says which kind it is.
-	Kind *CaptchaKind `json:"kind,omitempty"`
+	Kind *captcha.Kind `json:"kind,omitempty"`
 	// What it is for; an answer for one purpose does not serve another.
-	Purpose CaptchaPurpose `json:"purpose"`
+	Purpose captcha.Purpose `json:"purpose"`
 }
 
 // Outcome of `createCaptcha`.
@@ -258,7 +262,7 @@ type DeadLetterAct struct {
 	// When.
 	At time.Time `json:"at"`
 	// What.
-	Kind DeadLetterActKind `json:"kind"`
+	Kind orderintake.Kind `json:"kind"`
 	// Id of the message.
 	LetterID string `json:"letterId"`
 	// Why.
@@ -440,7 +444,7 @@ type HeldPayment struct {
 // An input value broke a rule.
 type InputError struct {
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down.
@@ -465,7 +469,7 @@ type Intervention struct {
 	// The item whose units move.
 	Item *SaleItem `json:"item,omitempty"`
 	// What it does.
-	Kind InterventionKind `json:"kind"`
+	Kind operator.Kind `json:"kind"`
 	// Why.
 	Note string `json:"note"`
 	// The order that is voided; null for a change of stock.
@@ -475,7 +479,7 @@ type Intervention struct {
 	// The sale.
 	Sale *Sale `json:"sale,omitempty"`
 	// How far it has got.
-	State InterventionState `json:"state"`
+	State operator.State `json:"state"`
 	// Units; below zero when they are taken off sale.
 	Units int `json:"units"`
 	// When it last changed.
@@ -607,7 +611,7 @@ type Order struct {
 	// The sale that it came from.
 	Sale *Sale `json:"sale"`
 	// What the caller may do now.
-	AvailableActions []OrderAction `json:"availableActions"`
+	AvailableActions []order.Action `json:"availableActions"`
 	// Who bought; the caller itself, unless an operator asks.
 	Buyer *User `json:"buyer"`
 	// When it was made.
@@ -631,7 +635,7 @@ type Order struct {
 	// The server's clock when this was resolved.
 	ServerTime time.Time `json:"serverTime"`
 	// How it stands.
-	Status OrderStatus `json:"status"`
+	Status order.Status `json:"status"`
 	// What happened to it, oldest first. At most 50.
 	Timeline []*OrderLogEntry `json:"timeline"`
 	// What it costs in all.
@@ -678,7 +682,7 @@ type OrderFilter struct {
 	// Only orders of this sale.
 	SaleID *string `json:"saleId,omitempty"`
 	// Only orders in one of these states.
-	Statuses []OrderStatus `json:"statuses,omitempty"`
+	Statuses []order.Status `json:"statuses,omitempty"`
 }
 
 // A step in the life of an order.
@@ -688,7 +692,7 @@ type OrderLogEntry struct {
 	// Remark for the person; null when there is none.
 	Note *string `json:"note,omitempty"`
 	// How it stood afterwards.
-	Status OrderStatus `json:"status"`
+	Status order.Status `json:"status"`
 }
 
 // An attempt to buy that has passed the gate and holds stock.
@@ -710,7 +714,7 @@ type OrderTask struct {
 	// Grows by one with every change; a lower one than you have is old news.
 	Revision int `json:"revision"`
 	// How it is going.
-	Status OrderTaskStatus `json:"status"`
+	Status order.TaskStatus `json:"status"`
 	// When it last changed.
 	UpdatedAt time.Time   `json:"updatedAt"`
 	Source    *order.Task `json:"-"`
@@ -842,7 +846,7 @@ type PreheatSalePayload struct {
 // One person may buy only so many.
 type PurchaseLimitError struct {
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// The caller's order that used the limit up, to lead the person there.
 	ExistingOrder *Order `json:"existingOrder,omitempty"`
 	// Most units that one person may hold.
@@ -896,8 +900,8 @@ type QueueTicket struct {
 	// Where it stands; null until the draw at the opening, and once no longer waiting.
 	Position *QueuePosition `json:"position,omitempty"`
 	// How it stands.
-	Status QueueTicketStatus `json:"status"`
-	Source *queue.Ticket     `json:"-"`
+	Status queue.Status  `json:"status"`
+	Source *queue.Ticket `json:"-"`
 }
 
 func (QueueTicket) IsNode() {}
@@ -920,7 +924,7 @@ type RateLimit struct {
 // The caller must wait before trying again.
 type RateLimitedError struct {
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down, or null.
@@ -1002,7 +1006,7 @@ type RejectSalePayload struct {
 // How often a reason came up.
 type RejectionCount struct {
 	// The reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// How often.
 	Count int `json:"count"`
 }
@@ -1090,7 +1094,7 @@ type Sale struct {
 	// How long a buyer has to pay, in seconds.
 	PaymentWindowSeconds int `json:"paymentWindowSeconds"`
 	// What a buyer sees.
-	Phase SalePhase `json:"phase"`
+	Phase sale.Phase `json:"phase"`
 	// Most units that one person may buy in the whole sale.
 	PurchaseLimit int `json:"purchaseLimit"`
 	// Grows by one with every change of the sale; a lower one than you have is old
@@ -1107,7 +1111,7 @@ type Sale struct {
 	// When it begins.
 	StartsAt time.Time `json:"startsAt"`
 	// Where it stands in its making.
-	Status SaleStatus `json:"status"`
+	Status sale.Status `json:"status"`
 	// Name to show.
 	Title string `json:"title"`
 	// What the caller can do here; null when nobody is signed in.
@@ -1177,11 +1181,11 @@ func (SaleFeedEvent) IsStreamEvent() {}
 // Which sales to list. Fields are joined by AND, values in a list by OR.
 type SaleFilter struct {
 	// Only sales in one of these phases.
-	Phases []SalePhase `json:"phases,omitempty"`
+	Phases []sale.Phase `json:"phases,omitempty"`
 	// Only sales whose title has this text.
 	Search *string `json:"search,omitempty"`
 	// Only sales in one of these states; operators only.
-	Statuses []SaleStatus `json:"statuses,omitempty"`
+	Statuses []sale.Status `json:"statuses,omitempty"`
 }
 
 // One thing on sale in a flash sale, with its own price and stock.
@@ -1222,7 +1226,7 @@ type SaleLogEntry struct {
 	// What the act changed beside the status, as JSON: fields of a draft, times, switches, units; null when nothing.
 	Details *string `json:"details,omitempty"`
 	// How the sale stood afterwards.
-	Status SaleStatus   `json:"status"`
+	Status sale.Status  `json:"status"`
 	Source sale.LogLine `json:"-"`
 }
 
@@ -1237,13 +1241,13 @@ type SaleLookup struct {
 // The sale is not open: not begun, paused, ended or stopped.
 type SaleNotOpenError struct {
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down, or null.
 	Path []string `json:"path,omitempty"`
 	// The phase that the sale is in.
-	Phase SalePhase `json:"phase"`
+	Phase sale.Phase `json:"phase"`
 	// The server's clock when this was said.
 	ServerTime time.Time `json:"serverTime"`
 	// When it opens, if it will.
@@ -1365,7 +1369,7 @@ type SaleStatsPoint struct {
 // follows within a second.
 type SaleSwitches struct {
 	// Kinds of captcha that are offered; empty = every kind. Others are not granted, PROOF_OF_WORK included.
-	CaptchaKinds []CaptchaKind `json:"captchaKinds"`
+	CaptchaKinds []captcha.Kind `json:"captchaKinds"`
 	// Whether a path needs an answered captcha.
 	CaptchaRequired bool `json:"captchaRequired"`
 	// Buyers let past the waiting room each second; 0 = no bound.
@@ -1383,7 +1387,7 @@ type SaleSwitches struct {
 // A sale as the caller stands to it.
 type SaleViewer struct {
 	// What the big button should do.
-	Action PurchaseAction `json:"action"`
+	Action storefront.Action `json:"action"`
 	// Why it does nothing, for the person; null when it does something.
 	DisabledReason *string `json:"disabledReason,omitempty"`
 	// The caller's newest order here.
@@ -1442,7 +1446,7 @@ type ServerInfo struct {
 // Input of `setSaleSwitches`. What is left out stays as it is.
 type SetSaleSwitchesInput struct {
 	// Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included.
-	CaptchaKinds []CaptchaKind `json:"captchaKinds,omitempty"`
+	CaptchaKinds []captcha.Kind `json:"captchaKinds,omitempty"`
 	// Whether a path needs an answered captcha.
 	CaptchaRequired *bool `json:"captchaRequired,omitempty"`
 	// Buyers to let past the waiting room each second; 0 = no bound.
@@ -1472,7 +1476,7 @@ type SetSaleSwitchesPayload struct {
 // Nothing was left to buy.
 type SoldOutError struct {
 	// Machine-readable reason.
-	Code ErrorCode `json:"code"`
+	Code fault.Reason `json:"code"`
 	// The item that is gone.
 	Item *SaleItem `json:"item,omitempty"`
 	// For the person, in the language of `Accept-Language`.
@@ -1489,7 +1493,7 @@ func (SoldOutError) IsUserError() {}
 // What is left of an item.
 type Stock struct {
 	// How much is left, in words.
-	Level StockLevel `json:"level"`
+	Level storefront.Level `json:"level"`
 	// How many are left to take; null when the sale hides it.
 	Remaining *int `json:"remaining,omitempty"`
 	// Grows by one with every change; a lower one than you have is old news.
@@ -1603,7 +1607,7 @@ type User struct {
 	// Opaque global id.
 	ID string `json:"id"`
 	// What the person may do.
-	Role Role `json:"role"`
+	Role auth.Role `json:"role"`
 }
 
 func (User) IsNode() {}
@@ -1638,496 +1642,11 @@ type WaitlistEntry struct {
 	// Until when the held unit can be bought.
 	OfferExpiresAt *time.Time `json:"offerExpiresAt,omitempty"`
 	// How it stands.
-	Status WaitlistStatus  `json:"status"`
+	Status waitlist.Status `json:"status"`
 	Source *waitlist.Entry `json:"-"`
 }
 
 func (WaitlistEntry) IsNode() {}
-
-// How a captcha is answered.
-type CaptchaKind string
-
-const (
-	// Show the widget of an outside check (hCaptcha, Turnstile) with the site key; the answer is its token.
-	CaptchaKindExternal CaptchaKind = "EXTERNAL"
-	// Type the result of the sum in the picture.
-	CaptchaKindMath CaptchaKind = "MATH"
-	// Let the browser find a number; nothing for the person to read, see or recall.
-	CaptchaKindProofOfWork CaptchaKind = "PROOF_OF_WORK"
-	// Type the characters in the picture.
-	CaptchaKindText CaptchaKind = "TEXT"
-)
-
-var AllCaptchaKind = []CaptchaKind{
-	CaptchaKindExternal,
-	CaptchaKindMath,
-	CaptchaKindProofOfWork,
-	CaptchaKindText,
-}
-
-func (e CaptchaKind) IsValid() bool {
-	switch e {
-	case CaptchaKindExternal, CaptchaKindMath, CaptchaKindProofOfWork, CaptchaKindText:
-		return true
-	}
-	return false
-}
-
-func (e CaptchaKind) String() string {
-	return string(e)
-}
-
-func (e *CaptchaKind) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = CaptchaKind(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid CaptchaKind", str)
-	}
-	return nil
-}
-
-func (e CaptchaKind) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *CaptchaKind) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e CaptchaKind) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// What a captcha lets through.
-type CaptchaPurpose string
-
-const (
-	// `login` after repeated failures.
-	CaptchaPurposeLogin CaptchaPurpose = "LOGIN"
-	// `register`.
-	CaptchaPurposeRegister CaptchaPurpose = "REGISTER"
-	// `issueSeckillPath`.
-	CaptchaPurposeSeckill CaptchaPurpose = "SECKILL"
-)
-
-var AllCaptchaPurpose = []CaptchaPurpose{
-	CaptchaPurposeLogin,
-	CaptchaPurposeRegister,
-	CaptchaPurposeSeckill,
-}
-
-func (e CaptchaPurpose) IsValid() bool {
-	switch e {
-	case CaptchaPurposeLogin, CaptchaPurposeRegister, CaptchaPurposeSeckill:
-		return true
-	}
-	return false
-}
-
-func (e CaptchaPurpose) String() string {
-	return string(e)
-}
-
-func (e *CaptchaPurpose) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = CaptchaPurpose(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid CaptchaPurpose", str)
-	}
-	return nil
-}
-
-func (e CaptchaPurpose) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *CaptchaPurpose) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e CaptchaPurpose) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// What an operator decided about a message that was set aside.
-type DeadLetterActKind string
-
-const (
-	// Given up for good.
-	DeadLetterActKindDrop DeadLetterActKind = "DROP"
-	// Put back into its stream.
-	DeadLetterActKindReplay DeadLetterActKind = "REPLAY"
-)
-
-var AllDeadLetterActKind = []DeadLetterActKind{
-	DeadLetterActKindDrop,
-	DeadLetterActKindReplay,
-}
-
-func (e DeadLetterActKind) IsValid() bool {
-	switch e {
-	case DeadLetterActKindDrop, DeadLetterActKindReplay:
-		return true
-	}
-	return false
-}
-
-func (e DeadLetterActKind) String() string {
-	return string(e)
-}
-
-func (e *DeadLetterActKind) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = DeadLetterActKind(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid DeadLetterActKind", str)
-	}
-	return nil
-}
-
-func (e DeadLetterActKind) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *DeadLetterActKind) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e DeadLetterActKind) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// Stable, machine-readable reasons. New values may be added: treat an unknown one
-// as a plain failure and show `message`.
-type ErrorCode string
-
-const (
-	// The captcha answer was wrong; a fresh challenge comes with the error.
-	ErrorCodeCaptchaInvalid ErrorCode = "CAPTCHA_INVALID"
-	// A captcha is needed and none was sent.
-	ErrorCodeCaptchaRequired ErrorCode = "CAPTCHA_REQUIRED"
-	// Approval, schedule or another step must come first, or the state forbids it.
-	ErrorCodeConflict ErrorCode = "CONFLICT"
-	// The e-mail address or phone number is taken.
-	ErrorCodeAccountTaken ErrorCode = "ACCOUNT_TAKEN"
-	// The same idempotency key is being worked on; retry with the same key.
-	ErrorCodeIdempotencyInProgress ErrorCode = "IDEMPOTENCY_IN_PROGRESS"
-	// The idempotency key was used before with other input.
-	ErrorCodeIdempotencyMismatch ErrorCode = "IDEMPOTENCY_MISMATCH"
-	// Account or password is wrong; which one is not said.
-	ErrorCodeInvalidCredentials ErrorCode = "INVALID_CREDENTIALS"
-	// An input field broke a rule; see `path`.
-	ErrorCodeInvalidInput ErrorCode = "INVALID_INPUT"
-	// Nothing visible to the caller has that id.
-	ErrorCodeNotFound ErrorCode = "NOT_FOUND"
-	// The payment deadline has passed and the stock went back.
-	ErrorCodeOrderExpired ErrorCode = "ORDER_EXPIRED"
-	// The seckill path is unknown, used, expired or someone else's.
-	ErrorCodePathInvalid ErrorCode = "PATH_INVALID"
-	// The payment provider said no.
-	ErrorCodePaymentDeclined ErrorCode = "PAYMENT_DECLINED"
-	// The caller has bought, or holds, as many as one person may.
-	ErrorCodePurchaseLimitReached ErrorCode = "PURCHASE_LIMIT_REACHED"
-	// Too many tries; see `retryAfterMs`.
-	ErrorCodeRateLimited ErrorCode = "RATE_LIMITED"
-	// The sale is over or was stopped.
-	ErrorCodeSaleClosed ErrorCode = "SALE_CLOSED"
-	// The sale has not begun; see `startsAt`.
-	ErrorCodeSaleNotStarted ErrorCode = "SALE_NOT_STARTED"
-	// The refresh token is unknown, expired or was used twice; sign in again.
-	ErrorCodeSessionInvalid ErrorCode = "SESSION_INVALID"
-	// Nothing is left now. Stock may come back when unpaid orders lapse.
-	ErrorCodeSoldOut ErrorCode = "SOLD_OUT"
-)
-
-var AllErrorCode = []ErrorCode{
-	ErrorCodeCaptchaInvalid,
-	ErrorCodeCaptchaRequired,
-	ErrorCodeConflict,
-	ErrorCodeAccountTaken,
-	ErrorCodeIdempotencyInProgress,
-	ErrorCodeIdempotencyMismatch,
-	ErrorCodeInvalidCredentials,
-	ErrorCodeInvalidInput,
-	ErrorCodeNotFound,
-	ErrorCodeOrderExpired,
-	ErrorCodePathInvalid,
-	ErrorCodePaymentDeclined,
-	ErrorCodePurchaseLimitReached,
-	ErrorCodeRateLimited,
-	ErrorCodeSaleClosed,
-	ErrorCodeSaleNotStarted,
-	ErrorCodeSessionInvalid,
-	ErrorCodeSoldOut,
-}
-
-func (e ErrorCode) IsValid() bool {
-	switch e {
-	case ErrorCodeCaptchaInvalid, ErrorCodeCaptchaRequired, ErrorCodeConflict, ErrorCodeAccountTaken, ErrorCodeIdempotencyInProgress, ErrorCodeIdempotencyMismatch, ErrorCodeInvalidCredentials, ErrorCodeInvalidInput, ErrorCodeNotFound, ErrorCodeOrderExpired, ErrorCodePathInvalid, ErrorCodePaymentDeclined, ErrorCodePurchaseLimitReached, ErrorCodeRateLimited, ErrorCodeSaleClosed, ErrorCodeSaleNotStarted, ErrorCodeSessionInvalid, ErrorCodeSoldOut:
-		return true
-	}
-	return false
-}
-
-func (e ErrorCode) String() string {
-	return string(e)
-}
-
-func (e *ErrorCode) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = ErrorCode(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid ErrorCode", str)
-	}
-	return nil
-}
-
-func (e ErrorCode) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *ErrorCode) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e ErrorCode) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// What an act that moves units does.
-type InterventionKind string
-
-const (
-	// Changes the stock of an item.
-	InterventionKindAdjustStock InterventionKind = "ADJUST_STOCK"
-	// Calls an order off in the name of the house.
-	InterventionKindVoidOrder InterventionKind = "VOID_ORDER"
-)
-
-var AllInterventionKind = []InterventionKind{
-	InterventionKindAdjustStock,
-	InterventionKindVoidOrder,
-}
-
-func (e InterventionKind) IsValid() bool {
-	switch e {
-	case InterventionKindAdjustStock, InterventionKindVoidOrder:
-		return true
-	}
-	return false
-}
-
-func (e InterventionKind) String() string {
-	return string(e)
-}
-
-func (e *InterventionKind) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = InterventionKind(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid InterventionKind", str)
-	}
-	return nil
-}
-
-func (e InterventionKind) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *InterventionKind) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e InterventionKind) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How far an act that moves units has got.
-type InterventionState string
-
-const (
-	// Turned down by a second person, or taken back.
-	InterventionStateDeclined InterventionState = "DECLINED"
-	// Done everywhere.
-	InterventionStateDone InterventionState = "DONE"
-	// Written; Redis follows within seconds.
-	InterventionStateFinishing InterventionState = "FINISHING"
-	// The money is about to go back.
-	InterventionStateRefunding InterventionState = "REFUNDING"
-	// Could not be done: fewer units were left, or the order had moved on.
-	InterventionStateRefused InterventionState = "REFUSED"
-	// Waits for a second person.
-	InterventionStateRequested InterventionState = "REQUESTED"
-	// Units that could not be taken off sale go back to it.
-	InterventionStateReturning InterventionState = "RETURNING"
-	// Units are about to be taken off sale.
-	InterventionStateTaking InterventionState = "TAKING"
-)
-
-var AllInterventionState = []InterventionState{
-	InterventionStateDeclined,
-	InterventionStateDone,
-	InterventionStateFinishing,
-	InterventionStateRefunding,
-	InterventionStateRefused,
-	InterventionStateRequested,
-	InterventionStateReturning,
-	InterventionStateTaking,
-}
-
-func (e InterventionState) IsValid() bool {
-	switch e {
-	case InterventionStateDeclined, InterventionStateDone, InterventionStateFinishing, InterventionStateRefunding, InterventionStateRefused, InterventionStateRequested, InterventionStateReturning, InterventionStateTaking:
-		return true
-	}
-	return false
-}
-
-func (e InterventionState) String() string {
-	return string(e)
-}
-
-func (e *InterventionState) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = InterventionState(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid InterventionState", str)
-	}
-	return nil
-}
-
-func (e InterventionState) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *InterventionState) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e InterventionState) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// What the caller may do with an order now. Show exactly these buttons.
-type OrderAction string
-
-const (
-	// `cancelOrder`.
-	OrderActionCancel OrderAction = "CANCEL"
-	// `payOrder`.
-	OrderActionPay OrderAction = "PAY"
-	// `requestRefund`.
-	OrderActionRefund OrderAction = "REFUND"
-)
-
-var AllOrderAction = []OrderAction{
-	OrderActionCancel,
-	OrderActionPay,
-	OrderActionRefund,
-}
-
-func (e OrderAction) IsValid() bool {
-	switch e {
-	case OrderActionCancel, OrderActionPay, OrderActionRefund:
-		return true
-	}
-	return false
-}
-
-func (e OrderAction) String() string {
-	return string(e)
-}
-
-func (e *OrderAction) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = OrderAction(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid OrderAction", str)
-	}
-	return nil
-}
-
-func (e OrderAction) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *OrderAction) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e OrderAction) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
 
 // Which way to sort.
 type OrderDirection string
@@ -2182,137 +1701,6 @@ func (e *OrderDirection) UnmarshalJSON(b []byte) error {
 }
 
 func (e OrderDirection) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How an order stands.
-type OrderStatus string
-
-const (
-	// Called off by the person or an operator; stock went back.
-	OrderStatusCancelled OrderStatus = "CANCELLED"
-	// Not paid in time; stock went back.
-	OrderStatusExpired OrderStatus = "EXPIRED"
-	// Paid.
-	OrderStatusPaid OrderStatus = "PAID"
-	// Waits for payment until `paymentDeadline`.
-	OrderStatusPendingPayment OrderStatus = "PENDING_PAYMENT"
-	// Money went back.
-	OrderStatusRefunded OrderStatus = "REFUNDED"
-	// Money is on its way back.
-	OrderStatusRefunding OrderStatus = "REFUNDING"
-)
-
-var AllOrderStatus = []OrderStatus{
-	OrderStatusCancelled,
-	OrderStatusExpired,
-	OrderStatusPaid,
-	OrderStatusPendingPayment,
-	OrderStatusRefunded,
-	OrderStatusRefunding,
-}
-
-func (e OrderStatus) IsValid() bool {
-	switch e {
-	case OrderStatusCancelled, OrderStatusExpired, OrderStatusPaid, OrderStatusPendingPayment, OrderStatusRefunded, OrderStatusRefunding:
-		return true
-	}
-	return false
-}
-
-func (e OrderStatus) String() string {
-	return string(e)
-}
-
-func (e *OrderStatus) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = OrderStatus(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid OrderStatus", str)
-	}
-	return nil
-}
-
-func (e OrderStatus) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *OrderStatus) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e OrderStatus) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How an attempt to buy is going.
-type OrderTaskStatus string
-
-const (
-	// No order came of it; see `failure`. What was taken went back.
-	OrderTaskStatusFailed OrderTaskStatus = "FAILED"
-	// Stock is held; waits for a worker to write the order.
-	OrderTaskStatusSubmitted OrderTaskStatus = "SUBMITTED"
-	// The order is there; see `order`.
-	OrderTaskStatusSucceeded OrderTaskStatus = "SUCCEEDED"
-)
-
-var AllOrderTaskStatus = []OrderTaskStatus{
-	OrderTaskStatusFailed,
-	OrderTaskStatusSubmitted,
-	OrderTaskStatusSucceeded,
-}
-
-func (e OrderTaskStatus) IsValid() bool {
-	switch e {
-	case OrderTaskStatusFailed, OrderTaskStatusSubmitted, OrderTaskStatusSucceeded:
-		return true
-	}
-	return false
-}
-
-func (e OrderTaskStatus) String() string {
-	return string(e)
-}
-
-func (e *OrderTaskStatus) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = OrderTaskStatus(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid OrderTaskStatus", str)
-	}
-	return nil
-}
-
-func (e OrderTaskStatus) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *OrderTaskStatus) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e OrderTaskStatus) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -2437,146 +1825,6 @@ func (e PaymentStatus) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// The one thing that the big button should do now.
-type PurchaseAction string
-
-const (
-	// Buy: get a captcha, a path, place the order.
-	PurchaseActionBuy PurchaseAction = "BUY"
-	// Offer the waitlist.
-	PurchaseActionJoinWaitlist PurchaseAction = "JOIN_WAITLIST"
-	// Nothing can be done; show `disabledReason`.
-	PurchaseActionNone PurchaseAction = "NONE"
-	// Pay the order in `order`.
-	PurchaseActionPay PurchaseAction = "PAY"
-	// Sign in first.
-	PurchaseActionSignIn PurchaseAction = "SIGN_IN"
-	// Show the order in `order`.
-	PurchaseActionViewOrder PurchaseAction = "VIEW_ORDER"
-	// Show the countdown to `nextTransitionAt`.
-	PurchaseActionWait PurchaseAction = "WAIT"
-	// Show the queue of `orderTask`.
-	PurchaseActionWatchQueue PurchaseAction = "WATCH_QUEUE"
-)
-
-var AllPurchaseAction = []PurchaseAction{
-	PurchaseActionBuy,
-	PurchaseActionJoinWaitlist,
-	PurchaseActionNone,
-	PurchaseActionPay,
-	PurchaseActionSignIn,
-	PurchaseActionViewOrder,
-	PurchaseActionWait,
-	PurchaseActionWatchQueue,
-}
-
-func (e PurchaseAction) IsValid() bool {
-	switch e {
-	case PurchaseActionBuy, PurchaseActionJoinWaitlist, PurchaseActionNone, PurchaseActionPay, PurchaseActionSignIn, PurchaseActionViewOrder, PurchaseActionWait, PurchaseActionWatchQueue:
-		return true
-	}
-	return false
-}
-
-func (e PurchaseAction) String() string {
-	return string(e)
-}
-
-func (e *PurchaseAction) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = PurchaseAction(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid PurchaseAction", str)
-	}
-	return nil
-}
-
-func (e PurchaseAction) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *PurchaseAction) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e PurchaseAction) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How a place in the waiting room stands.
-type QueueTicketStatus string
-
-const (
-	// The caller's turn: `path` can be used until it expires.
-	QueueTicketStatusAdmitted QueueTicketStatus = "ADMITTED"
-	// Nothing is left for good, or the sale ended.
-	QueueTicketStatusClosed QueueTicketStatus = "CLOSED"
-	// Left by the person, or not heard of for too long.
-	QueueTicketStatusLeft QueueTicketStatus = "LEFT"
-	// Waits. Those who came before the opening are drawn at random at the opening; later ones follow in order.
-	QueueTicketStatusWaiting QueueTicketStatus = "WAITING"
-)
-
-var AllQueueTicketStatus = []QueueTicketStatus{
-	QueueTicketStatusAdmitted,
-	QueueTicketStatusClosed,
-	QueueTicketStatusLeft,
-	QueueTicketStatusWaiting,
-}
-
-func (e QueueTicketStatus) IsValid() bool {
-	switch e {
-	case QueueTicketStatusAdmitted, QueueTicketStatusClosed, QueueTicketStatusLeft, QueueTicketStatusWaiting:
-		return true
-	}
-	return false
-}
-
-func (e QueueTicketStatus) String() string {
-	return string(e)
-}
-
-func (e *QueueTicketStatus) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = QueueTicketStatus(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid QueueTicketStatus", str)
-	}
-	return nil
-}
-
-func (e QueueTicketStatus) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *QueueTicketStatus) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e QueueTicketStatus) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
 // How a refund stands.
 type RefundStatus string
 
@@ -2633,137 +1881,6 @@ func (e *RefundStatus) UnmarshalJSON(b []byte) error {
 }
 
 func (e RefundStatus) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// What a person may do.
-type Role string
-
-const (
-	// Everything, approval included.
-	RoleAdmin Role = "ADMIN"
-	// Buy.
-	RoleCustomer Role = "CUSTOMER"
-	// Prepare and watch sales, but not approve them.
-	RoleOperator Role = "OPERATOR"
-)
-
-var AllRole = []Role{
-	RoleAdmin,
-	RoleCustomer,
-	RoleOperator,
-}
-
-func (e Role) IsValid() bool {
-	switch e {
-	case RoleAdmin, RoleCustomer, RoleOperator:
-		return true
-	}
-	return false
-}
-
-func (e Role) String() string {
-	return string(e)
-}
-
-func (e *Role) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = Role(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid Role", str)
-	}
-	return nil
-}
-
-func (e Role) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *Role) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e Role) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// What a buyer sees of a sale.
-type SalePhase string
-
-const (
-	// Called off.
-	SalePhaseCancelled SalePhase = "CANCELLED"
-	// Over.
-	SalePhaseEnded SalePhase = "ENDED"
-	// Open now.
-	SalePhaseLive SalePhase = "LIVE"
-	// Held for a moment; may go on.
-	SalePhasePaused SalePhase = "PAUSED"
-	// Open, but nothing is left at present.
-	SalePhaseSoldOut SalePhase = "SOLD_OUT"
-	// Not open yet.
-	SalePhaseUpcoming SalePhase = "UPCOMING"
-)
-
-var AllSalePhase = []SalePhase{
-	SalePhaseCancelled,
-	SalePhaseEnded,
-	SalePhaseLive,
-	SalePhasePaused,
-	SalePhaseSoldOut,
-	SalePhaseUpcoming,
-}
-
-func (e SalePhase) IsValid() bool {
-	switch e {
-	case SalePhaseCancelled, SalePhaseEnded, SalePhaseLive, SalePhasePaused, SalePhaseSoldOut, SalePhaseUpcoming:
-		return true
-	}
-	return false
-}
-
-func (e SalePhase) String() string {
-	return string(e)
-}
-
-func (e *SalePhase) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = SalePhase(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid SalePhase", str)
-	}
-	return nil
-}
-
-func (e SalePhase) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *SalePhase) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e SalePhase) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil
@@ -2827,152 +1944,6 @@ func (e SaleSortField) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Where a sale stands in its making. For operators; buyers see `SalePhase`.
-type SaleStatus string
-
-const (
-	// Approved; waits for a schedule.
-	SaleStatusApproved SaleStatus = "APPROVED"
-	// Called off before it began.
-	SaleStatusCancelled SaleStatus = "CANCELLED"
-	// Being written.
-	SaleStatusDraft SaleStatus = "DRAFT"
-	// Over; figures are final.
-	SaleStatusEnded SaleStatus = "ENDED"
-	// Open.
-	SaleStatusLive SaleStatus = "LIVE"
-	// Stopped for now by an operator.
-	SaleStatusPaused SaleStatus = "PAUSED"
-	// Waits for approval.
-	SaleStatusPendingApproval SaleStatus = "PENDING_APPROVAL"
-	// Stock and rules are in Redis; opens by itself.
-	SaleStatusPreheated SaleStatus = "PREHEATED"
-	// Sent back with a reason.
-	SaleStatusRejected SaleStatus = "REJECTED"
-	// Has its times; waits to be preheated.
-	SaleStatusScheduled SaleStatus = "SCHEDULED"
-)
-
-var AllSaleStatus = []SaleStatus{
-	SaleStatusApproved,
-	SaleStatusCancelled,
-	SaleStatusDraft,
-	SaleStatusEnded,
-	SaleStatusLive,
-	SaleStatusPaused,
-	SaleStatusPendingApproval,
-	SaleStatusPreheated,
-	SaleStatusRejected,
-	SaleStatusScheduled,
-}
-
-func (e SaleStatus) IsValid() bool {
-	switch e {
-	case SaleStatusApproved, SaleStatusCancelled, SaleStatusDraft, SaleStatusEnded, SaleStatusLive, SaleStatusPaused, SaleStatusPendingApproval, SaleStatusPreheated, SaleStatusRejected, SaleStatusScheduled:
-		return true
-	}
-	return false
-}
-
-func (e SaleStatus) String() string {
-	return string(e)
-}
-
-func (e *SaleStatus) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = SaleStatus(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid SaleStatus", str)
-	}
-	return nil
-}
-
-func (e SaleStatus) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *SaleStatus) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e SaleStatus) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How much is left, in words. What buyers see when exact stock is hidden.
-type StockLevel string
-
-const (
-	// At most half is left.
-	StockLevelLimited StockLevel = "LIMITED"
-	// At most a tenth is left.
-	StockLevelLow StockLevel = "LOW"
-	// More than half is left.
-	StockLevelPlenty StockLevel = "PLENTY"
-	// Nothing is left now.
-	StockLevelSoldOut StockLevel = "SOLD_OUT"
-)
-
-var AllStockLevel = []StockLevel{
-	StockLevelLimited,
-	StockLevelLow,
-	StockLevelPlenty,
-	StockLevelSoldOut,
-}
-
-func (e StockLevel) IsValid() bool {
-	switch e {
-	case StockLevelLimited, StockLevelLow, StockLevelPlenty, StockLevelSoldOut:
-		return true
-	}
-	return false
-}
-
-func (e StockLevel) String() string {
-	return string(e)
-}
-
-func (e *StockLevel) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = StockLevel(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid StockLevel", str)
-	}
-	return nil
-}
-
-func (e StockLevel) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *StockLevel) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e StockLevel) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
 // What an event is.
 type StreamEventKind string
 
@@ -3029,73 +2000,6 @@ func (e *StreamEventKind) UnmarshalJSON(b []byte) error {
 }
 
 func (e StreamEventKind) MarshalJSON() ([]byte, error) {
-	var buf bytes.Buffer
-	e.MarshalGQL(&buf)
-	return buf.Bytes(), nil
-}
-
-// How a place on the waitlist stands.
-type WaitlistStatus string
-
-const (
-	// The offer lapsed.
-	WaitlistStatusExpired WaitlistStatus = "EXPIRED"
-	// Left by the person.
-	WaitlistStatusLeft WaitlistStatus = "LEFT"
-	// A unit is held for the person until `offerExpiresAt`.
-	WaitlistStatusOffered WaitlistStatus = "OFFERED"
-	// Became an order.
-	WaitlistStatusRedeemed WaitlistStatus = "REDEEMED"
-	// Waits.
-	WaitlistStatusWaiting WaitlistStatus = "WAITING"
-)
-
-var AllWaitlistStatus = []WaitlistStatus{
-	WaitlistStatusExpired,
-	WaitlistStatusLeft,
-	WaitlistStatusOffered,
-	WaitlistStatusRedeemed,
-	WaitlistStatusWaiting,
-}
-
-func (e WaitlistStatus) IsValid() bool {
-	switch e {
-	case WaitlistStatusExpired, WaitlistStatusLeft, WaitlistStatusOffered, WaitlistStatusRedeemed, WaitlistStatusWaiting:
-		return true
-	}
-	return false
-}
-
-func (e WaitlistStatus) String() string {
-	return string(e)
-}
-
-func (e *WaitlistStatus) UnmarshalGQL(v any) error {
-	str, ok := v.(string)
-	if !ok {
-		return fmt.Errorf("enums must be strings")
-	}
-
-	*e = WaitlistStatus(str)
-	if !e.IsValid() {
-		return fmt.Errorf("%s is not a valid WaitlistStatus", str)
-	}
-	return nil
-}
-
-func (e WaitlistStatus) MarshalGQL(w io.Writer) {
-	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
-}
-
-func (e *WaitlistStatus) UnmarshalJSON(b []byte) error {
-	s, err := strconv.Unquote(string(b))
-	if err != nil {
-		return err
-	}
-	return e.UnmarshalGQL(s)
-}
-
-func (e WaitlistStatus) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -51,7 +51,7 @@ func (p *Push) Watch(ctx context.Context, taskID string) (<-chan *model.OrderTas
 		}
 		return &model.OrderTaskEvent{
 			Kind: model.StreamEventKindUpdate, ServerTime: time.Now().UTC(),
-			OrderTask: &model.OrderTask{ID: taskID, Status: model.OrderTaskStatusSubmitted, Revision: int(t.Revision), Source: t},
+			OrderTask: &model.OrderTask{ID: taskID, Status: order.Submitted, Revision: int(t.Revision), Source: t},
 		}
 	}), nil
 }

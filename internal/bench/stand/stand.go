@@ -18,6 +18,7 @@ import (
 	"seckill/graph/transport"
 	"seckill/internal/auth"
 	"seckill/internal/clock"
+	"seckill/internal/order"
 	"seckill/internal/server"
 	"seckill/internal/telemetry"
 )
@@ -80,7 +81,7 @@ func Schema(place Place, watch Watch) graphql.ExecutableSchema {
 // Nothing is a placeOrder resolver without a side effect.
 func Nothing(context.Context, model.PlaceOrderInput) (*model.PlaceOrderPayload, error) {
 	return &model.PlaceOrderPayload{
-		OrderTask:  &model.OrderTask{ID: NoTask, Status: model.OrderTaskStatusSubmitted},
+		OrderTask:  &model.OrderTask{ID: NoTask, Status: order.Submitted},
 		UserErrors: []model.UserError{},
 	}, nil
 }
