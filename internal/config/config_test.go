@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,6 +113,32 @@ func TestAProxyMayBeAnAddressOrANetwork(t *testing.T) {
 	}
 	if got := fmt.Sprint(c.TrustedProxies); got != "[10.0.0.7/32 10.1.0.0/16 fd00::1/128]" {
 		t.Errorf("proxies %s", got)
+	}
+}
+
+func TestSecretsMayBeInFiles(t *testing.T) {
+	t.Parallel()
+	key, previous := write(t, strings.Repeat("k", 32)+"\n"), write(t, "one=first\ntwo=second\n")
+	c, settings, err := Parse(nil, env("SECKILL_JWT_KEY_FILE", key, "SECKILL_JWT_PREVIOUS_KEYS_FILE", previous))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.JWTKey.Reveal() != strings.Repeat("k", 32) || len(c.JWTPreviousKeys) != 2 || c.JWTPreviousKeys[1].Reveal() != "two=second" {
+		t.Errorf("key of %d bytes, %d previous keys", len(c.JWTKey), len(c.JWTPreviousKeys))
+	}
+	if origin := find(t, settings, "jwt-key").Origin; origin != "SECKILL_JWT_KEY_FILE" {
+		t.Errorf("the key comes from %q", origin)
+	}
+	for want, pairs := range map[string][]string{
+		"SECKILL_JWT_KEY and SECKILL_JWT_KEY_FILE are both set": {"SECKILL_JWT_KEY", "x", "SECKILL_JWT_KEY_FILE", key},
+		"SECKILL_REDIS_URL_FILE: ":                              {"SECKILL_REDIS_URL_FILE", "/does/not/exist"},
+	} {
+		if _, _, err := Parse(nil, env(pairs...)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if got := UnknownVariables(settings, []string{"SECKILL_JWT_KEY_FILE=x", "SECKILL_HTTP_ADDR_FILE=x"}); !slices.Equal(got, []string{"SECKILL_HTTP_ADDR_FILE"}) {
+		t.Errorf("unknown: %q", got)
 	}
 }
 

@@ -136,6 +136,9 @@ func UnknownVariables(settings []Setting, environ []string) []string {
 	known := map[string]bool{}
 	for _, s := range settings {
 		known[s.Env] = true
+		if s.Secret {
+			known[s.Env+fileSuffix] = true
+		}
 	}
 	var unknown []string
 	for _, entry := range environ {

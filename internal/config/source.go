@@ -23,6 +23,9 @@ const (
 	OriginFlag    Origin = "flag"
 )
 
+// fileSuffix ends the name of a variable that names the file of a secret.
+const fileSuffix = "_FILE"
+
 // Source reads the settings that are not on the command line, from the environment and
 // then from the file. It is a kong resolver for one parse. It collects errors, so that
 // all are reported at once.
@@ -54,6 +57,9 @@ func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 		return nil, nil //nolint:nilnil // kong's way to say "not here"
 	}
 	s.readFile(ctx)
+	if value, origin := s.secretFile(flag); origin != "" {
+		return s.checked(flag, value, origin), nil
+	}
 	if value, ok := s.lookup(EnvName(flag.Name)); ok && value != "" {
 		return s.checked(flag, value, Origin(EnvName(flag.Name))), nil
 	}
@@ -61,6 +67,26 @@ func (s *Source) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 		return s.checked(flag, value, Origin(s.path)), nil
 	}
 	return nil, nil //nolint:nilnil // kong's way to say "not here"
+}
+
+// secretFile returns the value of a secret whose variable with the suffix _FILE names a
+// file, and the name of that variable; "" without one. Of a list, each line is a value.
+func (s *Source) secretFile(flag *kong.Flag) (string, Origin) {
+	name := EnvName(flag.Name) + fileSuffix
+	path, ok := s.lookup(name)
+	if !ok || path == "" || !isSecret(flag.Target.Type()) {
+		return "", ""
+	}
+	if value, ok := s.lookup(EnvName(flag.Name)); ok && value != "" {
+		s.problems = append(s.problems, fmt.Sprintf("%s and %s are both set: unset one", EnvName(flag.Name), name))
+		return "", ""
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.problems = append(s.problems, fmt.Sprintf("%s: %v", name, err))
+		return "", ""
+	}
+	return strings.ReplaceAll(strings.TrimRight(string(text), "\r\n"), "\n", ","), Origin(name)
 }
 
 // Problems returns the errors, one line each.
