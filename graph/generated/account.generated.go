@@ -2887,8 +2887,25 @@ func (ec *executionContext) _Mutation_joinWaitlist(ctx context.Context, field gr
 				}
 				return ec.Directives.Auth(ctx, nil, directive0, role)
 			}
+			directive2 := func(ctx context.Context) (any, error) {
+				burst, err := ec.unmarshalNInt2int(ctx, 5)
+				if err != nil {
+					var zeroVal *model.JoinWaitlistPayload
+					return zeroVal, err
+				}
+				perSecond, err := ec.unmarshalNFloat2float64(ctx, 0.200000)
+				if err != nil {
+					var zeroVal *model.JoinWaitlistPayload
+					return zeroVal, err
+				}
+				if ec.Directives.RateLimit == nil {
+					var zeroVal *model.JoinWaitlistPayload
+					return zeroVal, errors.New("directive rateLimit is not implemented")
+				}
+				return ec.Directives.RateLimit(ctx, nil, directive1, burst, perSecond)
+			}
 
-			next = directive1
+			next = directive2
 			return next
 		},
 		func(ctx context.Context, selections ast.SelectionSet, v *model.JoinWaitlistPayload) graphql.Marshaler {
@@ -2949,8 +2966,25 @@ func (ec *executionContext) _Mutation_leaveWaitlist(ctx context.Context, field g
 				}
 				return ec.Directives.Auth(ctx, nil, directive0, role)
 			}
+			directive2 := func(ctx context.Context) (any, error) {
+				burst, err := ec.unmarshalNInt2int(ctx, 5)
+				if err != nil {
+					var zeroVal *model.LeaveWaitlistPayload
+					return zeroVal, err
+				}
+				perSecond, err := ec.unmarshalNFloat2float64(ctx, 0.200000)
+				if err != nil {
+					var zeroVal *model.LeaveWaitlistPayload
+					return zeroVal, err
+				}
+				if ec.Directives.RateLimit == nil {
+					var zeroVal *model.LeaveWaitlistPayload
+					return zeroVal, errors.New("directive rateLimit is not implemented")
+				}
+				return ec.Directives.RateLimit(ctx, nil, directive1, burst, perSecond)
+			}
 
-			next = directive1
+			next = directive2
 			return next
 		},
 		func(ctx context.Context, selections ast.SelectionSet, v *model.LeaveWaitlistPayload) graphql.Marshaler {

@@ -2861,13 +2861,13 @@ extend type Mutation {
   joinWaitlist(
     """What is needed."""
     input: JoinWaitlistInput!
-  ): JoinWaitlistPayload @auth
+  ): JoinWaitlistPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
 
   """Gives a place on the waitlist up."""
   leaveWaitlist(
     """What is needed."""
     input: LeaveWaitlistInput!
-  ): LeaveWaitlistPayload @auth
+  ): LeaveWaitlistPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
 }
 `, BuiltIn: false},
 }

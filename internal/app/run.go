@@ -171,6 +171,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("interventions", in.admin.operator.Loop().Run)
 		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)
 		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
+		store("purge waitlist", loop("purge waitlist", purgeEvery, in.waiting.service.Purge).Run)
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
 		rooms.Timeout = admitTimeout
 		accept(rooms.Name, rooms.Run)

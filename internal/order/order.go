@@ -99,7 +99,7 @@ type Reservation struct {
 	Name                    uuid.UUID // the task id in the reservation's record
 	Order, Sale, Item, User uuid.UUID
 	Quantity                int
-	Expired                 bool // not paid in time
+	Expired                 bool // not paid in time, or cancelled late: it counts as an expiry
 	Oversold                bool // Postgres had no units for it; the gate removes them
 	Withdrawn               bool // a refund took the units off the sale; the gate removes them
 }

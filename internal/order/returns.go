@@ -12,6 +12,7 @@ import (
 
 	"seckill/ent"
 	entorder "seckill/ent/order"
+	"seckill/ent/orderevent"
 	"seckill/ent/orderfailure"
 	"seckill/ent/stockmovement"
 	"seckill/internal/fault"
@@ -27,6 +28,11 @@ const (
 	// orderReturnEvery is the pause between steps: units of an ended order are
 	// available again after about this time.
 	orderReturnEvery = 250 * time.Millisecond
+	// CancelGrace is the time in which a buyer may cancel an order without a count.
+	CancelGrace = time.Minute
+	// freeCancels is the number of cancellations in a sale that are not counted within
+	// CancelGrace.
+	freeCancels = 2
 	// taskReturnEvery is the pause between steps: a buyer whose task failed may try
 	// again after about this time.
 	taskReturnEvery = 500 * time.Millisecond
@@ -119,11 +125,19 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	claims := make([]Reservation, len(rows))
 	var refunded []uuid.UUID
+	var cancelled []*ent.Order
 	for i, row := range rows {
 		claims[i] = FromRow(row).Reservation()
-		if row.Status == entorder.StatusREFUNDED {
+		switch row.Status {
+		case entorder.StatusREFUNDED:
 			refunded = append(refunded, row.ID)
+		case entorder.StatusCANCELLED:
+			cancelled = append(cancelled, row)
+		default:
 		}
+	}
+	if err == nil && len(cancelled) > 0 {
+		err = countCancelled(ctx, db, cancelled, claims)
 	}
 	if err != nil || len(refunded) == 0 {
 		return claims, err
@@ -139,6 +153,43 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 		claims[i].Withdrawn = true
 	}
 	return claims, nil
+}
+
+// countCancelled marks the reservations of orders that their buyers cancelled late, or
+// after other cancellations in the sale, as expired: they withheld units from others.
+func countCancelled(ctx context.Context, db *postgres.DB, cancelled []*ent.Order, claims []Reservation) error {
+	ids, users := make([]uuid.UUID, len(cancelled)), make([]uuid.UUID, len(cancelled))
+	for i, row := range cancelled {
+		ids[i], users[i] = row.ID, row.UserID
+	}
+	events, err := db.Ent.OrderEvent.Query().Where(
+		orderevent.OrderIDIn(ids...), orderevent.CodeEQ(orderevent.CodeCANCELLED), orderevent.ActorEQ(orderevent.ActorBUYER),
+	).All(ctx)
+	if err != nil {
+		return err
+	}
+	var sums []struct {
+		UserID uuid.UUID `json:"user_id"`
+		SaleID uuid.UUID `json:"sale_id"`
+		Count  int       `json:"count"`
+	}
+	err = db.Ent.Order.Query().Where(entorder.UserIDIn(users...), entorder.StatusEQ(entorder.StatusCANCELLED)).
+		GroupBy(entorder.FieldUserID, entorder.FieldSaleID).Aggregate(ent.Count()).Scan(ctx, &sums)
+	if err != nil {
+		return err
+	}
+	often := map[[2]uuid.UUID]bool{}
+	for _, sum := range sums {
+		often[[2]uuid.UUID{sum.UserID, sum.SaleID}] = sum.Count > freeCancels
+	}
+	for _, e := range events {
+		row := cancelled[slices.Index(ids, e.OrderID)]
+		if e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[[2]uuid.UUID{row.UserID, row.SaleID}] {
+			i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == e.OrderID })
+			claims[i].Expired = true
+		}
+	}
+	return nil
 }
 
 // markOrders marks only rows with the returned reservation name. An order that has

@@ -2,6 +2,7 @@ package payment_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -9,11 +10,13 @@ import (
 	"seckill/internal/admission/path"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/payment"
 	"seckill/internal/testenv"
 )
 
 // At most two orders of a user may expire in a sale; after that the gate refuses only
-// this user for a while. A cancelled order does not count.
+// this user for a while. An order that is cancelled at once does not count.
 func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 5)
@@ -53,6 +56,48 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 		if refusal := gate(user); refusal != nil {
 			t.Errorf("somebody else: %v", refusal)
 		}
+	}
+	s.wantFigures(figures{available: 5, stock: 5})
+}
+
+// Units are withheld from others by orders that are cancelled late, or again and again.
+func TestLateAndRepeatedCancellationsCountLikeExpiredOrders(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 5)
+	expiries := func(user uuid.UUID) int {
+		n, _ := s.conn.Cmd.Get(t.Context(), s.keys.Expiries(id.ShardOf(s.sale), s.sale, user)).Int()
+		return n
+	}
+	cancel := func(user uuid.UUID, after time.Duration) {
+		t.Helper()
+		o := s.place(user, 1)
+		if o == nil {
+			t.Fatal("nothing left")
+		}
+		s.clock.Advance(after)
+		if _, err := s.pay.Cancel(t.Context(), o.ID, user, ""); err != nil {
+			t.Fatal(err)
+		}
+		s.step(s.returner.Step)
+	}
+	late, again := id.New(), id.New()
+	cancel(late, order.CancelGrace+time.Second)
+	if n := expiries(late); n != 1 {
+		t.Errorf("%d expiries after a late cancellation", n)
+	}
+	for i, want := range []int{0, 0, 1, 2} {
+		if cancel(again, time.Second); expiries(again) != want {
+			t.Errorf("%d expiries after %d cancellations, want %d", expiries(again), i+1, want)
+		}
+	}
+	o := s.place(late, 1)
+	s.clock.Advance(order.CancelGrace + time.Second)
+	if _, err := s.pay.Void(t.Context(), payment.VoidInput{Order: o.ID, Operator: id.New(), Note: "mistake"}); err != nil {
+		t.Fatal(err)
+	}
+	s.step(s.returner.Step)
+	if n := expiries(late); n != 1 {
+		t.Errorf("%d expiries after an operator voided an order", n)
 	}
 	s.wantFigures(figures{available: 5, stock: 5})
 }

@@ -142,7 +142,9 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 	}
 	done := make([]uuid.UUID, 0, len(rows))
 	for _, row := range rows {
-		r, err := s.gate.Release(ctx, fromRow(row).ref())
+		ref := fromRow(row).ref()
+		ref.Expired = ref.Expired && !it.over
+		r, err := s.gate.Release(ctx, ref)
 		if err != nil {
 			return err
 		}

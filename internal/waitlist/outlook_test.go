@@ -59,6 +59,64 @@ func TestWhoNeverPaysHasToWaitForThePlaceInLine(t *testing.T) {
 	}
 }
 
+// An offer that is left to expire withholds a unit like an unpaid order. An offer that
+// is left at once does not, nor one that ends with its sale.
+func TestOffersLeftToExpireCountLikeUnpaidReservations(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	o := h.buy()
+	places := h.joined(3)
+	h.step()
+	h.cancel(o)
+	h.step()
+	h.want(places[0], waitlist.Offered)
+	h.clock.Advance(time.Minute + time.Second)
+	h.step()
+	h.want(places[1], waitlist.Offered)
+	if _, err := h.line.Leave(t.Context(), places[1].ID, places[1].User); err != nil {
+		t.Fatal(err)
+	}
+	h.step()
+	h.want(places[2], waitlist.Offered)
+	h.clock.Advance(time.Minute + time.Second)
+	h.must(h.db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+		return tx.Sale.UpdateOneID(h.sale).SetStatus(sale.StatusENDED).Exec(ctx)
+	}))
+	h.step()
+	h.want(places[2], waitlist.Expired)
+	for i, want := range []int{1, 0, 0} {
+		n, _ := h.conn.Cmd.Get(t.Context(), h.keys.Expiries(id.ShardOf(h.sale), h.sale, places[i].User)).Int()
+		if n != want {
+			t.Errorf("buyer %d has %d expiries, want %d", i, n, want)
+		}
+	}
+}
+
+func TestEndedPlacesArePurgedAfterAWeek(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	h.buy()
+	places := h.joined(3)
+	for _, e := range places[:2] {
+		if _, err := h.line.Leave(t.Context(), e.ID, e.User); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.step()
+	purge := func(want int) {
+		t.Helper()
+		if counts, err := h.line.Purge(t.Context()); err != nil || counts["purged"] != want {
+			t.Errorf("purged %v, %v; want %d", counts, err, want)
+		}
+	}
+	h.clock.Advance(6 * 24 * time.Hour)
+	purge(0)
+	h.clock.Advance(25 * time.Hour)
+	purge(2)
+	purge(0)
+	h.want(places[2], waitlist.Waiting)
+}
+
 // Refusals read from memory, which follows Postgres.
 func TestOutlooksFollowTheRecord(t *testing.T) {
 	t.Parallel()

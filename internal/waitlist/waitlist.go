@@ -94,9 +94,11 @@ func (e *Entry) Moment() int64 {
 // momentsPerMilli is the number of versions that Moment distinguishes.
 const momentsPerMilli = 1000
 
-// ref identifies the reservation of the entry in the gate.
+// ref identifies the reservation of the entry in the gate. An offer that was left to
+// expire counts as an expiry of the buyer.
 func (e *Entry) ref() reservation.Ref {
-	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID}
+	ignored := e.Status == Expired && e.OfferExpiresAt != nil && !e.UpdatedAt.Before(*e.OfferExpiresAt)
+	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID, Expired: ignored}
 }
 
 // Announce publishes entries after the commit. It may lose them.
