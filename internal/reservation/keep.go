@@ -12,8 +12,8 @@ import (
 
 // keepKeys records the idempotency keys of the reservations in a hash that is about to
 // be removed, so that they answer repeated calls for another day. Doing it twice is
-// harmless.
-func (g *Gate) keepKeys(ctx context.Context, sale, item uuid.UUID, hash string) error {
+// harmless. It calls progress after each page.
+func (g *Gate) keepKeys(ctx context.Context, sale, item uuid.UUID, hash string, progress func() error) error {
 	keys := g.keys.IdempotencyKeys(id.ShardOf(sale), sale)
 	err := g.eachReservation(ctx, hash, func(page []Reservation) error {
 		records := make([]any, 0, 2*len(page))
@@ -23,13 +23,16 @@ func (g *Gate) keepKeys(ctx context.Context, sale, item uuid.UUID, hash string) 
 			}
 		}
 		if len(records) == 0 {
-			return nil
+			return progress()
 		}
 		_, err := g.client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			pipe.HSet(ctx, keys, records...)
 			return pipe.PExpire(ctx, keys, recordTTL).Err()
 		})
-		return err
+		if err != nil {
+			return err
+		}
+		return progress()
 	})
 	if err != nil {
 		return fmt.Errorf("keep idempotency keys of %s: %w", item, err)

@@ -63,7 +63,11 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 		reserved += r.Quantity
 	}
 	shard := id.ShardOf(c.Sale)
-	if err := g.keepKeys(ctx, c.Sale, c.Item, g.keys.FormerReservations(shard, c.Item)); err != nil {
+	building := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item)}
+	progress := func() error { // shows other processes that the build continues
+		return addReservationsScript.Run(ctx, g.client, building, strconv.FormatInt(c.Epoch, 10)).Err()
+	}
+	if err := g.keepKeys(ctx, c.Sale, c.Item, g.keys.FormerReservations(shard, c.Item), progress); err != nil {
 		return false, err
 	}
 	opened, err := openScript.Run(ctx, g.client, []string{g.keys.Item(shard, c.Item), g.keys.FormerReservations(shard, c.Item)},

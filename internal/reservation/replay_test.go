@@ -96,6 +96,30 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 	}
 }
 
+// A build that keeps many keys must not look as if its process had crashed.
+func TestABuildThatKeepsKeysShowsProgress(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.open(5)
+		f.reserve(f.attempt(id.New()))
+		if begun, err := f.gate.Begin(t.Context(), f.sale, f.item, 2); err != nil || !begun {
+			t.Fatal(begun, err)
+		}
+		item := f.keys.Item(id.ShardOf(f.sale), f.item)
+		f.must(f.client.HSet(t.Context(), item, "since", 0).Err())
+		opened, err := f.gate.Open(t.Context(), reservation.Contents{
+			Sale: f.sale, Item: f.item, State: reservation.GateOpen, Epoch: 2, Opens: time.Now(), Closes: time.Now().Add(time.Hour),
+			Limit: 1, Total: 5, Stock: 5, Revision: 9,
+		})
+		if err != nil || !opened {
+			t.Fatal(opened, err)
+		}
+		if since, err := f.client.HGet(t.Context(), item, "since").Int64(); err != nil || since == 0 {
+			t.Errorf("since %d, %v", since, err)
+		}
+	})
+}
+
 // A call for another item of the sale under a used key is a mismatch.
 func TestAKeyIsOfTheWholeSale(t *testing.T) {
 	t.Parallel()

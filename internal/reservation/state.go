@@ -144,7 +144,7 @@ func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (b
 	shard := id.ShardOf(sale)
 	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item)}
 	for _, hash := range []string{keys[1], keys[3]} {
-		if err := g.keepKeys(ctx, sale, item, hash); err != nil {
+		if err := g.keepKeys(ctx, sale, item, hash, func() error { return nil }); err != nil {
 			return false, err
 		}
 	}

@@ -1,4 +1,4 @@
--- add_reservations: writes reservations while a gate is built.
+-- add_reservations: writes reservations, or none, while a gate is built.
 --
 -- KEYS  [1] item   [2] reservations
 -- ARGV  [1] epoch   then user, record, user, record, …
@@ -10,6 +10,8 @@
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
   return 0
 end
-redis.call('HSET', KEYS[2], unpack(ARGV, 2))
+if #ARGV > 1 then
+  redis.call('HSET', KEYS[2], unpack(ARGV, 2))
+end
 redis.call('HSET', KEYS[1], 'since', string.format('%.0f', redis_time()))
 return 1
