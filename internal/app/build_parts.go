@@ -41,6 +41,8 @@ const (
 	paymentsGroup = "payments"
 	// trimEvery is how often acknowledged entries are removed from streams.
 	trimEvery = 2 * time.Second
+	// idleTrim is the longest pause while there is nothing to remove.
+	idleTrim = 16 * time.Second
 	// measureEvery is how often the depth of the streams is read.
 	measureEvery = 5 * time.Second
 )
@@ -145,7 +147,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, b.log))
 	p.loops = append(p.loops, p.service.Loops()...)
 	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streams)
-	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Step: trimmer.Step, Log: b.log})
+	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Idle: idleTrim, Step: trimmer.Step, Log: b.log})
 	var err error
 	p.router, err = newRouter(b, m, stream.Handler{Name: "payments", Topics: []string{topic}, Handle: p.service.Handle},
 		consumer{group: paymentsGroup})
@@ -274,7 +276,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	return worker{router: router, loops: []periodic.Loop{
 		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
 		o.letters.Loop(),
-		{Name: "trim streams", Every: trimEvery, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
+		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
 		{Name: "measure streams", Every: measureEvery, Step: measure, Log: b.log},
 	}}, nil
 }

@@ -93,6 +93,9 @@ const purgeEvery = time.Hour
 const (
 	admitEvery   = 200 * time.Millisecond
 	admitTimeout = 10 * time.Second
+	// idleAdmit is the longest pause while there is no waiting room; it delays the first
+	// admission of a new one.
+	idleAdmit = time.Second
 )
 
 // group runs functions until stop is called, and keeps their errors.
@@ -156,6 +159,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	store("live log", s.feed.Run)
 	store("lost tasks", in.scheduler.lostTasks.Run)
 	accept("stock cache", g.stock.Run)
+	accept("memory", loop("memory", memoryEvery, new(memory).step).Run)
 	if a.roles.Worker {
 		store("order router", in.worker.router.Run)
 		store("payment router", in.payments.router.Run)
@@ -173,6 +177,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
 		store("purge waitlist", loop("purge waitlist", purgeEvery, in.waiting.service.Purge).Run)
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
+		rooms.Idle, rooms.Busy = idleAdmit, in.admission.queue.Busy
 		rooms.Timeout = admitTimeout
 		accept(rooms.Name, rooms.Run)
 		accept("waitlist", in.waiting.service.Loop().Run)

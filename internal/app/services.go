@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
@@ -107,11 +108,11 @@ func openEmbedded(ctx context.Context) (_ *services, err error) {
 		}
 	}()
 	server := miniredis.NewMiniRedis()
-	server.ClockTTL(true)
 	if err := server.Start(); err != nil {
 		return s, fmt.Errorf("embedded redis: %w", err)
 	}
 	s.onClose(func() error { server.Close(); return nil })
+	s.onClose(expireKeys(server))
 	if s.redis, err = redisconn.Open(ctx, "redis://"+server.Addr()+"/0"); err != nil {
 		return s, fmt.Errorf("embedded redis: %w", err)
 	}
@@ -121,4 +122,33 @@ func openEmbedded(ctx context.Context) (_ *services, err error) {
 	}
 	s.onClose(s.db.Close)
 	return s, nil
+}
+
+// expireEvery is the interval at which keys of the embedded Redis expire. Its own clock
+// would look at all keys with each command, and idle processes send hundreds a second.
+const expireEvery = 200 * time.Millisecond
+
+// expireKeys lets keys expire until stop is called.
+func expireKeys(server *miniredis.Miniredis) (stop func() error) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(expireEvery)
+		defer tick.Stop()
+		last := time.Now()
+		for {
+			select {
+			case <-end:
+				return
+			case now := <-tick.C:
+				server.FastForward(now.Sub(last))
+				last = now
+			}
+		}
+	}()
+	return func() error {
+		close(end)
+		<-ended
+		return nil
+	}
 }

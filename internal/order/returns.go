@@ -36,6 +36,8 @@ const (
 	// taskReturnEvery is the pause between steps: a buyer whose task failed may try
 	// again after about this time.
 	taskReturnEvery = 500 * time.Millisecond
+	// idleReturn is the longest pause while nothing is returned.
+	idleReturn = time.Second
 )
 
 // ReturnReservations returns reservations in Redis: their units go back to stock and
@@ -49,13 +51,13 @@ type ReturnReservations func(ctx context.Context, reservations []Reservation) (w
 // their rows mark what is due. Any number of processes may run it at the same time.
 func OrderReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "orders", due: ordersDue, mark: markOrders}
-	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
+	return periodic.Loop{Name: "return units", Every: orderReturnEvery, Idle: idleReturn, Timeout: returnTimeout, Step: r.step, Log: log}
 }
 
 // TaskReturns returns the same loop for failed tasks.
 func TaskReturns(db *postgres.DB, give ReturnReservations, log *slog.Logger) periodic.Loop {
 	r := returner{db: db, give: give, what: "tasks", due: tasksDue, mark: markTasks}
-	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Timeout: returnTimeout, Step: r.step, Log: log}
+	return periodic.Loop{Name: "release failed tasks", Every: taskReturnEvery, Idle: idleReturn, Timeout: returnTimeout, Step: r.step, Log: log}
 }
 
 // returner returns the reservations that the rows of one table mark as due.

@@ -29,6 +29,9 @@ const (
 	parallelCalls = 8
 	// maxCheck bounds the pause between two queries of an open payment.
 	maxCheck = 2 * time.Minute
+	// idle is the longest pause of a loop that finds no refund, and no event whose message
+	// was lost.
+	idle = 2 * time.Second
 )
 
 // Loops returns the loops that complete payments: events whose message was lost,
@@ -38,7 +41,7 @@ const (
 func (s *Service) Loops() []periodic.Loop {
 	loops := []periodic.Loop{
 		s.expiryLoop(),
-		{Name: "payment events", Every: 500 * time.Millisecond, Timeout: 10 * time.Second, Step: s.RetryEvents, Log: s.log},
+		{Name: "payment events", Every: 500 * time.Millisecond, Idle: idle, Timeout: 10 * time.Second, Step: s.RetryEvents, Log: s.log},
 	}
 	for _, provider := range append(slices.Sorted(maps.Keys(s.providers)), gone) {
 		check := func(ctx context.Context) (map[string]int, error) { return s.CheckOpen(ctx, provider) }
@@ -46,7 +49,7 @@ func (s *Service) Loops() []periodic.Loop {
 		of := " of provider " + cmp.Or(provider, "unknown")
 		loops = append(loops,
 			periodic.Loop{Name: "payment checks" + of, Every: 5 * time.Second, Timeout: time.Minute, Step: check, Log: s.log},
-			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Timeout: time.Minute, Step: send, Log: s.log})
+			periodic.Loop{Name: "refunds" + of, Every: 500 * time.Millisecond, Idle: idle, Timeout: time.Minute, Step: send, Log: s.log})
 	}
 	return loops
 }

@@ -28,6 +28,14 @@ type Loop struct {
 	Timeout time.Duration // timeout of one step; 0 = 10 × Every
 	Step    Step
 	Log     *slog.Logger
+
+	// Idle is the longest pause while there is nothing to do: the pause doubles with each
+	// step that changes nothing, and is Every again after one that does or fails. 0 = always
+	// Every. It delays the first work after a rest by up to Idle.
+	Idle time.Duration
+	// Busy reports after a step that changed nothing whether there is work that only waits;
+	// the pause is then Every. nil = never.
+	Busy func() bool
 }
 
 // Run runs the step immediately and then repeatedly until ctx ends. A failed step is
@@ -39,6 +47,7 @@ func (l Loop) Run(ctx context.Context) error {
 		timeout = 10 * l.Every
 	}
 	var failing trouble
+	pause := l.Every
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -47,9 +56,18 @@ func (l Loop) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		l.once(ctx, timeout, &failing)
-		timer.Reset(l.Every + time.Duration(rand.Int64N(int64(l.Every)/10+1))) //nolint:gosec // jitter, not a secret
+		idle := l.once(ctx, timeout, &failing)
+		pause = l.next(pause, idle)
+		timer.Reset(pause + time.Duration(rand.Int64N(int64(pause)/10+1))) //nolint:gosec // jitter, not a secret
 	}
+}
+
+// next returns the pause after a step, given the pause before it.
+func (l Loop) next(last time.Duration, idle bool) time.Duration {
+	if !idle || l.Busy != nil && l.Busy() {
+		return l.Every
+	}
+	return max(l.Every, min(2*last, l.Idle))
 }
 
 // trouble is the logging state of a failing step.
@@ -58,7 +76,8 @@ type trouble struct {
 	unlogged int       // failures since then
 }
 
-func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble) {
+// once runs one step and reports whether it had nothing to do.
+func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble) (idle bool) {
 	stepCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	counts, err := l.step(stepCtx)
@@ -74,6 +93,7 @@ func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble)
 	if len(attrs) > 1 {
 		l.Log.LogAttrs(ctx, slog.LevelInfo, "periodic step", attrs...)
 	}
+	return err == nil && len(attrs) == 1
 }
 
 // logOutcome logs the result of a step, at most every logEvery while it fails. A panic

@@ -85,3 +85,54 @@ func TestAStepThatFailsAgainAndAgainIsToldOfNowAndThen(t *testing.T) {
 		}
 	})
 }
+
+func TestALoopWithNothingToDoRestsAndIsInItsRhythmWhenThereIs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began, busy := time.Now(), false
+		var at []time.Duration
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		err := periodic.Loop{
+			Name: "test", Every: 100 * time.Millisecond, Idle: time.Second, Log: slog.New(slog.DiscardHandler),
+			Busy: func() bool { return busy },
+			Step: func(context.Context) (map[string]int, error) {
+				now := time.Since(began)
+				at = append(at, now)
+				busy = now > 20*time.Second
+				switch {
+				case now > 10*time.Second && now < 12*time.Second:
+					return map[string]int{"done": 1}, nil
+				case now > 15*time.Second && now < 16*time.Second:
+					return nil, errors.New("away")
+				default:
+					return map[string]int{"nothing": 0}, nil
+				}
+			},
+		}.Run(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		count := func(from, to time.Duration) (n int) {
+			for _, when := range at {
+				if when >= from && when < to {
+					n++
+				}
+			}
+			return n
+		}
+		if n := count(0, time.Second); n < 3 || n > 5 {
+			t.Errorf("%d steps in the first second, want 4: the pause doubles", n)
+		}
+		for _, rest := range [][2]time.Duration{{2 * time.Second, 10 * time.Second}, {17 * time.Second, 20 * time.Second}} {
+			if n, seconds := count(rest[0], rest[1]), int((rest[1]-rest[0])/time.Second); n < seconds-2 || n > seconds+1 {
+				t.Errorf("%d steps in %d s with nothing to do, want one a second", n, seconds)
+			}
+		}
+		for name, rush := range map[string]time.Duration{"work": 11200 * time.Millisecond, "failures": 15700 * time.Millisecond, "waiting work": 22 * time.Second} {
+			if n := count(rush, rush+300*time.Millisecond); n < 2 || n > 3 {
+				t.Errorf("%d steps in 300 ms with %s, want 3", n, name)
+			}
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,6 +21,10 @@ const (
 	// refreshEvery is the interval at which a process reads all loaded gates, in one
 	// pipeline. It bounds the age of an outdated sold-out view.
 	refreshEvery = 200 * time.Millisecond
+	// idleRefresh is the interval while no gate has changed and no attempt was checked for
+	// idleAfter. It is below viewTTL.
+	idleRefresh = 800 * time.Millisecond
+	idleAfter   = 5 * time.Second
 	// viewTTL is how long after a read a view may refuse attempts.
 	viewTTL = time.Second
 	// windowSlack is the distance from opening and closing time within which the local
@@ -71,6 +76,8 @@ type StockCache struct {
 	loaded func(ctx context.Context) ([]ItemRef, error) // lists the items to watch
 	seed   maphash.Seed                                 // for the hashes in accepted
 
+	active atomic.Int64 // Unix ms when a gate last changed or an attempt was checked
+
 	mu       sync.RWMutex
 	views    map[uuid.UUID]View          // guarded by mu; by item
 	offset   time.Duration               // guarded by mu; Redis time minus local time
@@ -100,17 +107,33 @@ func NewStockCache(cfg StockCacheConfig) *StockCache {
 // Run refreshes the views and the accepted idempotency keys until ctx ends.
 func (c *StockCache) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
-	loops.Go(func() { c.every(ctx, c.Refresh) })
-	loops.Go(func() { c.every(ctx, c.RefreshAccepted) })
+	loops.Go(func() { c.repeat(ctx, c.Refresh) })
+	loops.Go(func() { c.repeat(ctx, c.RefreshAccepted) })
 	loops.Wait()
 	return nil
 }
 
-// every runs step every refreshEvery until ctx ends, and logs the first of consecutive
+// interval returns the pause until the next refresh.
+func (c *StockCache) interval() time.Duration {
+	if c.clock.Now().UnixMilli()-c.active.Load() < idleAfter.Milliseconds() {
+		return refreshEvery
+	}
+	return idleRefresh
+}
+
+// touch records that the gates are in use now, at most once a second: every attempt
+// calls it.
+func (c *StockCache) touch(now time.Time) {
+	if ms := now.UnixMilli(); ms-c.active.Load() >= 1000 {
+		c.active.Store(ms)
+	}
+}
+
+// repeat runs step at the interval until ctx ends, and logs the first of consecutive
 // failures.
-func (c *StockCache) every(ctx context.Context, step func(context.Context) error) {
-	ticker := time.NewTicker(refreshEvery)
-	defer ticker.Stop()
+func (c *StockCache) repeat(ctx context.Context, step func(context.Context) error) {
+	timer := time.NewTimer(c.interval())
+	defer timer.Stop()
 	failing := false
 	for {
 		err := step(ctx)
@@ -121,7 +144,8 @@ func (c *StockCache) every(ctx context.Context, step func(context.Context) error
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
+			timer.Reset(c.interval())
 		}
 	}
 }
@@ -202,11 +226,17 @@ func (c *StockCache) replace(fresh []View) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	views := make(map[uuid.UUID]View, len(fresh))
+	changed := len(fresh) != len(c.views)
 	for _, v := range fresh {
-		if old, ok := c.views[v.Item]; ok {
+		old, ok := c.views[v.Item]
+		if ok {
 			v = newer(old, v)
 		}
+		changed = changed || !ok || v.Since != old.Since
 		views[v.Item] = v
+	}
+	if changed {
+		c.touch(c.clock.Now())
 	}
 	c.views = views
 }
@@ -263,6 +293,7 @@ func (c *StockCache) ServerTime() time.Time {
 // SoldOut. It returns false for every other state, and near the opening and closing
 // time.
 func (c *StockCache) Refuse(item uuid.UUID) (Outcome, bool) {
+	c.touch(c.clock.Now())
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.refuse(item)

@@ -15,7 +15,7 @@ import (
 // Defaults and bounds of a Broadcast.
 const (
 	defaultKeep      = 10_000 // messages; a reader that is further behind misses some
-	defaultTailBlock = 200 * time.Millisecond
+	defaultTailBlock = 500 * time.Millisecond
 	tailBatch        = 256 // messages per read
 )
 
@@ -36,7 +36,7 @@ type BroadcastConfig struct {
 	Key     string                // of the stream
 
 	Keep  int           // messages kept, approximately [10,000]
-	Block time.Duration // timeout of one read; bounds how late the end of Tail is noticed [200 ms]
+	Block time.Duration // timeout of one read; bounds how late the end of Tail is noticed [500 ms]
 
 	Log     *slog.Logger
 	Metrics *Metrics

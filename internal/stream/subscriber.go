@@ -16,9 +16,9 @@ import (
 const (
 	defaultBatch        = 256
 	defaultMaxInFlight  = 4 * defaultBatch // a batch being read, two being stored, one being acknowledged
-	defaultBlock        = 500 * time.Millisecond
+	defaultBlock        = time.Second
 	defaultClaimIdle    = 15 * time.Second // at least 5 × the handlers' deadline
-	defaultClaimEvery   = time.Second
+	defaultClaimEvery   = 3 * time.Second
 	defaultNackDelay    = 200 * time.Millisecond
 	defaultNackDelayMax = 2 * time.Second
 	defaultDrain        = 5 * time.Second // more than the handlers' deadline
@@ -48,9 +48,9 @@ type SubscriberConfig struct {
 
 	Batch        int           // orders per read, approximately: at least one entry [256]
 	MaxInFlight  int           // orders of dispatched, unacknowledged entries per topic [1024]
-	Block        time.Duration // timeout of one read; also bounds how late Close is noticed [500 ms]
+	Block        time.Duration // timeout of one read; also bounds how late Close is noticed [1 s]
 	ClaimIdle    time.Duration // idle time after which entries are taken over [15 s]
-	ClaimEvery   time.Duration // interval of the search for idle entries [1 s]
+	ClaimEvery   time.Duration // interval of the search for idle entries [3 s]
 	NackDelay    time.Duration // delay before the second attempt; doubles with each [200 ms]
 	NackDelayMax time.Duration // maximum delay between attempts [2 s]
 	Drain        time.Duration // how long Close waits for handlers [5 s]

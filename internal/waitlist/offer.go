@@ -18,6 +18,9 @@ const (
 	// every is the interval between steps, and so about the time until a released unit
 	// is offered.
 	every = 250 * time.Millisecond
+	// idle is the longest interval while no item has a waitlist; it delays the first offer
+	// of a new one.
+	idle = time.Second
 	// stepTimeout is the timeout of one step.
 	stepTimeout = 10 * time.Second
 	// maxItems, maxPlaces and maxOffers bound one step: items with a waitlist, and per
@@ -29,7 +32,7 @@ const (
 
 // Loop returns the loop that makes and expires offers and releases units.
 func (s *Service) Loop() periodic.Loop {
-	return periodic.Loop{Name: "waitlist", Every: every, Timeout: stepTimeout, Step: s.Step, Log: s.log}
+	return periodic.Loop{Name: "waitlist", Every: every, Idle: idle, Busy: s.waiting.Load, Timeout: stepTimeout, Step: s.Step, Log: s.log}
 }
 
 // item is an item with a waitlist.
@@ -43,6 +46,7 @@ type item struct {
 // that is over end.
 func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	items, err := s.lines(ctx)
+	s.waiting.Store(len(items) > 0)
 	if err != nil || len(items) == 0 {
 		return nil, err
 	}

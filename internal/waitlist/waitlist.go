@@ -25,6 +25,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,6 +127,7 @@ type Service struct {
 	offerFor time.Duration
 	clock    clock.Clock
 	log      *slog.Logger
+	waiting  atomic.Bool // an item had a waitlist in the last Step
 
 	// Batchers of reads and writes that many buyers cause at the same moment: when an
 	// item sells out, and when entries change.

@@ -47,13 +47,20 @@ func (s *Service) Step(ctx context.Context) (map[string]int, error) {
 	}
 	counts := map[string]int{}
 	var errs []error
+	found := 0
+	defer func() { s.rooms.Store(int64(found)) }()
 	for _, set := range sets {
+		found += len(set.Val())
 		for _, room := range set.Val() {
 			errs = append(errs, s.tend(ctx, room, counts))
 		}
 	}
 	return counts, errors.Join(errs...)
 }
+
+// Busy reports whether there was a waiting room in the last Step: it may admit at any
+// time.
+func (s *Service) Busy() bool { return s.rooms.Load() > 0 }
 
 // tend makes passes over one room until no work is left.
 func (s *Service) tend(ctx context.Context, room string, counts map[string]int) error {

@@ -30,6 +30,7 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -108,7 +109,10 @@ type Config struct {
 }
 
 // Service manages the waiting rooms. It is safe for concurrent use.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg   Config
+	rooms atomic.Int64 // in the last Step
+}
 
 // New returns a service.
 func New(cfg Config) *Service {
