@@ -65,7 +65,7 @@ func toTask(ctx context.Context, t *order.Task) *model.OrderTask {
 	}
 	out := &model.OrderTask{
 		ID: id.Format(id.Task, t.ID), Status: t.Status, Quantity: t.Quantity,
-		Revision: int(t.Revision), CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Source: t,
+		Revision: int(t.Revision), Delayed: t.Delayed, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Source: t,
 	}
 	switch t.Status {
 	case order.Submitted:

@@ -150,6 +150,29 @@ func (ec *executionContext) fieldContext_OrderTask_createdAt(_ context.Context, 
 	return graphql.NewScalarFieldContext("OrderTask", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _OrderTask_delayed(ctx context.Context, field graphql.CollectedField, obj *model.OrderTask) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderTask_delayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Delayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OrderTask_delayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OrderTask", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _OrderTask_failure(ctx context.Context, field graphql.CollectedField, obj *model.OrderTask) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -761,6 +784,11 @@ func (ec *executionContext) _OrderTask(ctx context.Context, sel ast.SelectionSet
 			out.Values[i] = graphql.MarshalString("OrderTask")
 		case "createdAt":
 			out.Values[i] = ec._OrderTask_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "delayed":
+			out.Values[i] = ec._OrderTask_delayed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

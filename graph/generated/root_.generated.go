@@ -2308,6 +2308,8 @@ An attempt to buy that has passed the gate and holds stock.
 type OrderTask implements Node {
   """When it was taken in."""
   createdAt: DateTime!
+  """Whether it is SUBMITTED for more than ten seconds: processing is delayed, and the stock stays held."""
+  delayed: Boolean!
   """Why it failed; null otherwise."""
   failure: UserError
   """Opaque global id."""
@@ -3351,6 +3353,8 @@ func (ec *executionContext) childFields_OrderTask(ctx context.Context, field gra
 	switch field.Name {
 	case "createdAt":
 		return ec.fieldContext_OrderTask_createdAt(ctx, field)
+	case "delayed":
+		return ec.fieldContext_OrderTask_delayed(ctx, field)
 	case "failure":
 		return ec.fieldContext_OrderTask_failure(ctx, field)
 	case "id":

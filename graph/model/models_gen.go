@@ -699,6 +699,8 @@ type OrderLogEntry struct {
 type OrderTask struct {
 	// When it was taken in.
 	CreatedAt time.Time `json:"createdAt"`
+	// Whether it is SUBMITTED for more than ten seconds: processing is delayed, and the stock stays held.
+	Delayed bool `json:"delayed"`
 	// Why it failed; null otherwise.
 	Failure UserError `json:"failure,omitempty"`
 	// Opaque global id.

@@ -81,7 +81,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		cfg: cfg, log: log, roles: roles, svc: svc, tabs: &tabs, writer: orders.writer,
 		seeding: seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin})
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, measureStreams(b, messages)})
 	if roles != (Roles{}) {
 		var trusted *periodic.Loop
 		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin})

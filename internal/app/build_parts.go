@@ -246,6 +246,23 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	return scheduler{preloader, reconciler.Loop(), lost.Loop()}
 }
 
+// orderTopics returns the order streams of all shards.
+func orderTopics(b base) []string {
+	topics := make([]string, id.Shards)
+	for shard := range topics {
+		topics[shard] = b.keys.Orders(shard)
+	}
+	return topics
+}
+
+// measureStreams returns the loop that measures the order streams. Schedulers run it
+// too: without any worker, they show that orders are delayed.
+func measureStreams(b base, m messages) periodic.Loop {
+	return periodic.Loop{Name: "measure streams", Every: measureEvery, Log: b.log, Step: func(ctx context.Context) (map[string]int, error) {
+		return nil, m.inspector.Measure(ctx, b.streams, ordersGroup, orderTopics(b))
+	}}
+}
+
 // worker holds the router that turns messages into orders.
 type worker struct {
 	router *stream.Router // nil without the worker role
@@ -256,10 +273,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	if !b.roles.Worker {
 		return worker{}, nil
 	}
-	topics := make([]string, id.Shards)
-	for shard := range topics {
-		topics[shard] = b.keys.Orders(shard)
-	}
+	topics := orderTopics(b)
 	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: orderintake.NewHandler(o.writer).Handle, Split: order.Split},
 		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: orderintake.HandleTimeout})
 	if err != nil {
@@ -270,14 +284,10 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 		b.orders.Released()
 		g.stock.Update(r.Item, epoch, revision, remaining)
 	})
-	measure := func(ctx context.Context) (map[string]int, error) {
-		return nil, m.inspector.Measure(ctx, b.streams, ordersGroup, topics)
-	}
 	return worker{router: router, loops: []periodic.Loop{
 		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
 		o.letters.Loop(),
 		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
-		{Name: "measure streams", Every: measureEvery, Step: measure, Log: b.log},
 	}}, nil
 }
 

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/coder/websocket/wsjson"
 
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 // frame is a message of graphql-transport-ws.
@@ -77,6 +79,7 @@ type taskEvent struct {
 	Kind      string
 	OrderTask struct {
 		Status   string
+		Delayed  bool
 		Revision int
 		Order    *struct{ ID, Status string }
 		Failure  *struct{ Code string }
@@ -87,7 +90,7 @@ type taskEvent struct {
 func (k *socket) follow(streamID, taskID string) {
 	k.t.Helper()
 	payload, _ := json.Marshal(map[string]any{ //nolint:errchkjson // strings
-		"query":     `subscription($t: ID!) { orderTaskStatus(orderTaskId: $t) { kind orderTask { status revision order { id status } failure { code } } } }`,
+		"query":     `subscription($t: ID!) { orderTaskStatus(orderTaskId: $t) { kind orderTask { status delayed revision order { id status } failure { code } } } }`,
 		"variables": map[string]string{"t": taskID},
 	})
 	k.send(frame{ID: streamID, Type: "subscribe", Payload: payload})
@@ -167,10 +170,11 @@ func TestABuyerAlwaysSeesTheEndOfTheAttempt(t *testing.T) {
 	s.drained(made.SaleID, 20)
 }
 
-func TestAFollowerWaitsForAWorkerThatComesLater(t *testing.T) {
+// No worker runs: the buyer and the operators learn that the order is delayed.
+func TestAFollowerLearnsOfADelayAndWaitsForAWorker(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.start("api", "scheduler")
+	a, _ := s.open("api", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: 10 * time.Minute})
 	u := made.Users[0]
 	p, err := s.place(u.AccessToken, order(made.ItemID, u.Path))
@@ -183,6 +187,13 @@ func TestAFollowerWaitsForAWorkerThatComesLater(t *testing.T) {
 	if e.Kind != "SNAPSHOT" || e.OrderTask.Status != "SUBMITTED" {
 		t.Fatalf("before any worker: %+v", e)
 	}
+	if !e.OrderTask.Delayed { // always on a machine that is fast enough
+		if e, _ = k.event(); e.Kind != "UPDATE" || e.OrderTask.Status != "SUBMITTED" || !e.OrderTask.Delayed {
+			t.Fatalf("after ten seconds without a worker: %+v", e)
+		}
+	}
+	late := regexp.MustCompile(`\nseckill_stream_oldest_seconds\{.*\} [1-9][0-9]`)
+	testenv.Eventually(t, testenv.Wait, func() bool { return late.MatchString(metrics(t, a)) }, "no metric shows the delay")
 	api := s.url
 	s.start("worker") // another process: its events arrive over the bus
 	s.url = api

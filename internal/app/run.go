@@ -144,6 +144,7 @@ type runningParts struct {
 	worker    worker
 	shop      shop
 	admin     admin
+	measure   periodic.Loop
 }
 
 // schedule lists the parts that the roles of this process run.
@@ -166,6 +167,9 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		for _, l := range slices.Concat(in.worker.loops, in.payments.loops) {
 			store(l.Name, l.Run)
 		}
+	}
+	if a.roles.Worker || a.roles.Scheduler {
+		store(in.measure.Name, in.measure.Run)
 	}
 	if a.roles.Scheduler {
 		gates := loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step)

@@ -233,7 +233,7 @@ func TestTheRecordOfATaskIsFixed(t *testing.T) {
 	g := golden()
 	at := time.UnixMilli(1795204800123).UTC()
 	task := order.Task{
-		ID: g.Task, User: g.User, Sale: g.Sale, Item: g.Item, Quantity: 2, Status: order.Failed, Revision: 2,
+		ID: g.Task, User: g.User, Sale: g.Sale, Item: g.Item, Quantity: 2, Status: order.Failed, Revision: 3,
 		Failure: fault.SoldOut, CreatedAt: at, UpdatedAt: at.Add(time.Second),
 	}
 	text, err := json.Marshal(task)
@@ -242,7 +242,7 @@ func TestTheRecordOfATaskIsFixed(t *testing.T) {
 	}
 	want := `{"id":"01937b3c-8f00-7abc-9def-000000000007","user":"01937b3c-0001-7abc-9def-0123456789ab",` +
 		`"sale":"01937b3c-0002-7abc-9def-012345678917","item":"01937b3c-0003-7abc-9def-0123456789ab","quantity":2,` +
-		`"status":"FAILED","revision":2,"failure":"SOLD_OUT","createdAtMs":1795204800123,"updatedAtMs":1795204801123}`
+		`"status":"FAILED","revision":3,"failure":"SOLD_OUT","createdAtMs":1795204800123,"updatedAtMs":1795204801123}`
 	if string(text) != want {
 		t.Errorf("record\n%s\nwant\n%s", text, want)
 	}

@@ -68,6 +68,11 @@ func NewStore(cfg StoreConfig) *Store {
 // missed its end. A task that this process has returned stays known when Redis loses
 // its record; orderintake.LostTasks ends it.
 func (s *Store) Task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
+	t, err := s.task(ctx, id, owner)
+	return t.at(s.clock.Now()), err
+}
+
+func (s *Store) task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
 	record, cacheErr := s.record(ctx, id, owner)
 	if cacheErr != nil {
 		s.log.WarnContext(ctx, "read task record", slog.Any("error", cacheErr))

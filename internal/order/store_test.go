@@ -50,7 +50,7 @@ func TestATaskGoesFromSubmittedToItsEnd(t *testing.T) {
 		}
 		e.write(w, won)
 		e.write(w, lost)
-		if got := e.task(s, won.Task); got.Status != order.Succeeded || got.OrderID != won.Task || got.Revision != 2 {
+		if got := e.task(s, won.Task); got.Status != order.Succeeded || got.OrderID != won.Task || got.Revision != 3 {
 			t.Errorf("won %+v", got)
 		}
 		if got := e.task(s, lost.Task); got.Status != order.Failed || got.Failure != fault.SoldOut || got.OrderID != uuid.Nil {
@@ -63,6 +63,25 @@ func TestATaskGoesFromSubmittedToItsEnd(t *testing.T) {
 			t.Errorf("a task of no shard: %+v", got)
 		}
 	})
+}
+
+func TestATaskThatNoWorkerEndsIsDelayed(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 1, limit: 1})
+	s, r := e.store(), e.request()
+	submitted := e.submit(r)
+	e.clock.Advance(order.DelayedAfter - time.Second)
+	if got := e.task(s, r.Task); got.Delayed || got.Revision != 1 {
+		t.Errorf("in time: %+v", got)
+	}
+	e.clock.Advance(time.Second)
+	if got := e.task(s, r.Task); !got.Delayed || got.Revision != 2 || !got.UpdatedAt.Equal(submitted.CreatedAt.Add(order.DelayedAfter)) {
+		t.Errorf("too late: %+v", got)
+	}
+	e.write(e.writer(nil), r)
+	if got := e.task(s, r.Task); got.Status != order.Succeeded || got.Delayed || got.Revision != 3 {
+		t.Errorf("written: %+v", got)
+	}
 }
 
 // A task must not stay "queueing" when the update of Redis about its end was lost.

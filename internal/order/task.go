@@ -22,11 +22,16 @@ const (
 	Failed    TaskStatus = "FAILED"    // no order; the reserved units are returned
 )
 
-// Revisions of a task, which changes once.
+// Revisions of a task.
 const (
 	revisionSubmitted int64 = 1
-	revisionEnded     int64 = 2
+	revisionDelayed   int64 = 2
+	revisionEnded     int64 = 3
 )
+
+// DelayedAfter is the time after which a SUBMITTED task is delayed: a worker needs
+// milliseconds.
+const DelayedAfter = 10 * time.Second
 
 // Task is an attempt to buy that was accepted by the gate.
 type Task struct {
@@ -36,7 +41,8 @@ type Task struct {
 	Item     uuid.UUID
 	Quantity int
 	Status   TaskStatus
-	Revision int64        // 1 SUBMITTED, 2 ended
+	Revision int64        // 1 SUBMITTED, 2 delayed, 3 ended
+	Delayed  bool         // SUBMITTED for longer than DelayedAfter
 	OrderID  uuid.UUID    // the task's own id once SUCCEEDED, else zero
 	Failure  fault.Reason // why it failed, else ""
 
@@ -46,6 +52,16 @@ type Task struct {
 
 // Ended reports whether the task is in a final state.
 func (t *Task) Ended() bool { return t.Status == Succeeded || t.Status == Failed }
+
+// at returns a task as of a time: delayed, if no worker has ended it in time.
+func (t *Task) at(now time.Time) *Task {
+	if t == nil || t.Status != Submitted || now.Sub(t.CreatedAt) < DelayedAfter {
+		return t
+	}
+	late := *t
+	late.Delayed, late.Revision, late.UpdatedAt = true, revisionDelayed, t.CreatedAt.Add(DelayedAfter)
+	return &late
+}
 
 // taskRecord is the JSON form of a task, in Redis and in status messages.
 type taskRecord struct {
@@ -95,6 +111,9 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 	}
 	if t.Status == Succeeded {
 		t.OrderID = t.ID
+	}
+	if t.Ended() {
+		t.Revision = revisionEnded // records of earlier versions have 2
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func TestARequestBecomesAnOrder(t *testing.T) {
 		r.UnitPriceMinor = 1 // the price in the database counts, not the one in the message
 		out := e.write(e.writer(nil), r)
 		o := out.Order
-		if out.Replayed || out.Task.Status != order.Succeeded || out.Task.OrderID != r.Task || out.Task.Revision != 2 {
+		if out.Replayed || out.Task.Status != order.Succeeded || out.Task.OrderID != r.Task || out.Task.Revision != 3 {
 			t.Errorf("outcome %+v", out)
 		}
 		if o.ID != r.Task || o.User != r.User || o.TotalMinor() != 2*1999 || o.Currency != "EUR" || o.Version != 1 ||
@@ -227,7 +227,7 @@ func TestRequestsThatCanNeverFitAreRecordedAsFailed(t *testing.T) {
 		}
 		requests := []order.Requested{unknownItem, wrongSale, tooMany, good}
 		for task, end := range e.inOneBatch(requests) {
-			if end.Task.Failure != want[task] || end.Task.Revision != 2 {
+			if end.Task.Failure != want[task] || end.Task.Revision != 3 {
 				t.Errorf("got %+v, want failure %q", end.Task, want[task])
 			}
 		}
