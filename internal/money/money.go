@@ -9,6 +9,9 @@ import (
 	"github.com/bojanz/currency"
 )
 
+// NoCurrency is the code of ISO 4217 for records without money.
+const NoCurrency = "XXX"
+
 // Amount is an exact amount: Minor units (cents, fen) of an ISO 4217 Currency.
 type Amount struct {
 	Minor    int64

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"seckill/ent"
+	"seckill/internal/money"
 )
 
 // FailLostTask is FailTask for a task whose message no longer exists.
@@ -13,12 +14,9 @@ func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outc
 	return w.FailTask(ctx, Requested{
 		V: requestVersion, Task: t.ID, User: t.User, Sale: t.Sale, Item: t.Item, Quantity: t.Quantity,
 		SubmittedAtMs: t.CreatedAt.UnixMilli(),
-		Currency:      noCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
+		Currency:      money.NoCurrency, PaymentWindowSeconds: 1, // there is nothing to pay
 	}, reason)
 }
-
-// noCurrency is the placeholder currency of an order that will never exist.
-const noCurrency = "XXX"
 
 // FailTask ends a task as failed when its message is permanently lost or was dropped by
 // an operator. If the task has already ended, it returns that end. The units are

@@ -13,6 +13,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/paymentevent"
+	"seckill/internal/money"
 	"seckill/internal/postgres"
 )
 
@@ -68,12 +69,9 @@ func (e Event) validate() error {
 	return nil
 }
 
-// noCurrency is the placeholder currency of an event without money.
-const noCurrency = "XXX"
-
 func (s *Service) store(ctx context.Context, provider string, e Event) (uuid.UUID, error) {
 	if len(e.Currency) != 3 {
-		e.Currency = noCurrency
+		e.Currency = money.NoCurrency
 	}
 	now := s.now()
 	event := newID()
