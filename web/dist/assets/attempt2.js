@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=73b26dc7c9c3";
+export{r as resumePlaces}from"./attempt.js?v=2b96908feafd";

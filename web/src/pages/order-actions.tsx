@@ -87,6 +87,9 @@ export function OrderActions({ order }: { order: Order }) {
     void run('PAY', () => pay(order));
   }, [start]);
   const close = (): void => void (state.value = { state: 'idle', why: null });
+  const ask = (act: 'CANCEL' | 'REFUND'): void => {
+    if (!sending) state.value = { state: 'asking', act }; // the reply of a request closes the dialog
+  };
   const asking = state.value.state === 'asking' ? state.value.act : null;
   const idle = !order.availableActions?.length && state.value.state === 'idle' && !state.value.why;
   if (idle) return null;
@@ -105,12 +108,12 @@ export function OrderActions({ order }: { order: Order }) {
           </button>
         )}
         {can('CANCEL') && (
-          <button class="btn" onClick={() => (state.value = { state: 'asking', act: 'CANCEL' })}>
+          <button class="btn" aria-disabled={sending} onClick={() => ask('CANCEL')}>
             {t('order.cancel')}
           </button>
         )}
         {can('REFUND') && (
-          <button class="btn" onClick={() => (state.value = { state: 'asking', act: 'REFUND' })}>
+          <button class="btn" aria-disabled={sending} onClick={() => ask('REFUND')}>
             {t('order.refund')}
           </button>
         )}
