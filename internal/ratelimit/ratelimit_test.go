@@ -2,6 +2,7 @@ package ratelimit_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -113,7 +114,7 @@ func TestRefusalSaysWhenToComeBack(t *testing.T) {
 		if err != nil || d.Allowed || d.RetryAfter <= 0 || d.RetryAfter > 2*time.Second {
 			t.Fatalf("got %+v, %v; want refused for at most 2 s", d, err)
 		}
-		refusal, ok := d.Refusal("input").(fault.Throttled)
+		refusal, ok := errors.AsType[fault.Throttled](d.Refusal("input"))
 		if !ok || refusal.RetryAfter != d.RetryAfter || refusal.Reason() != fault.TooManyTries {
 			t.Errorf("refusal %+v", d.Refusal("input"))
 		}

@@ -99,7 +99,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		if err != nil {
 			return p, err
 		}
-		p.lanes = [][]step{{goStep("faults", faulty(found), append(raceFlags(ctx), "-tags", "faults", "-run", "Killed|Many", "-timeout", "60m", "-p", "1"))}}
+		p.lanes = [][]step{{goStep("faults", faulty(found), append(raceFlags(ctx), "-tags", "faults", "-run", "Killed|Many|LargeSale", "-timeout", "60m", "-p", "1"))}}
 	default:
 		return p, fmt.Errorf("unknown mode %q; want all, short or faults", mode)
 	}
