@@ -63,7 +63,7 @@ func newRisk(b base) *risk.Hook {
 	if b.cfg.RiskURL == "" {
 		return nil
 	}
-	hook := risk.New(risk.Config{URL: b.cfg.RiskURL, FailClosed: b.cfg.RiskFailure == config.RiskFailureClosed, Registerer: b.registry})
+	hook := risk.New(risk.Config{URL: b.cfg.RiskURL, Timeout: b.cfg.RiskTimeout, FailClosed: b.cfg.RiskFailure == config.RiskFailureClosed, Registerer: b.registry})
 	b.svc.onClose(func() error {
 		hook.Close()
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"seckill/internal/config"
 	"seckill/internal/seed"
+	"seckill/internal/testenv"
 )
 
 func TestServicesOfTheInstallationDecideWhoGetsAPath(t *testing.T) {
@@ -35,7 +36,7 @@ func TestServicesOfTheInstallationDecideWhoGetsAPath(t *testing.T) {
 	t.Cleanup(outside.Close)
 	s := newSite(t, func(cfg *config.Config) {
 		cfg.CaptchaVerifyURL, cfg.CaptchaSiteKey, cfg.CaptchaSecret = outside.URL+"/siteverify", "site", "outside secret"
-		cfg.RiskURL = outside.URL + "/risk"
+		cfg.RiskURL, cfg.RiskTimeout = outside.URL+"/risk", testenv.Wait
 	})
 	s.start("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 2, Stock: 5})

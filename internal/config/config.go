@@ -65,7 +65,8 @@ type Config struct {
 	CaptchaVerifyURL string        `name:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
 	CaptchaSiteKey   string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
 	CaptchaSecret    Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
-	RiskURL          string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md. It has 50 ms."`
+	RiskURL          string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md."`
+	RiskTimeout      time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
 	RiskFailure      RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
 	WaitlistOffer    time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
 	TwoPersonUnits   int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`

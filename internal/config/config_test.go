@@ -60,7 +60,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		DrainDelay: 2 * time.Second, DrainTimeout: 20 * time.Second,
 		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute,
 		PaymentWindow: 15 * time.Minute, CaptchaTTL: 5 * time.Minute, CaptchaPool: 1024, PathTTL: time.Minute,
-		PermitRatio: 1.5, PowMax: 100000, RiskFailure: "open",
+		PermitRatio: 1.5, PowMax: 100000, RiskTimeout: 50 * time.Millisecond, RiskFailure: "open",
 		WaitlistOffer: time.Minute, TwoPersonUnits: 100, Limits: SwitchOn, Sandbox: SwitchOff,
 		OrderBatch: 256, ClaimIdle: 15 * time.Second,
 		PreloadEvery: 5 * time.Second,

@@ -192,6 +192,7 @@ func (p *Problems) lifetimes(c *Config) {
 		{"path-ttl", c.PathTTL, time.Second, time.Hour},
 		{"waitlist-offer", c.WaitlistOffer, time.Second, day},
 		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
+		{"risk-timeout", c.RiskTimeout, time.Millisecond, 10 * time.Second},
 		{"preload-every", c.PreloadEvery, 100 * time.Millisecond, time.Minute},
 	} {
 		if d.value < d.min || d.value > d.max {

@@ -28,7 +28,7 @@ func cluster(t *testing.T) *redisconn.Conn {
 		info, err := single.ClusterInfo(ctx).Result()
 		return err == nil && len(info) > 16 && info[:16] == "cluster_state:ok"
 	}, "the cluster does not come up")
-	conn, err := redisconn.Open(ctx, "redis://"+addr+","+addr)
+	conn, err := redisconn.Open(ctx, testenv.RedisURLAt(addr)+","+addr)
 	if err != nil {
 		t.Fatal(err)
 	}

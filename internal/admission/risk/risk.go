@@ -5,13 +5,14 @@
 //
 //	{"action":"issuePath","user":"usr_…","sale":"sal_…","item":"itm_…","address":"93.184.216.34"}
 //
-// and the reply is {"allow":true} or {"allow":false,"retryAfterMs":60000}. A question
-// takes at most 50 ms. Without a reply in that time the buyer passes, or is refused with
-// a retryable error, as the settings say.
+// and the reply is {"allow":true} or {"allow":false,"retryAfterMs":60000}. Without a
+// reply in time the buyer passes, or is refused with a retryable error, as the settings
+// say.
 package risk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,8 +30,8 @@ import (
 )
 
 const (
-	// Timeout bounds one question.
-	Timeout = 50 * time.Millisecond
+	// DefaultTimeout bounds one question.
+	DefaultTimeout = 50 * time.Millisecond
 	// maxQuestions bounds the connections to the service, and so the questions at a
 	// time; further ones wait within their own timeout.
 	maxQuestions = 64
@@ -62,7 +63,8 @@ type Question struct {
 
 // Config holds the settings of a Hook.
 type Config struct {
-	URL string
+	URL     string
+	Timeout time.Duration // of one question; 0 = DefaultTimeout
 	// FailClosed refuses buyers while the service does not answer.
 	FailClosed bool
 	Registerer prometheus.Registerer // nil = not counted
@@ -77,6 +79,7 @@ type Hook struct {
 
 // New returns a hook.
 func New(cfg Config) *Hook {
+	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
 	h := &Hook{
 		cfg: cfg,
 		client: &http.Client{
@@ -134,7 +137,7 @@ type verdict struct {
 }
 
 func (h *Hook) ask(ctx context.Context, q Question) (verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	address := ""
 	if q.From.IsValid() {

@@ -15,15 +15,16 @@ import (
 	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
 	"seckill/internal/id"
+	"seckill/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hook returns a hook to a service.
-func hook(t *testing.T, closed bool, service http.HandlerFunc) *risk.Hook {
+func hook(t *testing.T, closed bool, timeout time.Duration, service http.HandlerFunc) *risk.Hook {
 	t.Helper()
 	server := httptest.NewServer(service)
-	h := risk.New(risk.Config{URL: server.URL, FailClosed: closed})
+	h := risk.New(risk.Config{URL: server.URL, Timeout: timeout, FailClosed: closed})
 	t.Cleanup(func() {
 		h.Close()
 		server.CloseClientConnections()
@@ -47,7 +48,7 @@ func TestTheServiceDecidesAboutABuyer(t *testing.T) {
 		`{"allow":false,"retryAfterMs":9223372036854775807}`: risk.DefaultRetry,
 	} {
 		var got map[string]string
-		h := hook(t, true, func(w http.ResponseWriter, r *http.Request) {
+		h := hook(t, true, testenv.Wait, func(w http.ResponseWriter, r *http.Request) {
 			if err := json.NewDecoder(r.Body).Decode(&got); err != nil || r.Method != http.MethodPost {
 				t.Errorf("%s: %v", r.Method, err)
 			}
@@ -81,10 +82,10 @@ func TestAServiceThatDoesNotAnswerLetsPassOrRefusesAsSet(t *testing.T) {
 		"other content": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") },
 		"no decision":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") },
 	} {
-		if err := hook(t, false, service).Ask(t.Context(), question()); err != nil {
+		if err := hook(t, false, 0, service).Ask(t.Context(), question()); err != nil {
 			t.Errorf("%s, open: %v", name, err)
 		}
-		if err := hook(t, true, service).Ask(t.Context(), question()); fault.CodeOf(err) != fault.Unavailable {
+		if err := hook(t, true, 0, service).Ask(t.Context(), question()); fault.CodeOf(err) != fault.Unavailable {
 			t.Errorf("%s, closed: %v; want UNAVAILABLE", name, err)
 		}
 	}
