@@ -76,7 +76,8 @@ type StockCache struct {
 	loaded func(ctx context.Context) ([]ItemRef, error) // lists the items to watch
 	seed   maphash.Seed                                 // for the hashes in accepted
 
-	active atomic.Int64 // Unix ms when a gate last changed or an attempt was checked
+	active atomic.Int64     // Unix ms when a gate last changed or an attempt was checked
+	wake   [2]chan struct{} // of each loop of Run, capacity 1: refresh now
 
 	mu       sync.RWMutex
 	views    map[uuid.UUID]View          // guarded by mu; by item
@@ -101,14 +102,15 @@ func NewStockCache(cfg StockCacheConfig) *StockCache {
 		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
 		loaded: cfg.Loaded, seed: maphash.MakeSeed(),
 		views: make(map[uuid.UUID]View), accepted: make(map[uuid.UUID]*acceptedKeys),
+		wake: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
 }
 
 // Run refreshes the views and the accepted idempotency keys until ctx ends.
 func (c *StockCache) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
-	loops.Go(func() { c.repeat(ctx, c.Refresh) })
-	loops.Go(func() { c.repeat(ctx, c.RefreshAccepted) })
+	loops.Go(func() { c.repeat(ctx, c.wake[0], c.Refresh) })
+	loops.Go(func() { c.repeat(ctx, c.wake[1], c.RefreshAccepted) })
 	loops.Wait()
 	return nil
 }
@@ -122,16 +124,27 @@ func (c *StockCache) interval() time.Duration {
 }
 
 // touch records that the gates are in use now, at most once a second: every attempt
-// calls it.
+// calls it. It ends the pauses of an idle cache.
 func (c *StockCache) touch(now time.Time) {
-	if ms := now.UnixMilli(); ms-c.active.Load() >= 1000 {
-		c.active.Store(ms)
+	ms, last := now.UnixMilli(), c.active.Load()
+	if ms-last < 1000 {
+		return
+	}
+	c.active.Store(ms)
+	if ms-last < idleAfter.Milliseconds() {
+		return
+	}
+	for _, wake := range c.wake {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // repeat runs step at the interval until ctx ends, and logs the first of consecutive
 // failures.
-func (c *StockCache) repeat(ctx context.Context, step func(context.Context) error) {
+func (c *StockCache) repeat(ctx context.Context, wake <-chan struct{}, step func(context.Context) error) {
 	timer := time.NewTimer(c.interval())
 	defer timer.Stop()
 	failing := false
@@ -145,8 +158,9 @@ func (c *StockCache) repeat(ctx context.Context, step func(context.Context) erro
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-			timer.Reset(c.interval())
+		case <-wake:
 		}
+		timer.Reset(c.interval())
 	}
 }
 
