@@ -52,11 +52,15 @@ func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
 		change func(f *fixture, a *reservation.Attempt)
 		want   reservation.Code
 	}{
-		"not started":  {gate: func(g *reservation.Contents) { g.Opens = time.Now().Add(hour) }, want: reservation.NotStarted},
-		"ended":        {gate: func(g *reservation.Contents) { g.Closes = time.Now().Add(-time.Second) }, want: reservation.Ended},
-		"ended early":  {gate: func(g *reservation.Contents) { g.State = reservation.GateEnded }, want: reservation.Ended},
-		"paused":       {gate: func(g *reservation.Contents) { g.State = reservation.GatePaused }, want: reservation.Paused},
-		"sold out":     {gate: func(g *reservation.Contents) { g.Stock = 0 }, want: reservation.SoldOut},
+		"not started": {gate: func(g *reservation.Contents) { g.Opens = time.Now().Add(hour) }, want: reservation.NotStarted},
+		"ended":       {gate: func(g *reservation.Contents) { g.Closes = time.Now().Add(-time.Second) }, want: reservation.Ended},
+		"ended early": {gate: func(g *reservation.Contents) { g.State = reservation.GateEnded }, want: reservation.Ended},
+		"paused":      {gate: func(g *reservation.Contents) { g.State = reservation.GatePaused }, want: reservation.Paused},
+		"sold out":    {gate: func(g *reservation.Contents) { g.Stock = 0 }, want: reservation.SoldOut},
+		"sold out, wrong path": {
+			gate:   func(g *reservation.Contents) { g.Stock = 0 },
+			change: func(_ *fixture, a *reservation.Attempt) { a.PathToken = "guess" }, want: reservation.SoldOut,
+		},
 		"too few left": {gate: func(g *reservation.Contents) { g.Limit = 9 }, change: func(_ *fixture, a *reservation.Attempt) { a.Quantity = 6 }, want: reservation.TooFewLeft},
 		"over limit":   {change: func(_ *fixture, a *reservation.Attempt) { a.Quantity = 2 }, want: reservation.OverLimit},
 		"wrong path":   {change: func(_ *fixture, a *reservation.Attempt) { a.PathToken = "guess" }, want: reservation.PathInvalid},

@@ -128,10 +128,15 @@ local function decide(i, a, it)
   end
   if it.refused then return CODES[it.refused] end
   local existing = it.tasks[user] or held[i] and string.match(held[i], '^[^|]*') or ''
-  if used[paths[i]] or tokens[i] ~= it.epoch .. '|' .. ARGV[a + 3] then return 8, existing end
+  local none = it.stock <= 0 or now < it.waitlist_until
+  if used[paths[i]] or tokens[i] ~= it.epoch .. '|' .. ARGV[a + 3] then
+    -- Another path would be of no use; the stock cache answers so too.
+    if none and existing == '' then return 11 end
+    return 8, existing
+  end
   if existing ~= '' then return 9, existing end
   if quantity > it.limit then return 10 end
-  if it.stock <= 0 or now < it.waitlist_until then return 11 end
+  if none then return 11 end
   if it.stock < quantity then return 12 end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
   past = task .. it.input .. quantity
