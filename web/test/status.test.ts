@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { Viewer } from '../src/api/types';
 import { speak } from '../src/i18n/text';
 import { Fault } from '../src/api/fault';
+import { tasks } from '../src/api/stores';
 import type { Attempt } from '../src/purchase/attempt';
 import { buttonOf, DRAW_MS, type Situation } from '../src/purchase/button';
 import { statusOf, WARN_MS } from '../src/purchase/status';
@@ -67,4 +68,14 @@ test('a refusal by a sale that is open again is not shown any more', () => {
   const failure = { __typename: 'SaleNotOpenError', code: 'SALE_CLOSED', message: '', path: null, phase: 'PAUSED' } as never;
   expect(statusAt({ attempt: { step: 'refused', failure } })).toMatchObject({ kind: 'buy', title: 'On sale now' });
   expect(statusAt({ sale: sale({ phase: 'PAUSED' }), attempt: { step: 'refused', failure } })).toMatchObject({ tone: 'danger' });
+});
+
+test('a task that no worker ends is said to take longer', () => {
+  const orderTask = { id: 'otk_1', status: 'SUBMITTED', revision: 2, delayed: true, quantity: 1 } as Viewer['orderTask'];
+  const waiting = viewer({ action: 'WATCH_QUEUE', orderTask });
+  expect(statusAt({ sale: sale({ viewer: waiting }) })).toMatchObject({ kind: 'queue', detail: expect.stringContaining('longer than usual') });
+  const attempt: Attempt = { step: 'queued', taskId: 'otk_2' };
+  expect(statusAt({ attempt })).toMatchObject({ detail: expect.stringContaining('Creating your order') });
+  tasks.put('otk_2', { ...orderTask!, id: 'otk_2' });
+  expect(statusAt({ attempt })).toMatchObject({ detail: expect.stringContaining('longer than usual') });
 });

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=2b96908feafd";
+export{r as resumePlaces}from"./attempt.js?v=616c4c45d7f6";

@@ -74,6 +74,7 @@ export const TaskParts = graphql(
     revision
     quantity
     createdAt
+    delayed
     pollAfterMs
     item {
       id

@@ -96,6 +96,7 @@ export const en = {
   'wait.calendar': 'Add to calendar',
   'queue.title': 'Reserved for you',
   'queue.lead': 'Creating your order… You can leave this page.',
+  'queue.delayed': 'This takes longer than usual. The unit stays yours; you can leave this page.',
   'queue.ahead': '{n} ahead of you',
   'queue.next': 'You are next',
   'queue.eta': 'About {time}',

@@ -98,6 +98,7 @@ export const zh: Record<Key, string> = {
   'wait.calendar': '添加到日历',
   'queue.title': '已为您保留商品',
   'queue.lead': '正在生成订单，可以离开本页。',
+  'queue.delayed': '订单处理较慢，商品已为您保留，可以离开本页。',
   'queue.ahead': '前面还有 {n} 人',
   'queue.next': '下一位就是您',
   'queue.eta': '约{time}',

@@ -2,6 +2,7 @@
 import { computed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import { now, second } from '../api/clock';
+import { tasks } from '../api/stores';
 import type { Action, Phase, Sale, Stock, Viewer } from '../api/types';
 import type { Attempt, Path } from './attempt';
 
@@ -13,7 +14,7 @@ export type Button =
   | { kind: 'joined' }
   | { kind: 'buy' }
   | { kind: 'sending'; slow: boolean }
-  | { kind: 'queue' }
+  | { kind: 'queue'; delayed: boolean }
   | { kind: 'room' }
   | { kind: 'pay'; order: NonNullable<Viewer['order']> }
   | { kind: 'order'; order: NonNullable<Viewer['order']> }
@@ -94,7 +95,7 @@ function waitlistOf({ sale, itemId }: Situation): Button {
 export function buttonOf(at: Situation): Button {
   const { sale, attempt, signedIn } = at;
   if (signedIn && attempt.step === 'sending') return { kind: 'sending', slow: attempt.slow };
-  if (signedIn && attempt.step === 'queued') return { kind: 'queue' };
+  if (signedIn && attempt.step === 'queued') return { kind: 'queue', delayed: tasks.of(attempt.taskId).value?.delayed ?? false };
   if (signedIn && attempt.step === 'room') return { kind: phaseAt(sale, at.now) === 'UPCOMING' ? 'joined' : 'room' };
   if (signedIn && attempt.step === 'turn' && attempt.itemId === at.itemId) return { kind: 'buy' };
   const action = actionOf(at);
@@ -109,7 +110,7 @@ export function buttonOf(at: Situation): Button {
     case 'BUY':
       return at.stock.level === 'SOLD_OUT' && !offerOf(sale, at.itemId) ? waitlistOf(at) : { kind: 'buy' };
     case 'WATCH_QUEUE':
-      return { kind: 'queue' };
+      return { kind: 'queue', delayed: sale.viewer?.orderTask?.delayed ?? false };
     case 'PAY':
       return order ? { kind: 'pay', order } : none;
     case 'VIEW_ORDER':

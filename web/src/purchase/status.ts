@@ -83,7 +83,7 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'sending':
       return plain(t('sheet.sending'), button.slow ? t('sheet.slow') : null);
     case 'queue':
-      return { ...plain(t('queue.title'), t('queue.lead')), tone: 'good' };
+      return { ...plain(t('queue.title'), t(button.delayed ? 'queue.delayed' : 'queue.lead')), tone: 'good' };
     case 'room':
       return attempt.step === 'room' ? roomWords(attempt.waiting.ticket.value, attempt.waiting.least.value) : plain(t('room.title'));
     case 'pay': {
