@@ -196,7 +196,7 @@ SELECT (SELECT count(*) FROM sale_items i WHERE available + held + sold <> total
      OR held <> (SELECT COALESCE(sum(quantity), 0) FROM orders o WHERE o.item_id = i.id AND status = 'PENDING_PAYMENT')
      OR held <> (SELECT COALESCE(sum(CASE kind WHEN 'HOLD' THEN quantity WHEN 'SELL' THEN -quantity WHEN 'RELEASE' THEN -quantity ELSE 0 END), 0)
                  FROM stock_movements m WHERE m.item_id = i.id)
-     OR sold <> (SELECT COALESCE(sum(CASE kind WHEN 'SELL' THEN quantity WHEN 'RETAKE' THEN quantity WHEN 'RESTOCK' THEN -quantity ELSE 0 END), 0)
+     OR sold <> (SELECT COALESCE(sum(CASE kind WHEN 'SELL' THEN quantity WHEN 'RETAKE' THEN quantity WHEN 'RESTOCK' THEN -quantity WHEN 'WITHDRAW' THEN -quantity ELSE 0 END), 0)
                  FROM stock_movements m WHERE m.item_id = i.id))
      + (SELECT count(*) FROM orders o JOIN order_failures f ON f.id = o.id)
      + (SELECT count(*) FROM (SELECT 1 FROM orders WHERE status IN ('PENDING_PAYMENT', 'PAID', 'REFUNDING')
