@@ -120,7 +120,7 @@ func TestWhoHasAnotherPathBlocksNobodyAndKeepsThePlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := a.step()["admitted"]; n != 1 || a.ticket(back).Path == nil || a.ticket(behind[2]).Status != queue.Waiting {
-			t.Errorf("%d admitted; whose other path lapsed was not the first again", n)
+			t.Errorf("%d admitted; whose other path expired was not the first again", n)
 		}
 	})
 }

@@ -82,8 +82,8 @@ if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return don
 
 local free = #ARGV - tokens
 if ratio > 0 then
-  local lapsed = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
-  expire_unused(permits, now, ARGV[11], ARGV[10], lapsed)
+  local expired = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
+  expire_unused(permits, now, ARGV[11], ARGV[10], expired)
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
 end

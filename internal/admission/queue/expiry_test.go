@@ -18,10 +18,10 @@ func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		user, releaser := id.New(), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})
-		release := func(lapsed bool) {
+		release := func(expired bool) {
 			task := uuid.New()
 			f.must(f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|0|k").Err())
-			hold := reservation.Ref{Sale: f.sale, Item: f.item, User: user, Task: task, Expired: lapsed}
+			hold := reservation.Ref{Sale: f.sale, Item: f.item, User: user, Task: task, Expired: expired}
 			for range 2 { // the second release of a reservation is not counted
 				_, err := releaser.Release(t.Context(), hold)
 				f.must(err)
@@ -34,15 +34,15 @@ func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
 		release(true)
 		release(false) // cancelled in time
 		if r := issue(); r != nil {
-			t.Fatalf("after one lapse: %#v", r)
+			t.Fatalf("after one expiry: %#v", r)
 		}
 		release(true)
 		if r, ok := issue().(fault.Throttled); !ok || r.RetryAfter <= 0 || r.RetryAfter > reservation.ExpiredWait {
-			t.Errorf("a path after two lapses: %#v", r)
+			t.Errorf("a path after two expiries: %#v", r)
 		}
 		_, err := f.queue.Enter(t.Context(), f.input(user))
 		if r, ok := errors.AsType[fault.Throttled](err); !ok || r.RetryAfter < time.Minute {
-			t.Errorf("a place after two lapses: %v", err)
+			t.Errorf("a place after two expiries: %v", err)
 		}
 		f.must(f.redis.Del(t.Context(), f.keys.Expiries(f.shard, f.sale, user)).Err()) // the wait is over
 		if r := issue(); r != nil {
