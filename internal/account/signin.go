@@ -125,22 +125,25 @@ func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr,
 // device in an unknown network needs a captcha answer, which is consumed (answered). With
 // an error leave is nil.
 func (s *Service) enqueue(ctx context.Context, in LoginInput, knownDevice bool) (leave func(), answered bool, err error) {
-	network, r := ratelimit.Network(in.Addr), unproven
-	switch {
-	case knownDevice:
-		r = trusted
-	case !s.passwords.full(unproven):
-	case s.guard.knownNetwork(ctx, network):
-		r = proven
-	default:
-		r, answered = proven, true
+	network := ratelimit.Network(in.Addr)
+	if knownDevice {
+		leave, err = s.passwords.enqueue(trusted, network)
+		return leave, false, err
 	}
-	if answered && in.Captcha == (captcha.Answer{}) { // reserves no place before there is an answer
+	leave, err = s.passwords.enqueue(unproven, network)
+	if err == nil || !s.passwords.full(unproven) {
+		return leave, false, err
+	}
+	if s.guard.knownNetwork(ctx, network) {
+		leave, err = s.passwords.enqueue(proven, network)
+		return leave, false, err
+	}
+	if in.Captcha == (captcha.Answer{}) { // reserves no place before there is an answer
 		return nil, false, s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
 	}
-	leave, err = s.passwords.enqueue(r, network)
-	if err != nil || !answered {
-		return leave, false, err
+	leave, err = s.passwords.enqueue(proven, network)
+	if err != nil {
+		return nil, false, err
 	}
 	err = s.cfg.Captchas.Check(ctx, captcha.Scope{Purpose: captcha.Login, From: in.Addr}, in.Captcha)
 	if err != nil {
