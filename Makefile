@@ -42,13 +42,14 @@ faults: services ## run the tests that kill processes, in full size
 check: ## check what is committed: generated code, formatting, lints, layers
 	scripts/check-generated
 	go vet ./...
+	go -C test/bench vet ./...
 	@$(MAKE) lint
 	go test ./internal/archtest
 
 ##@ Now and then
 
 .PHONY: generate
-generate: ## write generated code anew: ent, GraphQL
+generate: ## write the generated code: ent, GraphQL
 	go generate ./ent
 	scripts/generate-graph
 
@@ -63,6 +64,7 @@ fmt: ## format the Go code
 .PHONY: lint
 lint: ## lint the Go code by the closed list of .golangci.yml
 	$(GOLANGCI_LINT) run
+	cd test/bench && go tool -modfile=../../tools/go.mod golangci-lint run
 
 .PHONY: bench
 bench: ## measure the ratios of the hot path against floors of the same run

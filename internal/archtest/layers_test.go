@@ -31,7 +31,7 @@ var layers = []layer{
 	{"API", []string{"graph"}},
 	{"door", []string{"internal/server", "internal/doctor"}},
 	{"wiring", []string{"internal/app"}},
-	{"outside", []string{"cmd", "examples", "test", "internal/archtest", "internal/bench"}},
+	{"outside", []string{"cmd", "examples", "test", "internal/archtest"}},
 }
 
 // place returns the room of a package and the index of its layer.

@@ -17,7 +17,7 @@ type owner struct {
 var owners = []owner{
 	{
 		"github.com/ThreeDotsLabs",
-		[]string{"internal/stream", "internal/notifier", "internal/order", "internal/bench"},
+		[]string{"internal/stream", "internal/notifier", "internal/order", "test/bench"},
 		"messages go through internal/stream; order and notifier know the message type only",
 	},
 	{
@@ -25,7 +25,7 @@ var owners = []owner{
 		[]string{
 			"internal/redisconn", "internal/testenv", "internal/sale", "internal/reservation", "internal/admission", "internal/ratelimit",
 			"internal/order", "internal/stream", "internal/notifier", "internal/auth", "internal/account", "internal/audit", "internal/app",
-			"internal/salestats", "internal/bench",
+			"internal/salestats", "test/bench",
 		},
 		"only packages that own keys talk to Redis",
 	},
@@ -43,7 +43,7 @@ var owners = []owner{
 	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
 	{"github.com/prometheus/client_golang/prometheus/collectors", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},
 	{"go.opentelemetry.io/otel/sdk", []string{"internal/telemetry"}, "traces are set up in internal/telemetry"},
-	{"github.com/99designs/gqlgen", []string{"graph", "internal/app", "internal/bench"}, "domains do not know how they are asked"},
+	{"github.com/99designs/gqlgen", []string{"graph", "internal/app", "test/bench"}, "domains do not know how they are asked"},
 	{"github.com/alicebob/miniredis", []string{"internal/app"}, "the embedded Redis is for the demo; everybody else is given a connection"},
 	{"github.com/alecthomas/kong", []string{"cmd", "internal/config"}, "arguments are parsed at the edge"},
 	{"internal/testenv", nil, "it is for tests"},

@@ -31,7 +31,7 @@ var alone = []string{
 }
 
 // slow lists the packages that test-short omits: each takes minutes.
-var slow = []string{sites, "seckill/test/conformance", "seckill/internal/stream", "seckill/internal/bench/...", "seckill/cmd/seckill"}
+var slow = []string{sites, "seckill/test/conformance", "seckill/internal/stream", "seckill/cmd/seckill"}
 
 // unwatched lists packages that only compute: SQLite, password hashes and images. They
 // run without the race detector, which makes them many times slower. Such a package must

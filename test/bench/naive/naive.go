@@ -25,10 +25,10 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/auth"
-	"seckill/internal/bench/stand"
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
+	"seckill/test/bench/stand"
 )
 
 // queryCache is the number of parsed documents kept, the default of gqlgen's server.

@@ -18,12 +18,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/auth"
-	"seckill/internal/bench/bare"
-	"seckill/internal/bench/naive"
-	"seckill/internal/bench/stand"
 	"seckill/internal/config"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/test/bench/bare"
+	"seckill/test/bench/naive"
+	"seckill/test/bench/stand"
 )
 
 // heapGrowth is GOGC of `seckill serve` and of the baselines that use its edge. The floor

@@ -9,7 +9,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"seckill/internal/bench/stand"
+	"seckill/test/bench/stand"
 )
 
 const body = `{"query":"mutation P($i:PlaceOrderInput!){placeOrder(input:$i){orderTask{id status} replayed userErrors{code}}}",` +

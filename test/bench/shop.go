@@ -10,17 +10,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"time"
 )
 
 // startShop runs `seckill serve` in all roles and waits until it is ready. Request logs
 // are off, because the cost of a log line depends on its destination.
 func startShop(ctx context.Context, program string, s *site) (*server, error) {
-	public, err := freeAddr(ctx)
+	public, err := reserveAddr()
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeAddr(ctx)
+	admin, err := reserveAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +89,27 @@ func get(ctx context.Context, url string) (status int, err error) {
 	return res.StatusCode, res.Body.Close()
 }
 
-func freeAddr(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// reserveAddr returns an address for a process that does not report the one it listens
+// on. No other process is assigned the port while this one runs: a socket without a
+// listener stays bound to it, and the kernel skips bound ports. Servers with SO_REUSEADDR,
+// as Go sets it, may still listen on it.
+func reserveAddr() (string, error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+		return "", fmt.Errorf("reserve a port: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	if err == nil {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("reserve a port: %w", err), syscall.Close(fd))
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("reserve a port: %w", err), syscall.Close(fd))
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(name.(*syscall.SockaddrInet4).Port)), nil
 }
 
 // profileSeconds is the duration of the product's CPU profile in a round.
