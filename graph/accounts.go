@@ -8,6 +8,7 @@ import (
 	"seckill/graph/model"
 	"seckill/internal/account"
 	"seckill/internal/auth"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 )
 
@@ -37,7 +38,7 @@ func toUser(u *account.User) *model.User {
 	}
 	return &model.User{
 		ID: id.Format(id.User, u.ID), Account: &u.Account, DisplayName: u.DisplayName,
-		Role: u.Role, CreatedAt: u.CreatedAt,
+		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled,
 	}
 }
 
@@ -70,4 +71,43 @@ func shownDevice(ctx context.Context, input model.LoginInput) string {
 		return token
 	}
 	return auth.CookieFrom(ctx).Device()
+}
+
+// userPage parses the arguments of the users query.
+func userPage(first int, after, search *string, role *auth.Role, disabled *bool) (account.ListInput, error) {
+	in := account.ListInput{Search: deref(search), Role: role, Disabled: disabled, Limit: first}
+	if after == nil {
+		return in, nil
+	}
+	cursor, err := id.Parse(id.User, *after)
+	if err != nil {
+		return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
+	}
+	in.After = cursor
+	return in, nil
+}
+
+func toUserConnection(page account.Page) *model.UserConnection {
+	out := &model.UserConnection{Edges: make([]*model.UserEdge, len(page.Users))}
+	cursors := make([]string, len(page.Users))
+	for i, u := range page.Users {
+		node := toUser(u)
+		cursors[i] = node.ID
+		out.Edges[i] = &model.UserEdge{Cursor: node.ID, Node: node}
+	}
+	out.PageInfo = toPageInfo(cursors, page.HasNext, page.HasPrevious)
+	return out
+}
+
+// changeUser runs a change of the user with a public id and returns the user as changed.
+func changeUser(ctx context.Context, userID string, do func(by, user uuid.UUID) (*account.User, error)) (*model.User, error) {
+	u, err := id.Parse(id.User, userID)
+	if err != nil {
+		return nil, unknown("userId")
+	}
+	changed, err := do(auth.PrincipalFrom(ctx).UserID, u)
+	if err == nil && changed == nil {
+		err = unknown("userId")
+	}
+	return toUser(changed), err
 }

@@ -76,4 +76,9 @@ var payloads = map[string]setUserErrors{
 	"replayDeadLetter":   userErrorsOf(func(p *model.ReplayDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
 	"dropDeadLetter":     userErrorsOf(func(p *model.DropDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
 	"returnHeldPayment":  userErrorsOf(func(p *model.ReturnHeldPaymentPayload) *[]model.UserError { return &p.UserErrors }),
+	"changePassword":     userErrorsOf(func(p *model.ChangePasswordPayload) *[]model.UserError { return &p.UserErrors }),
+	"setUserRole":        userErrorsOf(func(p *model.SetUserRolePayload) *[]model.UserError { return &p.UserErrors }),
+	"disableUser":        userErrorsOf(func(p *model.DisableUserPayload) *[]model.UserError { return &p.UserErrors }),
+	"enableUser":         userErrorsOf(func(p *model.EnableUserPayload) *[]model.UserError { return &p.UserErrors }),
+	"endUserSessions":    userErrorsOf(func(p *model.EndUserSessionsPayload) *[]model.UserError { return &p.UserErrors }),
 }

@@ -18,6 +18,9 @@ import (
 	"seckill/internal/id"
 )
 
+// listedUsers limits the list of users.
+const listedUsers = 200
+
 // named identifies the user that a command changes.
 type named struct {
 	Account string `required:"" placeholder:"ACCOUNT" help:"The user's e-mail address, or phone number with its country code."`
@@ -41,7 +44,7 @@ func (n named) change(c *call, fn func(app.Users, *account.User) error) error {
 }
 
 type userListCmd struct {
-	Prefix string `placeholder:"TEXT" help:"Only users whose account begins with this."`
+	Search string `aliases:"prefix" placeholder:"TEXT" help:"Only users whose account begins with this, or whose name has it."`
 }
 
 // Run prints users, newest first.
@@ -50,12 +53,12 @@ func (l userListCmd) Run(c *call) error {
 		return err
 	}
 	return app.ChangeUsers(c.ctx, c.cfg, c.logger(), func(users app.Users) error {
-		list, err := users.Admin.Users(c.ctx, l.Prefix)
+		page, err := users.Admin.List(c.ctx, account.ListInput{Search: l.Search, Limit: listedUsers})
 		if err != nil {
 			return err
 		}
 		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
-		for _, u := range list {
+		for _, u := range page.Users {
 			state := "active"
 			if u.Disabled {
 				state = "disabled"
@@ -109,7 +112,10 @@ type userSessionsCmd struct{ named }
 
 // Run ends the sessions of the user.
 func (e userSessionsCmd) Run(c *call) error {
-	return e.change(c, func(users app.Users, u *account.User) error { return users.Admin.EndSessions(c.ctx, uuid.Nil, u.ID) })
+	return e.change(c, func(users app.Users, u *account.User) error {
+		_, err := users.Admin.EndSessions(c.ctx, uuid.Nil, u.ID)
+		return err
+	})
 }
 
 type userPasswordCmd struct{ named }

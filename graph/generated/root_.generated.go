@@ -2789,6 +2789,175 @@ type Subscription {
   ): StockEvent!
 }
 `, BuiltIn: false},
+	{Name: "../schema/users.graphqls", Input: `extend type User {
+  """Whether sign-in is disabled. Only to operators and to the user, else null."""
+  disabled: Boolean
+}
+
+"""
+A page of users.
+"""
+type UserConnection {
+  """Users with their cursors."""
+  edges: [UserEdge!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""
+A user in a page.
+"""
+type UserEdge {
+  """Cursor of this user."""
+  cursor: String!
+  """The user."""
+  node: User!
+}
+
+"""
+Input of ` + "`" + `changePassword` + "`" + `.
+"""
+input ChangePasswordInput {
+  """The present password."""
+  currentPassword: String! @constraint(maxLength: 128)
+  """The new one, at least 10 characters; common passwords are refused."""
+  newPassword: String! @constraint(minLength: 10, maxLength: 128)
+}
+
+"""
+Outcome of ` + "`" + `changePassword` + "`" + `.
+"""
+type ChangePasswordPayload {
+  """How many other sessions of the account were ended; this one goes on."""
+  endedSessions: Int!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `setUserRole` + "`" + `.
+"""
+input SetUserRoleInput {
+  """The user."""
+  userId: ID!
+  """The new role."""
+  role: Role!
+}
+
+"""
+Outcome of ` + "`" + `setUserRole` + "`" + `.
+"""
+type SetUserRolePayload {
+  """The user as changed."""
+  user: User
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `disableUser` + "`" + `.
+"""
+input DisableUserInput {
+  """The user."""
+  userId: ID!
+  """Why, for the security log."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `disableUser` + "`" + `.
+"""
+type DisableUserPayload {
+  """The user as changed."""
+  user: User
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `enableUser` + "`" + `.
+"""
+input EnableUserInput {
+  """The user."""
+  userId: ID!
+}
+
+"""
+Outcome of ` + "`" + `enableUser` + "`" + `.
+"""
+type EnableUserPayload {
+  """The user as changed."""
+  user: User
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `endUserSessions` + "`" + `.
+"""
+input EndUserSessionsInput {
+  """The user."""
+  userId: ID!
+}
+
+"""
+Outcome of ` + "`" + `endUserSessions` + "`" + `.
+"""
+type EndUserSessionsPayload {
+  """How many sessions were ended."""
+  endedSessions: Int!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """Users, newest first."""
+  users(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """Only the user with this id, or those whose account begins with this text or whose name has it."""
+    search: String @constraint(maxLength: 254)
+    """Only those with this role."""
+    role: Role
+    """Only those that are disabled, or are not."""
+    disabled: Boolean
+  ): UserConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+}
+
+extend type Mutation {
+  """Changes the caller's password and ends the other sessions of the account."""
+  changePassword(
+    """What is needed."""
+    input: ChangePasswordInput!
+  ): ChangePasswordPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
+
+  """Changes a role and ends the user's sessions. Another administrator has to change one's own."""
+  setUserRole(
+    """What is needed."""
+    input: SetUserRoleInput!
+  ): SetUserRolePayload @auth(role: ADMIN)
+
+  """Disables sign-in and ends the user's sessions. Another administrator has to disable one's own account."""
+  disableUser(
+    """What is needed."""
+    input: DisableUserInput!
+  ): DisableUserPayload @auth(role: ADMIN)
+
+  """Lets a disabled user sign in again."""
+  enableUser(
+    """What is needed."""
+    input: EnableUserInput!
+  ): EnableUserPayload @auth(role: ADMIN)
+
+  """Ends all sessions of a user, with tokens and sockets, in all processes."""
+  endUserSessions(
+    """What is needed."""
+    input: EndUserSessionsInput!
+  ): EndUserSessionsPayload @auth(role: ADMIN)
+}
+`, BuiltIn: false},
 	{Name: "../schema/waitlist.graphqls", Input: `"""
 How a place on the waitlist stands.
 """
@@ -2947,6 +3116,16 @@ func (ec *executionContext) childFields_CaptchaChallenge(ctx context.Context, fi
 	return nil, fmt.Errorf("no field named %q was found under type CaptchaChallenge", field.Name)
 }
 
+func (ec *executionContext) childFields_ChangePasswordPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endedSessions":
+		return ec.fieldContext_ChangePasswordPayload_endedSessions(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ChangePasswordPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ChangePasswordPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateCaptchaPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "challenge":
@@ -3049,6 +3228,16 @@ func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DisableUserPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "user":
+		return ec.fieldContext_DisableUserPayload_user(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DisableUserPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DisableUserPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deadLetter":
@@ -3059,6 +3248,16 @@ func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type DropDeadLetterPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_EnableUserPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "user":
+		return ec.fieldContext_EnableUserPayload_user(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_EnableUserPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EnableUserPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_EndSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "sale":
@@ -3067,6 +3266,16 @@ func (ec *executionContext) childFields_EndSalePayload(ctx context.Context, fiel
 		return ec.fieldContext_EndSalePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EndSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_EndUserSessionsPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endedSessions":
+		return ec.fieldContext_EndUserSessionsPayload_endedSessions(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_EndUserSessionsPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EndUserSessionsPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EnterQueuePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3945,6 +4154,16 @@ func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Conte
 	return nil, fmt.Errorf("no field named %q was found under type SetSaleSwitchesPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "user":
+		return ec.fieldContext_SetUserRolePayload_user(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_SetUserRolePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SetUserRolePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Stock(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "level":
@@ -4015,8 +4234,30 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_id(ctx, field)
 	case "role":
 		return ec.fieldContext_User_role(ctx, field)
+	case "disabled":
+		return ec.fieldContext_User_disabled(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type User", field.Name)
+}
+
+func (ec *executionContext) childFields_UserConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_UserConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_UserConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UserConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_UserEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_UserEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_UserEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UserEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_VoidOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -164,6 +164,22 @@ type CaptchaError struct {
 
 func (CaptchaError) IsUserError() {}
 
+// Input of `changePassword`.
+type ChangePasswordInput struct {
+	// The present password.
+	CurrentPassword string `json:"currentPassword"`
+	// The new one, at least 10 characters; common passwords are refused.
+	NewPassword string `json:"newPassword"`
+}
+
+// Outcome of `changePassword`.
+type ChangePasswordPayload struct {
+	// How many other sessions of the account were ended; this one goes on.
+	EndedSessions int `json:"endedSessions"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `createCaptcha`.
 type CreateCaptchaInput struct {
 	// The sale, when the purpose is SECKILL.
@@ -320,6 +336,22 @@ type DecideRefundPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `disableUser`.
+type DisableUserInput struct {
+	// The user.
+	UserID string `json:"userId"`
+	// Why, for the security log.
+	Note string `json:"note"`
+}
+
+// Outcome of `disableUser`.
+type DisableUserPayload struct {
+	// The user as changed.
+	User *User `json:"user,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `dropDeadLetter`.
 type DropDeadLetterInput struct {
 	// Message to give up.
@@ -336,6 +368,20 @@ type DropDeadLetterPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `enableUser`.
+type EnableUserInput struct {
+	// The user.
+	UserID string `json:"userId"`
+}
+
+// Outcome of `enableUser`.
+type EnableUserPayload struct {
+	// The user as changed.
+	User *User `json:"user,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `endSale`.
 type EndSaleInput struct {
 	// Sale to end, or to call off when it has not begun.
@@ -348,6 +394,20 @@ type EndSaleInput struct {
 type EndSalePayload struct {
 	// The sale as it stands now.
 	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `endUserSessions`.
+type EndUserSessionsInput struct {
+	// The user.
+	UserID string `json:"userId"`
+}
+
+// Outcome of `endUserSessions`.
+type EndUserSessionsPayload struct {
+	// How many sessions were ended.
+	EndedSessions int `json:"endedSessions"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -1475,6 +1535,22 @@ type SetSaleSwitchesPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `setUserRole`.
+type SetUserRoleInput struct {
+	// The user.
+	UserID string `json:"userId"`
+	// The new role.
+	Role auth.Role `json:"role"`
+}
+
+// Outcome of `setUserRole`.
+type SetUserRolePayload struct {
+	// The user as changed.
+	User *User `json:"user,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Nothing was left to buy.
 type SoldOutError struct {
 	// Machine-readable reason.
@@ -1610,9 +1686,27 @@ type User struct {
 	ID string `json:"id"`
 	// What the person may do.
 	Role auth.Role `json:"role"`
+	// Whether sign-in is disabled. Only to operators and to the user, else null.
+	Disabled *bool `json:"disabled,omitempty"`
 }
 
 func (User) IsNode() {}
+
+// A page of users.
+type UserConnection struct {
+	// Users with their cursors.
+	Edges []*UserEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A user in a page.
+type UserEdge struct {
+	// Cursor of this user.
+	Cursor string `json:"cursor"`
+	// The user.
+	Node *User `json:"node"`
+}
 
 // Input of `voidOrder`.
 type VoidOrderInput struct {

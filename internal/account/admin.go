@@ -1,10 +1,10 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -13,9 +13,6 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/fault"
 )
-
-// maxUsers limits the length of a list of users.
-const maxUsers = 200
 
 // AdminConfig configures an Admin. Fields are required unless stated otherwise.
 type AdminConfig struct {
@@ -35,23 +32,6 @@ type Admin struct{ cfg AdminConfig }
 
 // NewAdmin returns an Admin.
 func NewAdmin(cfg AdminConfig) *Admin { return &Admin{cfg: cfg} }
-
-// Users returns the users whose account begins with prefix, newest first, at most 200.
-func (a *Admin) Users(ctx context.Context, prefix string) ([]*User, error) {
-	query := a.cfg.Store.db.Ent.User.Query().Order(ent.Desc(user.FieldCreatedAt, user.FieldID)).Limit(maxUsers)
-	if prefix != "" {
-		query.Where(user.AccountHasPrefix(strings.ToLower(prefix)))
-	}
-	rows, err := query.All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("list users: %w", err)
-	}
-	out := make([]*User, len(rows))
-	for i, row := range rows {
-		out[i] = toUser(row)
-	}
-	return out, nil
-}
 
 // ByAccount returns the user of an account, which is normalised first; nil if there is
 // none.
@@ -74,7 +54,8 @@ func (a *Admin) SetRole(ctx context.Context, by, userID uuid.UUID, role auth.Rol
 		return nil, err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventRoleChanged, Actor: by, Subject: userID, Detail: string(role)})
-	return changed, a.endAll(ctx, userID, uuid.Nil, endedByRole)
+	_, err = a.endAll(ctx, userID, uuid.Nil, endedByRole)
+	return changed, err
 }
 
 // Disable prevents a user from signing in. It returns nil if the user does not exist.
@@ -89,7 +70,8 @@ func (a *Admin) Disable(ctx context.Context, by, userID uuid.UUID, reason string
 		return nil, err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventDisabled, Actor: by, Subject: userID, Detail: reason})
-	return changed, a.endAll(ctx, userID, uuid.Nil, endedByDisabling)
+	_, err = a.endAll(ctx, userID, uuid.Nil, endedByDisabling)
+	return changed, err
 }
 
 // Enable lets a disabled user sign in again. It returns nil if the user does not exist.
@@ -102,8 +84,12 @@ func (a *Admin) Enable(ctx context.Context, by, userID uuid.UUID) (*User, error)
 	return changed, nil
 }
 
-// EndSessions ends all sessions of a user.
-func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) error {
+// EndSessions ends all sessions of a user and returns their number. The refusal is
+// NOT_FOUND.
+func (a *Admin) EndSessions(ctx context.Context, by, userID uuid.UUID) (int, error) {
+	if u, err := a.cfg.Store.User(ctx, userID); u == nil || err != nil {
+		return 0, cmp.Or(err, refused(fault.Unknown, "input", "userId"))
+	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventSessionsEnded, Actor: by, Subject: userID})
 	return a.endAll(ctx, userID, uuid.Nil, endedByStaff)
 }
@@ -122,7 +108,8 @@ func (a *Admin) SetPassword(ctx context.Context, by uuid.UUID, u *User, password
 		return err
 	}
 	a.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: by, Subject: u.ID, Detail: "by staff"})
-	return a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
+	_, err = a.endAll(ctx, u.ID, uuid.Nil, endedByPassword)
+	return err
 }
 
 // change updates a user and invalidates the cached user in all processes. It returns nil
@@ -139,13 +126,13 @@ func (a *Admin) change(ctx context.Context, userID uuid.UUID, set func(*ent.User
 	return changed, nil
 }
 
-// endAll ends the sessions of a user except keep.
-func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) error {
+// endAll ends the sessions of a user except keep and returns their number.
+func (a *Admin) endAll(ctx context.Context, userID, keep uuid.UUID, why string) (int, error) {
 	live, err := a.cfg.Store.endAll(ctx, userID, keep, why)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return a.signedOut(ctx, live...)
+	return len(live), a.signedOut(ctx, live...)
 }
 
 func (a *Admin) signedOut(ctx context.Context, sessions ...uuid.UUID) error {

@@ -31,7 +31,7 @@ func TestChangesByStaffEndSessionsInEveryProcess(t *testing.T) {
 				_, err := f.admin.Disable(t.Context(), staff, u.ID, "sells orders on")
 				return err
 			},
-			"sessions ended": func(u *User) error { return f.admin.EndSessions(t.Context(), staff, u.ID) },
+			"sessions ended": func(u *User) error { _, err := f.admin.EndSessions(t.Context(), staff, u.ID); return err },
 			"password set": func(u *User) error {
 				return f.admin.SetPassword(t.Context(), staff, u, nextPassword)
 			},

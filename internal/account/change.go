@@ -64,11 +64,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *auth.Principal, in Chan
 		return 0, err
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, Event{Kind: EventPasswordChanged, Actor: user.ID, Subject: user.ID, Addr: in.Addr})
-	others, err := s.store.endAll(ctx, user.ID, p.SessionID, endedByPassword)
-	if err != nil {
-		return 0, err
-	}
-	return len(others), s.cfg.Admin.signedOut(ctx, others...)
+	return s.cfg.Admin.endAll(ctx, user.ID, p.SessionID, endedByPassword)
 }
 
 // samePassword compares a password with the stored hash.

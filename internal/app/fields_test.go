@@ -43,6 +43,8 @@ var doors = map[string]string{
 	"SaleItem":        `sale(by: {id: "{sale}"}) { items { %s } }`,
 	"Stock":           `sale(by: {id: "{sale}"}) { items { stock { %s } } }`,
 	"Money":           `sale(by: {id: "{sale}"}) { items { price { %s } } }`,
+	"UserConnection":  `users { %s }`,
+	"UserEdge":        `users { edges { %s } }`,
 	"Goods":           `sale(by: {id: "{sale}"}) { items { goods { %s } } }`,
 	"GoodsLogEntry":   `sale(by: {id: "{sale}"}) { items { goods { timeline { %s } } } }`,
 	"SaleConnection":  `sales { %s }`,

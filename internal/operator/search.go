@@ -35,6 +35,7 @@ type Person struct {
 	DisplayName string
 	Role        auth.Role
 	CreatedAt   time.Time
+	Disabled    bool // cannot sign in
 }
 
 // FindUsers returns users by id, account prefix, or part of the name; newest first, at
@@ -51,7 +52,8 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 	s.cfg.Audit(ctx, by.ID, "BUYERS_SEARCHED", fmt.Sprintf("%d found", len(rows)))
 	people := make([]Person, len(rows))
 	for i, r := range rows {
-		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role), CreatedAt: r.CreatedAt.UTC()}
+		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role),
+			CreatedAt: r.CreatedAt.UTC(), Disabled: r.DisabledAt != nil}
 	}
 	return people, nil
 }

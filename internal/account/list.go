@@ -1,0 +1,72 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/ent/user"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+)
+
+// maxPage limits the length of a page of users.
+const maxPage = 200
+
+// ListInput selects a page of users, newest first. Its filters are combined with AND.
+type ListInput struct {
+	By       uuid.UUID  // who reads it, for the security log; Nil = the command line, which is not logged
+	Search   string     // a public id, the beginning of an account, or part of a name; "" = all
+	Role     *auth.Role // nil = all
+	Disabled *bool      // nil = all
+	After    uuid.UUID  // only users older than this one; Nil = from the newest
+	Limit    int        // 1 to 200
+}
+
+// Page is a page of users, newest first.
+type Page struct {
+	Users       []*User
+	HasNext     bool // there are older users
+	HasPrevious bool // there may be newer users
+}
+
+// List returns a page of users. Their ids grow with time.
+func (a *Admin) List(ctx context.Context, in ListInput) (Page, error) {
+	if in.Limit < 1 || in.Limit > maxPage {
+		return Page{}, fmt.Errorf("list users: page of %d, want 1 to %d", in.Limit, maxPage)
+	}
+	query := a.cfg.Store.db.Ent.User.Query().Order(ent.Desc(user.FieldID)).Limit(in.Limit + 1)
+	if in.After != uuid.Nil {
+		query.Where(user.IDLT(in.After))
+	}
+	if in.Role != nil {
+		query.Where(user.RoleEQ(user.Role(*in.Role)))
+	}
+	if in.Disabled != nil && *in.Disabled {
+		query.Where(user.DisabledAtNotNil())
+	} else if in.Disabled != nil {
+		query.Where(user.DisabledAtIsNil())
+	}
+	if text := strings.TrimSpace(in.Search); text != "" {
+		match := user.Or(user.AccountHasPrefix(strings.ToLower(text)), user.DisplayNameContainsFold(text))
+		if userID, err := id.Parse(id.User, text); err == nil {
+			match = user.ID(userID)
+		}
+		query.Where(match)
+	}
+	rows, err := query.All(ctx)
+	if err != nil {
+		return Page{}, fmt.Errorf("list users: %w", err)
+	}
+	if in.By != uuid.Nil {
+		a.cfg.Security.Write(ctx, Event{Kind: EventBuyerSearch, Actor: in.By, Detail: fmt.Sprintf("%d listed", min(len(rows), in.Limit))})
+	}
+	page := Page{HasNext: len(rows) > in.Limit, HasPrevious: in.After != uuid.Nil}
+	for _, row := range rows[:min(len(rows), in.Limit)] {
+		page.Users = append(page.Users, toUser(row))
+	}
+	return page, nil
+}
