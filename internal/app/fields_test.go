@@ -170,7 +170,7 @@ func (m *matrix) furnish() {
 	m.ids["payment"] = paid.PayOrder.Payment.ID
 
 	adjust := map[string]any{"itemId": m.ids["itemId"], "units": 1000, "note": "more came", "idempotencyKey": "0123456789abcdef"}
-	if p := m.desk(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
+	if p := m.mutate(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
 		m.t.Fatalf("adjustStock: %+v", p)
 	}
 	if p, err := m.place(m.tokens["other"], order(m.ids["itemId"], "a guess")); err != nil || p.why() != "PATH_INVALID" {

@@ -28,9 +28,9 @@ func (s *site) staff(account, role string) string {
 	return s.login(account, "a long password")
 }
 
-// desk runs a mutation with one input and returns its payload; it fails the test on
+// mutate runs a mutation with one input and returns its payload; it fails the test on
 // errors.
-func (s *site) desk(token, field, selection string, input map[string]any) (payload struct {
+func (s *site) mutate(token, field, selection string, input map[string]any) (payload struct {
 	Sale, Goods, Intervention, Order map[string]any
 	UserErrors
 }) {
@@ -58,7 +58,7 @@ func (s *site) onSale(token, field, saleID, note, status string) map[string]any 
 	if note != "" {
 		in["note"] = note
 	}
-	p := s.desk(token, field, saleParts, in)
+	p := s.mutate(token, field, saleParts, in)
 	if now, _ := p.Sale["status"].(string); p.why() != "" || !strings.Contains(status, now) {
 		s.t.Fatalf("%s: %v %q, want %s", field, p.Sale, p.why(), status)
 	}
@@ -70,9 +70,9 @@ func (s *site) onSale(token, field, saleID, note, status string) map[string]any 
 func (s *site) prepare(operator, admin string, stock int, opens time.Duration) (saleID, itemID string) {
 	s.t.Helper()
 	price := map[string]any{"amount": "49.00", "currencyCode": "CNY"}
-	goods := s.desk(operator, "createGoods", "goods { id }", map[string]any{"name": "Kettle", "listPrice": price})
+	goods := s.mutate(operator, "createGoods", "goods { id }", map[string]any{"name": "Kettle", "listPrice": price})
 	now := time.Now().UTC()
-	draft := s.desk(operator, "createSale", saleParts, map[string]any{
+	draft := s.mutate(operator, "createSale", saleParts, map[string]any{
 		"title": "Autumn", "startsAt": now.Add(time.Minute).Format(time.RFC3339Nano), "endsAt": now.Add(time.Hour).Format(time.RFC3339Nano),
 		"items": []any{map[string]any{"goodsId": goods.Goods["id"], "price": price, "stock": stock}},
 	})
@@ -84,7 +84,7 @@ func (s *site) prepare(operator, admin string, stock int, opens time.Duration) (
 	s.onSale(operator, "submitSale", saleID, "", "PENDING_APPROVAL")
 	s.onSale(admin, "approveSale", saleID, "fine", "APPROVED")
 	soon := time.Now().UTC().Add(opens).Format(time.RFC3339Nano)
-	if p := s.desk(operator, "scheduleSale", saleParts, map[string]any{"saleId": saleID, "startsAt": soon}); p.why() != "" {
+	if p := s.mutate(operator, "scheduleSale", saleParts, map[string]any{"saleId": saleID, "startsAt": soon}); p.why() != "" {
 		s.t.Fatalf("scheduleSale: %+v", p.UserErrors)
 	}
 	s.onSale(operator, "preheatSale", saleID, "", "PREHEATED LIVE")
@@ -100,7 +100,7 @@ func TestOperatorsTakeASaleThroughItsLife(t *testing.T) {
 	s.start("api", "worker", "scheduler")
 	operator, admin, second := s.staff("ann@example.com", "OPERATOR"), s.staff("carla@example.com", "ADMIN"), s.staff("bob@example.com", "OPERATOR")
 	saleID, itemID := s.prepare(operator, admin, 10, 8*time.Second)
-	if p := s.desk(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": saleID, "captchaRequired": false, "permitRatio": 3}); p.why() != "" ||
+	if p := s.mutate(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": saleID, "captchaRequired": false, "permitRatio": 3}); p.why() != "" ||
 		p.Sale["switches"].(map[string]any)["captchaRequired"] != false {
 		t.Errorf("switches: %+v", p)
 	}
@@ -126,22 +126,22 @@ func TestOperatorsTakeASaleThroughItsLife(t *testing.T) {
 	adjust := func(units int) map[string]any {
 		return map[string]any{"itemId": itemID, "units": units, "note": "as we go", "idempotencyKey": uuid.NewString()}
 	}
-	if p := s.desk(operator, "adjustStock", "intervention { id state units }", adjust(5)); p.why() != "" || p.Intervention["state"] != "DONE" {
+	if p := s.mutate(operator, "adjustStock", "intervention { id state units }", adjust(5)); p.why() != "" || p.Intervention["state"] != "DONE" {
 		t.Errorf("five more: %+v", p)
 	}
-	if p := s.desk(operator, "adjustStock", "intervention { id state units }", adjust(-15)); p.why() != "CONFLICT" {
+	if p := s.mutate(operator, "adjustStock", "intervention { id state units }", adjust(-15)); p.why() != "CONFLICT" {
 		t.Errorf("more than is left: %+v", p)
 	}
-	large := s.desk(operator, "adjustStock", "intervention { id state }", adjust(1000))
+	large := s.mutate(operator, "adjustStock", "intervention { id state }", adjust(1000))
 	decide := map[string]any{"interventionId": large.Intervention["id"], "confirm": true}
-	if p := s.desk(operator, "decideIntervention", "intervention { state }", decide); p.why() != "CONFLICT" {
+	if p := s.mutate(operator, "decideIntervention", "intervention { state }", decide); p.why() != "CONFLICT" {
 		t.Errorf("confirmed by the same person: %+v", p)
 	}
-	if p := s.desk(second, "decideIntervention", "intervention { state decidedBy { displayName } }", decide); p.why() != "" || p.Intervention["state"] != "DONE" {
+	if p := s.mutate(second, "decideIntervention", "intervention { state decidedBy { displayName } }", decide); p.why() != "" || p.Intervention["state"] != "DONE" {
 		t.Errorf("confirmed by another: %+v", p)
 	}
 	orderID := s.search(operator, "buyer@example.com")
-	if p := s.desk(operator, "voidOrder", "order { status } intervention { state }", map[string]any{"orderId": orderID, "note": "a robot"}); p.why() != "" ||
+	if p := s.mutate(operator, "voidOrder", "order { status } intervention { state }", map[string]any{"orderId": orderID, "note": "a robot"}); p.why() != "" ||
 		p.Order["status"] != "CANCELLED" {
 		t.Errorf("void: %+v", p)
 	}
@@ -252,7 +252,7 @@ func TestPicturesOfGoodsAreUploadedAndServed(t *testing.T) {
 		t.Fatalf("upload: %d", code)
 	}
 	price := map[string]any{"amount": "49.00", "currencyCode": "CNY"}
-	p := s.desk(operator, "createGoods", "goods { id imageUrl }", map[string]any{"name": "Kettle", "listPrice": price, "imageUrl": address})
+	p := s.mutate(operator, "createGoods", "goods { id imageUrl }", map[string]any{"name": "Kettle", "listPrice": price, "imageUrl": address})
 	if p.why() != "" || p.Goods["imageUrl"] != address {
 		t.Errorf("goods: %+v", p)
 	}

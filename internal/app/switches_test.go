@@ -81,7 +81,7 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 	turn := func(watcher int, want string, switches map[string]any) {
 		t.Helper()
 		switches["saleId"] = made.SaleID
-		if p := s.desk(operator, "setSaleSwitches", saleParts, switches); p.why() != "" {
+		if p := s.mutate(operator, "setSaleSwitches", saleParts, switches); p.why() != "" {
 			t.Fatalf("switches %v: %s", switches, p.why())
 		}
 		began := time.Now()
@@ -119,7 +119,7 @@ func TestSwitchesOfASaleWorkInEveryProcessWhileItRuns(t *testing.T) {
 		}
 	}
 	for _, odd := range []int{9_999, 10_000_001} {
-		if p := s.desk(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": made.SaleID, "proofOfWorkMax": odd}); p.why() != "INVALID_INPUT" {
+		if p := s.mutate(operator, "setSaleSwitches", saleParts, map[string]any{"saleId": made.SaleID, "proofOfWorkMax": odd}); p.why() != "INVALID_INPUT" {
 			t.Errorf("a difficulty of %d: %q", odd, p.why())
 		}
 	}

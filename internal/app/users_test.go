@@ -73,7 +73,7 @@ func TestAdministratorsChangeUsersAndEndTheirSessions(t *testing.T) {
 		if f := k.read(); f.Type != "next" {
 			t.Fatalf("first frame %+v", f)
 		}
-		if p := s.desk(admin, c.field, c.selection, c.input); p.why() != "" {
+		if p := s.mutate(admin, c.field, c.selection, c.input); p.why() != "" {
 			t.Fatalf("%s: %s", c.field, p.why())
 		}
 		if code := k.ended(); code != 4403 {
@@ -86,7 +86,7 @@ func TestAdministratorsChangeUsersAndEndTheirSessions(t *testing.T) {
 	if found, _ := s.users(admin, `disabled: true, role: OPERATOR`); len(found) != 1 || found[0].ID != user || !found[0].Disabled {
 		t.Errorf("disabled operators: %+v", found)
 	}
-	if p := s.desk(admin, "enableUser", "user { id }", map[string]any{"userId": user}); p.why() != "" {
+	if p := s.mutate(admin, "enableUser", "user { id }", map[string]any{"userId": user}); p.why() != "" {
 		t.Error(p.why())
 	}
 	s.login("clerk@example.com", "a long password")
@@ -109,7 +109,7 @@ func TestAUserChangesTheOwnPassword(t *testing.T) {
 	elsewhere := s.login("buyer@example.com", "a long password")
 	change := func(current, next string) string {
 		t.Helper()
-		return s.desk(here, "changePassword", "endedSessions", map[string]any{"currentPassword": current, "newPassword": next}).why()
+		return s.mutate(here, "changePassword", "endedSessions", map[string]any{"currentPassword": current, "newPassword": next}).why()
 	}
 	if why := change("not the password", "violin tower 46 mist"); why != "INVALID_CREDENTIALS" {
 		t.Errorf("with a wrong password: %q", why)
