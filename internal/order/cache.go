@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +37,8 @@ type BucketKey func(shard int, task uuid.UUID) string
 // Cache holds copies of tasks and orders in Redis, so that lookups do not query the
 // database. The reserve script of release 0.1 writes SUBMITTED tasks there, too.
 // The revision of a record only grows. The record of an order implies that its task
-// succeeded, whatever the task's own record says.
+// succeeded, whatever the task's own record says. An order that was not changed since
+// its creation has a packed record of its own, which is read unless there is another.
 type Cache struct {
 	conn   *redisconn.Conn
 	bucket BucketKey
@@ -53,10 +53,11 @@ func NewCache(conn *redisconn.Conn, bucket BucketKey, c clock.Clock) *Cache {
 	return &Cache{conn: conn, bucket: bucket, clock: c}
 }
 
-// Fields of a bucket: the JSON of a task, and the JSON of an order with the time of the
-// copy.
-func taskField(task uuid.UUID) string   { return "task:" + task.String() }
-func orderField(order uuid.UUID) string { return "order:" + order.String() }
+// Fields of a bucket: the JSON of a task, the JSON of an order with the time of the
+// copy, and the packed copy of a fresh order.
+func taskField(task uuid.UUID) string    { return "task:" + task.String() }
+func orderField(order uuid.UUID) string  { return "order:" + order.String() }
+func packedField(order uuid.UUID) string { return string(order[:]) }
 
 // orderRecord is an order with the time of the copy.
 type orderRecord struct {
@@ -71,10 +72,16 @@ type record struct {
 	text     []byte
 }
 
+// records are the records of a shard.
+type records struct {
+	changed []record // written unless Redis has a newer revision
+	packed  []record // of fresh orders: all have the same revision and content
+}
+
 // Put copies failed tasks and orders, unless Redis has a newer revision. It takes one
-// round trip: scripts of at most recordsPerCall records in one pipeline.
+// round trip: commands of at most recordsPerCall records in one pipeline.
 func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
-	var shards [id.Shards][]record
+	var shards [id.Shards]records
 	for _, t := range tasks {
 		if t.Status == Succeeded {
 			continue // its order is the record
@@ -83,15 +90,21 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 		if err != nil {
 			return fmt.Errorf("record task: %w", err)
 		}
-		shards[shard] = append(shards[shard], record{c.bucket(shard, t.ID), taskField(t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
+		r := &shards[shard]
+		r.changed = append(r.changed, record{c.bucket(shard, t.ID), taskField(t.ID), t.Revision, t.appendRecord(make([]byte, 0, 320))})
 	}
-	now := c.clock.Now().UnixMilli()
+	now := c.clock.Now()
 	for _, o := range orders {
 		shard, err := id.TaskShard(o.ID)
 		if err != nil {
 			return fmt.Errorf("record order: %w", err)
 		}
-		shards[shard] = append(shards[shard], record{c.bucket(shard, o.ID), orderField(o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now)})
+		r := &shards[shard]
+		if bucket := c.bucket(shard, o.ID); o.fresh() {
+			r.packed = append(r.packed, record{bucket, packedField(o.ID), o.Version, o.appendPacked(make([]byte, 0, 128), now)})
+		} else {
+			r.changed = append(r.changed, record{bucket, orderField(o.ID), o.Version, o.appendRecord(make([]byte, 0, 640), now.UnixMilli())})
+		}
 	}
 	err := c.write(ctx, &shards)
 	if err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT") {
@@ -107,27 +120,45 @@ func (c *Cache) Put(ctx context.Context, tasks []Task, orders []*Order) error {
 	return nil
 }
 
-func (c *Cache) write(ctx context.Context, shards *[id.Shards][]record) error {
+func (c *Cache) write(ctx context.Context, shards *[id.Shards]records) error {
 	pipe := c.conn.Cmd.Pipeline() // writing a record twice is harmless
-	for _, records := range shards {
-		for part := range slices.Chunk(records, recordsPerCall) {
-			buckets := map[string]int{}
-			keys := make([]string, 0, 4)
-			args := append(make([]any, 0, 4*len(part)+1), recordTTL.Milliseconds())
-			for _, r := range part {
-				n, ok := buckets[r.bucket]
-				if !ok {
-					keys = append(keys, r.bucket)
-					n = len(keys)
-					buckets[r.bucket] = n
-				}
-				args = append(args, n, r.field, r.revision, r.text)
-			}
-			newerScript.EvalSha(ctx, pipe, keys, args...)
+	for _, r := range shards {
+		for part := range slices.Chunk(r.changed, recordsPerCall) {
+			putNewer(ctx, pipe, part)
+		}
+		for part := range slices.Chunk(r.packed, recordsPerCall) {
+			put(ctx, pipe, part)
 		}
 	}
 	_, err := pipe.Exec(ctx)
 	return err
+}
+
+// putNewer writes records of a shard unless Redis has a newer revision.
+func putNewer(ctx context.Context, pipe redis.Pipeliner, part []record) {
+	var buckets []string
+	args := append(make([]any, 0, 4*len(part)+1), recordTTL.Milliseconds())
+	for _, r := range part {
+		n := slices.Index(buckets, r.bucket)
+		if n < 0 {
+			n = len(buckets)
+			buckets = append(buckets, r.bucket)
+		}
+		args = append(args, n+1, r.field, r.revision, r.text)
+	}
+	newerScript.EvalSha(ctx, pipe, buckets, args...)
+}
+
+// put writes records of a shard.
+func put(ctx context.Context, pipe redis.Pipeliner, part []record) {
+	buckets := map[string][]any{}
+	for _, r := range part {
+		buckets[r.bucket] = append(buckets[r.bucket], r.field, r.text)
+	}
+	for bucket, values := range buckets {
+		pipe.HSet(ctx, bucket, values...)
+		pipe.PExpire(ctx, bucket, recordTTL)
+	}
 }
 
 // task returns the record of a task, or nil.
@@ -136,18 +167,15 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 	if err != nil {
 		return nil, nil //nolint:nilnil,nilerr // such a task cannot exist
 	}
-	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(task), taskField(task)).Result()
+	texts, err := c.conn.Cmd.HMGet(ctx, c.bucket(shard, task), orderField(task), packedField(task), taskField(task)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read task record: %w", err)
 	}
-	if text, ok := texts[0].(string); ok {
-		var o Order
-		if err := json.Unmarshal([]byte(text), &o); err == nil { // an unreadable record counts as missing
-			t := o.Task()
-			return &t, nil
-		}
+	if o := newestOf(task, texts[:2]); o.Order != nil {
+		t := o.Task()
+		return &t, nil
 	}
-	text, ok := texts[1].(string)
+	text, ok := texts[2].(string)
 	if !ok {
 		return nil, nil //nolint:nilnil // no record is an answer
 	}
@@ -161,26 +189,37 @@ func (c *Cache) task(ctx context.Context, task uuid.UUID) (*Task, error) {
 // orders returns the existing records with the time of their copy.
 func (c *Cache) orders(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]orderRecord, error) {
 	pipe := c.conn.Cmd.Pipeline()
-	replies := make([]*redis.StringCmd, 0, len(ids))
+	replies := make(map[uuid.UUID]*redis.SliceCmd, len(ids))
 	for _, o := range ids {
 		if shard, err := id.TaskShard(o); err == nil {
-			replies = append(replies, pipe.HGet(ctx, c.bucket(shard, o), orderField(o)))
+			replies[o] = pipe.HMGet(ctx, c.bucket(shard, o), orderField(o), packedField(o))
 		}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("read order records: %w", err)
 	}
 	found := make(map[uuid.UUID]orderRecord, len(replies))
-	for _, reply := range replies {
-		text, err := reply.Bytes()
-		if err != nil {
-			continue // missing
+	for o, reply := range replies {
+		if r := newestOf(o, reply.Val()); r.Order != nil {
+			found[o] = r
 		}
-		r := orderRecord{Order: &Order{}}
-		if err := json.Unmarshal(text, &r); err != nil {
-			continue // an unreadable record counts as missing
-		}
-		found[r.Order.ID] = r
 	}
 	return found, nil
+}
+
+// newestOf returns the newer of the two records of an order: JSON and packed. A record
+// that is unreadable counts as missing; without any, the Order is nil.
+func newestOf(order uuid.UUID, texts []any) (newest orderRecord) {
+	if text, ok := texts[1].(string); ok {
+		if r, err := unpack(order, []byte(text)); err == nil {
+			newest = r
+		}
+	}
+	if text, ok := texts[0].(string); ok {
+		r := orderRecord{Order: &Order{}}
+		if err := json.Unmarshal([]byte(text), &r); err == nil && (newest.Order == nil || r.Version > 1 || r.CopiedAtMs > newest.CopiedAtMs) {
+			newest = r
+		}
+	}
+	return newest
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
@@ -58,6 +59,30 @@ func TestRecordsWrittenByHandAreTheJSONThatTheyReplace(t *testing.T) {
 		}
 		if got, err := json.Marshal(task); err != nil || string(got) != string(want) {
 			t.Fatalf("%v\n%s\n%s", err, got, want)
+		}
+	})
+}
+
+func TestAPackedCopyIsTheOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		created := someTime(t, "created")
+		deadline := someTime(t, "deadline")
+		o := &order.Order{
+			ID: someID(t, "id"), Number: rapid.String().Draw(t, "number"), Sale: someID(t, "sale"), Item: someID(t, "item"), User: someID(t, "user"),
+			Kind: order.Seckill, Status: order.PendingPayment, Quantity: rapid.Int().Draw(t, "quantity"), UnitPriceMinor: rapid.Int64().Draw(t, "price"),
+			Currency: "EUR", Version: 1, Epoch: rapid.Int64().Draw(t, "epoch"), ReservedAt: someTime(t, "reserved"),
+			CreatedAt: created, UpdatedAt: created, PaymentDeadline: &deadline,
+		}
+		copied := someTime(t, "copied")
+		packed := order.Pack(o, copied)
+		got, at, err := order.Unpack(o.ID, packed)
+		if d := cmp.Diff(o, got); err != nil || d != "" || at != copied.UnixMilli() {
+			t.Fatalf("%v, copied at %d, want %d\n%s", err, at, copied.UnixMilli(), d)
+		}
+		cut := packed[:rapid.IntRange(0, len(packed)-1).Draw(t, "cut")]
+		if got, _, err := order.Unpack(o.ID, cut); err == nil {
+			t.Fatalf("%d of %d bytes were read as %+v", len(cut), len(packed), got)
 		}
 	})
 }

@@ -133,6 +133,30 @@ func TestLookUpsOfANewOrderDoNotTouchTheDatabase(t *testing.T) {
 	}
 }
 
+// A process of the former release copies the orders that it reads as JSON, and pays them.
+func TestCopiesOfTheFormerReleaseAreReadBesidePackedOnes(t *testing.T) {
+	t.Parallel()
+	e := setup(t, stock{units: 10, limit: 1})
+	s := e.store()
+	alone := e.write(order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock}), e.request()).Order // without a cache
+	both := e.write(e.writer(nil), e.request()).Order
+	paid := e.move(both, order.Paid)
+	for _, o := range []*order.Order{alone, paid} {
+		e.must(order.PutJSON(t.Context(), e.cache, id.ShardOf(e.sale), o, e.clock.Now()))
+	}
+	e.must(e.cache.Put(t.Context(), nil, []*order.Order{both})) // late
+	e.must(e.db.Close())                                        // any query fails from here on
+	for _, want := range []*order.Order{alone, paid} {
+		got, err := s.Order(t.Context(), want.ID)
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Errorf("%v\n%s", err, d)
+		}
+		if got := e.task(s, want.ID); got.Status != order.Succeeded {
+			t.Errorf("task %+v", got)
+		}
+	}
+}
+
 func TestACopyOfAnOrderIsBelievedForThreeSeconds(t *testing.T) {
 	onBoth(t, stock{units: 10, limit: 1}, func(t *testing.T, e *env) {
 		out := e.write(e.writer(nil), e.request())

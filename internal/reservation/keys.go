@@ -135,7 +135,8 @@ func (k Keys) Tries(shard int, sale, user uuid.UUID) string {
 }
 
 // Tasks is the hash of the ended order tasks whose ids were generated in the same 256 ms:
-// "task:<id>" → JSON of a failed task, "order:<id>" → JSON of an order (package order).
+// "task:<id>" → JSON of a failed task, "order:<id>" → JSON of a changed order, the 16
+// bytes of an id → packed copy of a fresh order (package order).
 // The record of a task that has not ended is its reservation; until release 0.1 it had
 // one here, too. One
 // hash takes one write per batch and half the memory of separate keys. Expires 24 h
