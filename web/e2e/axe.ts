@@ -68,7 +68,7 @@ async function faults(page: Page, name: string): Promise<string[]> {
     await drawn(page);
     if (picture) await page.screenshot({ path: `${picture}-${language}-${colorScheme}.png`, fullPage: !(await page.locator('dialog').count()) });
     const how = `${name}: ${language}, ${colorScheme}, ${size.width} px`;
-    // What is wrong between two themes, while the browser still mixes their colours, nobody sees.
+    // What is wrong between two themes, while the browser still mixes their colours, no user sees.
     let wrong = await violations(page);
     if (wrong.length) {
       await drawn(page);

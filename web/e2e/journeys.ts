@@ -1,9 +1,9 @@
-/** The journeys that hold wherever the shop runs. Each test file sends them through one venue. */
+/** The journeys that hold in each place where the shop runs. Each test file sends them through one venue. */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { look } from './axe';
 import { atTheBank, button, buy, checkByBrowser, fillSignIn, pill, sent, signIn, status, stock, stockMoves, type Pages } from './shop';
-import { operatorJourney } from './office';
+import { operatorJourney } from './admin';
 import type { Stand, Venue } from './venue';
 
 /** Opens the sale as one of its people, with the item that is to be bought chosen. */

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { stands } from './office';
+import { stands } from './admin';
 import { button, buy, signIn, stage, status } from './shop';
 
 const it = stage();

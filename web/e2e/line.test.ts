@@ -149,7 +149,7 @@ test('a reload while the database is down keeps the session', async () => {
   expect(await page.getByRole('link', { name: 'Sign in' }).count()).toBe(0);
 });
 
-test('while the server cannot tell how a buyer stands, the page keeps what it knows', async () => {
+test('while the server does not know the status of a buyer, the page keeps what it knows', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(page, 'pay').or(button(page, 'buy')).waitFor();

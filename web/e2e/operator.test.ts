@@ -68,7 +68,7 @@ test('rules at the gate are changed live, goods are made, orders are found, call
   await operator.getByText('Access controls changed').first().waitFor();
 });
 
-test('a customer finds no desk', async () => {
+test('a customer finds no admin pages', async () => {
   const page = await it.page();
   await signIn(page, it.demo, 'alice', '/operate');
   await page.getByRole('heading', { name: 'This page is for operators.' }).waitFor();

@@ -34,7 +34,7 @@ test('a declined payment can be tried again', async () => {
   const page = await order('bob');
   await atTheBank(page, 'Decline');
   await page.getByRole('button', { name: /Start over/ }).click();
-  await atTheBank(page, 'Approve, tell three times');
+  await atTheBank(page, 'Approve, notify three times');
   await status(page, 'Paid').waitFor();
 });
 

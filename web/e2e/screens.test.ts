@@ -49,7 +49,7 @@ const screens: Screen[] = [
     name: 'sign-in-wrong',
     open: async (page) => {
       await goto(page, '/sign-in', 'form');
-      await page.locator('input[autocomplete=username]').fill('nobody@demo.example');
+      await page.locator('input[autocomplete=username]').fill('unknown@demo.example');
       await page.locator('input[autocomplete=current-password]').fill('wrong');
       await page.locator('main form button.btn-main').click();
       await page.locator('[role=alert], dialog').first().waitFor();
@@ -192,7 +192,7 @@ test('addresses and long words that people write are broken within the page', as
   await signIn(page, it.demo, 'admin', '/operate/orders');
   const order = await page.locator('main li a').first().getAttribute('href');
   await goto(page, '/operate', 'main li a');
-  const desk = await page.getByRole('link', { name: it.demo.open.title }).getAttribute('href');
+  const adminSale = await page.getByRole('link', { name: it.demo.open.title }).getAttribute('href');
   await page.route('**/graphql', async (route) => {
     const response = await route.fetch();
     await route.fulfill({ response, body: lengthened(await response.body()) });
@@ -207,7 +207,7 @@ test('addresses and long words that people write are broken within the page', as
     [`/s/${it.demo.open.slug}`, '[data-button]'],
     [order!, 'main dl'],
     ['/operate', 'main li'],
-    [desk!, '#figures'],
+    [adminSale!, '#figures'],
     ['/operate/goods', 'main li'],
     ['/operate/orders', 'main li'],
   ] as const) {

@@ -157,7 +157,7 @@ export function curtain(): Pages {
   return it;
 }
 
-/** Signs in and comes back to a page: as a demo account by its first part, or as anybody. */
+/** Signs in and comes back to a page: as a demo account by its first part, or as a given person. */
 export async function signIn(page: Page, { url }: { url: string }, who: string | Person, next = '/'): Promise<void> {
   const { account, password } = typeof who === 'string' ? demoPerson(who) : who;
   await page.goto(`${url}/sign-in?next=${encodeURIComponent(next)}`);

@@ -34,9 +34,9 @@ export interface Site extends Demo {
   startWorker(): Promise<void>;
   /** Starts one more process that answers, with settings of its own; answers its address. */
   startBeside(settings: Settings): Promise<string>;
-  /** Puts a message into the order stream that nobody can handle. */
+  /** Puts a message into the order stream that cannot be handled. */
   poison(): Promise<void>;
-  /** Has the bank ask for a cent more than it was told to. */
+  /** Has the bank ask for a cent more than the order costs. */
   overcharge(): Promise<void>;
 }
 

@@ -29,14 +29,14 @@ export interface Venue {
   readonly looks: boolean;
   sell(wanted?: Wanted): Promise<Stand>;
   /** A shop with an operator and an administrator, and the goods and buyers of the demo. */
-  office(): Promise<Pick<Demo, 'url' | 'open'>>;
+  admin(): Promise<Pick<Demo, 'url' | 'open'>>;
   /** Lets orders be written, where they are not anyhow. */
   startWorker(): Promise<void>;
 }
 
 const customers = ['alice', 'bob', 'operator', 'admin'];
 
-/** Every journey finds a demo of its own, so that it is nobody's business what it leaves behind. */
+/** Every journey finds a demo of its own, so that what it leaves behind disturbs no other. */
 export function inTheDemo(): Venue {
   let demos: Demo[] = [];
   afterEach(async () => {
@@ -55,7 +55,7 @@ export function inTheDemo(): Venue {
       const item = single ? 'Kestrel mini drone' : 'Nimbus headphones';
       return { url, slug: open.slug, item, people: customers.slice(0, people).map(demoPerson) };
     },
-    office: begin,
+    admin: begin,
     startWorker: () => Promise.resolve(),
   };
 }
@@ -77,7 +77,7 @@ export function onASite(): Venue & { readonly site: Site } {
       const { slug, buyers } = await site.seed({ users: people, stock: single ? 1 : 3, more: ['--payment-window', window], at: url });
       return { url, slug, item: null, people: buyers };
     },
-    office: () => Promise.resolve(site),
+    admin: () => Promise.resolve(site),
     startWorker: () => site.startWorker(),
   };
 }

@@ -2,7 +2,7 @@
  * Lighthouse (mobile, its own throttling) on the list, a sale and an order:
  * accessibility, best practices and SEO must be 100, and performance 98 in the
  * best of a few runs, for a busy machine only ever takes from it. Where
- * Lighthouse finds the machine too slow to judge by, a failure says so.
+ * Lighthouse finds the machine too slow for a verdict, a failure says so.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -59,7 +59,7 @@ async function audit(url: string, categories: string[]): Promise<Verdict> {
 }
 
 /** Fails unless the page has the scores that it must have. */
-async function judge(name: string, url: string): Promise<void> {
+async function check(name: string, url: string): Promise<void> {
   let { scores, benchmark } = await audit(url, CATEGORIES);
   for (let run = 1; run < RUNS && scores['performance']! < LEAST['performance']!; run++) {
     const again = await audit(url, ['performance']);
@@ -68,13 +68,13 @@ async function judge(name: string, url: string): Promise<void> {
     benchmark = again.benchmark;
   }
   console.log(`lighthouse, ${name}: ${CATEGORIES.map((each) => `${each} ${scores[each]}`).join(', ')} (benchmark of the machine ${benchmark})`);
-  const slow = benchmark < SLOW ? `, and Lighthouse calls a machine of ${benchmark} too slow to judge by` : '';
+  const slow = benchmark < SLOW ? `, and Lighthouse calls a machine of ${benchmark} too slow for a verdict` : '';
   for (const each of CATEGORIES) expect(scores[each], each + slow).toBeGreaterThanOrEqual(LEAST[each]!);
 }
 
-test('the list', () => judge('list', `${demo.url}/`));
+test('the list', () => check('list', `${demo.url}/`));
 
-test('a sale', () => judge('sale', `${demo.url}/s/${demo.open.slug}`));
+test('a sale', () => check('sale', `${demo.url}/s/${demo.open.slug}`));
 
 test('an order', async () => {
   const page = await browser.newPage();
@@ -84,5 +84,5 @@ test('an order', async () => {
   await page.getByRole('heading', { level: 1, name: /^Order / }).waitFor();
   const url = page.url();
   await page.close();
-  await judge('order', url);
+  await check('order', url);
 });

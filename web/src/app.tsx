@@ -6,7 +6,7 @@ import { lang } from './i18n/lang';
 import { speak, t } from './i18n/text';
 import { Sales } from './pages/sales';
 import { Strip } from './purchase/strip';
-import { Announcer } from './ui/announce';
+import { LiveRegion } from './ui/live-region';
 import { Missing } from './ui/bits';
 import { useFocus, useKeptFocus } from './ui/focus';
 import { Bolt, Icon } from './ui/icons';
@@ -67,7 +67,7 @@ export function App() {
       </main>
       {!where.startsWith('/s/') && <Footer where={where} />}
       <Toasts />
-      <Announcer />
+      <LiveRegion />
     </>
   );
 }

@@ -7,18 +7,18 @@ import { T0 } from './shop';
 
 describe('the store', () => {
   test('drops lower revisions and takes equal ones', () => {
-    const board = new RevisionStore<{ revision: number; text: string }>();
-    board.put('a', { revision: 3, text: 'three' });
-    board.put('a', { revision: 2, text: 'two' });
-    expect(board.of('a').value!.text).toBe('three');
-    board.put('a', { revision: 3, text: 'three again' });
-    expect(board.of('a').value!.text).toBe('three again');
+    const store = new RevisionStore<{ revision: number; text: string }>();
+    store.put('a', { revision: 3, text: 'three' });
+    store.put('a', { revision: 2, text: 'two' });
+    expect(store.of('a').value!.text).toBe('three');
+    store.put('a', { revision: 3, text: 'three again' });
+    expect(store.of('a').value!.text).toBe('three again');
   });
   test('keeps ids apart', () => {
-    const board = new RevisionStore<{ revision: number }>();
-    board.put('a', { revision: 9 });
-    board.put('b', { revision: 1 });
-    expect(board.of('b').value).toEqual({ revision: 1 });
+    const store = new RevisionStore<{ revision: number }>();
+    store.put('a', { revision: 9 });
+    store.put('b', { revision: 1 });
+    expect(store.of('b').value).toEqual({ revision: 1 });
   });
 });
 

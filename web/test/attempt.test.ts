@@ -140,7 +140,7 @@ describe('a press', () => {
     expect(second.attempt.value.step).toBe('queued');
   });
 
-  test('tells that it does not know when no answer ever comes, and goes on with the same key', async () => {
+  test('shows that it does not know when no answer ever comes, and goes on with the same key', async () => {
     const asked = server({ IssuePath: [path], PlaceOrder: [...Array<Reply>(40).fill('cut')] });
     const it = purchase();
     it.press('itm_1', 1);
@@ -196,7 +196,7 @@ describe('a refusal', () => {
     expect(it.attempt.value.step).toBe('queued');
   });
 
-  test('for longer than anybody watches a button is told', async () => {
+  test('a wait of many minutes is shown', async () => {
     server({ IssuePath: [refuse('issueSeckillPath', { __typename: 'RateLimitedError', code: 'RATE_LIMITED', retryAfterMs: 1_800_000 })] });
     const it = purchase();
     it.press('itm_1', 1);
@@ -343,7 +343,7 @@ describe('the waiting room', () => {
     ['LEFT', 'You lost your place in the queue'],
     ['ADMITTED', 'Your turn expired'], // without a path: it expired, or was used elsewhere
     ['CLOSED', 'Everyone still waiting missed it'],
-  ])('tells what became of a place that is %s', async (status, words) => {
+  ])('shows what became of a place that is %s', async (status, words) => {
     await speak('en');
     server({ EnterQueue: [entered] });
     const it = purchase();

@@ -29,7 +29,7 @@ test('a draft that another operator changed meanwhile is not overwritten without
   await prepare();
   const draft = (revision: number) => ({ sale: { ...sale({ revision }), status: 'DRAFT', timeline: [] } });
   const saved = { updateSale: { sale: null, userErrors: [{ code: 'NOT_FOUND', message: '', path: null }] } };
-  const asked = server({ GoodsList: [{ goods: none }], DeskSale: [draft(1), draft(2), draft(2)], UpdateSale: [saved] });
+  const asked = server({ GoodsList: [{ goods: none }], AdminSale: [draft(1), draft(2), draft(2)], UpdateSale: [saved] });
   await act(() => render(<SaleEditor id="sal_1" />, document.body));
   await vi.waitFor(() => expect(document.querySelector('[name=title]')).not.toBeNull());
   type('title', 'Mine');

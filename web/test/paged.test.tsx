@@ -30,7 +30,7 @@ const shown = (): string => document.body.textContent!;
 
 test('loaded pages of a list stay visible while more load, and are there again after going back', async () => {
   await speak('en');
-  const asked = server({ DeskOrders: [pageOf(1, true), pageOf(1, true), pageOf(2, false), pageOf(1, true), pageOf(2, false)] });
+  const asked = server({ AdminOrders: [pageOf(1, true), pageOf(1, true), pageOf(2, false), pageOf(1, true), pageOf(2, false)] });
   render(<Orders />, document.body);
   await vi.waitFor(() => expect(shown()).toContain('No 1'));
   const more = [...document.querySelectorAll('button')].find((button) => button.textContent!.includes('Show more'))!;

@@ -1,4 +1,4 @@
-/** Things that several tests need: a sale, and a server that answers as told. */
+/** Things that several tests need: a sale, and a server with prepared answers. */
 import { vi } from 'vitest';
 import type { Sale } from '../src/api/types';
 

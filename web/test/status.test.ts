@@ -55,7 +55,7 @@ test('an order that awaits payment counts down strictly and warns near its deadl
   expect(statusAt({ sale: sale({ viewer: viewer({ action: 'VIEW_ORDER', order: order('PAID', 0) }) }) })).toMatchObject({ kind: 'order', title: 'Paid' });
 });
 
-test('a pause tells the notice of the shop, and a lost answer that trying again is safe', () => {
+test('a pause shows the notice of the shop, and a lost answer says that trying again is safe', () => {
   expect(statusAt({ sale: sale({ phase: 'PAUSED', notice: 'Back at noon.' }) })).toMatchObject({ title: 'Paused by the shop', detail: 'Back at noon.', tone: 'warn' });
   expect(statusAt({ attempt: { step: 'broken', fault: new Fault('NETWORK', '') } })).toMatchObject({
     kind: 'buy',

@@ -61,7 +61,7 @@ describe('in English', () => {
     expect(explain({ ...failure, phase: 'ENDED' } as never)).toBe(en['button.ENDED']);
     expect(explain({ ...failure, phase: 'LIVE' } as never)).toBe(en['error.SALE_CLOSED']);
   });
-  test('a value that does not fit is told by its field, where that says more', () => {
+  test('a value that does not fit is explained by its field, where that says more', () => {
     const failure = { __typename: 'InputError', code: 'INVALID_INPUT', message: 'server', path: ['input', 'method'] } as const;
     expect(explain(failure as never)).toBe(en['error.INVALID_INPUT.method']);
     expect(explain({ ...failure, path: ['input', 'title'] } as never)).toBe('server');

@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { act } from 'preact/test-utils';
 import { expect, test } from 'vitest';
-import { announce, Announcer } from '../src/ui/announce';
+import { LiveRegion, readOut } from '../src/ui/live-region';
 import { PhaseChip, StockBar } from '../src/ui/bits';
 import { Tiles } from '../src/ui/countdown';
 import { speak } from '../src/i18n/text';
@@ -31,17 +31,17 @@ test('what changes is shown in a page that the browser translates', async () => 
           <StatusChip status={later ? 'CANCELLED' : 'PENDING_PAYMENT'} />
           <PhaseChip phase={later ? 'SOLD_OUT' : 'LIVE'} />
           <StockBar stock={{ ...stock, remaining: later ? 7 : 8 }} />
-          <Announcer />
+          <LiveRegion />
           <Tiles until={Date.now() + (later ? 30_000 : 90_000)} />
         </>,
         document.body,
       ),
     );
   await show(false);
-  await act(() => announce('The sale opens in one minute.'));
+  await act(() => readOut('The sale opens in one minute.'));
   translate();
   expect(document.body.textContent).toContain('übersetzt');
-  await act(() => announce('The sale opens in ten seconds.'));
+  await act(() => readOut('The sale opens in ten seconds.'));
   await show(true);
   const text = document.body.textContent!;
   for (const words of ['Cancelled', 'Sold out', '7 of 10', 'ten seconds']) expect(text).toContain(words);

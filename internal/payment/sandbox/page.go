@@ -61,7 +61,7 @@ var acts = []act{
 	{string(Prompt), "Approve", "pays, and tells the shop at once"},
 	{"decline", "Decline", "refuses to pay"},
 	{string(Delayed), "Approve, tell later", "pays now; the shop hears of it 20 seconds later"},
-	{string(Duplicate), "Approve, tell three times", "pays once; the shop hears of it three times"},
+	{string(Duplicate), "Approve, notify three times", "pays once; the shop hears of it three times"},
 	{string(Late), "Pay too late", "the money comes five seconds after the payment lapsed"},
 }
 

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=616c4c45d7f6";
+export{r as resumePlaces}from"./attempt.js?v=eb6d60e3371e";

@@ -229,5 +229,5 @@ export function renew(): void {
 }
 
 onSwitch(renew);
-// Texts of the server are in the language of the subscription. The connection is not lost, so no loss is announced.
+// Texts of the server are in the language of the subscription. The connection is not lost, so no loss is shown.
 lang.subscribe(() => take(transport));

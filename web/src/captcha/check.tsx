@@ -9,7 +9,7 @@ import { forGood } from '../api/storage';
 import type { CaptchaPurpose, Challenge, Failure } from '../api/types';
 import { CreateCaptcha } from '../documents/account';
 import { apologise, explain, t } from '../i18n/text';
-import { announce } from '../ui/announce';
+import { readOut } from '../ui/live-region';
 import type { Answer } from '../purchase/attempt';
 import { Puzzle } from './picture';
 import { readWork } from './work';
@@ -58,7 +58,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   const answered = (to: Challenge, answer: string): void => {
     if (to.kind === 'PROOF_OF_WORK') {
       state.value = { state: 'worked' };
-      announce(t('check.worked'));
+      readOut(t('check.worked'));
     }
     onAnswer({ challengeId: to.id, answer, expires: Date.parse(to.expiresAt), early: to.early });
   };

@@ -1,4 +1,4 @@
-/** What the cockpit of a running sale asks for and follows. */
+/** What the dashboard of a running sale asks for and follows. */
 import { graphql } from '../api/tada';
 import { MoneyParts } from './buyer';
 

@@ -3,9 +3,9 @@ import { FailureParts } from './account';
 import { HeadParts, ItemParts, MoneyParts } from './buyer';
 import { OrderParts } from './orders';
 
-export const DeskParts = graphql(
+export const AdminSaleParts = graphql(
   `
-  fragment DeskParts on Sale {
+  fragment AdminSaleParts on Sale {
     ...HeadParts
     status
     notice
@@ -57,13 +57,13 @@ export const GoodsLogParts = graphql(`
   }
 `);
 
-export const DeskSales = graphql(
+export const AdminSales = graphql(
   `
-  query DeskSales($after: String, $search: String, $statuses: [SaleStatus!]) {
+  query AdminSales($after: String, $search: String, $statuses: [SaleStatus!]) {
     sales(first: 20, after: $after, filter: { search: $search, statuses: $statuses }, orderBy: { field: CREATED_AT, direction: DESC }) {
       edges {
         node {
-          ...DeskParts
+          ...AdminSaleParts
         }
       }
       pageInfo {
@@ -73,7 +73,7 @@ export const DeskSales = graphql(
     }
   }
 `,
-  [DeskParts],
+  [AdminSaleParts],
 );
 
 export const SearchUsers = graphql(`
@@ -87,18 +87,18 @@ export const SearchUsers = graphql(`
   }
 `);
 
-export const DeskSale = graphql(
+export const AdminSale = graphql(
   `
-  query DeskSale($id: ID!) {
+  query AdminSale($id: ID!) {
     sale(by: { id: $id }) {
-      ...DeskParts
+      ...AdminSaleParts
       timeline {
         ...LogParts
       }
     }
   }
 `,
-  [DeskParts, LogParts],
+  [AdminSaleParts, LogParts],
 );
 
 export const GoodsList = graphql(
@@ -180,7 +180,7 @@ export const CreateSale = graphql(
   mutation CreateSale($input: CreateSaleInput!) {
     createSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -188,7 +188,7 @@ export const CreateSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const UpdateSale = graphql(
@@ -196,7 +196,7 @@ export const UpdateSale = graphql(
   mutation UpdateSale($input: UpdateSaleInput!) {
     updateSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -204,7 +204,7 @@ export const UpdateSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const SubmitSale = graphql(
@@ -212,7 +212,7 @@ export const SubmitSale = graphql(
   mutation SubmitSale($input: SubmitSaleInput!) {
     act: submitSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -220,7 +220,7 @@ export const SubmitSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const ApproveSale = graphql(
@@ -228,7 +228,7 @@ export const ApproveSale = graphql(
   mutation ApproveSale($input: ApproveSaleInput!) {
     act: approveSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -236,7 +236,7 @@ export const ApproveSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const RejectSale = graphql(
@@ -244,7 +244,7 @@ export const RejectSale = graphql(
   mutation RejectSale($input: RejectSaleInput!) {
     act: rejectSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -252,7 +252,7 @@ export const RejectSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const ScheduleSale = graphql(
@@ -260,7 +260,7 @@ export const ScheduleSale = graphql(
   mutation ScheduleSale($input: ScheduleSaleInput!) {
     act: scheduleSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -268,7 +268,7 @@ export const ScheduleSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const PreheatSale = graphql(
@@ -276,7 +276,7 @@ export const PreheatSale = graphql(
   mutation PreheatSale($input: PreheatSaleInput!) {
     act: preheatSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -284,7 +284,7 @@ export const PreheatSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const PauseSale = graphql(
@@ -292,7 +292,7 @@ export const PauseSale = graphql(
   mutation PauseSale($input: PauseSaleInput!) {
     act: pauseSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -300,7 +300,7 @@ export const PauseSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const ResumeSale = graphql(
@@ -308,7 +308,7 @@ export const ResumeSale = graphql(
   mutation ResumeSale($input: ResumeSaleInput!) {
     act: resumeSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -316,7 +316,7 @@ export const ResumeSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const EndSale = graphql(
@@ -324,7 +324,7 @@ export const EndSale = graphql(
   mutation EndSale($input: EndSaleInput!) {
     act: endSale(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -332,12 +332,12 @@ export const EndSale = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
-export const DeskOrders = graphql(
+export const AdminOrders = graphql(
   `
-  query DeskOrders($after: String, $filter: OrderFilter) {
+  query AdminOrders($after: String, $filter: OrderFilter) {
     orders(first: 20, after: $after, filter: $filter) {
       edges {
         node {

@@ -117,7 +117,7 @@ export const en = {
   'soldOut.lead': 'Units return when orders are not paid in time.',
   'waitlist.ahead': '{n} ahead of you on the waitlist',
   'waitlist.next': 'You are next on the waitlist',
-  'waitlist.lead': 'Keep this page open. It tells you when a unit is yours.',
+  'waitlist.lead': 'Keep this page open. It shows when a unit is yours.',
   'waitlist.leave': 'Leave the waitlist',
   'waitlist.offer': 'Reserved for you',
   'waitlist.offerUntil': 'Buy before the time runs out',

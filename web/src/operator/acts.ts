@@ -12,13 +12,13 @@ import {
   ResumeSale,
   ScheduleSale,
   SubmitSale,
-  type DeskParts,
+  type AdminSaleParts,
 } from '../documents/operator';
 
 /** A sale as operators see it. */
-export type DeskSale = ResultOf<typeof DeskParts>;
+export type AdminSale = ResultOf<typeof AdminSaleParts>;
 /** The status of a sale. */
-export type SaleStatus = DeskSale['status'];
+export type SaleStatus = AdminSale['status'];
 
 /** A step. */
 export type Act = 'submit' | 'approve' | 'reject' | 'schedule' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
@@ -56,7 +56,7 @@ export function actsOf(status: SaleStatus, who: Person): Act[] {
 
 /** Payload of a mutation on a sale. */
 export interface SalePayload {
-  sale: DeskSale | null;
+  sale: AdminSale | null;
   userErrors: Failure[];
 }
 
@@ -72,7 +72,7 @@ export function instant(field = '', before?: string): string {
 }
 
 /** Takes a step with the values of its form. */
-export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<DeskSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<SalePayload | null> {
+export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<AdminSale, 'id' | 'startsAt' | 'endsAt'>, { note = '', starts, ends }: Record<string, string>): Promise<SalePayload | null> {
   const input = { saleId };
   switch (act) {
     case 'submit':

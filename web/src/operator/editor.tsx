@@ -5,10 +5,10 @@ import { useLocation } from 'wouter-preact';
 import { Fault } from '../api/fault';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
-import { CreateSale, DeskSale as DeskSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
+import { CreateSale, AdminSale as AdminSaleDoc, GoodsList, UpdateSale } from '../documents/operator';
 import { Broken, Loading, NoSale, Title } from '../ui/bits';
 import { Icon } from '../ui/icons';
-import { instant, type DeskSale } from './acts';
+import { instant, type AdminSale } from './acts';
 import { decimal, Field, Form, Times, type Values } from './form';
 import { ot } from './texts';
 
@@ -52,7 +52,7 @@ export function SaleEditor({ id }: { id?: string }) {
   const { page, reload } = useLoad(`editor ${id}`, async (signal) => {
     const [goods, sale] = await Promise.all([
       allGoods(signal),
-      id ? request(DeskSaleDoc, { id }, signal).then((answer) => answer.sale) : null,
+      id ? request(AdminSaleDoc, { id }, signal).then((answer) => answer.sale) : null,
     ]);
     return { goods, sale };
   });
@@ -63,7 +63,7 @@ export function SaleEditor({ id }: { id?: string }) {
   return <Written key={id} goods={goods} sale={sale} />;
 }
 
-function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
+function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
   const [, go] = useLocation();
   const rows = useSignal<Row[]>(
     sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1 })) ?? [{ key: 0 }],
@@ -89,7 +89,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: DeskSale | null }) {
       }),
     };
     if (sale) {
-      const { sale: now } = await request(DeskSaleDoc, { id: sale.id });
+      const { sale: now } = await request(AdminSaleDoc, { id: sale.id });
       if (now && now.revision !== known.current) {
         known.current = now.revision;
         throw new Fault('CHANGED_MEANWHILE', '');

@@ -4,12 +4,12 @@ import type { ComponentChildren } from 'preact';
 import { Link } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
-import { Interventions } from '../documents/desk';
+import { Interventions } from '../documents/interventions';
 import { SetAside } from '../documents/letters';
-import { DeskSales } from '../documents/operator';
+import { AdminSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { Broken, Loading, Stale, Title } from '../ui/bits';
-import type { DeskSale, SaleStatus } from './acts';
+import type { AdminSale, SaleStatus } from './acts';
 import { SaleRow } from './sales';
 import { ot, type OpKey } from './texts';
 
@@ -21,7 +21,7 @@ const SHOWN: SaleStatus[] = ['LIVE', 'PAUSED', 'PREHEATED', 'SCHEDULED', 'APPROV
 
 async function load(abort: AbortSignal) {
   const [{ sales }, { deadLetters, heldPayments }, { interventions }] = await Promise.all([
-    request(DeskSales, { after: null, search: null, statuses: SHOWN }, abort),
+    request(AdminSales, { after: null, search: null, statuses: SHOWN }, abort),
     request(SetAside, {}, abort),
     request(Interventions, { saleId: null, states: ['REQUESTED'] }, abort),
   ]);
@@ -40,7 +40,7 @@ export function Home() {
       return <Broken fault={page.value.fault} again={reload} />;
     case 'ready': {
       const { sales, inbox, requested } = page.value.data;
-      const of = (...statuses: SaleStatus[]): DeskSale[] =>
+      const of = (...statuses: SaleStatus[]): AdminSale[] =>
         sales.filter(({ status }) => statuses.includes(status)).sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
       return (
         <div class="grid gap-8">
@@ -79,7 +79,7 @@ function Group({ name, children }: { name: OpKey; children: ComponentChildren })
   );
 }
 
-function SaleGroup({ name, sales }: { name: OpKey; sales: DeskSale[] }) {
+function SaleGroup({ name, sales }: { name: OpKey; sales: AdminSale[] }) {
   if (!sales.length) return null;
   return (
     <Group name={name}>

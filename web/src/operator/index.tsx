@@ -6,7 +6,7 @@ import { count, loadTexts, t } from '../i18n/text';
 import { Missing, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
 import { DeadLetters } from './deadletters';
-import { Desk } from './desk';
+import { SalePage } from './sale';
 import { SaleEditor } from './editor';
 import { Goods } from './goods';
 import { Home, inbox } from './home';
@@ -43,7 +43,7 @@ export function Operator() {
           <Route path="/operate/sales">{() => <Sales />}</Route>
           <Route path="/operate/new">{() => <SaleEditor />}</Route>
           <Route path="/operate/sales/:id/edit">{({ id }) => <SaleEditor key={id} id={id} />}</Route>
-          <Route path="/operate/sales/:id">{({ id }) => <Desk key={id} id={id} />}</Route>
+          <Route path="/operate/sales/:id">{({ id }) => <SalePage key={id} id={id} />}</Route>
           <Route path="/operate/goods">{() => <Goods />}</Route>
           <Route path="/operate/orders">{() => <Orders />}</Route>
           <Route path="/operate/aside">{() => <DeadLetters />}</Route>

@@ -5,7 +5,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { person } from '../api/session';
 import type { ResultOf } from '../api/tada';
-import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/desk';
+import { DecideIntervention, Interventions as InterventionsDoc, type InterventionParts } from '../documents/interventions';
 import { count } from '../i18n/text';
 import { When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';

@@ -3,13 +3,13 @@ import { useSignal } from '@preact/signals';
 import { stocks } from '../api/stores';
 import { request } from '../api/request';
 import type { Stock } from '../api/types';
-import { AdjustStock } from '../documents/desk';
+import { AdjustStock } from '../documents/interventions';
 import { count, money, t } from '../i18n/text';
 import { actKey, settleAct } from '../purchase/press';
 import { When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
-import type { DeskSale } from './acts';
+import type { AdminSale } from './acts';
 import { Field, Form, Note } from './form';
 import { ot } from './texts';
 
@@ -17,8 +17,8 @@ import { ot } from './texts';
 const ADJUSTABLE = ['APPROVED', 'SCHEDULED', 'PREHEATED', 'LIVE', 'PAUSED'];
 
 /** The items of a sale; `acted` is called after a request to change stock. */
-export function Items({ sale, acted }: { sale: DeskSale; acted: () => void }) {
-  const changing = useSignal<DeskSale['items'][number] | null>(null);
+export function Items({ sale, acted }: { sale: AdminSale; acted: () => void }) {
+  const changing = useSignal<AdminSale['items'][number] | null>(null);
   return (
     <section class="card p-5">
       <h2 class="head mb-3">{ot('op.items')}</h2>
@@ -44,7 +44,7 @@ export function Items({ sale, acted }: { sale: DeskSale; acted: () => void }) {
   );
 }
 
-function Row({ item, change }: { item: DeskSale['items'][number]; change: (() => void) | null }) {
+function Row({ item, change }: { item: AdminSale['items'][number]; change: (() => void) | null }) {
   const stock = newer(stocks.of(item.id).value, item.stock);
   return (
     <tr class="border-t border-line tabular-nums">
@@ -71,7 +71,7 @@ function newer(pushed: Stock | null, asked: Stock): Stock {
   return pushed && pushed.revision >= asked.revision ? pushed : asked;
 }
 
-function Adjust({ item, close, done }: { item: DeskSale['items'][number]; close: () => void; done: () => void }) {
+function Adjust({ item, close, done }: { item: AdminSale['items'][number]; close: () => void; done: () => void }) {
   return (
     <Dialog title={`${ot('op.adjust')}: ${item.goods.name}`} close={close}>
       <Form

@@ -2,12 +2,12 @@ import { useEffect } from 'preact/hooks';
 import { stocks } from '../api/stores';
 import { follow } from '../api/live';
 import { SaleStatus, SaleStock } from '../documents/buyer';
-import type { DeskSale } from './acts';
+import type { AdminSale } from './acts';
 
 const POLL_MS = 3_000;
 
 /** Subscribes to a sale: keeps its stock, and reloads it after any other change. */
-export function useDesk(sale: DeskSale, reload: () => Promise<void>): void {
+export function useAdminSale(sale: AdminSale, reload: () => Promise<void>): void {
   useEffect(() => {
     let known = sale.revision;
     const stops = [

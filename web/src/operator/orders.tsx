@@ -6,8 +6,8 @@ import type { Connection } from '../api/paged';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { OrderStatus } from '../api/types';
-import { SearchOrders, VoidOrder } from '../documents/desk';
-import { DecideRefund, DeskOrders } from '../documents/operator';
+import { SearchOrders, VoidOrder } from '../documents/interventions';
+import { DecideRefund, AdminOrders } from '../documents/operator';
 import { apologise, explain, money, t } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, When } from '../ui/bits';
@@ -18,7 +18,7 @@ import { Paged } from './paged';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
 
-type Found = NonNullable<ResultOf<typeof DeskOrders>['orders']>['edges'][number]['node'];
+type Found = NonNullable<ResultOf<typeof AdminOrders>['orders']>['edges'][number]['node'];
 
 const statuses: OrderStatus[] = ['PENDING_PAYMENT', 'PAID', 'REFUNDING', 'REFUNDED', 'CANCELLED', 'EXPIRED'];
 const SHORTEST_SEARCH = 2;
@@ -29,7 +29,7 @@ async function ask(text: string, status: OrderStatus | '', after: string | null,
     const found = (searchOrders ?? []).filter((order) => !status || order.status === status);
     return { edges: found.map((node) => ({ node })), pageInfo: { hasNextPage: false, endCursor: null } };
   }
-  return (await request(DeskOrders, { after, filter: status ? { statuses: [status] } : null }, signal)).orders;
+  return (await request(AdminOrders, { after, filter: status ? { statuses: [status] } : null }, signal)).orders;
 }
 
 /** The page. */
@@ -55,7 +55,7 @@ export function Orders() {
           </Field>
         </div>
       </div>
-      <Paged name={`desk-orders ${status} ${text}`} ask={(after, signal) => ask(text, status, after, signal)}>
+      <Paged name={`admin-orders ${status} ${text}`} ask={(after, signal) => ask(text, status, after, signal)}>
         {(orders, reload) => (
           <ul class="grid gap-2">
             {orders.map((order) => (

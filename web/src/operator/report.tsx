@@ -3,9 +3,9 @@ import { useSignal } from '@preact/signals';
 import { Fault, toFault } from '../api/fault';
 import { request } from '../api/request';
 import { bearer } from '../api/session';
-import { Report } from '../documents/desk';
+import { Report } from '../documents/interventions';
 import { apologise } from '../i18n/text';
-import type { DeskSale } from './acts';
+import type { AdminSale } from './acts';
 import { ot } from './texts';
 
 /** Downloads a blob under a name. */
@@ -18,7 +18,7 @@ function save(content: Blob, name: string): void {
 }
 
 /** The buttons. */
-export function Downloads({ sale }: { sale: DeskSale }) {
+export function Downloads({ sale }: { sale: AdminSale }) {
   const why = useSignal<string | null>(null);
   const findings = useSignal<readonly string[]>([]);
   const run = (work: () => Promise<void>) => async (): Promise<void> => {

@@ -2,13 +2,13 @@
 import { count, money, percentOff, span, times, total } from '../i18n/text';
 import { Picture, When } from '../ui/bits';
 import { Markdown } from '../ui/markdown';
-import type { DeskSale } from './acts';
+import type { AdminSale } from './acts';
 import { ot } from './texts';
 
 /** A discount above this, in percent, is likely a mistake. */
 const DEEP_PERCENT = 70;
 
-type Item = DeskSale['items'][number];
+type Item = AdminSale['items'][number];
 
 /** What is unusual about a price. */
 function warningOf({ price, goods }: Item): string | null {
@@ -37,7 +37,7 @@ function Row({ item }: { item: Item }) {
 }
 
 /** The sale as it is approved. */
-export function Review({ sale }: { sale: DeskSale }) {
+export function Review({ sale }: { sale: AdminSale }) {
   const value = sale.items.some(({ stock }) => stock.total === null) ? null : total(sale.items.map(({ price, stock }) => times(price, stock.total!)));
   const facts: [string, preact.ComponentChildren][] = [
     [ot('op.starts'), <When at={sale.startsAt} zone />],

@@ -1,10 +1,10 @@
 /** All sales, newest first. */
 import { Link } from 'wouter-preact';
 import { request } from '../api/request';
-import { DeskSales } from '../documents/operator';
+import { AdminSales } from '../documents/operator';
 import { count } from '../i18n/text';
 import { Title, When } from '../ui/bits';
-import type { DeskSale, SaleStatus } from './acts';
+import type { AdminSale, SaleStatus } from './acts';
 import { Paged } from './paged';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
@@ -28,7 +28,7 @@ const GROUPS = {
 type Group = keyof typeof GROUPS;
 
 /** One sale of a list. */
-export function SaleRow({ sale }: { sale: DeskSale }) {
+export function SaleRow({ sale }: { sale: AdminSale }) {
   return (
     <li class="card relative flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-3 has-[a:hover]:border-edge">
       <Link href={`/operate/sales/${sale.id}`} class="grow basis-32 font-semibold after:absolute after:inset-0">
@@ -74,9 +74,9 @@ export function Sales() {
         ))}
       </div>
       <Paged
-        name={`desk-sales ${search} ${group}`}
+        name={`admin-sales ${search} ${group}`}
         ask={async (after, signal) =>
-          (await request(DeskSales, { after, search: search || null, statuses: group && [...GROUPS[group]] }, signal)).sales
+          (await request(AdminSales, { after, search: search || null, statuses: group && [...GROUPS[group]] }, signal)).sales
         }
       >
         {(sales) => (

@@ -1,9 +1,9 @@
 /** The access controls, which can be changed while the sale runs. */
 import { request } from '../api/request';
 import type { CaptchaKind } from '../api/types';
-import { SetSaleSwitches } from '../documents/desk';
+import { SetSaleSwitches } from '../documents/interventions';
 import { toast } from '../ui/toast';
-import type { DeskSale } from './acts';
+import type { AdminSale } from './acts';
 import { Field, Form } from './form';
 import { ot } from './texts';
 
@@ -13,7 +13,7 @@ const kinds = ['TEXT', 'MATH', 'PROOF_OF_WORK'] as const satisfies CaptchaKind[]
 const OVER = ['ENDED', 'CANCELLED'];
 
 /** The switches of a sale. */
-export function Switches({ sale, reload }: { sale: DeskSale; reload: () => void }) {
+export function Switches({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const now = sale.switches;
   if (!now || OVER.includes(sale.status)) return null;
   const number = (name: keyof typeof now, label: string, step: string) => (

@@ -121,7 +121,7 @@ function Shown({ order }: { order: Order }) {
   );
 }
 
-/** The time left to pay; announced two minutes before the end. */
+/** The time left to pay; read out two minutes before the end. */
 function Deadline({ until }: { until: string }) {
   const at = Date.parse(until);
   useThresholds(useLeft(at), WARNING);

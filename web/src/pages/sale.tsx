@@ -192,7 +192,7 @@ function Prepare({ sale }: { sale: Sale }) {
   );
 }
 
-/** A reading of the server's clock that is less exact than this, in ms, is told. */
+/** A reading of the server's clock that is less exact than this, in ms, is shown. */
 const EXACT_MS = 100;
 
 /** The server's clock, where it is known too inexactly for a start to the second. */

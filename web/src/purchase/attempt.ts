@@ -23,7 +23,7 @@ import { EnterQueue } from '../documents/queue';
 import { share } from './shared';
 import { keepPlace, place, waitingFor, type Place } from './places';
 import { keep, pending, press, settle, type Press } from './press';
-import { tell, Waiting, type Ticket } from './waiting';
+import { notifyEnd, Waiting, type Ticket } from './waiting';
 
 /** The state of the attempt. */
 export type Attempt =
@@ -47,7 +47,7 @@ export interface Answer {
   early: boolean;
 }
 
-/** How long to retry before the user is told, in ms. */
+/** How long to retry before the user is informed, in ms. */
 const PATIENCE_MS = 30_000;
 /** Longest delay between two attempts, in ms: others buy meanwhile. */
 const LONGEST_WAIT_MS = 3_000;
@@ -251,7 +251,7 @@ export class Purchase {
 
   /** The place in the waiting room became a turn, or was lost. */
   #called(kept: Place, ticket: Ticket | null): void {
-    tell(ticket, kept.title);
+    notifyEnd(ticket, kept.title);
     this.#unshare();
     if (ticket?.status === 'ADMITTED' && ticket.path) this.#admitted(kept, ticket.path);
     else this.left();

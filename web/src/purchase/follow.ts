@@ -6,7 +6,7 @@ import type { Sale, Task } from '../api/types';
 import { Task as TaskDoc, TaskStatus } from '../documents/buyer';
 import { MyOrderUpdates } from '../documents/payment';
 import { t } from '../i18n/text';
-import { announce } from '../ui/announce';
+import { readOut } from '../ui/live-region';
 import type { Attempt, Purchase } from './attempt';
 
 /** Default poll interval in ms. */
@@ -92,7 +92,7 @@ export function usePurchase(purchase: Purchase, sale: Sale, signedIn: boolean, r
 
   const { value: attempt } = purchase.attempt;
   const ended = (task: Task): void => {
-    if (task.status === 'SUCCEEDED') announce(t('queue.done'));
+    if (task.status === 'SUCCEEDED') readOut(t('queue.done'));
     purchase.ended(task);
     reload();
   };

@@ -1,10 +1,10 @@
-/** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that tells the status uses it. */
+/** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
 import { apologise, count, explain, span, t } from '../i18n/text';
 import { leftOf } from '../ui/bits';
 import { offerOf, phaseAt, type Button, type Situation } from './button';
 import type { Ticket } from './waiting';
 
-/** What the buyer is told. */
+/** What the buyer sees. */
 export interface Status {
   title: string;
   detail: string | null;
@@ -28,7 +28,7 @@ const plain = (title: string, detail: string | null = null, until: number | null
   tone: 'plain',
 });
 
-/** What the waiting room tells of a ticket. */
+/** What the waiting room shows of a ticket. */
 export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
   const position = ticket?.position;
   if (!position || ahead === null) return plain(t('room.title'), t('room.lead'));

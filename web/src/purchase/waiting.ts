@@ -11,7 +11,7 @@ import { LeaveQueue, QueuePlace, Ticket as TicketDoc, type TicketParts } from '.
 import { t } from '../i18n/text';
 import { notify, toast } from '../ui/toast';
 
-/** A place, as the server tells it. */
+/** A place, as the server returns it. */
 export type Ticket = ResultOf<typeof TicketParts>;
 
 /** Poll interval in ms; a place expires after thirty seconds without a poll. */
@@ -23,7 +23,7 @@ export function ahead(before: number | null, now: number): number {
 }
 
 /** Notifies of the end of a place, on any page; null is an unknown place. */
-export function tell(ticket: Ticket | null, title: string): void {
+export function notifyEnd(ticket: Ticket | null, title: string): void {
   if (ticket?.status === 'ADMITTED') return ticket.path ? notify(t('room.turn', { title })) : toast(t('room.expired'));
   toast(t(ticket?.status === 'CLOSED' ? 'room.closed' : 'room.lost'));
 }

@@ -10,7 +10,7 @@ import { apologise, clockTime, count, moment, money, saved, t } from '../i18n/te
 import { Icon } from './icons';
 import { useTitle } from './title';
 
-/** The zone in which sales are announced. */
+/** The time zone of the sales' opening times. */
 const SALE_ZONE = 'Asia/Shanghai';
 
 /** Shown while a page loads. */
@@ -36,7 +36,7 @@ export function Broken({ fault, again }: { fault: Fault; again: () => void }) {
   );
 }
 
-/** Tells that the shown data may be old. */
+/** Shows that the data may be old. */
 export function Stale({ fault, again }: { fault: Fault | null; again: () => void }) {
   if (!fault) return null;
   return (

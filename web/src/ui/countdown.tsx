@@ -2,9 +2,9 @@ import { useEffect, useRef } from 'preact/hooks';
 import { now, second } from '../api/clock';
 import { digits, parts, t, type Rounding } from '../i18n/text';
 import type { Key } from '../i18n/en';
-import { announce } from './announce';
+import { readOut } from './live-region';
 
-/** Texts to announce when so many seconds are left. */
+/** Texts to read out when so many seconds are left. */
 export type Thresholds = Record<number, Key>;
 
 /** The thresholds of an opening sale. */
@@ -21,12 +21,12 @@ export function useLeft(until: number): number {
   return until - now();
 }
 
-/** Announces the thresholds as they pass. */
+/** Reads out the thresholds as they pass. */
 export function useThresholds(left: number, thresholds: Thresholds): void {
   const before = useRef(left);
   const at = crossed(thresholds, Math.ceil(before.current / 1000), Math.ceil(left / 1000));
   useEffect(() => {
-    if (at !== null) announce(t(thresholds[at]!));
+    if (at !== null) readOut(t(thresholds[at]!));
   }, [at]);
   before.current = left;
 }

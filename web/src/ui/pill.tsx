@@ -30,7 +30,7 @@ const dots: Record<Connection['state'], string> = {
   retrying: 'bg-warn',
 };
 
-/** The state of the live connection. Its loss and its return are announced, its countdown is not. */
+/** The state of the live connection. Its loss and its return are read out, its countdown is not. */
 export function Pill() {
   const lost = useRef(false);
   useSignalEffect(() => {

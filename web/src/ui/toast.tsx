@@ -21,7 +21,7 @@ export function notify(text: string): void {
   toast(text);
 }
 
-/** Where the messages appear. They are announced too. */
+/** Where the messages appear. They are read out too. */
 export function Toasts() {
   return (
     <div class="pointer-events-none fixed inset-x-0 top-20 z-30 flex justify-center px-4 max-sm:top-28" role="status">

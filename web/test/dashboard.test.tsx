@@ -1,7 +1,7 @@
 import { render } from 'preact';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adopt } from '../src/api/session';
-import { Cockpit } from '../src/operator/cockpit';
+import { Dashboard } from '../src/operator/dashboard';
 import { REACH_S, type Point } from '../src/operator/figures';
 import { holed, merge } from '../src/operator/series';
 import { line, T0, type Streamed } from './shop';
@@ -38,7 +38,7 @@ const pass = async (ms: number): Promise<void> => {
   await vi.advanceTimersByTimeAsync(20);
 };
 const show = async (live: boolean, id = 'sal_1'): Promise<void> => {
-  render(<Cockpit id={id} live={live} />, div);
+  render(<Dashboard id={id} live={live} />, div);
   await pass(100);
 };
 /** A frame comes in. */
@@ -91,7 +91,7 @@ describe('a series', () => {
   });
 });
 
-describe('the cockpit of a running sale', () => {
+describe('the dashboard of a running sale', () => {
   test('does not go back to an answer that frames overtook, but shows the seconds before it', async () => {
     await show(true);
     await frame(1, 90);
@@ -137,7 +137,7 @@ describe('the cockpit of a running sale', () => {
   });
 });
 
-describe('the cockpit of a sale that is over', () => {
+describe('the dashboard of a sale that is over', () => {
   test('says that the figures did not come, and asks again', async () => {
     await show(false);
     await open[0]!('cut');

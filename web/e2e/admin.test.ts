@@ -6,7 +6,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { look } from './axe';
-import { act, draft, fromNow, stands } from './office';
+import { act, draft, fromNow, stands } from './admin';
 import { atTheBank, button, buy, fillSignIn, signIn, stage, status } from './shop';
 
 const it = stage({ SECKILL_LIMITS: 'off' });
@@ -40,9 +40,9 @@ async function goto(page: Page, path: string, sign: string): Promise<void> {
 
 test('the list of sales and the editor', async () => {
   await goto(operator, '/operate', 'main li');
-  await look(operator, 'desk-sales');
+  await look(operator, 'admin-sales');
   await goto(operator, '/operate/new', 'fieldset');
-  await look(operator, 'desk-new');
+  await look(operator, 'admin-new');
   await operator.getByRole('button', { name: 'Add an item' }).click();
   await operator.getByLabel('Title').fill('Evening drop');
   for (const field of await operator.getByLabel('Price').all()) await field.fill('19.9');
@@ -51,7 +51,7 @@ test('the list of sales and the editor', async () => {
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByText('Ends: Must be after the opening.').waitFor();
-  await look(operator, 'desk-new-refused');
+  await look(operator, 'admin-new-refused');
   await operator.getByLabel('Ends').fill(ends);
   await operator.getByRole('button', { name: 'Remove Item 2' }).click();
   await draft(operator, 'Evening drop');
@@ -63,30 +63,30 @@ test('a sale on its way through review', async () => {
   await operator.getByLabel('Rules').fill('One each.\n\n- No returns on Sundays\n- Collect within a week');
   await operator.getByRole('button', { name: 'Save draft' }).click();
   await operator.getByRole('link', { name: 'Edit' }).waitFor();
-  await look(operator, 'desk-draft');
-  await lookAtSheet(operator, 'Submit for review', 'desk-submit');
+  await look(operator, 'admin-draft');
+  await lookAtSheet(operator, 'Submit for review', 'admin-submit');
   await act(operator, 'Submit for review');
   await stands(operator, 'In review').waitFor();
-  await look(operator, 'desk-waits');
+  await look(operator, 'admin-waits');
   await admin.setViewportSize({ width: 768, height: 900 });
   await goto(admin, '/operate', 'main li');
   const heights = await admin.locator('main li').evaluateAll((rows) => rows.map((row) => row.clientHeight));
   expect(new Set(heights).size, `heights of the rows: ${heights}`).toBe(1); // no mark on a line of its own
   await goto(admin, '/operate/nope', 'main h1');
-  await look(admin, 'desk-missing');
+  await look(admin, 'admin-missing');
   await goto(admin, written, 'main .btn-main');
-  await lookAtSheet(admin, 'Approve', 'desk-approve');
-  await lookAtSheet(admin, 'Reject', 'desk-reject');
-  await lookAtSheet(admin, 'Cancel sale', 'desk-cancel');
+  await lookAtSheet(admin, 'Approve', 'admin-approve');
+  await lookAtSheet(admin, 'Reject', 'admin-reject');
+  await lookAtSheet(admin, 'Cancel sale', 'admin-cancel');
   await act(admin, 'Approve', { 'Note (optional)': 'Fine.' });
   await stands(admin, 'Approved').waitFor();
-  await lookAtSheet(admin, 'Schedule', 'desk-schedule');
+  await lookAtSheet(admin, 'Schedule', 'admin-schedule');
   await act(admin, 'Schedule', { Opens: fromNow(3_600), Ends: fromNow(7_200) });
   await stands(admin, 'Scheduled').waitFor();
-  await lookAtSheet(admin, 'Preload', 'desk-load');
+  await lookAtSheet(admin, 'Preload', 'admin-load');
   await act(admin, 'Preload');
   await stands(admin, 'Preloaded').waitFor();
-  await look(admin, 'desk-loaded');
+  await look(admin, 'admin-loaded');
 });
 
 test('orders: called off, paid back', async () => {
@@ -106,8 +106,8 @@ test('orders: called off, paid back', async () => {
   }
   await goto(operator, '/operate/orders', 'main li');
   await operator.getByRole('button', { name: /^Refund ¥/ }).waitFor();
-  await look(operator, 'desk-orders');
-  await lookAtSheet(operator, /^Cancel order/, 'desk-void');
+  await look(operator, 'admin-orders');
+  await lookAtSheet(operator, /^Cancel order/, 'admin-void');
 });
 
 test('a sale while it runs', async () => {
@@ -119,44 +119,44 @@ test('a sale while it runs', async () => {
   await operator.getByLabel(/^Admitted buyers per second/).fill('500');
   await operator.getByRole('button', { name: 'Save' }).click();
   await operator.getByText('Access controls changed').first().waitFor();
-  await look(operator, 'desk-live');
-  await lookAtSheet(operator, 'Pause', 'desk-pause');
+  await look(operator, 'admin-live');
+  await lookAtSheet(operator, 'Pause', 'admin-pause');
 
   await operator.getByRole('button', { name: /^Change stock/ }).first().click();
   await operator.getByRole('dialog').getByLabel('Units').fill('5000');
   await operator.getByRole('dialog').getByLabel('Reason').fill('A lorry came.');
-  await look(operator, 'desk-stock');
+  await look(operator, 'admin-stock');
   await operator.getByRole('dialog').getByRole('button', { name: 'Change stock' }).click();
   await operator.getByRole('button', { name: 'Withdraw' }).waitFor();
-  await lookAtSheet(operator, 'Withdraw', 'desk-take-back');
+  await lookAtSheet(operator, 'Withdraw', 'admin-take-back');
 });
 
 test('a sale that is held, by the second person', async () => {
   await goto(admin, open, '#figures');
-  await lookAtSheet(admin, 'End sale', 'desk-end');
-  await lookAtSheet(admin, 'Confirm', 'desk-confirm');
-  await lookAtSheet(admin, 'Decline', 'desk-decline');
+  await lookAtSheet(admin, 'End sale', 'admin-end');
+  await lookAtSheet(admin, 'Confirm', 'admin-confirm');
+  await lookAtSheet(admin, 'Decline', 'admin-decline');
   await act(admin, 'Pause', { Reason: 'A pause for tea.' });
   await stands(admin, 'Paused').waitFor();
-  await look(admin, 'desk-paused');
-  await lookAtSheet(admin, 'Resume', 'desk-resume');
+  await look(admin, 'admin-paused');
+  await lookAtSheet(admin, 'Resume', 'admin-resume');
   const buyer = await it.page({ reducedMotion: 'reduce' });
   await signIn(buyer, it.demo, 'bob', `/s/${it.demo.open.slug}`);
   await button(buyer, 'pay').waitFor();
   await look(buyer, 'sale-paused');
   await act(admin, 'End sale', { Reason: 'Enough for today.' });
   await stands(admin, 'Ended').waitFor();
-  await look(admin, 'desk-ended');
+  await look(admin, 'admin-ended');
   await buyer.goto(`${it.demo.url}/`);
   await buyer.locator('main summary').click();
   await buyer.locator('main .chip', { hasText: 'Ended' }).first().waitFor();
   await look(buyer, 'list-over');
 });
 
-test('goods, their sheet with what was done to them, and an empty desk of what was set aside', async () => {
+test('goods, their sheet with what was done to them, and the empty page of dead letters', async () => {
   await goto(operator, '/operate/goods', 'main li');
-  await look(operator, 'desk-goods');
-  await lookAtSheet(operator, 'New product', 'desk-goods-new');
+  await look(operator, 'admin-goods');
+  await lookAtSheet(operator, 'New product', 'admin-goods-new');
   const sheet = operator.getByRole('dialog');
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
   await sheet.getByLabel('List price').fill('2699');
@@ -165,14 +165,14 @@ test('goods, their sheet with what was done to them, and an empty desk of what w
   await operator.getByText('¥2,699').waitFor();
   await operator.getByRole('button', { name: 'Glide robot vacuum' }).click();
   await sheet.getByText('Changed', { exact: true }).waitFor();
-  await look(operator, 'desk-goods-edit');
+  await look(operator, 'admin-goods-edit');
   await goto(operator, '/operate/aside', 'main section');
-  await look(operator, 'desk-aside-none');
+  await look(operator, 'admin-aside-none');
   const customer = await it.page({ reducedMotion: 'reduce' });
   await goto(customer, '/operate', 'main h1');
   await customer.getByRole('main').getByRole('link', { name: 'Sign in' }).click();
   await fillSignIn(customer, 'alice@demo.example');
   await customer.waitForURL('**/operate');
   await customer.getByRole('heading', { name: 'This page is for operators.' }).waitFor();
-  await look(customer, 'desk-denied');
+  await look(customer, 'admin-denied');
 });

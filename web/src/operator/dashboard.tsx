@@ -39,7 +39,7 @@ async function load(id: string, signal: AbortSignal) {
 }
 
 /** The figures, the plots and the feed of a sale. */
-export function Cockpit({ id, live }: { id: string; live: boolean }) {
+export function Dashboard({ id, live }: { id: string; live: boolean }) {
   // The figures are loaded again when the sale ends: the last frame is not final.
   const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
   const { figures, series } = useMemo(() => ({ figures: signal<Figures | null>(null), series: signal<Point[]>([]) }), [id]);

@@ -1,6 +1,6 @@
 import { graphql } from '../api/tada';
 import { FailureParts } from './account';
-import { DeskParts } from './operator';
+import { AdminSaleParts } from './operator';
 import { OrderParts } from './orders';
 
 export const InterventionParts = graphql(`
@@ -101,7 +101,7 @@ export const SetSaleSwitches = graphql(
   mutation SetSaleSwitches($input: SetSaleSwitchesInput!) {
     setSaleSwitches(input: $input) {
       sale {
-        ...DeskParts
+        ...AdminSaleParts
       }
       userErrors {
         ...FailureParts
@@ -109,7 +109,7 @@ export const SetSaleSwitches = graphql(
     }
   }
 `,
-  [DeskParts, FailureParts],
+  [AdminSaleParts, FailureParts],
 );
 
 export const SearchOrders = graphql(

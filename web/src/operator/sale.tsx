@@ -5,16 +5,16 @@ import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { person } from '../api/session';
 import type { ResultOf } from '../api/tada';
-import { DeskSale as DeskSaleDoc } from '../documents/operator';
+import { AdminSale as AdminSaleDoc } from '../documents/operator';
 import { Broken, Loading, NoSale, Stale, Title } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
-import { actsOf, needs, take, type Act, type DeskSale } from './acts';
-import { Cockpit } from './cockpit';
+import { actsOf, needs, take, type Act, type AdminSale } from './acts';
+import { Dashboard } from './dashboard';
 import { Form, Note, Times } from './form';
 import { Interventions } from './interventions';
 import { Items } from './items';
-import { useDesk } from './live';
+import { useAdminSale } from './live';
 import { Log, type Names } from './log';
 import { Downloads } from './report';
 import { Review } from './review';
@@ -30,8 +30,8 @@ const REVIEWED = ['DRAFT', 'PENDING_APPROVAL', 'REJECTED', 'APPROVED'];
 const WRITTEN = ['DRAFT', 'REJECTED'];
 
 /** The page. */
-export function Desk({ id }: { id: string }) {
-  const { page, reload } = useLoad(`desk ${id}`, async (signal) => (await request(DeskSaleDoc, { id }, signal)).sale);
+export function SalePage({ id }: { id: string }) {
+  const { page, reload } = useLoad(`admin-sale ${id}`, async (signal) => (await request(AdminSaleDoc, { id }, signal)).sale);
   switch (page.value.state) {
     case 'loading':
       return <Loading />;
@@ -49,10 +49,10 @@ export function Desk({ id }: { id: string }) {
   }
 }
 
-type Whole = NonNullable<ResultOf<typeof DeskSaleDoc>['sale']>;
+type Whole = NonNullable<ResultOf<typeof AdminSaleDoc>['sale']>;
 
 function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
-  useDesk(sale, reload);
+  useAdminSale(sale, reload);
   const acts = useSignal(0);
   const sold = SOLD.includes(sale.status);
   return (
@@ -69,7 +69,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
       {REVIEWED.includes(sale.status) && <Review sale={sale} />}
       <Acts sale={sale} reload={reload} />
-      {sold && <Cockpit id={sale.id} live={sale.status !== 'ENDED'} />}
+      {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} />}
       <Interventions key={acts.value} saleId={sale.id} moved={reload} />
       <div class="grid items-start gap-6 lg:grid-cols-2">
         <div class="grid gap-6">
@@ -89,12 +89,12 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
 }
 
 /** Names for the ids in the log. */
-function namesOf({ items }: DeskSale): Names {
+function namesOf({ items }: AdminSale): Names {
   return Object.fromEntries(items.flatMap(({ id, goods }) => [[id, goods.name], [goods.id, goods.name]]));
 }
 
 /** The steps that can be taken now; each is confirmed. */
-function Acts({ sale, reload }: { sale: DeskSale; reload: () => void }) {
+function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const asking = useSignal<Act | null>(null);
   const acts = person.value ? actsOf(sale.status, person.value) : [];
   const act = asking.value;

@@ -31,7 +31,7 @@ export async function draft(page: Page, title: string): Promise<void> {
   await stands(page, 'Draft').waitFor();
 }
 
-/** A figure of the cockpit. */
+/** A figure of the dashboard. */
 export async function figure(page: Page, name: string): Promise<string> {
   return page.locator('dl > div', { hasText: name }).locator('dd').innerText();
 }
@@ -43,7 +43,7 @@ const reached = (page: Page, step: string): Promise<string> => page.locator('#fi
 export function operatorJourney(it: Pages, venue: Venue): void {
   test('a sale goes from a draft through review, by two people, to the shop; is watched, held, resumed and ended', async () => {
     await venue.startWorker();
-    const shop = await venue.office();
+    const shop = await venue.admin();
     const operator = await it.page();
     await signIn(operator, shop, 'operator', '/operate/new');
     await draft(operator, 'Evening drop');

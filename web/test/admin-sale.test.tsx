@@ -1,10 +1,10 @@
 import { render } from 'preact';
 import { expect, test, vi } from 'vitest';
-import type { DeskSale } from '../src/operator/acts';
-import { useDesk } from '../src/operator/live';
+import type { AdminSale } from '../src/operator/acts';
+import { useAdminSale } from '../src/operator/live';
 import { server } from './shop';
 
-test('where streams are blocked, a desk that takes long to load is loaded one time after the other', async () => {
+test('where streams are blocked, a sale that takes long to load is loaded one time after the other', async () => {
   vi.useFakeTimers();
   server({}); // no streams
   class Blocked {
@@ -23,8 +23,8 @@ test('where streams are blocked, a desk that takes long to load is loaded one ti
     most = Math.max(most, ++running);
     return new Promise((done) => setTimeout(() => (running--, done()), 10_000));
   };
-  const Desk = () => (useDesk({ id: 'sal_1', revision: 1 } as DeskSale, reload), null);
-  render(<Desk />, document.body);
+  const Page = () => (useAdminSale({ id: 'sal_1', revision: 1 } as AdminSale, reload), null);
+  render(<Page />, document.body);
   for (let s = 0; s < 180; s++) {
     await vi.dynamicImportSettled();
     await vi.advanceTimersByTimeAsync(1_000);
