@@ -122,6 +122,7 @@ type gates struct {
 	gate     *reservation.Gate
 	stock    *reservation.StockCache
 	loaded   func(context.Context) ([]reservation.ItemRef, error) // the items that have a gate
+	items    func(context.Context) ([]reservation.ItemRef, error) // all items of the catalogue
 	clock    clock.Clock                                          // of Redis: it decides when gates open and close and when orders and offers expire
 }
 
@@ -141,22 +142,34 @@ func newGates(ctx context.Context, b base) (gates, error) {
 		Client: b.svc.redis.Script, ReserveClient: reserve, ReadClient: b.svc.redis.Cmd,
 		Keys: b.keys, Registerer: b.registry, Log: b.log,
 	})
-	loaded := func(ctx context.Context) (refs []reservation.ItemRef, err error) {
-		loaded, err := catalog.Loaded(ctx)
-		for _, v := range loaded {
-			for _, item := range v.Items {
-				refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
-			}
+	loaded := func(ctx context.Context) ([]reservation.ItemRef, error) {
+		sales, err := catalog.Loaded(ctx)
+		return refsOf(sales), err
+	}
+	items := func(ctx context.Context) ([]reservation.ItemRef, error) {
+		snap, err := catalog.Snapshot(ctx)
+		if err != nil {
+			return nil, err
 		}
-		return refs, err
+		return refsOf(snap.Sales), nil
 	}
 	stock := reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Log: b.log, Loaded: loaded,
 	})
 	err := stock.Sync(ctx) // the stages below read the clock and the gates
 	return gates{
-		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, loaded: loaded, clock: redisClock{stock},
+		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, loaded: loaded, items: items,
+		clock: redisClock{stock},
 	}, err
+}
+
+func refsOf(sales []*sale.Sale) (refs []reservation.ItemRef) {
+	for _, v := range sales {
+		for _, item := range v.Items {
+			refs = append(refs, reservation.ItemRef{Sale: v.ID, Item: item.ID})
+		}
+	}
+	return refs
 }
 
 // messages holds the streams and the hub that connects this process with the others.
@@ -240,6 +253,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	store := order.NewStore(order.StoreConfig{
 		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
 		Submitted: orderintake.Submitted{Gate: g.gate, Loaded: g.loaded}.Task,
+		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Loaded: g.loaded, Clock: g.clock}.Task,
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{

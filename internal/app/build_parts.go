@@ -28,6 +28,7 @@ import (
 	"seckill/internal/preload"
 	"seckill/internal/reconcile"
 	"seckill/internal/report"
+	"seckill/internal/reservation"
 	"seckill/internal/server"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
@@ -239,8 +240,15 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: o.store, Writer: o.failing, Backlog: o.backlog, Clock: g.clock, Log: b.log,
 		Reserved: func(ctx context.Context, t order.Task) (bool, error) {
+			if view, known := g.stock.View(t.Item); known && view.State == reservation.GateLoading {
+				return true, nil // it may be counted by the build
+			}
 			held, err := g.gate.Reservations(ctx, t.Sale, []uuid.UUID{t.Item}, t.User)
 			return held[t.Item].Task == t.ID, err
+		},
+		Epoch: func(item uuid.UUID) int64 {
+			view, _ := g.stock.View(item)
+			return view.Epoch
 		},
 	})
 	return scheduler{preloader, reconciler.Loop(), lost.Loop()}

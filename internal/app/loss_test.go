@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,6 +155,31 @@ func TestTheEndOfATaskThatWasLostIsPushed(t *testing.T) {
 	}
 	if _, done := k.event(); !done {
 		t.Error("the stream goes on after the end")
+	}
+}
+
+// Redis fails over to a copy from before the order. No client has asked about the task, and
+// the process that accepted it still runs.
+func TestATaskAcceptedAfterTheCopyThatRedisFailsOverToIsFailedAndFound(t *testing.T) {
+	t.Parallel()
+	s, server, client, keys := onOwnRedis(t)
+	s.start("api", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 3, PathTTL: 10 * time.Minute})
+	restore := server.Backup()
+	p, err := s.place(made.Users[0].AccessToken, order(made.ItemID, made.Users[0].Path))
+	if err != nil || p.why() != "" {
+		t.Fatalf("placed: %+v %v", p, err)
+	}
+	restore()
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		g := gateOf(t, client, keys, made)
+		return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
+	}, "the gate is rebuilt")
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		return s.taskStatus(made.Users[0].AccessToken, p.OrderTask.ID) == "FAILED"
+	}, "the buyer sees that the task failed")
+	if findings := strings.Join(s.look(made.SaleID).Findings, " "); !strings.Contains(findings, "1 accepted tasks were lost by Redis") {
+		t.Errorf("audit: %q", findings)
 	}
 }
 

@@ -157,7 +157,7 @@ func (f *findings) limit(it *itemState, limit int) {
 	f.tasks(over, "%d orders exceed the purchase limit of their buyers")
 }
 
-// ends checks that each task ended once.
+// ends checks that each task ended once, and that none was lost.
 func (f *findings) ends(it *itemState) {
 	var twice []uuid.UUID
 	for task := range it.failures {
@@ -166,6 +166,13 @@ func (f *findings) ends(it *itemState) {
 		}
 	}
 	f.tasks(twice, "%d tasks ended both as an order and as a failure")
+	var lost []uuid.UUID
+	for task, failure := range it.failures {
+		if failure.lost {
+			lost = append(lost, task)
+		}
+	}
+	f.tasks(lost, "%d accepted tasks were lost by Redis and failed")
 }
 
 func (f *findings) deadLetters(it *itemState) {

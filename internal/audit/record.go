@@ -171,7 +171,7 @@ func readFailures(ctx context.Context, tx *ent.Tx, saleID, item uuid.UUID) (map[
 			return nil, fmt.Errorf("read failed tasks: %w", err)
 		}
 		for _, row := range rows {
-			failures[row.ID] = failure{quantity: row.Quantity, released: row.Released}
+			failures[row.ID] = failure{quantity: row.Quantity, released: row.Released, lost: row.Reason == order.ReasonLost}
 			last = row.ID
 		}
 		if len(rows) < page {

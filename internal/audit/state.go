@@ -47,6 +47,7 @@ type orderRow struct {
 type failure struct {
 	quantity int
 	released bool
+	lost     bool // it was accepted, and Redis lost it
 }
 
 // gate is one reading of an item in Redis.

@@ -137,7 +137,9 @@ func (c *Checkout) answer(ctx context.Context, parent *sale.Sale, in PlaceInput,
 	}
 	switch o.Code {
 	case reservation.Accepted:
-		return Placed{Task: submitted(attempt, o)}, nil
+		task := submitted(attempt, o)
+		c.orders.NoteAccepted(*task, o.Epoch)
+		return Placed{Task: task}, nil
 	case reservation.Replayed:
 		return Placed{Task: c.task(ctx, in, o), Replayed: true}, nil
 	default:
@@ -164,7 +166,7 @@ func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sal
 
 // newAttempt builds the input of the reserve script; it generates the task id.
 func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
-	task := id.NewTaskOf(parent.ID, item.ID)
+	task := id.NewTaskOf(parent.ID, item.ID, in.User)
 	terms, err := order.Requested{
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
 		UnitPriceMinor: item.Price.Minor, Currency: item.Price.Currency,

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func TestAFitInstallationHasNoFindings(t *testing.T) {
 			t.Errorf("finding %+v", f)
 		}
 	}
-	for area, n := range map[string]int{"config": 1, "postgres": 2, "redis": 2, "clock": 2} {
+	for area, n := range map[string]int{"config": 1, "postgres": 2, "redis": 3, "clock": 2} {
 		if got := find(findings, area, doctor.OK); len(got) != n {
 			t.Errorf("%s was examined %d times, want %d: %q", area, len(got), n, got)
 		}
@@ -145,6 +146,43 @@ func TestARedisThatEvictsIsAnError(t *testing.T) {
 	if got := find(findings, "redis", doctor.Warning); len(got) != 1 || !strings.Contains(got[0], "append-only") {
 		t.Errorf("warnings are %q", got)
 	}
+}
+
+func TestWhatAFailoverOrACrashOfRedisLosesIsReported(t *testing.T) {
+	t.Parallel()
+	master := testenv.RedisServer(t, "--appendfsync", "no")
+	check := func() []doctor.Finding {
+		return doctor.Check(t.Context(), deps(t, testenv.PostgresURL(t), master.URL()))
+	}
+	wants(t, check(), "redis", doctor.Warning, "thirty seconds of orders")
+	host, port, err := net.SplitHostPort(master.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.RedisServer(t, "--replicaof", host+" "+port)
+	admin := master.Conn().Cmd
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		return strings.Contains(admin.Info(t.Context(), "replication").Val(), "connected_slaves:1")
+	}, "the replica is attached")
+	wants(t, check(), "redis", doctor.Warning, "a failover loses what an isolated master accepts")
+	for setting, value := range map[string]string{"appendfsync": "always", "min-replicas-to-write": "1"} {
+		if err := admin.ConfigSet(t.Context(), setting, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := find(check(), "redis", doctor.Warning); len(got) != 0 {
+		t.Errorf("warnings are %q", got)
+	}
+}
+
+func TestARedisUserWithoutINFOIsAnErrorThatSaysWhatToGrant(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	if err := server.Conn().Cmd.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "&*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	url := strings.Replace(server.URL(), "redis://", "redis://app:pw@", 1)
+	wants(t, doctor.Check(t.Context(), deps(t, testenv.PostgresURL(t), url)), "redis", doctor.Error, "+info")
 }
 
 func TestClocksThatDisagreeAreTold(t *testing.T) {

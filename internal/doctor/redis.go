@@ -39,12 +39,15 @@ func (r *report) redis(ctx context.Context, d Deps) {
 	}
 	for _, s := range servers {
 		r.redisServer(s)
+		r.redisLosses(s)
 		r.skew("redis "+s.Addr, s.Now, before, after)
 	}
 }
 
 func (r *report) redisServer(s redisconn.Server) {
 	switch old, known := olderThan(s.Version, minRedis); {
+	case s.NoInfo:
+		r.add(areaRedis, Error, s.Addr+" refuses INFO to this user: no gate is served; ACL SETUSER … +info")
 	case !known:
 		r.add(areaRedis, Warning, fmt.Sprintf("%s does not tell its version: at least %d.%d is needed", s.Addr, minRedis[0], minRedis[1]))
 	case old:
@@ -60,8 +63,23 @@ func (r *report) redisServer(s redisconn.Server) {
 	default:
 		r.add(areaRedis, Error, fmt.Sprintf("%s evicts (maxmemory-policy %s): stock would be lost when memory is short; CONFIG SET maxmemory-policy noeviction", s.Addr, s.Policy))
 	}
-	if s.AppendOnly == "no" {
+}
+
+// redisLosses reports what a crash or a failover may lose: accepted orders that no worker
+// has written yet. Their tasks fail, and the audit lists them.
+func (r *report) redisLosses(s redisconn.Server) {
+	switch {
+	case s.AppendOnly == "no":
 		r.add(areaRedis, Warning, s.Addr+" keeps no append-only file: after a restart, orders not written yet are lost and gates are built anew; CONFIG SET appendonly yes")
+	case s.AppendSync == "no":
+		r.add(areaRedis, Warning, s.Addr+" leaves the append-only file to its system (appendfsync no): a crash of its machine loses some thirty seconds of orders not written yet; CONFIG SET appendfsync everysec, or always to lose none")
+	case s.AppendSync == "everysec":
+		r.add(areaRedis, OK, s.Addr+" saves every second: a crash of its machine loses up to two seconds of orders not written yet; with appendfsync always it loses none")
+	case s.AppendSync == "always":
+		r.add(areaRedis, OK, s.Addr+" saves every write before it answers")
+	}
+	if n, err := strconv.Atoi(s.Replicas); err == nil && n > 0 && s.MinWrite == "0" {
+		r.add(areaRedis, Warning, fmt.Sprintf("%s has %d replicas and accepts writes without them (min-replicas-to-write 0): a failover loses what an isolated master accepts; CONFIG SET min-replicas-to-write 1, and min-replicas-max-lag 10 to bound the loss to ten seconds", s.Addr, n))
 	}
 }
 

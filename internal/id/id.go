@@ -6,9 +6,12 @@
 package id
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"go.jetify.com/typeid"
@@ -58,13 +61,29 @@ func NewTask(shard int) uuid.UUID {
 	return u
 }
 
-// NewTaskOf returns a new order task of an item. Its last byte but one is the last byte
-// of the item's id, so that the reservation of a task is looked for in few items; 58
-// random bits remain.
-func NewTaskOf(sale, item uuid.UUID) uuid.UUID {
+// NewTaskOf returns a new order task of a user and an item. The byte before the shard is
+// the last byte of the item's id, so that the reservation of a task is looked for in few
+// items. The three bytes before are the last ones of the user's id (IsOf); 34 random bits
+// remain.
+func NewTaskOf(sale, item, user uuid.UUID) uuid.UUID {
 	u := NewTask(ShardOf(sale))
 	u[14] = item[15]
+	copy(u[11:14], user[13:])
 	return u
+}
+
+// IsOf reports whether a task is of a user. For a task of another user, or of release
+// 0.1, it is true once in 17 million.
+func IsOf(task, user uuid.UUID) bool {
+	_, err := TaskShard(task)
+	return err == nil && task.Version() == 7 && bytes.Equal(task[11:14], user[13:])
+}
+
+// TimeOf returns when an id was generated, by the clock of the process that did.
+func TimeOf(u uuid.UUID) time.Time {
+	var ms [8]byte
+	copy(ms[2:], u[:6])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC() //nolint:gosec // 48 bits
 }
 
 // MayBeOf reports whether a task may be of an item; of all other items it is false, but

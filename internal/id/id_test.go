@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
@@ -54,6 +55,14 @@ func TestATaskCarriesItsShard(t *testing.T) {
 			}
 			seen[u] = true
 		}
+	}
+	sale, item, user := id.New(), id.New(), id.New()
+	task := id.NewTaskOf(sale, item, user)
+	if !id.MayBeOf(task, sale, item) || !id.IsOf(task, user) || id.IsOf(task, id.New()) || task.Version() != 7 || task.Variant() != uuid.RFC4122 {
+		t.Errorf("task %s of sale %s, item %s and user %s", task, sale, item, user)
+	}
+	if age := time.Since(id.TimeOf(task)); age < 0 || age > time.Hour {
+		t.Errorf("task %s is %v old", task, age)
 	}
 	foreign := id.New()
 	foreign[15] = 200

@@ -9,6 +9,9 @@ import (
 	"seckill/internal/money"
 )
 
+// ReasonLost is the reason of a task that was accepted and that Redis lost.
+const ReasonLost = "lost: neither a reservation nor a message is left"
+
 // FailLostTask is FailTask for a task whose message no longer exists.
 func (w *Writer) FailLostTask(ctx context.Context, t *Task, reason string) (Outcome, error) {
 	return w.FailTask(ctx, Requested{

@@ -108,7 +108,7 @@ type Reservation struct {
 func (o *Order) Task() Task {
 	return Task{
 		ID: o.ID, User: o.User, Sale: o.Sale, Item: o.Item, Quantity: o.Quantity,
-		Status: Succeeded, Revision: revisionEnded, OrderID: o.ID,
+		Status: Succeeded, Revision: RevisionEnded, OrderID: o.ID,
 		CreatedAt: o.ReservedAt, UpdatedAt: o.CreatedAt,
 	}
 }

@@ -33,8 +33,11 @@ type StoreConfig struct {
 	// Submitted looks up a task whose order is not written yet; a Nil owner stands for
 	// any user. It returns nil when there is no such task. nil = there is none.
 	Submitted func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
-	Clock     clock.Clock // nil = clock.System
-	Log       *slog.Logger
+	// Vanished answers for a task of the owner that neither Redis nor Postgres has; nil =
+	// it is unknown.
+	Vanished func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	Clock    clock.Clock // nil = clock.System
+	Log      *slog.Logger
 }
 
 // Store reads tasks and orders: from Redis while its copies are recent enough,
@@ -44,19 +47,28 @@ type Store struct {
 	db        *postgres.DB
 	cache     *Cache
 	submitted func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	vanished  func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
 	clock     clock.Clock
 	watched   *watchedTasks
+	accepted  *acceptedTasks
 	log       *slog.Logger
 }
 
 // NewStore returns a store.
 func NewStore(cfg StoreConfig) *Store {
-	s := &Store{db: cfg.DB, cache: cfg.Cache, submitted: cfg.Submitted, clock: cfg.Clock, watched: newWatchedTasks(), log: cfg.Log}
+	s := &Store{
+		db: cfg.DB, cache: cfg.Cache, submitted: cfg.Submitted, vanished: cfg.Vanished, clock: cfg.Clock,
+		watched: newWatchedTasks(), accepted: newAcceptedTasks(), log: cfg.Log,
+	}
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
+	none := func(context.Context, uuid.UUID, uuid.UUID) (*Task, error) { return nil, nil } //nolint:nilnil // there is none
 	if s.submitted == nil {
-		s.submitted = func(context.Context, uuid.UUID, uuid.UUID) (*Task, error) { return nil, nil } //nolint:nilnil // there is none
+		s.submitted = none
+	}
+	if s.vanished == nil {
+		s.vanished = none
 	}
 	return s
 }
@@ -98,6 +110,9 @@ func (s *Store) task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
 	}
 	if record == nil && cacheErr != nil {
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
+	}
+	if record == nil && owner != uuid.Nil {
+		return s.vanished(ctx, id, owner)
 	}
 	s.watched.note(record)
 	return record, nil

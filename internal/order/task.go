@@ -26,7 +26,8 @@ const (
 const (
 	revisionSubmitted int64 = 1
 	revisionDelayed   int64 = 2
-	revisionEnded     int64 = 3
+	// RevisionEnded is the revision of a task that has ended.
+	RevisionEnded int64 = 3
 )
 
 // DelayedAfter is the time after which a SUBMITTED task is delayed: a worker needs
@@ -113,7 +114,7 @@ func (t *Task) UnmarshalJSON(text []byte) error {
 		t.OrderID = t.ID
 	}
 	if t.Ended() {
-		t.Revision = revisionEnded // records of earlier versions have 2
+		t.Revision = RevisionEnded // records of earlier versions have 2
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ type Failure struct {
 func (f *Failure) Task() Task {
 	return Task{
 		ID: f.ID, User: f.User, Sale: f.Sale, Item: f.Item, Quantity: f.Quantity,
-		Status: Failed, Revision: revisionEnded, Failure: f.Code,
+		Status: Failed, Revision: RevisionEnded, Failure: f.Code,
 		CreatedAt: f.ReservedAt, UpdatedAt: f.CreatedAt,
 	}
 }

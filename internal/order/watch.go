@@ -2,15 +2,11 @@ package order
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
-
-	entorder "seckill/ent/order"
-	"seckill/ent/orderfailure"
 )
 
 // maxWatched bounds the unfinished tasks that a Store remembers; the oldest are dropped
@@ -71,28 +67,19 @@ func (w *watchedTasks) before(at time.Time, limit int) []Task {
 	return tasks
 }
 
-// Unresolved returns up to limit tasks that this Store has returned as SUBMITTED, that
-// were submitted before the given time, and that have no end in Postgres.
+// Unresolved returns up to limit tasks that this Store has returned as SUBMITTED or that
+// Superseded has added, that were submitted before the given time, and that have no end
+// in Postgres.
 func (s *Store) Unresolved(ctx context.Context, before time.Time, limit int) ([]Task, error) {
 	tasks := s.watched.before(before, limit)
 	if len(tasks) == 0 {
 		return nil, nil
 	}
-	ids := make([]uuid.UUID, len(tasks))
-	for i, t := range tasks {
-		ids[i] = t.ID
-	}
-	written, err := s.db.Ent.Order.Query().Where(entorder.IDIn(ids...)).IDs(ctx)
+	ended, err := s.ended(ctx, tasks)
 	if err != nil {
-		return nil, fmt.Errorf("look up orders of %d tasks: %w", len(ids), err)
+		return nil, err
 	}
-	failed, err := s.db.Ent.OrderFailure.Query().Where(orderfailure.IDIn(ids...)).IDs(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("look up failures of %d tasks: %w", len(ids), err)
-	}
-	ended := make(map[uuid.UUID]bool, len(written)+len(failed))
-	for _, id := range append(written, failed...) {
-		ended[id] = true
+	for id := range ended {
 		s.watched.forget(id)
 	}
 	open := tasks[:0]

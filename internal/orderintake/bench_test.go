@@ -59,8 +59,9 @@ func BenchmarkOrder(b *testing.B) {
 	attempts := make([]reservation.Attempt, b.N)
 	pipe := conn.Cmd.Pipeline()
 	for i := range attempts {
+		user := id.New()
 		attempts[i] = reservation.Attempt{
-			Task: id.NewTaskOf(saleID, item), Sale: saleID, Item: item, User: id.New(), Quantity: 1, PathToken: "pathtokenof22characters",
+			Task: id.NewTaskOf(saleID, item, user), Sale: saleID, Item: item, User: user, Quantity: 1, PathToken: "pathtokenof22characters",
 			IdempotencyKey: id.New().String(), Terms: "1999|EUR|900", OnlyItem: true,
 			Tries: reservation.Tries{Burst: 5, Every: time.Second},
 		}

@@ -35,13 +35,17 @@ type LostTasksConfig struct {
 	Backlog *Backlog
 	// Reserved reports whether the user's reservation of an item belongs to the task.
 	Reserved func(ctx context.Context, t order.Task) (bool, error)
-	Clock    clock.Clock // nil = clock.System
-	Log      *slog.Logger
+	// Epoch returns the epoch of an item's gate, 0 = unknown; nil = all are unknown. With
+	// a higher epoch, the tasks that this process accepted before are checked.
+	Epoch func(item uuid.UUID) int64
+	Clock clock.Clock // nil = clock.System
+	Log   *slog.Logger
 }
 
 // LostTasks fails tasks that have neither a reservation nor a message any more: Redis
 // was emptied or restored from an older copy, or an entry was deleted. It checks the
-// tasks that its Store has returned, so each process runs its own.
+// tasks that its Store has returned, and those that it accepted before a gate was lost,
+// so each process runs its own.
 type LostTasks struct {
 	cfg     LostTasksConfig
 	missing map[uuid.UUID]time.Time // time since which a task has had neither
@@ -51,6 +55,9 @@ type LostTasks struct {
 func NewLostTasks(cfg LostTasksConfig) *LostTasks {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System{}
+	}
+	if cfg.Epoch == nil {
+		cfg.Epoch = func(uuid.UUID) int64 { return 0 }
 	}
 	return &LostTasks{cfg: cfg, missing: map[uuid.UUID]time.Time{}}
 }
@@ -64,6 +71,9 @@ func (l *LostTasks) Loop() periodic.Loop {
 // reservation or messages cannot be read is left unchanged.
 func (l *LostTasks) Step(ctx context.Context) (map[string]int, error) {
 	now := l.cfg.Clock.Now()
+	if _, err := l.cfg.Orders.Superseded(ctx, l.cfg.Epoch); err != nil {
+		return nil, err
+	}
 	tasks, err := l.cfg.Orders.Unresolved(ctx, now.Add(-lostAge), maxLostCandidates)
 	if err != nil {
 		return nil, err
@@ -125,7 +135,7 @@ func (l *LostTasks) queued(ctx context.Context, tasks []order.Task) (map[uuid.UU
 }
 
 func (l *LostTasks) fail(ctx context.Context, t order.Task) error {
-	end, err := l.cfg.Writer.FailLostTask(ctx, &t, "lost: neither a reservation nor a message is left")
+	end, err := l.cfg.Writer.FailLostTask(ctx, &t, order.ReasonLost)
 	if err != nil {
 		return err
 	}

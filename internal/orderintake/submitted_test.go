@@ -27,8 +27,9 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	if r.must(err); !begun || !opened {
 		r.t.Fatal("the gate is not open")
 	}
+	user := id.New()
 	a := reservation.Attempt{
-		Task: id.NewTaskOf(r.sale, r.item), Sale: r.sale, Item: r.item, User: id.New(), Quantity: 1, PathToken: "token",
+		Task: id.NewTaskOf(r.sale, r.item, user), Sale: r.sale, Item: r.item, User: user, Quantity: 1, PathToken: "token",
 		IdempotencyKey: uuid.NewString(), Terms: "1999|EUR|900",
 	}
 	r.must(r.conn.Cmd.Set(ctx, r.keys.Path(r.shard, r.item, a.User), "1|token", time.Minute).Err())

@@ -142,6 +142,19 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 	}
 }
 
+func TestAServerThatRefusesINFOIsRefused(t *testing.T) {
+	t.Parallel()
+	server := testenv.RedisServer(t)
+	admin := open(t, server.URL())
+	if err := admin.Cmd.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	conn := open(t, strings.Replace(server.URL(), "redis://", "redis://app:pw@", 1))
+	if err := conn.Check(t.Context()); !errors.Is(err, redisconn.ErrNoInfo) || !strings.Contains(err.Error(), "ACL SETUSER app +info") {
+		t.Errorf("check: %v", err)
+	}
+}
+
 func TestAServerThatDoesNotTellIsReported(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)

@@ -14,8 +14,12 @@ import (
 // noEviction is the only policy that never evicts keys, and so never loses stock.
 const noEviction = "noeviction"
 
-// ErrEvicts reports a server that may evict keys.
-var ErrEvicts = errors.New("maxmemory-policy is not noeviction")
+var (
+	// ErrEvicts reports a server that may evict keys.
+	ErrEvicts = errors.New("maxmemory-policy is not noeviction")
+	// ErrNoInfo reports a server whose ACL refuses INFO.
+	ErrNoInfo = errors.New("its user may not run INFO")
+)
 
 // Server is the information that one server reports. Fields that it does not report are
 // empty.
@@ -25,6 +29,10 @@ type Server struct {
 	RunID      string    // changes with every start of the process
 	Policy     string    // maxmemory-policy
 	AppendOnly string    // "yes" or "no"
+	AppendSync string    // appendfsync: "always", "everysec" or "no"
+	Replicas   string    // number of connected replicas
+	MinWrite   string    // min-replicas-to-write
+	NoInfo     bool      // its ACL refuses INFO to this user
 	Now        time.Time // its clock, which determines the windows of gates
 }
 
@@ -47,14 +55,18 @@ func (c *Conn) Servers(ctx context.Context) ([]Server, error) {
 	return all, err
 }
 
-// Check returns ErrEvicts for a server that would evict keys when its memory is full. A
-// server that does not report its policy passes; Findings lists it.
+// Check returns ErrEvicts for a server that would evict keys when its memory is full,
+// and ErrNoInfo for one whose gates would count as lost, because scripts cannot compare
+// its run id. A server that does not report its policy passes; Findings lists it.
 func (c *Conn) Check(ctx context.Context) error {
 	servers, err := c.Servers(ctx)
 	if err != nil {
 		return err
 	}
 	for _, s := range servers {
+		if s.NoInfo {
+			return fmt.Errorf("redis %s: %w: no gate would be served; ACL SETUSER %s +info", s.Addr, ErrNoInfo, c.user())
+		}
 		if s.Policy != "" && s.Policy != noEviction {
 			return fmt.Errorf("redis %s: %w but %s: stock would be lost under memory pressure; CONFIG SET maxmemory-policy noeviction",
 				s.Addr, ErrEvicts, s.Policy)
@@ -82,6 +94,14 @@ func (c *Conn) Findings(ctx context.Context) ([]string, error) {
 	return found, nil
 }
 
+// user returns the name of the connections' user.
+func (c *Conn) user() string {
+	if c.opts.Username == "" {
+		return "default"
+	}
+	return c.opts.Username
+}
+
 func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, error) {
 	s := Server{Addr: addr}
 	now, err := node.Time(ctx).Result()
@@ -90,12 +110,21 @@ func describe(ctx context.Context, node redis.Cmdable, addr string) (Server, err
 	}
 	s.Now = now
 	// A server may forbid or not know the other commands; their fields stay empty.
-	info, err := node.Info(ctx, "server").Result()
-	if err != nil && !answered(err) {
-		return s, fmt.Errorf("redis %s: info: %w", addr, err)
+	for _, section := range []string{"server", "replication"} {
+		info, err := node.Info(ctx, section).Result()
+		if err != nil && !answered(err) {
+			return s, fmt.Errorf("redis %s: info: %w", addr, err)
+		}
+		s.NoInfo = s.NoInfo || redis.HasErrorPrefix(err, "NOPERM")
+		for name, into := range map[string]*string{"redis_version": &s.Version, "run_id": &s.RunID, "connected_slaves": &s.Replicas} {
+			if value := infoField(info, name); value != "" {
+				*into = value
+			}
+		}
 	}
-	s.Version, s.RunID = infoField(info, "redis_version"), infoField(info, "run_id")
-	for name, into := range map[string]*string{"maxmemory-policy": &s.Policy, "appendonly": &s.AppendOnly} {
+	for name, into := range map[string]*string{
+		"maxmemory-policy": &s.Policy, "appendonly": &s.AppendOnly, "appendfsync": &s.AppendSync, "min-replicas-to-write": &s.MinWrite,
+	} {
 		values, err := node.ConfigGet(ctx, name).Result()
 		if err != nil && !answered(err) {
 			return s, fmt.Errorf("redis %s: config get %s: %w", addr, name, err)

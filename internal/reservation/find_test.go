@@ -17,7 +17,7 @@ func TestATaskIsFoundByItsReservation(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
 		a := f.attempt(id.New())
-		a.Task = id.NewTaskOf(f.sale, f.item)
+		a.Task = id.NewTaskOf(f.sale, f.item, a.User)
 		o := f.reserve(a)
 		f.reserve(f.attempt(id.New()))
 		items := []reservation.ItemRef{{Sale: f.sale, Item: id.New()}, {Sale: f.sale, Item: f.item}}
@@ -41,7 +41,7 @@ func TestATaskIsFoundByItsReservation(t *testing.T) {
 			if r := find(a.Task, id.New()); r != nil {
 				t.Errorf("%s: the task of another user: %+v", when, r)
 			}
-			if r := find(id.NewTaskOf(f.sale, f.item), a.User); r != nil {
+			if r := find(id.NewTaskOf(f.sale, f.item, a.User), a.User); r != nil {
 				t.Errorf("%s: another task of the user: %+v", when, r)
 			}
 		}
