@@ -33,14 +33,14 @@ func (r *report) postgres(ctx context.Context, d Deps) {
 		return
 	}
 	defer func() { _ = db.Close() }()
-	r.server(ctx, db, d.Config.DatabasePool)
+	r.server(ctx, db, d.Config)
 	r.pooling(ctx, db, pooled)
 	r.migrations(ctx, db)
 	r.postgresClock(ctx, db, d)
 }
 
 // server checks the version and the settings required for durability.
-func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
+func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config) {
 	names := []string{
 		"server_version", "server_version_num", "fsync", "synchronous_commit", "full_page_writes",
 		"default_transaction_read_only", "transaction_read_only", "max_connections",
@@ -54,6 +54,10 @@ func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
 		}
 		values[name] = value
 	}
+	unsafe := Warning
+	if cfg.Production() {
+		unsafe = Error
+	}
 	number, _ := strconv.Atoi(values["server_version_num"])
 	if number < minPostgres {
 		r.add(areaPostgres, Error, fmt.Sprintf("is version %s: at least %d is needed", values["server_version"], minPostgres/10000))
@@ -65,7 +69,7 @@ func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
 		level   Level
 		message string
 	}{
-		{values["fsync"] == "off", Error, "fsync is off: a power cut destroys the record of orders; set fsync = on"},
+		{values["fsync"] == "off", unsafe, "fsync is off: a power cut destroys the record of orders; set fsync = on"},
 		{values["full_page_writes"] == "off", Warning, "full_page_writes is off: a power cut may tear pages; set full_page_writes = on"},
 		{
 			values["synchronous_commit"] == "off", Error,
@@ -80,8 +84,8 @@ func (r *report) server(ctx context.Context, db *postgres.DB, pool int) {
 			r.add(areaPostgres, c.level, c.message)
 		}
 	}
-	if most, err := strconv.Atoi(values["max_connections"]); err == nil && pool > most-3 {
-		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, and one process may open %d: lower SECKILL_DATABASE_POOL or raise it", most, pool))
+	if most, err := strconv.Atoi(values["max_connections"]); err == nil && cfg.DatabasePool > most-3 {
+		r.add(areaPostgres, Warning, fmt.Sprintf("max_connections is %d, and one process may open %d: lower SECKILL_DATABASE_POOL or raise it", most, cfg.DatabasePool))
 	}
 }
 

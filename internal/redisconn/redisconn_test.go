@@ -54,7 +54,7 @@ func TestOpenRefusesWhatIsNoRedis(t *testing.T) {
 func TestASilentServerIsGivenUpAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	conn := open(t, server.URL()+"?read_timeout=1h") // the bound without a deadline
+	conn := open(t, server.ShortURL()+"?read_timeout=1h") // the bound without a deadline
 	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -130,7 +130,7 @@ func TestTheURLSetsTimeouts(t *testing.T) {
 func TestAServerThatEvictsIsRefused(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	conn := open(t, server.URL())
+	conn := open(t, server.ShortURL())
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("noeviction is refused: %v", err)
 	}
@@ -158,11 +158,11 @@ func TestAServerThatRefusesINFOIsRefused(t *testing.T) {
 func TestAServerThatDoesNotTellIsReported(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	admin := open(t, server.URL())
+	admin := open(t, server.ShortURL())
 	if err := admin.Cmd.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-config").Err(); err != nil {
 		t.Fatal(err)
 	}
-	conn := open(t, strings.Replace(server.URL(), "redis://", "redis://app:pw@", 1))
+	conn := open(t, strings.Replace(server.ShortURL(), "redis://", "redis://app:pw@", 1))
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("refused: %v", err)
 	}
@@ -175,7 +175,7 @@ func TestAServerThatDoesNotTellIsReported(t *testing.T) {
 func TestServersTellVersionRunIDAndClock(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
-	conn := open(t, server.URL())
+	conn := open(t, server.ShortURL())
 	before, err := conn.Servers(t.Context())
 	if err != nil || len(before) != 1 {
 		t.Fatalf("%+v, %v", before, err)
@@ -204,7 +204,7 @@ func TestAListOfAddressesIsACluster(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 	}, "the cluster is formed")
-	conn := open(t, server.URL()+","+server.Addr())
+	conn := open(t, server.ShortURL()+","+server.Addr())
 	if err := conn.Check(t.Context()); err != nil {
 		t.Errorf("check: %v", err)
 	}

@@ -21,7 +21,8 @@ const (
 )
 
 // RedisProcess is a redis-server process for one test, for fault injection. It writes an
-// append-only file with fsync always, so that acknowledged writes survive a restart.
+// append-only file without fsync: each write reaches the operating system before its
+// reply, so that acknowledged writes survive a kill -9, whatever the disk does.
 type RedisProcess struct {
 	t        testing.TB
 	dir      string
@@ -47,8 +48,12 @@ func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	return nil
 }
 
-// URL returns the URL of the server, also while it is down.
-func (s *RedisProcess) URL() string { return "redis://" + s.addr + "/0" }
+// URL returns the URL of the server, also while it is down, with timeouts that a busy
+// machine does not exceed.
+func (s *RedisProcess) URL() string { return RedisURLAt(s.addr) }
+
+// ShortURL is URL with the product's timeouts, for tests of them.
+func (s *RedisProcess) ShortURL() string { return "redis://" + s.addr + "/0" }
 
 // Addr returns host and port of the server.
 func (s *RedisProcess) Addr() string { return s.addr }
@@ -57,13 +62,13 @@ func (s *RedisProcess) Addr() string { return s.addr }
 // exceed. They are closed when the test ends.
 func (s *RedisProcess) Conn() *redisconn.Conn {
 	s.t.Helper()
-	return s.open(RedisURLAt(s.Addr()))
+	return s.open(s.URL())
 }
 
 // ShortConn is Conn with the product's timeouts, for tests of them.
 func (s *RedisProcess) ShortConn() *redisconn.Conn {
 	s.t.Helper()
-	return s.open(s.URL())
+	return s.open(s.ShortURL())
 }
 
 func (s *RedisProcess) open(address string) *redisconn.Conn {
@@ -150,7 +155,7 @@ func (s *RedisProcess) start() bool {
 	}
 	settings := []string{
 		"--port", port, "--bind", host, "--dir", s.dir,
-		"--save", "", "--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "noeviction",
+		"--save", "", "--appendonly", "yes", "--appendfsync", "no", "--maxmemory-policy", "noeviction",
 	}
 	s.cmd = exec.Command("redis-server", append(settings, s.settings...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
