@@ -87,7 +87,7 @@ type step struct {
 // walk buys one unit, from sign-in to the stored order: the first documents of
 // docs/walkthrough.md. Names in capitals stand for values from earlier steps.
 var walk = []step{
-	{"Sign in", "Each tab of the playground has its own Headers:\nput the accessToken in place of ACCESS_TOKEN in those of the tabs that follow.", `mutation SignIn {
+	{"Sign in", "The playground uses the tokens for the documents that follow. Its form at the top signs in as well.", `mutation SignIn {
   login(input: { account: "alice@demo.example", password: "PASSWORD" }) {
     tokens { accessToken accessTokenExpiresAt }
     userErrors { code message }
@@ -148,9 +148,6 @@ var walk = []step{
 }`},
 }
 
-// publicSteps is the number of leading steps that need no sign-in.
-const publicSteps = 2
-
 // walkSteps returns walk with the ids of a sale and an item filled in.
 func walkSteps(saleID, itemID string) []step {
 	fill := strings.NewReplacer("SALE_ID", saleID, "ITEM_ID", itemID, "PASSWORD", seed.DemoPassword).Replace
@@ -164,7 +161,7 @@ func walkSteps(saleID, itemID string) []step {
 // walkThrough returns the walk-through that the demo prints.
 func walkThrough(saleID, itemID string) string {
 	var b strings.Builder
-	b.WriteString("\nWalk-through, as in the playground's tabs; those from the third on hold Headers for\n" + tokenHeader + ".\n")
+	b.WriteString("\nWalk-through, as in the playground's tabs. Other clients send the accessToken from the third step on:\nAuthorization: Bearer ACCESS_TOKEN.\n")
 	for i, s := range walkSteps(saleID, itemID) {
 		fmt.Fprintf(&b, "\n%d. %s\n   %s\n", i+1, strings.ReplaceAll(strings.TrimSpace(s.title+". "+s.note), "\n", " "), strings.ReplaceAll(s.document, "\n", "\n   "))
 	}
@@ -172,19 +169,12 @@ func walkThrough(saleID, itemID string) string {
 	return b.String()
 }
 
-// tokenHeader is the header of a playground tab whose document needs sign-in.
-const tokenHeader = `{"Authorization": "Bearer ACCESS_TOKEN"}`
-
 // playgroundTabs returns the documents that the playground opens with.
 func playgroundTabs(saleID, itemID string) []server.Tab {
 	tabs := make([]server.Tab, 0, len(walk))
-	for i, s := range walkSteps(saleID, itemID) {
+	for _, s := range walkSteps(saleID, itemID) {
 		heading := strings.TrimSpace(s.title + ".\n" + s.note)
-		tab := server.Tab{Title: s.title, Query: "# " + strings.ReplaceAll(heading, "\n", "\n# ") + "\n" + s.document + "\n"}
-		if i >= publicSteps {
-			tab.Headers = tokenHeader
-		}
-		tabs = append(tabs, tab)
+		tabs = append(tabs, server.Tab{Title: s.title, Query: "# " + strings.ReplaceAll(heading, "\n", "\n# ") + "\n" + s.document + "\n"})
 	}
 	return tabs
 }

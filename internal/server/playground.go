@@ -24,7 +24,6 @@ type Tab struct {
 	Title     string `json:"title,omitempty"`
 	Query     string `json:"query"`
 	Variables string `json:"variables,omitempty"` // JSON
-	Headers   string `json:"headers,omitempty"`   // JSON
 }
 
 // the content policy of the playground: CodeMirror writes style attributes, and

@@ -275,7 +275,7 @@ func TestPlaygroundIsSelfHosted(t *testing.T) {
 	if strings.Contains(page, "http:") || strings.Contains(page, "https:") || strings.Contains(page, "<style") {
 		t.Errorf("the page reaches out: %s", page)
 	}
-	for _, name := range []string{"playground.js", "playground.css", "assets/graphiql.js", "assets/graphiql.css", "assets/react.js", "assets/react-dom.js"} {
+	for _, name := range []string{"playground.js", "session.js", "playground.css", "assets/graphiql.js", "assets/graphiql.css", "assets/react.js", "assets/react-dom.js"} {
 		w := call(t, h, http.MethodGet, "/playground/"+name, set("Accept-Encoding", "gzip"))
 		if w.Code != 200 || !strings.Contains(page, "/playground/"+name) || w.Header().Get("Content-Type") == "" {
 			t.Errorf("%s: %d", name, w.Code)

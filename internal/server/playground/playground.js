@@ -1,26 +1,84 @@
 // Joins GraphiQL to /graphql of the host that served this page: queries and
 // mutations by POST, subscriptions over graphql-transport-ws. Headers set in the
-// editor travel with both: for a socket they become connection_init's payload.
+// editor travel with both: for a socket they become connection_init's payload. The
+// session's token is added unless the tab has an Authorization header of its own.
 (async () => {
-  const { React, ReactDOM, GraphiQL } = window;
+  const { React, ReactDOM, GraphiQL, playgroundSession: session } = window;
+  const LOGGED = 100; // events that the log of a subscription holds
   const socket = new URL('/graphql', location.href);
   socket.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
-  const send = GraphiQL.createFetcher({ url: '/graphql', subscriptionUrl: socket.href });
+  const send = GraphiQL.createFetcher({ url: '/graphql', subscriptionUrl: socket.href, enableIncrementalDelivery: false });
+
+  const signed = async (options) => {
+    const headers = { ...options?.headers };
+    if (Object.keys(headers).some((name) => name.toLowerCase() === 'authorization')) return options;
+    const token = await session.bearer();
+    return token ? { ...options, headers: { ...headers, Authorization: `Bearer ${token}` } } : options;
+  };
+
+  // Shows the events of a subscription as a list, the newest first.
+  const log = (events) => {
+    const list = [];
+    const shown = (step) => {
+      if (step.done) return step;
+      list.unshift({ at: new Date().toISOString(), ...step.value });
+      list.length = Math.min(list.length, LOGGED);
+      return { done: false, value: { events: [...list] } };
+    };
+    const from = events[Symbol.asyncIterator]();
+    return {
+      [Symbol.asyncIterator]() { return this; },
+      next: () => from.next().then(shown),
+      return: () => from.return?.() ?? Promise.resolve({ done: true, value: undefined }),
+      throw: (thrown) => from.throw?.(thrown) ?? Promise.reject(thrown),
+    };
+  };
+
   // GraphiQL reads the document a tenth of a second after the last key. Who executes
   // sooner would send a subscription by POST, or the name of an operation that is
   // gone: the document is read again as it is sent.
-  const fetcher = (params, options) => {
+  const fetcher = async (params, given) => {
+    const options = await signed(given);
     let documentAST;
     try {
       documentAST = GraphiQL.GraphQL.parse(params.query);
     } catch {
       return send(params, options); // the server words the error
     }
-    const names = documentAST.definitions.filter((d) => d.kind === 'OperationDefinition').map((d) => d.name?.value);
+    const operations = documentAST.definitions.filter((d) => d.kind === 'OperationDefinition');
+    const names = operations.map((d) => d.name?.value);
     const operationName = names.includes(params.operationName) ? params.operationName : names[0];
-    return send({ ...params, operationName }, { ...options, documentAST });
+    const chosen = operations.find((d) => d.name?.value === operationName);
+    const answer = await send({ ...params, operationName }, { ...options, documentAST });
+    if (chosen?.operation === 'subscription' && answer?.[Symbol.asyncIterator]) return log(answer);
+    session.adopt(answer?.data);
+    return answer;
   };
-  const text = await (await fetch('/playground/tabs.json')).text();
+
+  const bar = document.getElementById('session');
+  const say = (text) => (bar.querySelector('output').value = text);
+  session.watch(({ who, own }) => {
+    bar.dataset.state = own || who ? 'in' : 'out';
+    say(own ? 'Signed in by a document' : who ? `${who.displayName} (${who.account}), ${who.role.toLowerCase()}` : '');
+  });
+  const act = (work) => async (event) => {
+    event.preventDefault();
+    try {
+      await work(event.currentTarget);
+    } catch (thrown) {
+      say(thrown.message);
+    }
+  };
+  bar.querySelector('form').addEventListener('submit', act(async (form) => {
+    await session.signIn(form.account.value, form.password.value);
+    form.password.value = '';
+  }));
+  bar.querySelector('#sign-out').addEventListener('click', act(() => session.signOut()));
+
+  const [text] = await Promise.all([
+    fetch('/playground/tabs.json').then((answer) => answer.text()),
+    session.restore().catch((thrown) => say(thrown.message)),
+  ]);
   const tabs = JSON.parse(text);
   // GraphiQL opens with what it held last, which may be another server's: a demo has
   // new ids at each start.

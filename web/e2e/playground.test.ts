@@ -1,0 +1,95 @@
+/** The playground: its session is the shop's, and subscriptions are a log. */
+import { expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { button, buy, signIn, stage } from './shop';
+
+const it = stage({ SECKILL_LIMITS: 'off' });
+
+/** Opens the playground with one document. */
+async function open(page: Page, query: string): Promise<void> {
+  await page.goto(`${it.demo.url}/playground`);
+  await page.locator('.graphiql-query-editor .CodeMirror').waitFor();
+  await write(page, query);
+}
+
+/** Replaces the document of the open tab. */
+async function write(page: Page, query: string): Promise<void> {
+  await page.locator('.graphiql-query-editor .CodeMirror').evaluate((at, text) => {
+    (at as unknown as { CodeMirror: { setValue(text: string): void } }).CodeMirror.setValue(text);
+  }, query);
+}
+
+const execute = (page: Page) => page.locator('.graphiql-execute-button').click();
+const answer = (page: Page) => page.locator('.graphiql-response .CodeMirror');
+
+/** The log that the answer shows. */
+async function shown(page: Page): Promise<{ events: { at: string; data: { saleStock: { kind: string } } }[] }> {
+  const text = await answer(page).evaluate((at) => (at as unknown as { CodeMirror: { getValue(): string } }).CodeMirror.getValue());
+  return JSON.parse(text);
+}
+
+const session = (page: Page) => page.locator('#session output');
+
+test('a sign-in by the form is used by documents, by the shop, and ends with the session', async () => {
+  const page = await it.page();
+  await open(page, '{ viewer { account } }');
+  await execute(page);
+  await answer(page).getByText('null').first().waitFor();
+  await page.getByLabel('Account').fill('alice@demo.example');
+  await page.getByLabel('Password').fill('wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await session(page).getByText('wrong').waitFor();
+  await page.getByLabel('Password').fill('flash-sale-demo');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await session(page).getByText('alice@demo.example').waitFor();
+  await execute(page);
+  await answer(page).getByText('alice@demo.example').waitFor();
+  await page.reload();
+  await session(page).getByText('alice@demo.example').waitFor();
+  const shop = await page.context().newPage();
+  await shop.goto(`${it.demo.url}/orders`);
+  await shop.getByRole('heading', { name: 'My orders' }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await shop.getByRole('link', { name: 'Sign in' }).first().waitFor();
+});
+
+test('a sign-in in the shop is used by the playground', async () => {
+  const page = await it.page();
+  await signIn(page, it.demo, 'bob');
+  await open(page, '{ viewer { account } }');
+  await execute(page);
+  await answer(page).getByText('bob@demo.example').waitFor();
+});
+
+test('a sign-in by a document is used by the documents after it', async () => {
+  const page = await it.page();
+  await open(page, 'mutation { login(input: { account: "bob@demo.example", password: "flash-sale-demo" }) { tokens { accessToken } userErrors { code } } }');
+  await execute(page);
+  await session(page).getByText('Signed in by a document').waitFor();
+  await write(page, '{ viewer { account } }');
+  await execute(page);
+  await answer(page).getByText('bob@demo.example').waitFor();
+});
+
+test('the events of a subscription are a log', async () => {
+  const shop = await it.page();
+  await signIn(shop, it.demo, 'alice', `/s/${it.demo.open.slug}`);
+  const page = await shop.context().newPage();
+  page.setDefaultTimeout(120_000);
+  const { data } = await (await fetch(`${it.demo.url}/graphql`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ query: 'query ($slug: String!) { sale(by: { slug: $slug }) { id } }', variables: { slug: it.demo.open.slug } }),
+  })).json() as { data: { sale: { id: string } } };
+  await open(page, `subscription { saleStock(saleId: "${data.sale.id}") { kind items { stock { remaining } } } }`);
+  await execute(page);
+  await answer(page).getByText('SNAPSHOT').waitFor();
+  await buy(shop);
+  await button(shop, 'pay').waitFor();
+  await page.bringToFront();
+  await expect.poll(async () => (await shown(page)).events.map(({ data }) => data.saleStock.kind)).toEqual(['UPDATE', 'SNAPSHOT']);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.locator('.graphiql-response .CodeMirror').scrollIntoViewIfNeeded();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+});
