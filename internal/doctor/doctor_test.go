@@ -105,7 +105,7 @@ func TestAPostgresWithoutFsyncIsAnErrorInProduction(t *testing.T) {
 		t.Fatal(err)
 	}
 	findings := doctor.Check(t.Context(), deps(t, testenv.PostgresURL(t), testenv.RedisURL(t)))
-	if told := strings.Contains(strings.Join(find(findings, "postgres", doctor.Error), "\n"), "fsync is off"); told != (fsync == "off") {
+	if reported := strings.Contains(strings.Join(find(findings, "postgres", doctor.Error), "\n"), "fsync is off"); reported != (fsync == "off") {
 		t.Errorf("fsync is %s; findings %+v", fsync, findings)
 	}
 }
