@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"entgo.io/ent/dialect"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
@@ -123,14 +124,22 @@ type gates struct {
 	stock    *reservation.StockCache
 	loaded   func(context.Context) ([]reservation.ItemRef, error) // the items that have a gate
 	items    func(context.Context) ([]reservation.ItemRef, error) // all items of the catalogue
-	clock    clock.Clock                                          // of Redis: it decides when gates open and close and when orders and offers expire
+	clock    *clock.Shared                                        // of Redis, Postgres and this host together: when sales end and orders and offers expire
 }
 
-// redisClock is the clock of Redis, as last read by this process.
-type redisClock struct{ stock *reservation.StockCache }
-
-// Now returns the time by the clock of Redis.
-func (c redisClock) Now() time.Time { return c.stock.ServerTime() }
+// sharedClock returns the clock that the processes of an installation share. SQLite has
+// no clock of its own.
+func sharedClock(b base) *clock.Shared {
+	postgres := func(ctx context.Context) ([]time.Time, error) {
+		var now time.Time
+		err := b.svc.db.SQL.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&now)
+		return []time.Time{now}, err
+	}
+	if b.svc.db.Dialect != dialect.Postgres {
+		postgres = nil
+	}
+	return clock.NewShared(b.clock, b.svc.redis.Times, postgres, b.log)
+}
 
 func newGates(ctx context.Context, b base) (gates, error) {
 	sales := sale.NewStore(b.svc.db.Ent)
@@ -153,13 +162,14 @@ func newGates(ctx context.Context, b base) (gates, error) {
 		}
 		return refsOf(snap.Sales), nil
 	}
+	shared := sharedClock(b)
 	stock := reservation.NewStockCache(reservation.StockCacheConfig{
-		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Log: b.log, Loaded: loaded,
+		Client: b.svc.redis.Cmd, Keys: b.keys, Clock: b.clock, Shared: shared, Log: b.log, Loaded: loaded,
 	})
-	err := stock.Sync(ctx) // the stages below read the clock and the gates
+	err := shared.Measure(ctx) // the stages below read the clock
 	return gates{
 		sales: sales, versions: versions, catalog: catalog, reserve: reserve, gate: gate, stock: stock, loaded: loaded, items: items,
-		clock: redisClock{stock},
+		clock: shared,
 	}, err
 }
 
@@ -279,7 +289,7 @@ type waiting struct {
 func newWaitlist(b base, g gates, o orders) waiting {
 	service := waitlist.New(waitlist.Config{
 		DB: b.svc.db, Gate: g.gate, Announce: o.status.WaitlistEntries, Registerer: b.registry,
-		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, Log: b.log,
+		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
 	})
 	// An item whose gate is lost and not reloaded is not known to be sold out, but its
 	// waitlist still exists.

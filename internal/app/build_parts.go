@@ -119,7 +119,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, Registerer: b.registry, Log: b.log,
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, ClocksAgree: g.clock.Agree, Registerer: b.registry, Log: b.log,
 		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			msg, err := payment.Message(event)
 			if err != nil {
@@ -227,7 +227,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Finish: s.figures.Keep, Note: s.feed.Act,
-		Forget: g.catalog.Forget, Clock: g.clock, Log: b.log,
+		Forget: g.catalog.Forget, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,

@@ -85,6 +85,9 @@ func (a *App) AdminAddr() net.Addr {
 // stopTimeout bounds the shutdown after the listeners have closed.
 const stopTimeout = 15 * time.Second
 
+// clocksEvery is the interval at which the clocks of Redis and Postgres are read.
+const clocksEvery = 5 * time.Second
+
 // purgeEvery is the interval at which sessions that ended long ago are deleted.
 const purgeEvery = time.Hour
 
@@ -160,6 +163,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	store("live log", s.feed.Run)
 	store("lost tasks", in.scheduler.lostTasks.Run)
 	accept("stock cache", g.stock.Run)
+	accept("clocks", loop("clocks", clocksEvery, func(ctx context.Context) (map[string]int, error) { return nil, g.clock.Measure(ctx) }).Run)
 	accept("memory", loop("memory", memoryEvery, new(memory).step).Run)
 	if a.roles.Worker {
 		store("order router", in.worker.router.Run)

@@ -49,7 +49,7 @@ func (s *Service) expiryLoop() periodic.Loop {
 // payment come last: it is closed at its provider first. If the payment turns out to be
 // paid, the order is paid; if the provider does not respond, the order waits for a
 // later step, for at most providerGrace, and does not delay the others. A batch that
-// fails is left for the next step.
+// fails is left for the next step. While the clocks disagree, no order expires.
 func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	var failed []error
@@ -63,6 +63,11 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 		}
 		if len(overdue) == 0 {
 			break
+		}
+		if last == nil {
+			if err := s.clocksAgree(ctx); err != nil {
+				return counts, fmt.Errorf("%d or more orders are overdue: %w", len(overdue), err)
+			}
 		}
 		last = overdue[len(overdue)-1]
 		counts["waiting"] += len(overdue)

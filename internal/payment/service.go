@@ -57,6 +57,9 @@ type Config struct {
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
 	Patience     time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock        clock.Clock   // nil = clock.System
+	// ClocksAgree returns an error unless the clocks agree well enough for an act that
+	// cannot be undone; nil = they always do.
+	ClocksAgree func(ctx context.Context) error
 	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -73,6 +76,7 @@ type Service struct {
 	publishEvent func(ctx context.Context, event uuid.UUID) error
 	patience     time.Duration
 	clock        clock.Clock
+	clocksAgree  func(context.Context) error
 	metrics      *metrics
 	log          *slog.Logger
 }
@@ -81,10 +85,14 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{},
-		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, metrics: newMetrics(cfg.Registerer), log: cfg.Log,
+		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, clocksAgree: cfg.ClocksAgree,
+		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
+	}
+	if s.clocksAgree == nil {
+		s.clocksAgree = func(context.Context) error { return nil }
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}

@@ -71,6 +71,7 @@ type Preloader struct {
 	slot     time.Duration
 	slots    int
 	clock    clock.Clock
+	agree    func(context.Context) error
 	log      *slog.Logger
 }
 
@@ -90,7 +91,10 @@ type Config struct {
 	Slot   time.Duration // 0 = DefaultSlot
 	Slots  int           // 0 = DefaultSlots
 	Clock  clock.Clock
-	Log    *slog.Logger
+	// ClocksAgree returns an error unless the clocks agree well enough for an act that
+	// cannot be undone; nil = they always do.
+	ClocksAgree func(ctx context.Context) error
+	Log         *slog.Logger
 }
 
 // New returns a Preloader.
@@ -107,10 +111,13 @@ func New(cfg Config) *Preloader {
 	if cfg.Note == nil {
 		cfg.Note = func(context.Context, sale.LogLine) {}
 	}
+	if cfg.ClocksAgree == nil {
+		cfg.ClocksAgree = func(context.Context) error { return nil }
+	}
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
 		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, forget: cfg.Forget,
-		slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, log: cfg.Log,
+		slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log,
 	}
 }
 
@@ -185,6 +192,9 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 		return named("rebuilt")(p.load(ctx, row, sale.TheClock, "the gate was not in Redis"))
 	}
 	if status == sale.Preheated && !now.Before(row.StartsAt) {
+		if err := p.agree(ctx); err != nil {
+			return "", fmt.Errorf("the sale is to open: %w", err)
+		}
 		return named("opened")(p.change(ctx, row, sale.Change{Act: sale.ActOpen, To: sale.Live, At: now}, nil))
 	}
 	return "", nil
@@ -225,6 +235,9 @@ func (p *Preloader) items(ctx context.Context, row *ent.Sale) ([]*ent.SaleItem, 
 // end ends a sale whose closing time has passed. A sale that was never loaded is also
 // settled.
 func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
+	if err := p.agree(ctx); err != nil {
+		return "", fmt.Errorf("the sale is to end: %w", err)
+	}
 	ended, err := p.change(ctx, row, sale.Change{Act: sale.ActEnd, To: sale.Ended, At: now}, func(u *ent.SaleUpdate) {
 		if row.Epoch == 0 {
 			u.SetSettledAt(now)

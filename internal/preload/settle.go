@@ -45,6 +45,9 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	if !rested {
 		return "", nil
 	}
+	if err := p.agree(ctx); err != nil {
+		return "", fmt.Errorf("the sale is to be settled: %w", err)
+	}
 	settled, err := p.settled(ctx, row, items)
 	if err != nil {
 		return "", err

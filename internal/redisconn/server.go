@@ -55,6 +55,25 @@ func (c *Conn) Servers(ctx context.Context) ([]Server, error) {
 	return all, err
 }
 
+// Times returns the clock of every server, or of every master of a Cluster.
+func (c *Conn) Times(ctx context.Context) ([]time.Time, error) {
+	cluster, ok := c.Cmd.(*redis.ClusterClient)
+	if !ok {
+		now, err := c.Cmd.Time(ctx).Result()
+		return []time.Time{now}, err
+	}
+	var mu sync.Mutex
+	var all []time.Time // guarded by mu
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		now, err := node.Time(ctx).Result()
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, now)
+		return err
+	})
+	return all, err
+}
+
 // Check returns ErrEvicts for a server that would evict keys when its memory is full,
 // and ErrNoInfo for one whose gates would count as lost, because scripts cannot compare
 // its run id. A server that does not report its policy passes; Findings lists it.

@@ -30,9 +30,6 @@ const (
 	// windowSlack is the distance from opening and closing time within which the local
 	// clock does not decide; Redis TIME decides.
 	windowSlack = 250 * time.Millisecond
-	// maxSkew is the clock difference above which an error is logged, as in package
-	// doctor.
-	maxSkew = 500 * time.Millisecond
 )
 
 // View is the gate of an item as this process last read it.
@@ -72,6 +69,7 @@ type StockCache struct {
 	client redis.UniversalClient
 	keys   Keys
 	clock  clock.Clock
+	shared *clock.Shared
 	log    *slog.Logger
 	loaded func(ctx context.Context) ([]ItemRef, error) // lists the items to watch
 	seed   maphash.Seed                                 // for the hashes in accepted
@@ -81,9 +79,6 @@ type StockCache struct {
 
 	mu       sync.RWMutex
 	views    map[uuid.UUID]View          // guarded by mu; by item
-	offset   time.Duration               // guarded by mu; Redis time minus local time
-	synced   bool                        // guarded by mu; whether offset was measured
-	skewed   bool                        // guarded by mu; whether it was more than maxSkew
 	accepted map[uuid.UUID]*acceptedKeys // guarded by mu; by sale; the values are immutable
 }
 
@@ -92,14 +87,18 @@ type StockCacheConfig struct {
 	Client redis.UniversalClient
 	Keys   Keys
 	Clock  clock.Clock
+	Shared *clock.Shared // nil = follows the clock of Redis
 	Log    *slog.Logger
 	Loaded func(ctx context.Context) ([]ItemRef, error)
 }
 
 // NewStockCache returns an empty cache, which refuses nothing before its first Refresh.
 func NewStockCache(cfg StockCacheConfig) *StockCache {
+	if cfg.Shared == nil {
+		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
+	}
 	return &StockCache{
-		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, log: cfg.Log,
+		client: cfg.Client, keys: cfg.Keys, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 		loaded: cfg.Loaded, seed: maphash.MakeSeed(),
 		views: make(map[uuid.UUID]View), accepted: make(map[uuid.UUID]*acceptedKeys),
 		wake: [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)},
@@ -196,42 +195,8 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 		}
 	}
 	c.replace(fresh)
-	c.compareClock(ctx, clockCmd.Val(), sent, now)
+	c.shared.Observe(ctx, clock.Redis, clockCmd.Val(), sent, now)
 	return nil
-}
-
-// Sync measures the offset to the clock of Redis, so that ServerTime is right before
-// the first Refresh.
-func (c *StockCache) Sync(ctx context.Context) error {
-	sent := c.clock.Now()
-	server, err := c.client.Time(ctx).Result()
-	if err != nil {
-		return fmt.Errorf("read the clock of redis: %w", err)
-	}
-	c.compareClock(ctx, server, sent, c.clock.Now())
-	return nil
-}
-
-// compareClock computes the offset of the Redis clock, read between sent and now, from
-// the local clock. It logs when the offset exceeds maxSkew and when it is normal again.
-// A read that took longer than viewTTL is ignored.
-func (c *StockCache) compareClock(ctx context.Context, server, sent, now time.Time) {
-	took := now.Sub(sent)
-	if took > viewTTL {
-		return
-	}
-	offset := server.Sub(sent.Add(took / 2))
-	skewed := offset.Abs()-took/2 > maxSkew
-	c.mu.Lock()
-	changed := skewed != c.skewed
-	c.offset, c.synced, c.skewed = offset, true, skewed
-	c.mu.Unlock()
-	switch {
-	case changed && skewed:
-		c.log.ErrorContext(ctx, "the clock of this host differs from that of redis: run NTP on both", slog.Duration("redis_is_ahead_by", offset))
-	case changed:
-		c.log.InfoContext(ctx, "the clock of this host agrees with that of redis again")
-	}
 }
 
 // replace stores fresh views, and keeps a newer view that Update stored in the
@@ -295,13 +260,8 @@ func (c *StockCache) View(item uuid.UUID) (View, bool) {
 	return v, ok
 }
 
-// ServerTime returns the Redis time, estimated from the last read, or the local time
-// before the first read.
-func (c *StockCache) ServerTime() time.Time {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.clock.Now().Add(c.offset)
-}
+// ServerTime returns the time that all processes share.
+func (c *StockCache) ServerTime() time.Time { return c.shared.Now() }
 
 // Refuse returns the refusal that Redis would certainly return: NotStarted, Ended or
 // SoldOut. It returns false for every other state, and near the opening and closing
@@ -317,10 +277,10 @@ func (c *StockCache) Refuse(item uuid.UUID) (Outcome, bool) {
 func (c *StockCache) refuse(item uuid.UUID) (Outcome, bool) {
 	v, ok := c.views[item]
 	local := c.clock.Now()
-	if !ok || !c.synced || local.Sub(v.ReadAt) > viewTTL {
+	if !ok || !c.shared.Known() || local.Sub(v.ReadAt) > viewTTL {
 		return Outcome{}, false
 	}
-	now := local.Add(c.offset)
+	now := c.shared.Now()
 	o := Outcome{Remaining: v.Stock, Revision: v.Revision, Epoch: v.Epoch, Opens: v.Opens, At: now}
 	switch {
 	case now.Add(windowSlack).Before(v.Opens):

@@ -27,7 +27,8 @@ type RedisProcess struct {
 	t        testing.TB
 	dir      string
 	settings []string
-	addr     string // host:port
+	environ  []string // added to the environment of the test
+	addr     string   // host:port
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when the process has ended
 }
@@ -36,7 +37,11 @@ type RedisProcess struct {
 // example "--cluster-enabled", "yes". It is stopped when the test ends.
 func RedisServer(t testing.TB, settings ...string) *RedisProcess {
 	t.Helper()
-	s := &RedisProcess{t: t, dir: t.TempDir(), settings: settings}
+	return startRedis(t, &RedisProcess{t: t, dir: t.TempDir(), settings: settings})
+}
+
+func startRedis(t testing.TB, s *RedisProcess) *RedisProcess {
+	t.Helper()
 	t.Cleanup(s.Kill)
 	for range startTries {
 		s.addr = ReserveAddr(t)
@@ -159,6 +164,7 @@ func (s *RedisProcess) start() bool {
 	}
 	s.cmd = exec.Command("redis-server", append(settings, s.settings...)...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.Env = append(os.Environ(), s.environ...)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatalf("%v: run `make services`, which installs it", err)
 	}

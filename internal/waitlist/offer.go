@@ -107,7 +107,7 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 
 // expire ends offers that were not redeemed in time, and all entries if the sale is
 // over. While the sale is paused, or its gate cannot be reached, no offer can be
-// redeemed, and none expires.
+// redeemed, and none expires; nor does one while the clocks disagree.
 func (s *Service) expire(ctx context.Context, it item, counts map[string]int) error {
 	if it.held || !it.over && !s.gates.serves(it.id) {
 		return nil
@@ -118,8 +118,11 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 	}
 	rows, err := s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(it.id), ending).
 		Order(ent.Asc(waitlistentry.FieldID)).Limit(maxPlaces).All(ctx)
-	if err != nil {
+	if err != nil || len(rows) == 0 {
 		return err
+	}
+	if err := s.agree(ctx); err != nil {
+		return fmt.Errorf("%d or more offers are to expire: %w", len(rows), err)
 	}
 	for _, row := range rows {
 		moved, err := s.change(ctx, fromRow(row), func(u *ent.WaitlistEntryUpdate) {

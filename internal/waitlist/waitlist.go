@@ -114,7 +114,10 @@ type Config struct {
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
 	Clock      clock.Clock   // nil = clock.System
-	Log        *slog.Logger
+	// ClocksAgree returns an error unless the clocks agree well enough for an act that
+	// cannot be undone; nil = they always do.
+	ClocksAgree func(ctx context.Context) error
+	Log         *slog.Logger
 }
 
 // Service implements the use cases of the waitlist. It is safe for concurrent use, and
@@ -126,6 +129,7 @@ type Service struct {
 	metrics  *metrics
 	offerFor time.Duration
 	clock    clock.Clock
+	agree    func(context.Context) error
 	log      *slog.Logger
 	waiting  atomic.Bool // an item had a waitlist in the last Step
 
@@ -142,10 +146,13 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, gate: cfg.Gate, announce: cfg.Announce, metrics: newMetrics(cfg.Registerer),
-		offerFor: cfg.OfferFor, clock: cfg.Clock, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
+		offerFor: cfg.OfferFor, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
+	}
+	if s.agree == nil {
+		s.agree = func(context.Context) error { return nil }
 	}
 	if s.clock == nil {
 		s.clock = clock.System{}
