@@ -91,5 +91,6 @@ test('the events of a subscription are a log', async () => {
   await expect.poll(async () => (await shown(page)).events.map(({ data }) => data.saleStock.kind)).toEqual(['UPDATE', 'SNAPSHOT']);
   await page.setViewportSize({ width: 390, height: 844 });
   await page.locator('.graphiql-response .CodeMirror').scrollIntoViewIfNeeded();
+  expect((await page.locator('.graphiql-response').boundingBox())!.width).toBeGreaterThan(250);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
 });
