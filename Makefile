@@ -49,9 +49,10 @@ check: ## check what is committed: generated code, formatting, lints, layers
 ##@ Now and then
 
 .PHONY: generate
-generate: ## write the generated code: ent, GraphQL
+generate: ## write the generated code: ent, GraphQL, the types of the shop
 	go generate ./ent
 	scripts/generate-graph
+	scripts/test-web schema
 
 .PHONY: migration
 migration: services ## write the next SQL file from the change of ent's schema: make migration NAME=add_waiting_room
