@@ -50,7 +50,7 @@ type Order struct {
 	PaymentDeadline *time.Time `json:"payment_deadline,omitempty"`
 	// PaidAt holds the value of the "paid_at" field.
 	PaidAt *time.Time `json:"paid_at,omitempty"`
-	// under which name Redis holds the units, when it is not the order's id: it lapsed and took them again
+	// under which name Redis holds the units, when it is not the order's id: it expired and took them again
 	ClaimID *uuid.UUID `json:"claim_id,omitempty"`
 	// whether what Redis holds for it is still to be given back
 	ReturnDue    bool `json:"return_due,omitempty"`

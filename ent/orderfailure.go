@@ -26,7 +26,7 @@ type OrderFailure struct {
 	UserID uuid.UUID `json:"user_id,omitempty"`
 	// Quantity holds the value of the "quantity" field.
 	Quantity int `json:"quantity,omitempty"`
-	// GraphQL ErrorCode told to the buyer
+	// GraphQL ErrorCode shown to the buyer
 	Code string `json:"code,omitempty"`
 	// for operators
 	Reason string `json:"reason,omitempty"`

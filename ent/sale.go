@@ -38,7 +38,7 @@ type Sale struct {
 	PurchaseLimit int `json:"purchase_limit,omitempty"`
 	// HideExactStock holds the value of the "hide_exact_stock" field.
 	HideExactStock bool `json:"hide_exact_stock,omitempty"`
-	// grows each time the gate in Redis is built anew; 0 = never loaded
+	// grows each time the gate in Redis is rebuilt; 0 = never loaded
 	Epoch int64 `json:"epoch,omitempty"`
 	// Revision holds the value of the "revision" field.
 	Revision int64 `json:"revision,omitempty"`

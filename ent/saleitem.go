@@ -30,7 +30,7 @@ type SaleItem struct {
 	Currency string `json:"currency,omitempty"`
 	// units put on sale
 	Total int `json:"total,omitempty"`
-	// units nobody has
+	// units of no order
 	Available int `json:"available,omitempty"`
 	// units in unpaid orders
 	Held int `json:"held,omitempty"`

@@ -34,7 +34,7 @@ type WaitlistEntry struct {
 	OfferExpiresAt *time.Time `json:"offer_expires_at,omitempty"`
 	// the order task, once REDEEMED
 	OrderID *uuid.UUID `json:"order_id,omitempty"`
-	// whether what is held in Redis for a lapsed or left offer is still to be given back
+	// whether what is held in Redis for an expired or left offer is still to be given back
 	ReturnDue bool `json:"return_due,omitempty"`
 	// CreatedAt holds the value of the "created_at" field.
 	CreatedAt time.Time `json:"created_at,omitempty"`

@@ -201,7 +201,7 @@ func TestConstraintsHoldForLiteralsAndVariablesAlike(t *testing.T) {
 						"literal":  m.ask(t, h, root, f, map[string]any{arg.Name: b.value}, false),
 						"variable": m.ask(t, h, root, f, map[string]any{arg.Name: b.value}, true),
 					} {
-						rule, at := told(answer)
+						rule, at := ruleIn(answer)
 						wantAt := strings.Join(b.at, ".")
 						if rule != b.rule || rule != "" && root == schema.Mutation && at != wantAt {
 							t.Errorf("%s.%s, %s, %s of %s: %.300s", root.Name, f.Name, form, b.rule, wantAt, answer)
@@ -217,9 +217,9 @@ func TestConstraintsHoldForLiteralsAndVariablesAlike(t *testing.T) {
 	t.Logf("%d values, each twice", n)
 }
 
-func TestWhoMayNotAskIsToldSoBeforeAnythingElse(t *testing.T) {
+func TestAuthorisationComesBeforeEveryOtherCheck(t *testing.T) {
 	t.Parallel()
-	nobody, schema := door(t, "")
+	anonymous, schema := door(t, "")
 	customer, _ := door(t, auth.Customer)
 	m := maker{schema}
 	n := 0
@@ -237,7 +237,7 @@ func TestWhoMayNotAskIsToldSoBeforeAnythingElse(t *testing.T) {
 			}
 			for _, given := range asks {
 				n++
-				if answer := m.ask(t, nobody, root, f, given, true); !strings.Contains(answer, `"UNAUTHENTICATED"`) {
+				if answer := m.ask(t, anonymous, root, f, given, true); !strings.Contains(answer, `"UNAUTHENTICATED"`) {
 					t.Errorf("%s.%s %v, not signed in: %.300s", root.Name, f.Name, given, answer)
 				}
 				if guarded.ArgumentMap(nil)["role"] == string(auth.Customer) {
@@ -254,8 +254,8 @@ func TestWhoMayNotAskIsToldSoBeforeAnythingElse(t *testing.T) {
 	}
 }
 
-// told returns the rule that an answer names, and its path in a payload.
-func told(answer string) (rule, at string) {
+// ruleIn returns the rule that an answer names, and its path in a payload.
+func ruleIn(answer string) (rule, at string) {
 	var a struct {
 		Data map[string]*struct {
 			UserErrors []struct {

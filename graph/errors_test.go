@@ -21,7 +21,7 @@ import (
 
 // An unexpected error gets an id that is logged with the whole chain. The response
 // contains only the id.
-func TestUnforeseenErrorsHaveAnIDAndTellNothing(t *testing.T) {
+func TestUnforeseenErrorsHaveAnIDAndShowNothing(t *testing.T) {
 	t.Parallel()
 	const inside, sent = "dial tcp 10.0.0.7:5432: refused", "s3cr3t"
 	for name, c := range map[string]struct {

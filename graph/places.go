@@ -41,16 +41,16 @@ func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.So
 	if item == nil {
 		return out
 	}
-	hope := r.Store.Hope(item)
-	out.WaitlistOpen = hope.Open
+	restock := r.Store.RestockOutlook(item)
+	out.WaitlistOpen = restock.Open
 	switch {
 	case v.Left > 0:
 		out.Message = fewerLeft.in(ctx)
-	case hope.Gone:
+	case restock.Gone:
 		out.Message = goneForGood.in(ctx)
-	case hope.Unpaid > 0 && hope.Next != nil:
-		out.Message = soldOutUntil.with(ctx, hope.Unpaid, hope.Next.UTC().Format(time.RFC3339))
-	case hope.Open:
+	case restock.Unpaid > 0 && restock.Next != nil:
+		out.Message = soldOutUntil.with(ctx, restock.Unpaid, restock.Next.UTC().Format(time.RFC3339))
+	case restock.Open:
 		out.Message = soldOutForNow.in(ctx)
 	}
 	return out

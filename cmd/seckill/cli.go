@@ -30,7 +30,7 @@ type cli struct {
 	Seed    seedCmd    `cmd:"" help:"Make a loaded sale and accounts that can buy."`
 	User    userCmd    `cmd:"" help:"Make accounts."`
 	Audit   auditCmd   `cmd:"" help:"Check that a sale adds up in Postgres, Redis and the streams."`
-	Report  reportCmd  `cmd:"" help:"Tell how a sale went, as a page, as JSON or in a few lines."`
+	Report  reportCmd  `cmd:"" help:"Show how a sale went, as a page, as JSON or in a few lines."`
 	Export  exportCmd  `cmd:"" help:"Write the orders of a sale as CSV."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine settings and services, and say what to mend."`
 

@@ -84,7 +84,7 @@ func TestUnusableArgumentsAreExitTwo(t *testing.T) {
 	}
 }
 
-func TestConfigPrintTellsWhereValuesComeFrom(t *testing.T) {
+func TestConfigPrintShowsWhereValuesComeFrom(t *testing.T) {
 	t.Parallel()
 	environ := []string{"SECKILL_JWT_KEY=" + key, "SECKILL_ADMIN_ADDR=127.0.0.1:1", "SECKILL_DATABASE_URL=postgres://u:hunter2@h/d"}
 	got := command(t, environ, "config", "print", "--http-addr", ":1234")
@@ -111,7 +111,7 @@ func TestConfigPrintTellsWhereValuesComeFrom(t *testing.T) {
 	}
 }
 
-func TestVersionTellsTheBuild(t *testing.T) {
+func TestVersionShowsTheBuild(t *testing.T) {
 	t.Parallel()
 	var b telemetry.Build
 	got := command(t, nil, "version", "--json")

@@ -66,7 +66,7 @@ func (a answer) wants(t *testing.T, code int, stderr ...string) {
 	}
 	for _, part := range stderr {
 		if !strings.Contains(a.stderr, part) {
-			t.Errorf("stderr does not tell %q:\n%s", part, a.stderr)
+			t.Errorf("stderr lacks %q:\n%s", part, a.stderr)
 		}
 	}
 }

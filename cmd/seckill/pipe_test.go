@@ -15,7 +15,7 @@ import (
 // waitingTime bounds a wait, on a busy machine too.
 const waitingTime = 20 * time.Second
 
-func TestServeOutlivesWhoeverReadsItsLog(t *testing.T) {
+func TestServeOutlivesTheReaderOfItsLog(t *testing.T) {
 	t.Parallel()
 	cmd := process(t, append(services(t), "SECKILL_HTTP_ADDR=127.0.0.1:0", "SECKILL_ADMIN_ADDR=127.0.0.1:0",
 		"SECKILL_DRAIN_DELAY=100ms", "SECKILL_LOG_LEVEL=info", "SECKILL_LOG_FORMAT=json"), "serve")

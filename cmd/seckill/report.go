@@ -24,7 +24,7 @@ type reportCmd struct {
 
 // Help returns the examples.
 func (reportCmd) Help() string {
-	return "Sell-out curve, refusals by reason, queue lag, lapsed and sold-again units, what operators did, and whether " +
+	return "Sell-out curve, refusals by reason, queue lag, expired and sold-again units, what operators did, and whether " +
 		"everything adds up: exit 1 when it does not. Changes nothing, and may run while the sale does.\n\n" + examples(
 		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9",
 		"seckill report --sale sal_01jd8z3q4vftn8r2m5w6x7y8z9 --html report.html",

@@ -81,7 +81,7 @@ type seededSale struct {
 // demo seeds the data of the demo.
 func (s seedCmd) demo(c *call) error {
 	if c.cfg.Production() {
-		return errors.New("--demo makes an administrator whose password everybody knows, which production does not allow: set SECKILL_PROFILE to development")
+		return errors.New("--demo makes an administrator whose password is public, which production does not allow: set SECKILL_PROFILE to development")
 	}
 	made, err := app.SeedDemo(c.ctx, c.cfg, c.logger())
 	if err != nil {

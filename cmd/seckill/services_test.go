@@ -127,7 +127,7 @@ func TestPathsAreNotSeededInProductionNorTheDemo(t *testing.T) {
 	t.Parallel()
 	environ := append(services(t), "SECKILL_PROFILE=production")
 	command(t, environ, "seed", "--users", "1", "--paths").wants(t, exitUnfit, "--paths goes around the captcha")
-	command(t, environ, "seed", "--demo").wants(t, exitUnfit, "whose password everybody knows")
+	command(t, environ, "seed", "--demo").wants(t, exitUnfit, "whose password is public")
 }
 
 func TestTheDemoIsSeededOnce(t *testing.T) {

@@ -37,7 +37,7 @@ func TestEveryCommandNamesTheDatabaseThatIsAway(t *testing.T) {
 	}
 }
 
-func TestAPortThatIsTakenIsToldWithItsSetting(t *testing.T) {
+func TestAPortThatIsTakenIsReportedWithItsSetting(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

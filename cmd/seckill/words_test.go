@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestMistakesAreToldInWordsWithWhatToDo(t *testing.T) {
+func TestMistakesAreReportedInWordsWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	const password = "a long enough password"
 	away := []string{"SECKILL_DATABASE_URL=postgres://127.0.0.1:1/x?sslmode=disable"}
@@ -18,7 +18,7 @@ func TestMistakesAreToldInWordsWithWhatToDo(t *testing.T) {
 		`"foo" is neither an address nor a network: write 10.0.0.7 or 10.0.0.0/8`:     {"doctor", "--trusted-proxies", "foo"},
 		`--role "boss" is no role: choose from customer, operator, admin`:             {"user", "create", "--account", "x@example.com", "--role", "boss", "--password", password},
 		"--password: give at least 10 characters":                                     {"user", "create", "--account", "x@example.com", "--password", "short"},
-		"--account: give an e-mail address, or a phone number with its country code":  {"user", "create", "--account", "nobody", "--password", password},
+		"--account: give an e-mail address, or a phone number with its country code":  {"user", "create", "--account", "unknown", "--password", password},
 		"--password: give another one than the account itself":                        {"user", "create", "--account", "admin@example.com", "--password", "admin@example.com"},
 		"--name: give at most 32 characters":                                          {"user", "create", "--account", "x@example.com", "--name", strings.Repeat("x", 33), "--password", password},
 		"x@example.com has an account already: sign in with it, or give another name": {"user", "create", "--account", "x@example.com", "--password", password},

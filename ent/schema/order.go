@@ -34,13 +34,13 @@ func (Order) Fields() []ent.Field {
 		field.Time("payment_deadline").Optional().Nillable().SchemaType(timestamptz),
 		field.Time("paid_at").Optional().Nillable().SchemaType(timestamptz),
 		field.UUID("claim_id", uuid.UUID{}).Optional().Nillable().
-			Comment("under which name Redis holds the units, when it is not the order's id: it lapsed and took them again"),
+			Comment("under which name Redis holds the units, when it is not the order's id: it expired and took them again"),
 		field.Bool("return_due").Default(false).Comment("whether what Redis holds for it is still to be given back"),
 	}
 }
 
 // Indexes of Order. Each costs every order of a rush a twentieth of its time in
-// Postgres: who asks for the orders of an item names its sale too.
+// Postgres: a query for the orders of an item names its sale too.
 func (Order) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("number").Unique(),

@@ -8,7 +8,7 @@ import (
 )
 
 // OrderEvent is one line of an order's log. Lines are added, never changed. The
-// making of the order is not among them: the order's own row tells it.
+// making of the order is not among them: the order's own row records it.
 type OrderEvent struct{ ent.Schema }
 
 // Fields of OrderEvent.

@@ -19,7 +19,7 @@ func (OrderFailure) Fields() []ent.Field {
 		field.UUID("item_id", uuid.UUID{}).Immutable(),
 		field.UUID("user_id", uuid.UUID{}).Immutable(),
 		field.Int("quantity").Immutable(),
-		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode told to the buyer"),
+		field.String("code").MaxLen(64).Immutable().Comment("GraphQL ErrorCode shown to the buyer"),
 		field.String("reason").MaxLen(200).Immutable().Comment("for operators"),
 		field.Bool("released").Default(false).Comment("whether the reservation was given back in Redis"),
 		instant("reserved_at"),

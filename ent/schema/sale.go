@@ -27,7 +27,7 @@ func (Sale) Fields() []ent.Field {
 		field.Int("payment_window_seconds").Positive(),
 		field.Int("purchase_limit").Positive().Comment("most units that one person may hold of one item"),
 		field.Bool("hide_exact_stock").Default(false),
-		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is built anew; 0 = never loaded"),
+		field.Int64("epoch").Default(0).Comment("grows each time the gate in Redis is rebuilt; 0 = never loaded"),
 		field.Int64("revision").Default(1),
 		field.UUID("created_by", uuid.UUID{}).Optional().Nillable(),
 		instant("created_at"),

@@ -23,7 +23,7 @@ func (SaleItem) Fields() []ent.Field {
 		field.Int64("price_minor").NonNegative(),
 		currency(),
 		field.Int("total").Comment("units put on sale"),
-		field.Int("available").Comment("units nobody has"),
+		field.Int("available").Comment("units of no order"),
 		field.Int("held").Default(0).Comment("units in unpaid orders"),
 		field.Int("sold").Default(0).Comment("units in paid orders"),
 		field.Int64("revision").Default(1),

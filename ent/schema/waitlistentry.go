@@ -24,7 +24,7 @@ func (WaitlistEntry) Fields() []ent.Field {
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		field.Time("offer_expires_at").Optional().Nillable().SchemaType(timestamptz).Comment("until when a unit is held, once OFFERED"),
 		field.UUID("order_id", uuid.UUID{}).Optional().Nillable().Comment("the order task, once REDEEMED"),
-		field.Bool("return_due").Default(false).Comment("whether what is held in Redis for a lapsed or left offer is still to be given back"),
+		field.Bool("return_due").Default(false).Comment("whether what is held in Redis for an expired or left offer is still to be given back"),
 		instant("created_at"),
 		instant("updated_at"),
 	}

@@ -194,11 +194,11 @@ as ` + "`" + `{"authorization": "Bearer <token>"}` + "`" + ` in ` + "`" + `conne
 type AuthTokens {
   """Short-lived JWT."""
   accessToken: String!
-  """When the access token lapses. A WebSocket is closed with 4403 then: reconnect with a fresh one."""
+  """When the access token expires. A WebSocket is closed with 4403 then: reconnect with a fresh one."""
   accessTokenExpiresAt: DateTime!
   """Opaque single-use token for ` + "`" + `refreshSession` + "`" + `. Null when it travels as an HttpOnly cookie."""
   refreshToken: String
-  """When the refresh token lapses."""
+  """When the refresh token expires."""
   refreshTokenExpiresAt: DateTime!
   """
   Proves to a later ` + "`" + `login` + "`" + ` that this device signed in to the account before; keep it for 180 days.
@@ -299,7 +299,7 @@ type LogoutPayload {
 }
 
 extend type Query {
-  """Who is asking; null when nobody is signed in."""
+  """The signed-in user; null without a session."""
   viewer: User
 }
 
@@ -371,7 +371,7 @@ directive @cost(
 ) on ARGUMENT_DEFINITION | ENUM | FIELD_DEFINITION | INPUT_FIELD_DEFINITION | OBJECT | SCALAR
 
 """
-Tells the cost walker how long a list can be, as in the GraphQL Cost Directives
+Gives the cost walker how long a list can be, as in the GraphQL Cost Directives
 specification.
 """
 directive @listSize(
@@ -561,7 +561,7 @@ enum CaptchaKind {
 }
 
 """
-A puzzle that lapses soon and can be answered once.
+A puzzle that expires soon and can be answered once.
 """
 type CaptchaChallenge {
   """
@@ -569,7 +569,7 @@ type CaptchaChallenge {
   ` + "`" + `enterQueue` + "`" + ` before the opening, and nothing after it: ask for another one at the opening.
   """
   early: Boolean!
-  """When it lapses."""
+  """When it expires."""
   expiresAt: DateTime!
   """Opaque id to send back with the answer."""
   id: ID!
@@ -664,7 +664,7 @@ enum ErrorCode {
   SALE_NOT_STARTED
   """The refresh token is unknown, expired or was used twice; sign in again."""
   SESSION_INVALID
-  """Nothing is left now. Stock may come back when unpaid orders lapse."""
+  """Nothing is left now. Stock may come back when unpaid orders expire."""
   SOLD_OUT
 }
 
@@ -683,7 +683,7 @@ interface UserError {
 }
 
 """
-A failure with nothing more to tell than its code.
+A failure without further details than its code.
 """
 type BasicError implements UserError {
   """Machine-readable reason."""
@@ -813,7 +813,7 @@ type SaleStats @auth(role: OPERATOR) {
   gmv: Money!
   """Units taken at the gate that are not in an order yet, or no longer."""
   inFlightUnits: Int!
-  """Orders that lapsed so far."""
+  """Orders that expired so far."""
   lapsedOrders: Int!
   """Orders written so far."""
   orders: Int!
@@ -924,7 +924,7 @@ type SaleReport {
 }
 
 extend type Query {
-  """How a sale went: sell-out curve, refusals, queue lag, lapsed units, acts."""
+  """How a sale went: sell-out curve, refusals, queue lag, expired units, acts."""
   saleReport(
     """Global id."""
     saleId: ID!
@@ -1004,9 +1004,9 @@ extend type Query {
 }
 `, BuiltIn: false},
 	{Name: "../schema/letter.graphqls", Input: `"""
-A message that nobody could handle, and that was set aside. The order task that
+A message that could not be handled, and that was set aside. The order task that
 it stands for waits for a decision, for five minutes; then it fails, its units go
-back on sale, and the message stays here for whoever wants to know why.
+back on sale, and the message stays here, with the reason.
 """
 type DeadLetter {
   """How often the last server tried."""
@@ -1017,7 +1017,7 @@ type DeadLetter {
   fields: [DeadLetterField!]! @listSize(assumedSize: 10)
   """Opaque id, of this message set aside."""
   id: ID!
-  """The attempt to buy that it stands for; null when there is none, or it cannot be told."""
+  """The attempt to buy that it stands for; null when there is none, or it is unknown."""
   orderTask: OrderTask
   """Why it was set aside."""
   reason: String!
@@ -1061,7 +1061,7 @@ type DeadLetterAct {
   letterId: ID!
   """Why."""
   note: String!
-  """The attempt to buy that it stood for; null when there was none, or it could not be told."""
+  """The attempt to buy that it stood for; null when there was none, or it is unknown."""
   orderTask: OrderTask
   """Why it had been set aside."""
   reason: String!
@@ -1109,7 +1109,7 @@ type DropDeadLetterPayload {
 
 """
 Money that came and fits nothing: another sum or currency than was asked for, or a
-payment that nobody knows. It waits for a person.
+payment that is unknown. It waits for an operator.
 """
 type HeldPayment {
   """What came."""
@@ -1118,7 +1118,7 @@ type HeldPayment {
   at: DateTime!
   """Opaque global id."""
   id: ID!
-  """The order that was to be paid; null when it cannot be told."""
+  """The order that was to be paid; null when it is unknown."""
   order: Order
   """Who took it."""
   provider: String!
@@ -1234,7 +1234,7 @@ of a paid order wait for a second person.
 type Intervention implements Node {
   """When it was asked for."""
   createdAt: DateTime!
-  """Who confirmed or declined it; null when nobody had to, or nobody has."""
+  """Who confirmed or declined it; null when that is not needed, or not done yet."""
   decidedBy: User
   """Remark of the second person; null when there is none."""
   decision: String
@@ -1277,12 +1277,12 @@ type SaleSwitches {
   limitPerSecond: Float!
   """Unused paths at a time per unit left; 0 = any number."""
   permitRatio: Float!
-  """Highest number of a proof of work; 0 = the server's default. Who asks for many challenges gets harder ones."""
+  """Highest number of a proof of work; 0 = the server's default. A client that requests many challenges gets harder ones."""
   proofOfWorkMax: Int!
 }
 
 extend type Sale {
-  """Why the sale is held or over; null when nobody said."""
+  """Why the sale is held or over; null when no reason was given."""
   notice: String
   """When it is loaded into Redis."""
   preheatAt: DateTime @auth(role: OPERATOR)
@@ -1653,7 +1653,7 @@ input AdjustStockInput {
   itemId: ID!
   """Why."""
   note: String! @constraint(minLength: 1, maxLength: 200)
-  """Units to put on sale; below zero to take off sale what nobody has."""
+  """Units to put on sale; below zero to take available units off sale."""
   units: Int! @constraint(min: -10000000, max: 10000000)
 }
 
@@ -1854,7 +1854,7 @@ extend type Mutation {
     input: UpdateSaleInput!
   ): UpdateSalePayload @auth(role: OPERATOR)
 
-  """Puts units on sale, or takes units nobody has off it."""
+  """Puts units on sale, or takes available units off sale."""
   adjustStock(
     """What is needed."""
     input: AdjustStockInput!
@@ -1917,7 +1917,7 @@ type Order implements Node {
   number: String!
   """When it was paid."""
   paidAt: DateTime
-  """When it lapses if unpaid; null once it cannot lapse."""
+  """When it expires if unpaid; null once it cannot expire."""
   paymentDeadline: DateTime
   """How many."""
   quantity: Int!
@@ -2094,7 +2094,7 @@ One try to pay an order.
 type Payment implements Node {
   """How much."""
   amount: Money!
-  """When it lapses."""
+  """When it expires."""
   expiresAt: DateTime!
   """Opaque global id."""
   id: ID!
@@ -2235,7 +2235,7 @@ A short-lived right to try to buy: bound to one person and item, good once. It
 hides the real order entry from scripts until the sale is open.
 """
 type SeckillPath {
-  """When it lapses."""
+  """When it expires."""
   expiresAt: DateTime!
   """The token to hand to ` + "`" + `placeOrder` + "`" + `."""
   token: String!
@@ -2606,7 +2606,7 @@ type Sale implements Node {
   status: SaleStatus! @auth(role: OPERATOR)
   """Name to show."""
   title: String!
-  """What the caller can do here; null when nobody is signed in."""
+  """What the caller can do here; null without a signed-in user."""
   viewer: SaleViewer
 }
 
@@ -2962,7 +2962,7 @@ extend type Mutation {
 How a place on the waitlist stands.
 """
 enum WaitlistStatus {
-  """The offer lapsed."""
+  """The offer expired."""
   EXPIRED
   """Left by the person."""
   LEFT
@@ -2975,8 +2975,8 @@ enum WaitlistStatus {
 }
 
 """
-A place on the waitlist of an item that is sold out. When unpaid orders lapse,
-the first in line gets an offer.
+A place on the waitlist of an item that is sold out. When unpaid orders expire,
+the first on the waitlist gets an offer.
 """
 type WaitlistEntry implements Node {
   """How many are ahead; null once no longer waiting."""

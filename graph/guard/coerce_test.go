@@ -314,7 +314,7 @@ func TestVariablesThatAreMissingOrTooMany(t *testing.T) {
 		}
 	}
 	if _, err := h.send(graphql.RawParams{Query: "{int}", Variables: map[string]any{"unknown": "x"}}); err != nil {
-		t.Errorf("a variable that nobody asks for: %v", err)
+		t.Errorf("a variable that is never used: %v", err)
 	}
 }
 

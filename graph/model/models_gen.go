@@ -49,7 +49,7 @@ type AdjustStockInput struct {
 	ItemID string `json:"itemId"`
 	// Why.
 	Note string `json:"note"`
-	// Units to put on sale; below zero to take off sale what nobody has.
+	// Units to put on sale; below zero to take available units off sale.
 	Units int `json:"units"`
 }
 
@@ -82,18 +82,18 @@ type ApproveSalePayload struct {
 type AuthTokens struct {
 	// Short-lived JWT.
 	AccessToken string `json:"accessToken"`
-	// When the access token lapses. A WebSocket is closed with 4403 then: reconnect with a fresh one.
+	// When the access token expires. A WebSocket is closed with 4403 then: reconnect with a fresh one.
 	AccessTokenExpiresAt time.Time `json:"accessTokenExpiresAt"`
 	// Opaque single-use token for `refreshSession`. Null when it travels as an HttpOnly cookie.
 	RefreshToken *string `json:"refreshToken,omitempty"`
-	// When the refresh token lapses.
+	// When the refresh token expires.
 	RefreshTokenExpiresAt time.Time `json:"refreshTokenExpiresAt"`
 	// Proves to a later `login` that this device signed in to the account before; keep it for 180 days.
 	// Null when it travels as an HttpOnly cookie, and after `refreshSession`.
 	DeviceToken *string `json:"deviceToken,omitempty"`
 }
 
-// A failure with nothing more to tell than its code.
+// A failure without further details than its code.
 type BasicError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
@@ -129,12 +129,12 @@ type CaptchaAnswerInput struct {
 	ChallengeID string `json:"challengeId"`
 }
 
-// A puzzle that lapses soon and can be answered once.
+// A puzzle that expires soon and can be answered once.
 type CaptchaChallenge struct {
 	// Whether this is a PROOF_OF_WORK made before the opening of its sale. Its answer then serves
 	// `enterQueue` before the opening, and nothing after it: ask for another one at the opening.
 	Early bool `json:"early"`
-	// When it lapses.
+	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Opaque id to send back with the answer.
 	ID string `json:"id"`
@@ -248,9 +248,9 @@ type CreateSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A message that nobody could handle, and that was set aside. The order task that
+// A message that could not be handled, and that was set aside. The order task that
 // it stands for waits for a decision, for five minutes; then it fails, its units go
-// back on sale, and the message stays here for whoever wants to know why.
+// back on sale, and the message stays here, with the reason.
 type DeadLetter struct {
 	// How often the last server tried.
 	Attempts int `json:"attempts"`
@@ -260,7 +260,7 @@ type DeadLetter struct {
 	Fields []*DeadLetterField `json:"fields"`
 	// Opaque id, of this message set aside.
 	ID string `json:"id"`
-	// The attempt to buy that it stands for; null when there is none, or it cannot be told.
+	// The attempt to buy that it stands for; null when there is none, or it is unknown.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Why it was set aside.
 	Reason string `json:"reason"`
@@ -283,7 +283,7 @@ type DeadLetterAct struct {
 	LetterID string `json:"letterId"`
 	// Why.
 	Note string `json:"note"`
-	// The attempt to buy that it stood for; null when there was none, or it could not be told.
+	// The attempt to buy that it stood for; null when there was none, or it is unknown.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// Why it had been set aside.
 	Reason string           `json:"reason"`
@@ -482,7 +482,7 @@ type GoodsLogEntry struct {
 }
 
 // Money that came and fits nothing: another sum or currency than was asked for, or a
-// payment that nobody knows. It waits for a person.
+// payment that is unknown. It waits for an operator.
 type HeldPayment struct {
 	// What came.
 	Amount *Money `json:"amount"`
@@ -490,7 +490,7 @@ type HeldPayment struct {
 	At time.Time `json:"at"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// The order that was to be paid; null when it cannot be told.
+	// The order that was to be paid; null when it is unknown.
 	Order *Order `json:"order,omitempty"`
 	// Who took it.
 	Provider string `json:"provider"`
@@ -520,7 +520,7 @@ func (InputError) IsUserError() {}
 type Intervention struct {
 	// When it was asked for.
 	CreatedAt time.Time `json:"createdAt"`
-	// Who confirmed or declined it; null when nobody had to, or nobody has.
+	// Who confirmed or declined it; null when that is not needed, or not done yet.
 	DecidedBy *User `json:"decidedBy,omitempty"`
 	// Remark of the second person; null when there is none.
 	Decision *string `json:"decision,omitempty"`
@@ -684,7 +684,7 @@ type Order struct {
 	Number string `json:"number"`
 	// When it was paid.
 	PaidAt *time.Time `json:"paidAt,omitempty"`
-	// When it lapses if unpaid; null once it cannot lapse.
+	// When it expires if unpaid; null once it cannot expire.
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"`
 	// How many.
 	Quantity int `json:"quantity"`
@@ -850,7 +850,7 @@ type PayOrderPayload struct {
 type Payment struct {
 	// How much.
 	Amount *Money `json:"amount"`
-	// When it lapses.
+	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// Opaque global id.
 	ID string `json:"id"`
@@ -1176,11 +1176,11 @@ type Sale struct {
 	Status sale.Status `json:"status"`
 	// Name to show.
 	Title string `json:"title"`
-	// What the caller can do here; null when nobody is signed in.
+	// What the caller can do here; null without a signed-in user.
 	Viewer *SaleViewer `json:"viewer,omitempty"`
 	// Live figures.
 	SaleStats *SaleStats `json:"saleStats,omitempty"`
-	// Why the sale is held or over; null when nobody said.
+	// Why the sale is held or over; null when no reason was given.
 	Notice *string `json:"notice,omitempty"`
 	// When it is loaded into Redis.
 	PreheatAt *time.Time `json:"preheatAt,omitempty"`
@@ -1361,7 +1361,7 @@ type SaleStats struct {
 	Gmv *Money `json:"gmv"`
 	// Units taken at the gate that are not in an order yet, or no longer.
 	InFlightUnits int `json:"inFlightUnits"`
-	// Orders that lapsed so far.
+	// Orders that expired so far.
 	LapsedOrders int `json:"lapsedOrders"`
 	// Orders written so far.
 	Orders int `json:"orders"`
@@ -1442,7 +1442,7 @@ type SaleSwitches struct {
 	LimitPerSecond float64 `json:"limitPerSecond"`
 	// Unused paths at a time per unit left; 0 = any number.
 	PermitRatio float64 `json:"permitRatio"`
-	// Highest number of a proof of work; 0 = the server's default. Who asks for many challenges gets harder ones.
+	// Highest number of a proof of work; 0 = the server's default. A client that requests many challenges gets harder ones.
 	ProofOfWorkMax int `json:"proofOfWorkMax"`
 }
 
@@ -1487,7 +1487,7 @@ type ScheduleSalePayload struct {
 // A short-lived right to try to buy: bound to one person and item, good once. It
 // hides the real order entry from scripts until the sale is open.
 type SeckillPath struct {
-	// When it lapses.
+	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
 	// The token to hand to `placeOrder`.
 	Token string `json:"token"`
@@ -1726,8 +1726,8 @@ type VoidOrderPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// A place on the waitlist of an item that is sold out. When unpaid orders lapse,
-// the first in line gets an offer.
+// A place on the waitlist of an item that is sold out. When unpaid orders expire,
+// the first on the waitlist gets an offer.
 type WaitlistEntry struct {
 	// How many are ahead; null once no longer waiting.
 	Ahead *int `json:"ahead,omitempty"`

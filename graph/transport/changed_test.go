@@ -59,7 +59,7 @@ func TestACallerOfWhomNothingCanBeLearnedKeepsWhatIsOpen(t *testing.T) {
 				case asked <- struct{}{}:
 				default:
 				}
-				return fault.New(fault.Unavailable, "Nobody knows.")
+				return fault.New(fault.Unavailable, "Unknown.")
 			}
 			return c, err
 		}},

@@ -191,7 +191,7 @@ func FuzzFrame(f *testing.F) {
 			}
 		}
 		if length != uint64(n) || !bytes.Equal(got[at:], payload) {
-			t.Errorf("%d bytes are told as %d", n, length)
+			t.Errorf("%d bytes are reported as %d", n, length)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func TestRefusesBodiesItCannotReadWithoutEcho(t *testing.T) {
 	a := f.post("\x1f\x8b"+marker, header("Content-Encoding", "gzip"))
 	a.contains(t, 415, "compressed")
 	if a.header.Get("Accept-Encoding") != "identity" {
-		t.Errorf("what is taken is not told: %v", a.header)
+		t.Errorf("the accepted types are not listed: %v", a.header)
 	}
 	f.post(`{"query":"{hello}"}`, header("Content-Encoding", "identity")).contains(t, 200, "hello")
 	f.do(http.MethodPut, "/graphql", "").contains(t, 405, "POST")
@@ -166,7 +166,7 @@ func TestPanicsBecomeInternalErrors(t *testing.T) {
 	a.contains(t, 200, `"code":"INTERNAL"`)
 	a.contains(t, 200, `"hello":"hello"`)
 	if strings.Contains(a.body, "purpose") {
-		t.Errorf("the panic is told: %s", a.body)
+		t.Errorf("the panic is shown: %s", a.body)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestProtocolViolationsHaveTheirCloseCodes(t *testing.T) {
 		"init payload is a list":  {false, []string{`{"type":"connection_init","payload":[]}`}, 4400, ""},
 		"token is a number":       {false, []string{`{"type":"connection_init","payload":{"authorization":5}}`}, 4400, ""},
 		"token is refused":        {false, []string{`{"type":"connection_init","payload":{"authorization":"Bearer forged"}}`}, 4403, "Forbidden"},
-		"token has lapsed":        {false, []string{`{"type":"connection_init","payload":{"authorization":"Bearer user:ann:-1s"}}`}, 4403, "Forbidden"},
+		"token has expired":       {false, []string{`{"type":"connection_init","payload":{"authorization":"Bearer user:ann:-1s"}}`}, 4403, "Forbidden"},
 		"ping payload is a list":  {true, []string{`{"type":"ping","payload":[]}`}, 4400, ""},
 		"frame is too large":      {true, []string{`{"type":"ping","payload":{"x":"` + strings.Repeat("x", 17<<10) + `"}}`}, 1009, ""},
 		"duplicate id, same name": {true, []string{`{"id":"d","type":"subscribe","payload":{"query":"subscription{idle}"}}`, `{"id":"d","type":"subscribe","payload":{"query":"subscription{idle}"}}`}, 4409, "Subscriber for d already exists"},

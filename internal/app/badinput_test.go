@@ -73,7 +73,7 @@ func (s *site) path(token, itemID, challenge, right string) (path, why string) {
 	return "", data.IssueSeckillPath.why()
 }
 
-func TestEveryBadPressIsToldApartAndTakesNoStock(t *testing.T) {
+func TestEveryBadAttemptHasItsOwnCodeAndTakesNoStock(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
@@ -116,7 +116,7 @@ func TestEveryBadPressIsToldApartAndTakesNoStock(t *testing.T) {
 	}
 }
 
-func TestAKeyAnswersOnceAndASecondPressIsToldWhatThereIs(t *testing.T) {
+func TestAKeyAnswersOnceAndASecondAttemptReturnsWhatThereIs(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
@@ -180,7 +180,7 @@ func TestCaptchaAndPathGuardTheWay(t *testing.T) {
 
 	challenge, right := s.captcha(alice, made.SaleID)
 	if _, why := s.path(bob, made.ItemID, challenge, right); why != "CAPTCHA_INVALID" {
-		t.Errorf("somebody else's captcha: %s", why)
+		t.Errorf("another user's captcha: %s", why)
 	}
 	if _, why := s.path(alice, made.ItemID, challenge, "wrong"); why != "CAPTCHA_INVALID" {
 		t.Errorf("a wrong answer: %s", why)
@@ -193,7 +193,7 @@ func TestCaptchaAndPathGuardTheWay(t *testing.T) {
 		t.Errorf("an answer used twice: %s", why)
 	}
 	if p, err := s.place(bob, order(made.ItemID, path)); err != nil || p.why() != "PATH_INVALID" {
-		t.Errorf("somebody else's path: %+v %v", p, err)
+		t.Errorf("another user's path: %+v %v", p, err)
 	}
 	s.captcha(alice, made.SaleID)
 	if p, err := s.place(alice, order(made.ItemID, path)); err != nil || p.why() != "PATH_INVALID" {
@@ -215,7 +215,7 @@ func TestWhoMayAsk(t *testing.T) {
 	made := s.seed(seed.Input{Users: 2, Stock: 5, PathTTL: 10 * time.Minute})
 	in := map[string]any{"in": order(made.ItemID, made.Users[0].Path)}
 	if got := s.ask("", placeOrder, in).code(); got != "UNAUTHENTICATED" {
-		t.Errorf("nobody: %s", got)
+		t.Errorf("anonymous: %s", got)
 	}
 	forged := made.Users[0].AccessToken[:len(made.Users[0].AccessToken)-4] + "AAAA"
 	if got := s.ask(forged, placeOrder, in).code(); got != "UNAUTHENTICATED" {
@@ -232,7 +232,7 @@ func TestWhoMayAsk(t *testing.T) {
 		s.ask(made.Users[1].AccessToken, `query($i: ID!) { node(id: $i) { id } orderTask(id: $i) { id } order(id: $i) { id } }`,
 			map[string]any{"i": foreign}).into(t, &data)
 		if data.Node != nil || data.OrderTask != nil || data.Order != nil {
-			t.Errorf("%s is shown to somebody else: %+v", foreign, data)
+			t.Errorf("%s is shown to another user: %+v", foreign, data)
 		}
 	}
 	var own struct{ OrderTask, Order *struct{ ID, Status string } }

@@ -7,7 +7,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestACallerIsToldWhatItsQueriesCost(t *testing.T) {
+func TestTheCostOfQueriesIsReturned(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.Limits = config.SwitchOn })
 	s.start("api")

@@ -97,7 +97,7 @@ func TestABrowserKeepsItsRefreshTokenInACookie(t *testing.T) {
 	}
 }
 
-func TestNobodyBehindOneAddressKeepsOthersThereFromRefreshing(t *testing.T) {
+func TestAClientBehindAnAddressKeepsNoOtherThereFromRefreshing(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *config.Config) { c.Limits = config.SwitchOn })
 	s.start("api", "scheduler")

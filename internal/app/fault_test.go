@@ -156,7 +156,7 @@ func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
 // repeats them.
 func TestAWorkerKilledAfterItsCommitMakesNoSecondOrder(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]string{"record": `"status":"SUCCEEDED"`, "announcement": "xadd", "acknowledgement": "xack"} {
+	for name, step := range map[string]string{"record": `"status":"SUCCEEDED"`, "publication": "xadd", "acknowledgement": "xack"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)

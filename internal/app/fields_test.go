@@ -79,7 +79,7 @@ func (m *matrix) fieldsWhoMay(t *testing.T) {
 			m.behind(door, def, got)
 		default:
 			for _, at := range m.mentions(def) {
-				t.Errorf("%s is told by %s: give it a door", name, at)
+				t.Errorf("%s is returned by %s: give it a door", name, at)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func gateKey(t *testing.T, keys reservation.Keys, made *seed.Result) string {
 	return keys.Item(id.ShardOf(saleID), itemID)
 }
 
-func TestRedisLostInMidSaleIsBuiltAnewAndNothingIsOversold(t *testing.T) {
+func TestRedisLostInMidSaleIsRebuiltAndNothingIsOversold(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(r *testenv.RedisProcess, restore func()){
 		"emptied":   func(r *testenv.RedisProcess, _ func()) { r.FlushAll() },
@@ -87,7 +87,7 @@ func TestRedisLostInMidSaleIsBuiltAnewAndNothingIsOversold(t *testing.T) {
 			testenv.Eventually(t, testenv.Wait, func() bool {
 				g := gateOf(t, client, keys, made)
 				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
-			}, "the gate is built anew under a higher epoch")
+			}, "the gate is rebuilt under a higher epoch")
 			if g := gateOf(t, client, keys, made); g["stock"] != "6" || g["reserved"] != "4" {
 				t.Errorf("gate %v, want 6 left and 4 reserved", g)
 			}

@@ -206,7 +206,7 @@ func TestAFollowerLearnsOfADelayAndWaitsForAWorker(t *testing.T) {
 	_ = k.conn.Close(websocket.StatusNormalClosure, "")
 }
 
-func TestSomebodyElsesAttemptCannotBeFollowed(t *testing.T) {
+func TestTheAttemptOfAnotherUserCannotBeFollowed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")

@@ -117,7 +117,7 @@ func TestPastThePermitsABuyerWaitsAndIsLetIn(t *testing.T) {
 	stranger := s.dial(fourth)
 	stranger.watchPlace(first.ID)
 	if f := stranger.read(); f.Type != "error" && !json.Valid(f.Payload) {
-		t.Errorf("somebody else's place: %s %s", f.Type, f.Payload)
+		t.Errorf("another user's place: %s %s", f.Type, f.Payload)
 	}
 	k := s.dial(third)
 	k.watchPlace(first.ID)

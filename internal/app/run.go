@@ -259,7 +259,7 @@ func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slo
 		return err
 	}
 	if a.roles.API && !cfg.SandboxOn() {
-		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and lapse; for a trial set SECKILL_SANDBOX=on")
+		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=on")
 	}
 	return a.Run(ctx)
 }

@@ -82,14 +82,14 @@ func (s *site) joinedHereSeenThere(buyer seed.LoadUser, made *seed.Result) *line
 	place := s.joined(buyer.AccessToken, made.ItemID)
 	s.url = there
 	if seen := s.button(buyer.AccessToken, made.SaleID).Viewer.WaitlistEntry; seen == nil || seen.ID != place.ID {
-		s.t.Errorf("who has just joined sees %+v, want %+v", seen, place)
+		s.t.Errorf("a buyer who just joined sees %+v, want %+v", seen, place)
 	}
 	return place
 }
 
 // A returned unit is offered to one buyer after the other; when all decline it returns to
 // open sale.
-func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
+func TestAnOfferThatNoBuyerTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
@@ -112,10 +112,10 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	k.until("EXPIRED")
 	other.until("OFFERED")
 	if p, err := s.place(first.AccessToken, order(made.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {
-		t.Errorf("an offer that lapsed: %+v %v", p, err)
+		t.Errorf("an offer that expired: %+v %v", p, err)
 	}
 	if left, why := s.leave(first.AccessToken, place.ID); why != "CONFLICT" || left == nil || left.Status != "EXPIRED" {
-		t.Errorf("leaving what has lapsed: %+v %s", left, why)
+		t.Errorf("leaving what has expired: %+v %s", left, why)
 	}
 	for range 2 { // leaving is idempotent
 		if left, why := s.leave(second.AccessToken, next.ID); why != "" || left == nil || left.Status != "LEFT" {
@@ -130,7 +130,7 @@ func TestAnOfferThatNobodyTakesGoesOnAndThenBackOnOpenSale(t *testing.T) {
 	}
 }
 
-func TestEveryBadUseOfTheWaitlistIsToldApart(t *testing.T) {
+func TestEveryBadUseOfTheWaitlistHasItsOwnCode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
@@ -143,23 +143,23 @@ func TestEveryBadUseOfTheWaitlistIsToldApart(t *testing.T) {
 		"before the opening":    {first, later.ItemID, "SALE_NOT_STARTED"},
 		"an unknown item":       {first, id.Format(id.Item, id.New()), "NOT_FOUND"},
 		"an id of another kind": {first, made.SaleID, "NOT_FOUND"},
-		"who has an order":      {holder, made.ItemID, "PURCHASE_LIMIT_REACHED"},
+		"a buyer with an order": {holder, made.ItemID, "PURCHASE_LIMIT_REACHED"},
 	} {
 		if place, why := s.join(c.token, c.item); why != c.want || place != nil {
 			t.Errorf("join, %s: %+v %q, want %s", name, place, why, c.want)
 		}
 	}
 	place, next := s.joined(first, made.ItemID), s.joined(second, made.ItemID)
-	for name, token := range map[string]string{"not offered yet": place.ID, "somebody else's": next.ID, "unknown": id.Format(id.Waitlist, id.New())} {
+	for name, token := range map[string]string{"not offered yet": place.ID, "another user's": next.ID, "unknown": id.Format(id.Waitlist, id.New())} {
 		if p, err := s.place(first, order(made.ItemID, token)); err != nil || p.why() != "PATH_INVALID" || p.OrderTask != nil {
 			t.Errorf("redeem, %s: %+v %v", name, p, err)
 		}
 	}
 	read := `query($v: ID!) { node(id: $v) { ... on WaitlistEntry { status } } }`
 	if got := string(s.ask(first, read, map[string]any{"v": next.ID}).Data); got != `{"node":null}` {
-		t.Errorf("somebody else's place: %s", got)
+		t.Errorf("another user's place: %s", got)
 	}
-	for name, value := range map[string]string{"somebody else's": next.ID, "an id of another kind": made.ItemID} {
+	for name, value := range map[string]string{"another user's": next.ID, "an id of another kind": made.ItemID} {
 		if left, why := s.leave(first, value); why != "NOT_FOUND" || left != nil {
 			t.Errorf("leave, %s: %+v %q", name, left, why)
 		}
@@ -174,7 +174,7 @@ func TestEveryBadUseOfTheWaitlistIsToldApart(t *testing.T) {
 		t.Errorf("two for an offer of one: %+v %v", p, err)
 	}
 	if p, err := s.place(second, order(made.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {
-		t.Errorf("somebody else's offer: %+v %v", p, err)
+		t.Errorf("another user's offer: %+v %v", p, err)
 	}
 	if p, err := s.place(first, order(open.ItemID, place.ID)); err != nil || p.why() != "PATH_INVALID" {
 		t.Errorf("an offer of another item: %+v %v", p, err)
@@ -182,7 +182,7 @@ func TestEveryBadUseOfTheWaitlistIsToldApart(t *testing.T) {
 	s.audit(made.SaleID)
 }
 
-func TestSoldOutForNowIsToldApartFromSoldOutForGood(t *testing.T) {
+func TestSoldOutForNowDiffersFromSoldOutForGood(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.start("api", "worker", "scheduler")
@@ -244,7 +244,7 @@ func TestAnOfferOutlivesTheGateAndTheScheduler(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		g := gateOf(t, client, keys, made)
 		return g["epoch"] > "1" && g["gate"] == reservation.GateOpen && g["stock"] == "0" && g["reserved"] == "1"
-	}, "the gate is built anew with the offer in it")
+	}, "the gate is rebuilt with the offer in it")
 	if status(first.AccessToken, place.ID) != "OFFERED" || status(second.AccessToken, next.ID) != "WAITING" {
 		t.Errorf("the first is %s, the second %s", status(first.AccessToken, place.ID), status(second.AccessToken, next.ID))
 	}

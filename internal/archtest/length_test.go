@@ -28,7 +28,7 @@ func TestHandWrittenFilesStayShort(t *testing.T) {
 		}
 		counted++
 		if lines := bytes.Count(text, []byte("\n")); lines > maxLines {
-			t.Errorf("%s has %d lines; %d at the most, so that a file tells one story", rel, lines, maxLines)
+			t.Errorf("%s has %d lines; %d at the most, so that a file has one subject", rel, lines, maxLines)
 		}
 	})
 	if counted < 50 {

@@ -182,7 +182,7 @@ func TestAFileThatWasNamedMustBeThere(t *testing.T) {
 	}
 }
 
-func TestSecretsAreMaskedWhereverTheyAreShown(t *testing.T) {
+func TestSecretsAreMaskedInEveryPlaceThatShowsThem(t *testing.T) {
 	t.Parallel()
 	c, settings, err := Parse(nil, env(
 		"SECKILL_JWT_KEY", key,

@@ -48,7 +48,7 @@ func (c *Config) previousKeys() ([]Key, error) {
 		name, secret, found := strings.Cut(string(text), "=")
 		switch {
 		case !found || !keyID.MatchString(name):
-			return nil, fmt.Errorf("entry %d is not of the form kid=key: put the key's id and = before it, as `seckill config print` told it", i+1)
+			return nil, fmt.Errorf("entry %d is not of the form kid=key: put the key's id and = before it, as `seckill config print` shows it", i+1)
 		case len(secret) < MinKeyBytes:
 			return nil, fmt.Errorf("key %s has %d bytes, at least %d are needed: give it whole, or leave it out", name, len(secret), MinKeyBytes)
 		case seen[name]:

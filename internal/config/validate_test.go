@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMissingSettingsAreToldAllAtOnce(t *testing.T) {
+func TestMissingSettingsAreReportedAllAtOnce(t *testing.T) {
 	t.Parallel()
 	err := Default().Validate(NeedDatabase, NeedRedis, NeedKeys)
 	if err == nil {
@@ -115,7 +115,7 @@ func TestTheDemoNeedsNoSettings(t *testing.T) {
 	open := Default()
 	open.HTTPAddr = "0.0.0.0:80"
 	if got := open.ForDemo(key).HTTPAddr; got != open.HTTPAddr {
-		t.Errorf("the demo listens on %s, was told %s", got, open.HTTPAddr)
+		t.Errorf("the demo listens on %s, want %s", got, open.HTTPAddr)
 	}
 	if err := d.Validate(NeedKeys); err != nil {
 		t.Error(err)

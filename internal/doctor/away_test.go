@@ -45,7 +45,7 @@ func answering(t *testing.T, answer string) string {
 	return l.Addr().String()
 }
 
-func TestARedisThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
+func TestARedisThatCannotBeUsedIsReportedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	working, err := url.Parse(testenv.RedisURL(t))
 	if err != nil {
@@ -67,7 +67,7 @@ func TestARedisThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAPostgresThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
+func TestAPostgresThatCannotBeUsedIsReportedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	database := testenv.PostgresURL(t)
 	changed := func(change func(u *url.URL, q url.Values)) string {
@@ -81,11 +81,11 @@ func TestAPostgresThatCannotBeUsedIsToldWithWhatToDo(t *testing.T) {
 		return u.String()
 	}
 	for address, want := range map[string]string{
-		"postgres://127.0.0.1:1/x?sslmode=disable":                                "start Postgres there, or put the address right",
-		changed(func(_ *url.URL, q url.Values) { q.Del("sslmode") }):              "put ?sslmode=disable behind the address",
-		changed(func(u *url.URL, _ url.Values) { u.Path = "/nodb" }):              "make that database with createdb, or name another",
-		changed(func(u *url.URL, _ url.Values) { u.User = url.User("nobody_x") }): "put user and password right",
-		changed(func(_ *url.URL, q url.Values) { q.Set("sslmode", "maybe") }):     "put the address right: postgres://",
+		"postgres://127.0.0.1:1/x?sslmode=disable":                                 "start Postgres there, or put the address right",
+		changed(func(_ *url.URL, q url.Values) { q.Del("sslmode") }):               "put ?sslmode=disable behind the address",
+		changed(func(u *url.URL, _ url.Values) { u.Path = "/nodb" }):               "make that database with createdb, or name another",
+		changed(func(u *url.URL, _ url.Values) { u.User = url.User("unknown_x") }): "put user and password right",
+		changed(func(_ *url.URL, q url.Values) { q.Set("sslmode", "maybe") }):      "put the address right: postgres://",
 	} {
 		findings := doctor.Check(t.Context(), deps(t, address, testenv.RedisURL(t)))
 		wants(t, findings, "postgres", doctor.Error, want)

@@ -29,7 +29,7 @@ func (r *report) settings(d Deps) {
 	}
 	r.secretsInFile(d.Settings)
 	if host, _, err := net.SplitHostPort(d.Config.AdminAddr); err == nil && d.Config.Production() && !loopback(host) {
-		r.add(areaConfig, Warning, fmt.Sprintf("the admin listener is on %s: it shows profiles and figures to whoever reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
+		r.add(areaConfig, Warning, fmt.Sprintf("the admin listener is on %s: it shows profiles and figures to every client that reaches it; bind it to 127.0.0.1 or a private address", d.Config.AdminAddr))
 	}
 	r.exposure(d.Config)
 	if strings.HasPrefix(strings.ToLower(d.Config.PublicURL), "https://") && len(d.Config.TrustedProxies) == 0 {
@@ -37,7 +37,7 @@ func (r *report) settings(d Deps) {
 			"every client then has the proxy's address, which limits and the share of sockets without signing in count by; set it to the proxy's address")
 	}
 	if !d.Config.SandboxOn() {
-		r.add(areaConfig, Warning, "no payment provider: orders cannot be paid, and lapse; for a trial set SECKILL_SANDBOX=on, whose bank approves whatever its visitor wants")
+		r.add(areaConfig, Warning, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=on, whose bank approves every payment")
 	}
 	if len(r.findings) == before {
 		r.add(areaConfig, OK, fmt.Sprintf("%d settings, profile %s", len(d.Settings), d.Config.Profile))

@@ -110,7 +110,7 @@ func TestAPostgresWithoutFsyncIsAnErrorInProduction(t *testing.T) {
 	}
 }
 
-func TestMissingSettingsAreAllTold(t *testing.T) {
+func TestMissingSettingsAreAllReported(t *testing.T) {
 	t.Parallel()
 	d := doctor.Deps{Config: config.Default(), Clock: clock.System{}}
 	findings := check(t, d)
@@ -119,7 +119,7 @@ func TestMissingSettingsAreAllTold(t *testing.T) {
 	}
 }
 
-func TestServicesThatCannotBeReachedAreTold(t *testing.T) {
+func TestServicesThatCannotBeReachedAreReported(t *testing.T) {
 	t.Parallel()
 	d := deps(t, "postgres://shop:hunter2@127.0.0.1:1/seckill?sslmode=disable", "redis://:hunter2@127.0.0.1:1/0")
 	findings := check(t, d)
@@ -132,13 +132,13 @@ func TestServicesThatCannotBeReachedAreTold(t *testing.T) {
 	}
 }
 
-func TestADatabaseWithoutTablesIsTold(t *testing.T) {
+func TestADatabaseWithoutTablesIsReported(t *testing.T) {
 	t.Parallel()
 	d := deps(t, testenv.EmptyPostgresURL(t), testenv.RedisURL(t))
 	wants(t, check(t, d), "postgres", doctor.Error, "run `seckill migrate up`")
 }
 
-func TestSettingsOfPostgresThatLoseOrdersAreTold(t *testing.T) {
+func TestSettingsOfPostgresThatLoseOrdersAreReported(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse(testenv.PostgresURL(t))
 	if err != nil {
@@ -204,7 +204,7 @@ func TestARedisUserWithoutINFOIsAnErrorThatSaysWhatToGrant(t *testing.T) {
 	wants(t, doctor.Check(t.Context(), deps(t, testenv.PostgresURL(t), url)), "redis", doctor.Error, "+info")
 }
 
-func TestClocksThatDisagreeAreTold(t *testing.T) {
+func TestClocksThatDisagreeAreReported(t *testing.T) {
 	t.Parallel()
 	d := healthy(t)
 	d.Clock = clock.NewFake(time.Now().Add(-700 * time.Second))

@@ -49,7 +49,7 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 	for _, name := range names {
 		var value string
 		if err := db.SQL.QueryRowContext(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
-			r.add(areaPostgres, Error, fmt.Sprintf("does not tell %s: %v", name, err))
+			r.add(areaPostgres, Error, fmt.Sprintf("does not report %s: %v", name, err))
 			return
 		}
 		values[name] = value
@@ -73,7 +73,7 @@ func (r *report) server(ctx context.Context, db *postgres.DB, cfg *config.Config
 		{values["full_page_writes"] == "off", Warning, "full_page_writes is off: a power cut may tear pages; set full_page_writes = on"},
 		{
 			values["synchronous_commit"] == "off", Error,
-			"synchronous_commit is off: a crash loses orders that were told to buyers; set synchronous_commit = on",
+			"synchronous_commit is off: a crash loses orders that were confirmed to buyers; set synchronous_commit = on",
 		},
 		{
 			values["default_transaction_read_only"] == "on" || values["transaction_read_only"] == "on", Error,
@@ -117,7 +117,7 @@ func (r *report) pooling(ctx context.Context, db *postgres.DB, pooled bool) {
 func (r *report) migrations(ctx context.Context, db *postgres.DB) {
 	all, err := db.MigrationStatus(ctx)
 	if err != nil {
-		r.add(areaPostgres, Error, fmt.Sprintf("does not tell its migrations: %v", err))
+		r.add(areaPostgres, Error, fmt.Sprintf("does not report its migrations: %v", err))
 		return
 	}
 	var missing []string
@@ -137,7 +137,7 @@ func (r *report) postgresClock(ctx context.Context, db *postgres.DB, d Deps) {
 	before := d.Clock.Now()
 	var now time.Time
 	if err := db.SQL.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&now); err != nil {
-		r.add(areaClock, Error, fmt.Sprintf("postgres does not tell the time: %v", err))
+		r.add(areaClock, Error, fmt.Sprintf("postgres does not report the time: %v", err))
 		return
 	}
 	r.skew("postgres", now, before, d.Clock.Now())
@@ -155,7 +155,7 @@ func (r *report) skew(who string, now, before, after time.Time) {
 	}
 	off = off.Round(time.Millisecond)
 	if off.Abs() > maxSkew {
-		r.add(areaClock, Error, fmt.Sprintf("%s is %s off this host: sales would open and lapse at the wrong second; run NTP on both", who, off))
+		r.add(areaClock, Error, fmt.Sprintf("%s is %s off this host: sales would open and close at the wrong second; run NTP on both", who, off))
 		return
 	}
 	r.add(areaClock, OK, fmt.Sprintf("%s agrees with this host within %s", who, maxSkew))

@@ -34,7 +34,7 @@ func (r *report) redis(ctx context.Context, d Deps) {
 	servers, err := conn.Servers(ctx)
 	after := d.Clock.Now()
 	if err != nil {
-		r.add(areaRedis, Error, fmt.Sprintf("does not tell about itself: %v", err))
+		r.add(areaRedis, Error, fmt.Sprintf("cannot be inspected: %v", err))
 		return
 	}
 	for _, s := range servers {
@@ -49,7 +49,7 @@ func (r *report) redisServer(s redisconn.Server) {
 	case s.NoInfo:
 		r.add(areaRedis, Error, s.Addr+" refuses INFO to this user: no gate is served; ACL SETUSER … +info")
 	case !known:
-		r.add(areaRedis, Warning, fmt.Sprintf("%s does not tell its version: at least %d.%d is needed", s.Addr, minRedis[0], minRedis[1]))
+		r.add(areaRedis, Warning, fmt.Sprintf("%s does not report its version: at least %d.%d is needed", s.Addr, minRedis[0], minRedis[1]))
 	case old:
 		r.add(areaRedis, Error, fmt.Sprintf("%s is version %s: at least %d.%d is needed", s.Addr, s.Version, minRedis[0], minRedis[1]))
 	default:
@@ -59,7 +59,7 @@ func (r *report) redisServer(s redisconn.Server) {
 	case noEviction:
 		r.add(areaRedis, OK, s.Addr+" never evicts")
 	case "":
-		r.add(areaRedis, Warning, s.Addr+" does not tell its maxmemory-policy: it must be noeviction")
+		r.add(areaRedis, Warning, s.Addr+" does not report its maxmemory-policy: it must be noeviction")
 	default:
 		r.add(areaRedis, Error, fmt.Sprintf("%s evicts (maxmemory-policy %s): stock would be lost when memory is short; CONFIG SET maxmemory-policy noeviction", s.Addr, s.Policy))
 	}
@@ -70,7 +70,7 @@ func (r *report) redisServer(s redisconn.Server) {
 func (r *report) redisLosses(s redisconn.Server) {
 	switch {
 	case s.AppendOnly == "no":
-		r.add(areaRedis, Warning, s.Addr+" keeps no append-only file: after a restart, orders not written yet are lost and gates are built anew; CONFIG SET appendonly yes")
+		r.add(areaRedis, Warning, s.Addr+" keeps no append-only file: after a restart, orders not written yet are lost and gates are rebuilt; CONFIG SET appendonly yes")
 	case s.AppendSync == "no":
 		r.add(areaRedis, Warning, s.Addr+" leaves the append-only file to its system (appendfsync no): a crash of its machine loses some thirty seconds of orders not written yet; CONFIG SET appendfsync everysec, or always to lose none")
 	case s.AppendSync == "everysec":

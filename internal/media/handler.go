@@ -66,7 +66,7 @@ func (h handler) get(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", contentType(name))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body) //nolint:gosec // a picture that was decoded and drawn anew, with its own type; who does not listen any more needs no picture
+	_, _ = w.Write(body) //nolint:gosec // a picture that was decoded and encoded again, with its own type; an error means that the client has gone
 }
 
 func (h handler) post(w http.ResponseWriter, r *http.Request) {

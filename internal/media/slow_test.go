@@ -35,8 +35,8 @@ func TestPicturesMayComeSlowly(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = done() })
-	anybody := func(*http.Request) error { return nil }
-	server := httptest.NewUnstartedServer(media.New(store).Handler(anybody, slog.New(slog.DiscardHandler)))
+	allow := func(*http.Request) error { return nil }
+	server := httptest.NewUnstartedServer(media.New(store).Handler(allow, slog.New(slog.DiscardHandler)))
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
 	server.Start()
 	t.Cleanup(server.Close)

@@ -126,7 +126,7 @@ func (s *Service) insert(ctx context.Context, tx *ent.Tx, in *Intervention) erro
 }
 
 // errConflict reports that another process advanced the intervention first.
-var errConflict = errors.New("intervention was moved by somebody else")
+var errConflict = errors.New("intervention was changed by another operator")
 
 // advance moves an intervention by compare-and-set in the caller's transaction.
 func (s *Service) advance(ctx context.Context, tx *ent.Tx, in *Intervention, to State) error {

@@ -154,15 +154,15 @@ func TestEveryActInEveryStatusByEveryRole(t *testing.T) {
 			e := setup(t)
 			v := e.put(status, 5)
 			for act := range fits {
-				for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "author": ann, "nobody": nobody} {
+				for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "author": ann, "anonymous": anonymous} {
 					before := v.Revision
 					err := e.acts(v, by)[act]()
 					after := e.read(v.ID).Revision
 					allowed := by.Role.AtLeast(roleOf(act))
 					fit := contains(fits[act], status)
 					switch {
-					case name == "nobody" && fault.CodeOf(err) != fault.Unauthenticated,
-						name != "nobody" && !allowed && fault.CodeOf(err) != fault.Forbidden:
+					case name == "anonymous" && fault.CodeOf(err) != fault.Unauthenticated,
+						name != "anonymous" && !allowed && fault.CodeOf(err) != fault.Forbidden:
 						t.Errorf("%s by %s: %v", act, name, err)
 					case allowed && !fit && (fault.ReasonOf(err) != fault.Conflict):
 						t.Errorf("%s by %s: %v, want a conflict", act, name, err)
@@ -198,7 +198,7 @@ func contains(list []sale.Status, s sale.Status) bool {
 	return false
 }
 
-func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
+func TestAnAuthorCannotApproveTheirOwnSale(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	v, err := e.ops.CreateSale(t.Context(), carla, e.draft(5))
@@ -216,7 +216,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 		if got, err := e.ops.Approve(t.Context(), operator.ActInput{By: by, Sale: v.ID}); fault.ReasonOf(err) != fault.Conflict {
 			t.Errorf("approved by %s: %+v %v", who, got, err)
 		} else if _, ok := errors.AsType[operator.SelfApproval](err); !ok {
-			t.Errorf("%s is not told why: %v", who, err)
+			t.Errorf("%s does not learn why: %v", who, err)
 		}
 	}
 	other := sale.Actor{ID: id.New(), Role: carla.Role}
@@ -225,7 +225,7 @@ func TestNobodyApprovesWhatTheyWrote(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSaleIsToldSo(t *testing.T) {
+func TestAnUnknownSaleIsReported(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	ghost := &sale.Sale{ID: id.New(), Items: []*sale.Item{{ID: id.New()}}}

@@ -35,30 +35,30 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Users of the tests.
 var (
-	ann    = sale.Actor{ID: id.New(), Role: auth.Operator}
-	bob    = sale.Actor{ID: id.New(), Role: auth.Operator}
-	carla  = sale.Actor{ID: id.New(), Role: auth.Admin}
-	dora   = sale.Actor{ID: id.New(), Role: auth.Admin}
-	buyer  = sale.Actor{ID: id.New(), Role: auth.Customer}
-	nobody = sale.Actor{}
+	ann       = sale.Actor{ID: id.New(), Role: auth.Operator}
+	bob       = sale.Actor{ID: id.New(), Role: auth.Operator}
+	carla     = sale.Actor{ID: id.New(), Role: auth.Admin}
+	dora      = sale.Actor{ID: id.New(), Role: auth.Admin}
+	buyer     = sale.Actor{ID: id.New(), Role: auth.Customer}
+	anonymous = sale.Actor{}
 )
 
 // env is one process of the admin pages.
 type env struct {
-	t       *testing.T
-	db      *postgres.DB
-	conn    *redisconn.Conn
-	keys    reservation.Keys
-	clock   *clock.Fake
-	sales   *sale.Store
-	catalog *sale.Catalog
-	orders  *order.Store
-	pre     *preload.Preloader
-	ops     *operator.Service
-	mu      sync.Mutex
-	told    []*order.Order // guarded by mu
-	pays    *payment.Service
-	notes   []sale.LogLine // guarded by mu
+	t         *testing.T
+	db        *postgres.DB
+	conn      *redisconn.Conn
+	keys      reservation.Keys
+	clock     *clock.Fake
+	sales     *sale.Store
+	catalog   *sale.Catalog
+	orders    *order.Store
+	pre       *preload.Preloader
+	ops       *operator.Service
+	mu        sync.Mutex
+	published []*order.Order // guarded by mu
+	pays      *payment.Service
+	notes     []sale.LogLine // guarded by mu
 }
 
 func setup(t *testing.T) *env {
@@ -105,7 +105,7 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 		Publisher: order.NewPublisher(order.PublisherConfig{Log: log, Orders: func(_ context.Context, orders []*order.Order) error {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.told = append(e.told, orders...)
+			e.published = append(e.published, orders...)
 			return nil
 		}}),
 	})

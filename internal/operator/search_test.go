@@ -45,7 +45,7 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 		}
 		for text, want := range map[string][]*order.Order{
 			o.Number: {o}, id.Format(id.Order, other.ID): {other}, "li.lei@example.com": {o}, "Meimei": {other},
-			id.Format(id.Sale, v.ID): {other, o}, id.Format(id.Item, v.Items[0].ID): {other, o}, "nobody has this": {},
+			id.Format(id.Sale, v.ID): {other, o}, id.Format(id.Item, v.Items[0].ID): {other, o}, "unknown to all": {},
 			id.Format(id.User, o.User): {o}, "100%": {}, "__": {},
 		} {
 			found, err := e.ops.FindOrders(t.Context(), ann, text)
@@ -65,8 +65,8 @@ func TestSupportFindsPeopleAndTheirOrders(t *testing.T) {
 		if _, err := e.ops.FindUsers(t.Context(), buyer, "li.lei"); fault.CodeOf(err) != fault.Forbidden {
 			t.Errorf("by a customer: %v", err)
 		}
-		if _, err := e.ops.FindOrders(t.Context(), nobody, "li.lei"); fault.CodeOf(err) != fault.Unauthenticated {
-			t.Errorf("by nobody: %v", err)
+		if _, err := e.ops.FindOrders(t.Context(), anonymous, "li.lei"); fault.CodeOf(err) != fault.Unauthenticated {
+			t.Errorf("by an anonymous caller: %v", err)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func TestStockIsAddedAndTakenBeforeAndDuringASale(t *testing.T) {
 			t.Errorf("taken from a live sale: %+v %+v", act, refusal)
 		}
 		act, refusal := e.adjust(live, -1)
-		if _, told := errors.AsType[operator.TooFew](refusal); !told || fault.ReasonOf(refusal) != fault.Conflict || act.State != operator.Refused {
+		if _, ok := errors.AsType[operator.TooFew](refusal); !ok || fault.ReasonOf(refusal) != fault.Conflict || act.State != operator.Refused {
 			t.Errorf("the unit that is held: %+v %+v", act, refusal)
 		}
 		e.want(live, figures{total: 1, available: 0, held: 1, gateTotal: 1, stock: 0, reserved: 1})
@@ -260,7 +260,7 @@ func TestACrashBetweenTheTwoStoresIsMadeGood(t *testing.T) {
 	}
 }
 
-func TestAGateThatIsBuiltAnewInBetweenCountsEachActOnce(t *testing.T) {
+func TestAGateThatIsRebuiltInBetweenCountsEachActOnce(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]int32{"before Redis heard": losesAsks, "after Redis heard": losesReply} {
 		t.Run(name, func(t *testing.T) {

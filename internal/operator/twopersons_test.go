@@ -68,7 +68,7 @@ func TestTheLogNamesWhoAskedAndWhoConfirmed(t *testing.T) {
 	}
 }
 
-func TestNobodyDecidesAboutAnOrderOfTheirOwn(t *testing.T) {
+func TestAnOperatorCannotDecideAboutTheirOwnOrder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
 		v := e.put(sale.Live, 10)

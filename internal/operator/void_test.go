@@ -48,8 +48,8 @@ func TestAnUnpaidOrderIsVoidedAtOnceAndItsUnitGoesBack(t *testing.T) {
 		e.returned()
 		e.returned()
 		e.want(v, figures{total: 10, available: 10, gateTotal: 10, stock: 10})
-		if len(e.told) != 1 || e.told[0].Status != order.Cancelled {
-			t.Errorf("told: %+v", e.told)
+		if len(e.published) != 1 || e.published[0].Status != order.Cancelled {
+			t.Errorf("published: %+v", e.published)
 		}
 		log, err := e.orders.Timeline(t.Context(), done.Order)
 		if last := log[len(log)-1]; err != nil || last.Code != order.CodeVoided || last.By.User != ann.ID || last.Note != "a robot" {
@@ -158,7 +158,7 @@ func TestVoidsThatMakeNoSenseAreRefused(t *testing.T) {
 		t.Errorf("by a customer: %v", err)
 	}
 	if _, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{Order: o.ID, Note: "x"}); fault.CodeOf(err) != fault.Unauthenticated {
-		t.Errorf("by nobody: %v", err)
+		t.Errorf("by an anonymous caller: %v", err)
 	}
 }
 
@@ -170,12 +170,12 @@ func TestVoidsInEveryStatusByEveryRole(t *testing.T) {
 			t.Parallel()
 			e := setup(t)
 			v := e.put(status, 5)
-			for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "nobody": nobody} {
+			for name, by := range map[string]sale.Actor{"customer": buyer, "operator": bob, "admin": dora, "anonymous": anonymous} {
 				o := e.order(v)
 				done, err := e.ops.VoidOrder(t.Context(), operator.VoidInput{By: by, Order: o.ID, Note: "a robot"})
 				want := order.PendingPayment
 				switch {
-				case name == "nobody" && fault.CodeOf(err) != fault.Unauthenticated,
+				case name == "anonymous" && fault.CodeOf(err) != fault.Unauthenticated,
 					name == "customer" && fault.CodeOf(err) != fault.Forbidden:
 					t.Errorf("by %s: %v", name, err)
 				case !by.Role.AtLeast(auth.Operator):

@@ -42,16 +42,16 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 // is moving, are left out. It returns the expired orders.
 func Expire(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
 	at = instant(at)
-	var lapsed []*Order
+	var expired []*Order
 	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		var err error
-		lapsed, err = expireLocked(ctx, tx, db.Dialect, overdue, at)
+		expired, err = expireLocked(ctx, tx, db.Dialect, overdue, at)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("lapse %d orders: %w", len(overdue), err)
+		return nil, fmt.Errorf("expire %d orders: %w", len(overdue), err)
 	}
-	return lapsed, nil
+	return expired, nil
 }
 
 func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order, at time.Time) ([]*Order, error) {
@@ -61,12 +61,12 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 	}
 	ids := make([]uuid.UUID, 0, len(still))
 	units := map[uuid.UUID]int{}
-	lapsed := make([]*Order, 0, len(still))
+	expired := make([]*Order, 0, len(still))
 	ledger := make([]*ent.StockMovementCreate, 0, len(still))
 	log := make([]*ent.OrderEventCreate, 0, len(still))
 	for _, o := range still {
 		o = o.moved(Expired, at)
-		lapsed, ids = append(lapsed, o), append(ids, o.ID)
+		expired, ids = append(expired, o), append(ids, o.ID)
 		units[o.Item] += o.Quantity
 		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
 			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(at))
@@ -91,7 +91,7 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 			return nil, err
 		}
 	}
-	return lapsed, nil
+	return expired, nil
 }
 
 // lockOverdue locks and returns the orders that are unchanged since they were read. It

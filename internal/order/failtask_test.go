@@ -8,14 +8,14 @@ import (
 	"seckill/internal/order"
 )
 
-func TestAnAbandonedTaskEndsAsFailedAndItsMessageComesTooLate(t *testing.T) {
+func TestATaskThatFailedStaysFailedWhenItsMessageComes(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		w, s, r := e.writer(nil), e.store(), e.request()
 		e.submit(r)
 		for i := range 2 {
 			out, err := w.FailTask(t.Context(), r, "message lost")
 			if err != nil || out.Task.Failure != fault.Conflict || out.Replayed != (i == 1) {
-				t.Fatalf("abandon: %+v, %v", out, err)
+				t.Fatalf("fail task: %+v, %v", out, err)
 			}
 		}
 		if got := e.task(s, r.Task); got.Status != order.Failed {
@@ -30,20 +30,20 @@ func TestAnAbandonedTaskEndsAsFailedAndItsMessageComesTooLate(t *testing.T) {
 	})
 }
 
-func TestATaskThatBecameAnOrderCannotBeAbandoned(t *testing.T) {
+func TestATaskThatBecameAnOrderCannotFail(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		w, r := e.writer(nil), e.request()
 		e.write(w, r)
 		out, err := w.FailTask(t.Context(), r, "message lost")
 		if err != nil || out.Order == nil || !out.Replayed {
-			t.Errorf("abandon: %+v, %v", out, err)
+			t.Errorf("fail task: %+v, %v", out, err)
 		}
 		e.conserved()
 	})
 }
 
 // The handling of a message races with FailTask for the same task: the task ends once.
-func TestATaskEndsOnceWhenItIsWrittenAndAbandonedAtOnce(t *testing.T) {
+func TestATaskEndsOnceWhenItIsWrittenAndFailedAtOnce(t *testing.T) {
 	onBoth(t, stock{units: 100, limit: 1}, func(t *testing.T, e *env) {
 		writers := []*order.Writer{e.writer(nil), e.writer(nil)}
 		var made sync.Map // tasks; two deliveries may share a batch and its outcome

@@ -143,10 +143,10 @@ func testLife(t *testing.T, e *env) {
 		users := []uuid.UUID{id.New(), id.New(), id.New()}
 		w := e.writer(nil)
 		rt.Repeat(map[string]func(*rapid.T){
-			"place": func(rt *rapid.T) { e.place(rt, w, m, rapid.SampledFrom(users).Draw(rt, "user")) },
-			"move":  func(rt *rapid.T) { e.tryMove(rt, m) },
-			"lapse": func(rt *rapid.T) { e.lapseAll(rt, m) },
-			"give":  func(rt *rapid.T) { e.giveBack(rt, m) },
+			"place":  func(rt *rapid.T) { e.place(rt, w, m, rapid.SampledFrom(users).Draw(rt, "user")) },
+			"move":   func(rt *rapid.T) { e.tryMove(rt, m) },
+			"expire": func(rt *rapid.T) { e.expireAll(rt, m) },
+			"give":   func(rt *rapid.T) { e.giveBack(rt, m) },
 			"": func(rt *rapid.T) {
 				if got := e.figures(); got != m.stock {
 					rt.Fatalf("stock %+v, want %+v", got, m.stock)
@@ -200,23 +200,23 @@ func (e *env) tryMove(rt *rapid.T, m *model) {
 	}
 }
 
-func (e *env) lapseAll(rt *rapid.T, m *model) {
+func (e *env) expireAll(rt *rapid.T, m *model) {
 	var pending []*order.Order
 	for _, o := range m.orders {
 		pending = append(pending, rapid.SampledFrom(o.read).Draw(rt, "version"))
 	}
-	lapsed, err := order.Expire(e.t.Context(), e.db, pending, e.clock.Now())
+	expired, err := order.Expire(e.t.Context(), e.db, pending, e.clock.Now())
 	if err != nil {
 		rt.Fatal(err)
 	}
 	for _, o := range m.orders {
-		i := slices.IndexFunc(lapsed, func(l *order.Order) bool { return l.ID == o.last().ID })
+		i := slices.IndexFunc(expired, func(l *order.Order) bool { return l.ID == o.last().ID })
 		stale := !slices.Contains(pending, o.last())
 		if want := o.status == order.PendingPayment && !stale; (i >= 0) != want {
-			rt.Fatalf("order %s: lapsed %t, want %t", o.status, i >= 0, want)
+			rt.Fatalf("order %s: expired %t, want %t", o.status, i >= 0, want)
 		}
 		if i >= 0 {
-			m.apply(o, lapsed[i], false)
+			m.apply(o, expired[i], false)
 		}
 	}
 }
@@ -273,11 +273,11 @@ func TestFourWayRacesHaveOneWinner(t *testing.T) {
 			}
 			for range 2 {
 				wg.Go(func() {
-					lapsed, err := order.Expire(t.Context(), e.db, []*order.Order{o}, e.clock.Now())
+					expired, err := order.Expire(t.Context(), e.db, []*order.Order{o}, e.clock.Now())
 					if err != nil {
 						t.Error(err)
 					}
-					for _, moved := range lapsed {
+					for _, moved := range expired {
 						note(moved)
 					}
 				})
@@ -303,7 +303,7 @@ func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 	overdue, err := e.store().Overdue(t.Context(), e.clock.Now(), nil, 1000)
 	e.must(err)
 	var wg sync.WaitGroup
-	var lapsed atomic.Int64
+	var expired atomic.Int64
 	for range 4 {
 		wg.Go(func() {
 			for part := range slices.Chunk(overdue, 200) {
@@ -311,13 +311,13 @@ func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				lapsed.Add(int64(len(done)))
+				expired.Add(int64(len(done)))
 			}
 		})
 	}
 	wg.Wait()
-	if lapsed.Load() != 500 || e.figures() != (figures{500, 0, 0, 500}) {
-		t.Errorf("%d lapsed, %+v", lapsed.Load(), e.figures())
+	if expired.Load() != 500 || e.figures() != (figures{500, 0, 0, 500}) {
+		t.Errorf("%d expired, %+v", expired.Load(), e.figures())
 	}
 	e.conserved()
 	if n := e.db.Ent.Order.Query().Where(entorder.ReturnDue(true)).CountX(t.Context()); n != 500 {
@@ -325,7 +325,7 @@ func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 	}
 }
 
-func TestTheTimelineTellsWhatHappened(t *testing.T) {
+func TestTheTimelineShowsWhatHappened(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		o := e.write(e.writer(nil), e.request()).Order
 		operator := order.Actor{Kind: order.Operator, User: id.New()}

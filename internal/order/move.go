@@ -20,7 +20,7 @@ import (
 // Conflicts of a move. For each of them the transaction must be rolled back.
 var (
 	// ErrMoved reports that another process changed the order first; read it again.
-	ErrMoved = errors.New("order was moved by somebody else")
+	ErrMoved = errors.New("order was moved by another process")
 	// ErrNoUnit reports that the stock has too few units for the move.
 	ErrNoUnit = errors.New("no unit left")
 	// ErrOtherLive reports that the user has another live order of the item.

@@ -153,7 +153,7 @@ func TestASlowReturnerDoesNotNoteAReturnThatItDidNotMake(t *testing.T) {
 // many is more than one batch of reservations.
 const many = 501
 
-func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
+func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: many, limit: 1})
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
@@ -164,22 +164,22 @@ func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
 	built := e.item
 	e.item = e.addItem(e.sale, 1, 1)
 	e.move(e.write(e.writer(nil), e.request()).Order, order.Cancelled)
-	e.holdsUpNobody(order.OrderReturns, built, "orders")
+	e.holdsUpNoOther(order.OrderReturns, built, "orders")
 }
 
-func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNobody(t *testing.T) {
+func TestReleasesAtAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 0, limit: 1})
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
 	built := e.item
 	e.item = e.addItem(e.sale, 0, 1)
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(1))
-	e.holdsUpNobody(order.TaskReturns, built, "tasks")
+	e.holdsUpNoOther(order.TaskReturns, built, "tasks")
 }
 
-// holdsUpNobody checks that a reservation of one item is returned, however many
+// holdsUpNoOther checks that a reservation of one item is returned, however many
 // reservations of another item wait for their gate.
-func (e *env) holdsUpNobody(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
+func (e *env) holdsUpNoOther(loop func(*postgres.DB, order.ReturnReservations, *slog.Logger) periodic.Loop, built uuid.UUID, what string) {
 	e.t.Helper()
 	waits := true
 	r := loop(e.db, func(context.Context, []order.Reservation) ([]uuid.UUID, error) {

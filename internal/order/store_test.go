@@ -343,14 +343,14 @@ func TestForeignCursorsAreRefused(t *testing.T) {
 }
 
 // Published messages carry the ends of a batch's tasks, after the commit.
-func TestTheEndsOfABatchAreAnnouncedAfterTheCommit(t *testing.T) {
+func TestTheEndsOfABatchArePublishedAfterTheCommit(t *testing.T) {
 	onBoth(t, stock{units: 1, limit: 1}, func(t *testing.T, e *env) {
 		var heard []order.Task
 		w := e.writer(func(ctx context.Context, tasks []order.Task) error {
 			for _, task := range tasks {
 				stored, err := order.NewStore(order.StoreConfig{DB: e.db, Log: slog.New(slog.DiscardHandler)}).Task(ctx, task.ID, uuid.Nil)
 				if err != nil || stored == nil || stored.Status != task.Status {
-					t.Errorf("announced %+v, stored %+v, %v", task, stored, err)
+					t.Errorf("published %+v, stored %+v, %v", task, stored, err)
 				}
 			}
 			heard = append(heard, tasks...)

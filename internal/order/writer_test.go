@@ -74,7 +74,7 @@ func TestRandomRedeliveriesMakeOneOrderEach(t *testing.T) {
 		stop := e.watch()
 		fresh := e.deliver(writers, deliveries)
 		if looks := stop(); looks == 0 {
-			t.Error("nobody looked at the books")
+			t.Error("the stock was never checked")
 		}
 		if fresh != buyers || e.orders() != buyers || e.figures() != (figures{50, 250, 0, 300}) {
 			t.Errorf("%d fresh, %d orders, %+v", fresh, e.orders(), e.figures())

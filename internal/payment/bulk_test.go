@@ -162,8 +162,8 @@ func (s *shop) race(placed []*order.Order) {
 			s.callOff(placed[whose[i]], whose[i]%3 == 0)
 		})
 	}, func() {
-		lapse := func() { s.side("lapse", func() error { _, err := s.pay.ExpireOverdue(ctx); return err }) }
-		at(slices.Repeat([]func(){lapse}, sweepers)...)
+		expire := func() { s.side("expire", func() error { _, err := s.pay.ExpireOverdue(ctx); return err }) }
+		at(slices.Repeat([]func(){expire}, sweepers)...)
 		sweep.advance(math.MaxInt32)
 	})
 }

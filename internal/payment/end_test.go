@@ -263,14 +263,14 @@ func TestCancelsAtOnceReturnOneUnit(t *testing.T) {
 func TestWhoMayCancelWhat(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 5)
-	mine, paid, lapsed := s.buy(), s.buy(), s.buy()
+	mine, paid, expired := s.buy(), s.buy(), s.buy()
 	_, err := s.pay.Cancel(t.Context(), mine.ID, id.New(), "")
 	s.wantRefused(err, fault.Unknown)
 	s.payNow(paid)
 	_, err = s.pay.Cancel(t.Context(), paid.ID, paid.User, "")
 	s.wantRefused(err, fault.Conflict)
 	s.expirePayments()
-	_, err = s.pay.Cancel(t.Context(), lapsed.ID, lapsed.User, "")
+	_, err = s.pay.Cancel(t.Context(), expired.ID, expired.User, "")
 	s.wantRefused(err, fault.OrderExpired)
 }
 
@@ -325,7 +325,7 @@ func TestAVoidOfAnOrderThatWasPaidFirstRefundsIt(t *testing.T) {
 }
 
 // The limit of one live order is per user and item, not per user.
-func TestAnOrderOfOneItemKeepsNobodyFromAnother(t *testing.T) {
+func TestAnOrderOfOneItemKeepsNoBuyerFromAnother(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		o := s.buy()
 		if s.place(o.User, 1) != nil {

@@ -31,9 +31,9 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 		return testenv.Refusal(s.t, err)
 	}
 	bot, buyer := id.New(), id.New()
-	for lapses := range 2 {
+	for expiries := range 2 {
 		if refusal := gate(bot); refusal != nil {
-			t.Fatalf("after %d lapses: %v", lapses, refusal)
+			t.Fatalf("after %d expiries: %v", expiries, refusal)
 		}
 		for _, user := range []uuid.UUID{bot, buyer} {
 			o := s.place(user, 1)
@@ -50,11 +50,11 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 	}
 	wait, ok := gate(bot).(fault.Throttled)
 	if !ok || wait.RetryAfter <= 0 {
-		t.Errorf("after two lapses: %+v", gate(bot))
+		t.Errorf("after two expiries: %+v", gate(bot))
 	}
 	for _, user := range []uuid.UUID{buyer, id.New()} {
 		if refusal := gate(user); refusal != nil {
-			t.Errorf("somebody else: %v", refusal)
+			t.Errorf("another user: %v", refusal)
 		}
 	}
 	s.wantFigures(figures{available: 5, stock: 5})

@@ -23,7 +23,7 @@ type fate int
 const (
 	fine      fate = iota
 	unsent         // it never arrives
-	unheard        // it is executed, and the reply is lost
+	replyLost      // it is executed, and the reply is lost
 	died           // our process crashes before it
 	diedAfter      // it is executed, and our process crashes
 
@@ -65,11 +65,11 @@ func lossy[T any](f *flaky, call string, do func() (T, error)) (T, error) {
 		return none, errLost
 	case died:
 		panic(errDied)
-	case fine, unheard, diedAfter:
+	case fine, replyLost, diedAfter:
 	}
 	got, err := do()
 	switch fate {
-	case unheard:
+	case replyLost:
 		return none, errLost
 	case diedAfter:
 		panic(errDied)

@@ -124,7 +124,7 @@ func (l *life) steps() map[string]func(*rapid.T) {
 		"deliver": func(*rapid.T) { l.step(l.courier.Step) },
 		"events":  func(*rapid.T) { l.step(l.pay.RetryEvents) },
 		"refunds": func(*rapid.T) { l.step(l.refund) },
-		"lapse":   func(*rapid.T) { l.step(l.pay.ExpireOverdue) },
+		"expire":  func(*rapid.T) { l.step(l.pay.ExpireOverdue) },
 		"return":  func(*rapid.T) { l.step(l.returner.Step) },
 		"check":   func(*rapid.T) { l.step(l.check) },
 		"weather": func(rt *rapid.T) { l.lose(rapid.IntRange(0, 2).Draw(rt, "of three")) },

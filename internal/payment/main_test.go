@@ -51,50 +51,50 @@ var quiet = slog.New(slog.DiscardHandler)
 // shop is a sale of one item with everything that its orders need: database, gate,
 // bank, payment service, and the loops, which the tests run step by step.
 type shop struct {
-	t        testing.TB
-	db       *postgres.DB
-	books    *sql.DB // connection for counts
-	conn     *redisconn.Conn
-	keys     reservation.Keys
-	clock    *clock.Fake
-	sale     uuid.UUID
-	item     uuid.UUID
-	orders   *order.Store
-	writer   *order.Writer
-	releaser *reservation.Gate
-	bank     *sandbox.Bank
-	signer   *sandbox.Signer
-	flaky    *flaky // proxy for bank and gate
-	pay      *payment.Service
-	returner periodic.Loop
-	door     *httptest.Server
-	courier  *sandbox.Courier
-	told     *told
-	roads    atomic.Pointer[func() fate] // fate of call-backs; nil = all arrive
-	prompt   atomic.Bool                 // whether the message of an event is delivered immediately
+	t         testing.TB
+	db        *postgres.DB
+	books     *sql.DB // connection for counts
+	conn      *redisconn.Conn
+	keys      reservation.Keys
+	clock     *clock.Fake
+	sale      uuid.UUID
+	item      uuid.UUID
+	orders    *order.Store
+	writer    *order.Writer
+	releaser  *reservation.Gate
+	bank      *sandbox.Bank
+	signer    *sandbox.Signer
+	flaky     *flaky // proxy for bank and gate
+	pay       *payment.Service
+	returner  periodic.Loop
+	door      *httptest.Server
+	courier   *sandbox.Courier
+	published *published
+	roads     atomic.Pointer[func() fate] // fate of call-backs; nil = all arrive
+	prompt    atomic.Bool                 // whether the message of an event is delivered immediately
 }
 
-// told records the published orders.
-type told struct {
+// published records the published orders.
+type published struct {
 	mu     sync.Mutex
 	orders map[uuid.UUID]*order.Order // guarded by mu; the newest version of each
 }
 
-func (a *told) announce(_ context.Context, orders []*order.Order) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *published) publish(_ context.Context, orders []*order.Order) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, o := range orders {
-		if known := a.orders[o.ID]; known == nil || known.Version < o.Version {
-			a.orders[o.ID] = o
+		if known := p.orders[o.ID]; known == nil || known.Version < o.Version {
+			p.orders[o.ID] = o
 		}
 	}
 	return nil
 }
 
-func (a *told) of(id uuid.UUID) *order.Order {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.orders[id]
+func (p *published) of(id uuid.UUID) *order.Order {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.orders[id]
 }
 
 func newShop(t testing.TB, units int) *shop {
@@ -132,7 +132,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 	conn, prefix := testenv.Redis(t)
 	s := &shop{
 		t: t, db: db, books: books, conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
-		told: &told{orders: map[uuid.UUID]*order.Order{}},
+		published: &published{orders: map[uuid.UUID]*order.Order{}},
 	}
 	cache := order.NewCache(conn, s.keys.Tasks, s.clock)
 	s.orders = order.NewStore(order.StoreConfig{DB: db, Cache: cache, Clock: s.clock, Log: quiet})
@@ -162,7 +162,7 @@ func shopOn(t testing.TB, db *postgres.DB, books *sql.DB, units int) *shop {
 // restart replaces the processes of the shop: their memory is lost.
 func (s *shop) restart() {
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
+		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
@@ -196,7 +196,7 @@ func (s *shop) road(shop http.Handler) http.Handler {
 			became = (*post)()
 		}
 		switch became {
-		case unheard:
+		case replyLost:
 			shop.ServeHTTP(httptest.NewRecorder(), r)
 			http.Error(w, "timed out", http.StatusGatewayTimeout)
 		case unsent:
@@ -365,8 +365,8 @@ func (s *shop) wantOrder(o *order.Order, want order.Status) *order.Order {
 	if now.Status != want {
 		s.t.Errorf("order is %s, want %s", now.Status, want)
 	}
-	if heard := s.told.of(o.ID); now.Version > 1 && (heard == nil || heard.Version != now.Version) {
-		s.t.Errorf("order of version %d, announced %+v", now.Version, heard)
+	if heard := s.published.of(o.ID); now.Version > 1 && (heard == nil || heard.Version != now.Version) {
+		s.t.Errorf("order of version %d, published %+v", now.Version, heard)
 	}
 	return now
 }

@@ -34,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 var outcomeLabels = map[outcome]string{
 	outcomePaid: "paid", outcomePaidLate: "paid_late", outcomeRefund: "refund_order_ended", outcomeDouble: "refund_paid_twice",
 	outcomeRepeated: "repeated", outcomeClosed: "closed", outcomeMismatch: "held_mismatch",
-	outcomeTwoTx: "held_second_transaction", outcomeAbandoned: "held_unmatched", outcomePutOff: "put_off",
+	outcomeTwoTx: "held_second_transaction", outcomeUnmatched: "held_unmatched", outcomePutOff: "put_off",
 }
 
 func (m *metrics) event(kind EventKind, o outcome) {

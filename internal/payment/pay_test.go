@@ -81,7 +81,7 @@ func TestWhoMayPayWhat(t *testing.T) {
 		_, err := s.pay.Pay(t.Context(), payment.PayInput{Order: o, User: user, Provider: sandbox.Name, IdempotencyKey: id.New().String()})
 		return testenv.Refusal(s.t, err)
 	}
-	mine, cancelled, lapsed := s.buy(), s.buy(), s.buy()
+	mine, cancelled, expired := s.buy(), s.buy(), s.buy()
 	s.wantRefused(try(mine.ID, id.New()), fault.Unknown)
 	s.wantRefused(try(id.New(), mine.User), fault.Unknown)
 	_, err := s.pay.Cancel(t.Context(), cancelled.ID, cancelled.User, "")
@@ -97,7 +97,7 @@ func TestWhoMayPayWhat(t *testing.T) {
 	s.clock.Advance(window - 3*time.Second)
 	s.wantRefused(try(mine.ID, mine.User), fault.OrderExpired) // too close to the deadline
 	s.expirePayments()
-	s.wantRefused(try(lapsed.ID, lapsed.User), fault.OrderExpired)
+	s.wantRefused(try(expired.ID, expired.User), fault.OrderExpired)
 }
 
 // payNow pays an order and delivers the call-back.
@@ -240,21 +240,21 @@ func TestALostCallbackIsAskedFor(t *testing.T) {
 }
 
 // A round of the loop is logged only if it changed something.
-func TestAPaymentThatIsStillOpenIsNothingToTell(t *testing.T) {
+func TestAPaymentThatIsStillOpenChangesNothing(t *testing.T) {
 	onBoth(t, 2, func(t *testing.T, s *shop) {
 		s.begin(s.buy(), "key-1")
 		s.clock.Advance(21 * time.Second)
 		counts, err := s.check(t.Context())
 		s.must(err)
 		if len(counts) != 0 {
-			t.Errorf("told %v", counts)
+			t.Errorf("counted %v", counts)
 		}
 	})
 }
 
 // Without a reply of the provider, the state stays unchanged.
 func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
-	for name, f := range map[string]fate{"unsent": unsent, "unheard": unheard} {
+	for name, f := range map[string]fate{"unsent": unsent, "replyLost": replyLost} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, 2, func(t *testing.T, s *shop) {
 				o := s.buy()
@@ -267,7 +267,7 @@ func TestALostAnswerOfTheProviderIsFoundOutLater(t *testing.T) {
 					t.Fatalf("cancel: %v", err)
 				}
 				s.flaky.lose(nil)
-				if f == unheard {
+				if f == replyLost {
 					// The bank closed it, and our record does not show it.
 					if got, err := s.pay.Cancel(t.Context(), o.ID, o.User, ""); err != nil || got.Status != order.Cancelled {
 						t.Errorf("cancel again: %+v, %v", got, err)

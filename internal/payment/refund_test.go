@@ -111,7 +111,7 @@ func TestOnlyAPaidOrderOfOnesOwnMayBeGivenBack(t *testing.T) {
 }
 
 func TestARefundIsSentUntilTheProviderSaysDone(t *testing.T) {
-	for name, f := range map[string]fate{"unsent": unsent, "unheard": unheard} {
+	for name, f := range map[string]fate{"unsent": unsent, "replyLost": replyLost} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, 3, func(t *testing.T, s *shop) {
 				o := s.buy()

@@ -37,14 +37,14 @@ type outcome string
 // Outcomes of events.
 const (
 	outcomePaid      outcome = "order paid"
-	outcomePaidLate  outcome = "lapsed order paid, units taken again"
+	outcomePaidLate  outcome = "expired order paid, units taken again"
 	outcomeRefund    outcome = "refund begun: the order had ended"
 	outcomeDouble    outcome = "refund begun: the order was paid"
 	outcomeRepeated  outcome = "known already"
 	outcomeClosed    outcome = "payment closed"
 	outcomeMismatch  outcome = "held: amount or currency differs"
 	outcomeTwoTx     outcome = "held: second transaction of one payment"
-	outcomeAbandoned outcome = "held: still nothing to match it with"
+	outcomeUnmatched outcome = "held: still nothing to match it with"
 	outcomePutOff    outcome = "put off"
 )
 
@@ -265,7 +265,7 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 // finish commits the changes of an event and its result in one transaction.
 func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome, effect func(context.Context, *ent.Tx) (*order.Order, error)) (done, error) {
 	state := paymentevent.StateHANDLED
-	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeAbandoned {
+	if what == outcomeMismatch || what == outcomeTwoTx || what == outcomeUnmatched {
 		state = paymentevent.StateHELD
 	}
 	result := done{what: what}
@@ -315,8 +315,8 @@ func (s *Service) putOff(ctx context.Context, e *ent.PaymentEvent, why string) e
 	now := s.now()
 	if now.Sub(e.CreatedAt) >= holdAfter {
 		s.log.ErrorContext(ctx, "payment event held", slog.String("event", e.ID.String()), slog.String("outcome", why))
-		s.metrics.event(EventKind(e.Kind), outcomeAbandoned)
-		_, err := s.finish(ctx, e, outcomeAbandoned, nil)
+		s.metrics.event(EventKind(e.Kind), outcomeUnmatched)
+		_, err := s.finish(ctx, e, outcomeUnmatched, nil)
 		return err
 	}
 	wait := min(firstRetry<<min(e.Tries, 10), maxRetry)

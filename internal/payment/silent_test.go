@@ -62,7 +62,7 @@ func (s *silent) hang(ctx context.Context, p uuid.UUID) error {
 func (s *shop) patient(patience time.Duration, providers ...payment.Provider) {
 	s.t.Helper()
 	publisher := order.NewPublisher(order.PublisherConfig{
-		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.told.announce, Log: quiet,
+		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: providers, Patience: patience, Clock: s.clock, Log: quiet,
@@ -94,7 +94,7 @@ func (s *shop) expires(o *order.Order, steps int) bool {
 	return false
 }
 
-func TestAProviderThatNeverAnswersHoldsUpNobodyElsesOrders(t *testing.T) {
+func TestAProviderThatNeverAnswersHoldsUpNoOtherOrders(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 22)
 	s.patient(time.Second, &silent{Provider: s.flaky, name: "SILENT"}, s.flaky)
@@ -108,10 +108,10 @@ func TestAProviderThatNeverAnswersHoldsUpNobodyElsesOrders(t *testing.T) {
 	s.payAt(sandbox.Name, elsewhere)
 	s.clock.Advance(window + 2*time.Second)
 	if !s.expires(unpaid, 1) {
-		t.Error("an order that nobody began to pay does not lapse")
+		t.Error("an order without a payment does not expire")
 	}
 	if !s.expires(elsewhere, 3) {
-		t.Error("an order with a payment at another provider does not lapse")
+		t.Error("an order with a payment at another provider does not expire")
 	}
 	for _, o := range stuck {
 		s.wantOrder(o, order.PendingPayment)
@@ -131,7 +131,7 @@ func TestPaymentsThatAreNeverClosedHoldUpNoneBehindThem(t *testing.T) {
 	provider.answers[s.payAt("SILENT", behind)] = true
 	s.clock.Advance(window + 2*time.Second)
 	if !s.expires(behind, 100) {
-		t.Error("the last order does not lapse although its provider answers")
+		t.Error("the last order does not expire although its provider answers")
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *shop) paidAt(provider string) *order.Order {
 	return o
 }
 
-func TestAProviderThatNeverAnswersHoldsUpNobodyElsesChecksAndRefunds(t *testing.T) {
+func TestAProviderThatNeverAnswersHoldsUpNoOtherChecksOrRefunds(t *testing.T) {
 	t.Parallel()
 	const many = 101 // more than one batch
 	s := newShop(t, many+3)

@@ -56,7 +56,7 @@ func TestALoopRunsAtOnceThenInItsRhythmWhateverAStepDoes(t *testing.T) {
 
 // In an outage the loops of all processes fail several times a second; the rest of the
 // log must stay readable.
-func TestAStepThatFailsAgainAndAgainIsToldOfNowAndThen(t *testing.T) {
+func TestAStepThatFailsAgainAndAgainIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -77,8 +77,8 @@ func TestAStepThatFailsAgainAndAgainIsToldOfNowAndThen(t *testing.T) {
 			t.Error(err)
 		}
 		text := log.String()
-		if told := strings.Count(text, "error=away"); steps < 200 || told < 4 || told > 6 {
-			t.Errorf("%d steps, told %d times:\n%s", steps, told, text)
+		if logged := strings.Count(text, "error=away"); steps < 200 || logged < 4 || logged > 6 {
+			t.Errorf("%d steps, logged %d times:\n%s", steps, logged, text)
 		}
 		if strings.Count(text, "works again") != 1 || !strings.Contains(text, "failed_meanwhile=") {
 			t.Errorf("the log does not say how it went on:\n%s", text)

@@ -142,7 +142,7 @@ func TestADeadlockIsRunAgain(t *testing.T) {
 	}
 }
 
-func TestUniqueIsToldBySQLSTATEInAnyLanguage(t *testing.T) {
+func TestUniqueIsRecognisedBySQLSTATEInAnyLanguage(t *testing.T) {
 	t.Parallel()
 	for name, db := range both(t) {
 		t.Run(name, func(t *testing.T) {

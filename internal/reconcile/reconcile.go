@@ -167,7 +167,7 @@ func (r *Reconciler) repair(ctx context.Context, v *sale.Sale, report *audit.Rep
 		return nil // other differences are handled once these messages have arrived
 	}
 	if err := r.source.Rebuild(ctx, v.ID); err != nil {
-		return fmt.Errorf("build the gates anew: %w", err)
+		return fmt.Errorf("rebuild the gates: %w", err)
 	}
 	counts["rebuilt"]++
 	r.metrics.repairs.WithLabelValues("rebuilt").Inc()

@@ -22,8 +22,8 @@ import (
 // " by kind.
 type figures map[string]int
 
-// gathered returns the metrics of a registry.
-func gathered(t *testing.T, shown *prometheus.Registry) figures {
+// metricsOf returns the metrics of a registry.
+func metricsOf(t *testing.T, shown *prometheus.Registry) figures {
 	t.Helper()
 	families, err := shown.Gather()
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *rig) rounds(t *testing.T, n int, want figures) {
 			t.Fatal(err)
 		}
 	}
-	after := gathered(t, r.shown)
+	after := metricsOf(t, r.shown)
 	got := figures{}
 	for name, n := range after {
 		if unfinished := strings.HasPrefix(name, "unfinished "); unfinished || n != r.before[name] {
@@ -102,7 +102,7 @@ func (r *rig) rounds(t *testing.T, n int, want figures) {
 	}
 }
 
-func TestDriftThatStaysIsRepairedCountedAndTold(t *testing.T) {
+func TestDriftThatStaysIsRepairedCountedAndLogged(t *testing.T) {
 	t.Parallel()
 	r := setup()
 	r.rounds(t, 3, figures{})

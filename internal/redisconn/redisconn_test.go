@@ -46,7 +46,7 @@ func TestOpenRefusesWhatIsNoRedis(t *testing.T) {
 			continue
 		}
 		if strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%q: the error tells the password: %v", url, err)
+			t.Errorf("%q: the error shows the password: %v", url, err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestAServerThatRefusesINFOIsRefused(t *testing.T) {
 	}
 }
 
-func TestAServerThatDoesNotTellIsReported(t *testing.T) {
+func TestAServerThatHidesItsPolicyIsReported(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	admin := open(t, server.ShortURL())
@@ -167,12 +167,12 @@ func TestAServerThatDoesNotTellIsReported(t *testing.T) {
 		t.Errorf("refused: %v", err)
 	}
 	found, err := conn.Findings(t.Context())
-	if err != nil || !slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, "not told") }) {
-		t.Errorf("findings %q, %v; want that the policy is not told", found, err)
+	if err != nil || !slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, "policy is unknown") }) {
+		t.Errorf("findings %q, %v; want that the policy is unknown", found, err)
 	}
 }
 
-func TestServersTellVersionRunIDAndClock(t *testing.T) {
+func TestServersReportVersionRunIDAndClock(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	conn := open(t, server.ShortURL())

@@ -104,7 +104,7 @@ func (c *Conn) Findings(ctx context.Context) ([]string, error) {
 	var found []string
 	for _, s := range servers {
 		if s.Policy == "" {
-			found = append(found, fmt.Sprintf("redis %s: maxmemory-policy is not told (CONFIG GET refused); it must be noeviction", s.Addr))
+			found = append(found, fmt.Sprintf("redis %s: maxmemory-policy is unknown (CONFIG GET refused); it must be noeviction", s.Addr))
 		}
 		if s.AppendOnly == "no" {
 			found = append(found, fmt.Sprintf("redis %s: appendonly is off; a restart loses unwritten orders until they are rebuilt", s.Addr))

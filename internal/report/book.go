@@ -174,7 +174,7 @@ func (r *Report) addItems(b *book) {
 		r.Units.Sold += row.Sold
 	}
 	r.Units.Returned = b.moved(order.Release, order.Restock)
-	r.Units.Lapsed = b.units[entorder.StatusEXPIRED]
+	r.Units.Expired = b.units[entorder.StatusEXPIRED]
 	r.Units.Withdrawn = b.moved(order.Withdraw)
 	r.Units.Resold = max(0, b.taken()-r.Units.Total-r.Units.Withdrawn)
 }

@@ -73,7 +73,7 @@ type Orders struct {
 	Written   int    `json:"written"`
 	Paid      int    `json:"paid"`
 	Unpaid    int    `json:"unpaid"`
-	Lapsed    int    `json:"lapsed"`
+	Expired   int    `json:"lapsed"`
 	Cancelled int    `json:"cancelled"`
 	Refunded  int    `json:"refunded"`
 	Failed    int    `json:"failed"` // tasks that ended without an order
@@ -87,7 +87,7 @@ type Units struct {
 	Remaining int `json:"remaining"`
 	Held      int `json:"held"`
 	Sold      int `json:"sold"`
-	Lapsed    int `json:"lapsed"`   // returned by orders that were not paid in time
+	Expired   int `json:"lapsed"`   // returned by orders that were not paid in time
 	Returned  int `json:"returned"` // returned in total
 	// Withdrawn units left the sale: their orders were refunded without returning them.
 	Withdrawn int `json:"withdrawn"`
@@ -215,7 +215,7 @@ func (r *Report) addFigures(s *salestats.Stats) {
 		r.Requests.Refused = []salestats.Rejection{}
 	}
 	r.Orders = Orders{
-		Written: s.Orders, Paid: s.Paid, Unpaid: s.Unpaid, Lapsed: s.Lapsed, Cancelled: s.Cancelled, Refunded: s.Refunded,
+		Written: s.Orders, Paid: s.Paid, Unpaid: s.Unpaid, Expired: s.Expired, Cancelled: s.Cancelled, Refunded: s.Refunded,
 		Failed: s.Failed, GMV: s.GMV.Decimal(), Currency: s.GMV.Currency,
 	}
 }

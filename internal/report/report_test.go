@@ -32,9 +32,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	stock  = 500
-	buyers = 4000
-	lapses = 30
+	stock    = 500
+	buyers   = 4000
+	expiries = 30
 )
 
 // env is a sale that sold out in a rush, some of whose orders expired and whose units
@@ -128,14 +128,14 @@ func (e *env) rush() {
 		return nil
 	}))
 	for i, o := range orders {
-		if i < lapses {
+		if i < expiries {
 			e.move(o, order.Expired, order.CodeExpired, o.PaymentDeadline.Add(time.Second))
 		} else {
 			e.move(o, order.Paid, order.CodePaid, o.CreatedAt.Add(2*time.Minute))
 		}
 	}
 	e.must(e.db.WithTx(e.t.Context(), func(ctx context.Context, tx *ent.Tx) error {
-		for i := range lapses - 10 {
+		for i := range expiries - 10 {
 			at := e.opens.Add(15*time.Minute + time.Duration(20+8*i)*time.Second)
 			if _, err := e.order(ctx, tx, at, 9*time.Millisecond); err != nil {
 				return err
@@ -212,7 +212,7 @@ func (e *env) build() *report.Report {
 	return r
 }
 
-func TestAReportTellsHowTheSaleWent(t *testing.T) {
+func TestAReportShowsHowTheSaleWent(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	e.rush()
@@ -220,14 +220,14 @@ func TestAReportTellsHowTheSaleWent(t *testing.T) {
 	if !r.Conserved || len(r.Findings) != 0 {
 		t.Errorf("findings %q", r.Findings)
 	}
-	want := report.Units{Total: stock, Remaining: 10, Held: 20, Sold: stock - lapses, Lapsed: lapses, Returned: lapses, Resold: 20}
+	want := report.Units{Total: stock, Remaining: 10, Held: 20, Sold: stock - expiries, Expired: expiries, Returned: expiries, Resold: 20}
 	if r.Units != want {
 		t.Errorf("units %+v, want %+v", r.Units, want)
 	}
 	if s := r.Sale; s.FirstMs > 100 || s.HalfMs < 1400 || s.HalfMs > 1700 || s.NinetyMs < 2600 || s.SoldOutMs < 2900 || s.SoldOutMs > 3100 {
 		t.Errorf("selling %+v", s)
 	}
-	if o := r.Orders; o.Written != stock+20 || o.Paid != stock-lapses || o.Lapsed != lapses || o.Unpaid != 20 || o.GMV != "234530.00" {
+	if o := r.Orders; o.Written != stock+20 || o.Paid != stock-expiries || o.Expired != expiries || o.Unpaid != 20 || o.GMV != "234530.00" {
 		t.Errorf("orders %+v", o)
 	}
 	if q := r.Requests; q.Accepted != stock || q.Total < 2000 || len(q.Refused) != 3 || q.Refused[0].Reason != fault.SoldOut || q.P50Ms <= 0 || q.P99Ms <= q.P50Ms {
@@ -287,13 +287,13 @@ func TestAReportSaysWhatDoesNotAddUp(t *testing.T) {
 	}
 }
 
-func TestASaleThatNobodyCameToHasAReportToo(t *testing.T) {
+func TestASaleWithoutVisitorsHasAReportToo(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	r := e.build()
 	var page bytes.Buffer
 	e.must(r.HTML(&page))
-	if !r.Conserved || r.Sale.SoldOutMs != -1 || !strings.Contains(page.String(), "Nobody was refused") {
+	if !r.Conserved || r.Sale.SoldOutMs != -1 || !strings.Contains(page.String(), "No attempt was refused") {
 		t.Errorf("%+v", r)
 	}
 	if _, err := e.src.Build(t.Context(), uuid.New()); !errors.Is(err, report.ErrUnknownSale) {

@@ -28,10 +28,10 @@ func (r *Report) Text(out io.Writer) error {
 	for _, f := range r.Requests.Refused {
 		fmt.Fprintf(&b, "  refused    %d %s\n", f.Count, f.Reason)
 	}
-	fmt.Fprintf(&b, "  orders     %d written, %d paid (%s %s), %d lapsed, %d cancelled, %d refunded, %d tasks failed\n",
-		r.Orders.Written, r.Orders.Paid, r.Orders.GMV, r.Orders.Currency, r.Orders.Lapsed, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
+	fmt.Fprintf(&b, "  orders     %d written, %d paid (%s %s), %d expired, %d cancelled, %d refunded, %d tasks failed\n",
+		r.Orders.Written, r.Orders.Paid, r.Orders.GMV, r.Orders.Currency, r.Orders.Expired, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
 	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms), lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
-	fmt.Fprintf(&b, "  returned   %d units, %d of them from lapsed orders; %d found another buyer\n", r.Units.Returned, r.Units.Lapsed, r.Units.Resold)
+	fmt.Fprintf(&b, "  returned   %d units, %d of them from expired orders; %d found another buyer\n", r.Units.Returned, r.Units.Expired, r.Units.Resold)
 	people := 0
 	for _, a := range r.Acts {
 		if a.Actor != "" {

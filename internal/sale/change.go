@@ -14,7 +14,7 @@ import (
 )
 
 // ErrMoved means that another change of the sale came first: read it again.
-var ErrMoved = errors.New("sale was changed by somebody else")
+var ErrMoved = errors.New("sale was changed by another process")
 
 // ErrForbidden means that the state table does not allow the move for the actor.
 var ErrForbidden = errors.New("the state table forbids the move")

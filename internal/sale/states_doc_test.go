@@ -63,7 +63,7 @@ func TestTheStateTableIsDrawnInTheDocumentation(t *testing.T) {
 	if !*update {
 		t.Fatalf("the drawing is behind the code; run: go test ./internal/sale -run Document -update\nwant:\n%s", want)
 	}
-	if err := os.WriteFile(statesFile, []byte(head+statesBegin+want+statesEnd+tail), 0o644); err != nil { //nolint:gosec // a text that everybody reads
+	if err := os.WriteFile(statesFile, []byte(head+statesBegin+want+statesEnd+tail), 0o644); err != nil { //nolint:gosec // a public text
 		t.Fatal(err)
 	}
 }

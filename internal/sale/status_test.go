@@ -64,11 +64,11 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 }
 
 var actors = map[string]sale.Actor{
-	"customer": {ID: id.New(), Role: auth.Customer},
-	"operator": {ID: id.New(), Role: auth.Operator},
-	"admin":    {ID: id.New(), Role: auth.Admin},
-	"nobody":   {ID: id.New()},
-	"clock":    sale.TheClock,
+	"customer":  {ID: id.New(), Role: auth.Customer},
+	"operator":  {ID: id.New(), Role: auth.Operator},
+	"admin":     {ID: id.New(), Role: auth.Admin},
+	"anonymous": {ID: id.New()},
+	"clock":     sale.TheClock,
 }
 
 func mayMove(who, actor string) bool {

@@ -59,7 +59,7 @@ func (v *Versions) Write(ctx context.Context, write func(ctx context.Context) er
 	})
 	err := write(ctx)
 	// Also after an error: a commit whose reply was lost may have happened.
-	v.try(ctx, "tell the new version", func(ctx context.Context) error {
+	v.try(ctx, "publish the new version", func(ctx context.Context) error {
 		_, err := v.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 			pipe.Incr(ctx, v.version)
 			pipe.ZRem(ctx, v.writing, token)

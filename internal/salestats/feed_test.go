@@ -87,7 +87,7 @@ func TestAFollowerSeesNewLinesAndGoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
-func TestAFollowerIsToldOfAGap(t *testing.T) {
+func TestAFollowerLearnsOfAGap(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	f := e.feed()
@@ -144,7 +144,7 @@ func TestLinesSayWhatMovedInTheOrderInWhichItDid(t *testing.T) {
 	})
 }
 
-func TestALogIsTrimmedAndABeginnerIsToldSo(t *testing.T) {
+func TestALogIsTrimmedAndABeginnerLearnsIt(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	f := e.feed()
@@ -198,11 +198,11 @@ func TestManyOrdersAreOneLine(t *testing.T) {
 	paid := &order.Order{ID: id.New(), Sale: e.sale, Status: order.Paid, UpdatedAt: e.clock.Now()}
 	f.Moved(paid)
 	f.Flush(t.Context())
-	lapsed := make([]*order.Order, 300)
-	for i := range lapsed {
-		lapsed[i] = &order.Order{ID: id.New(), Sale: e.sale, Status: order.Expired, UpdatedAt: e.clock.Now()}
+	expired := make([]*order.Order, 300)
+	for i := range expired {
+		expired[i] = &order.Order{ID: id.New(), Sale: e.sale, Status: order.Expired, UpdatedAt: e.clock.Now()}
 	}
-	f.Moved(lapsed...)
+	f.Moved(expired...)
 	f.Flush(t.Context())
 	next := e.follow(f, new("0-0"))
 	next()

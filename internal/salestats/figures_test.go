@@ -211,7 +211,7 @@ func TestStatsJoinTheGateTheRecordAndTheQueue(t *testing.T) {
 			u.Remaining+u.Pending()+u.Sold != u.Total {
 			t.Errorf("units %+v", u)
 		}
-		if s.Orders != 9 || s.Paid != 3 || s.Unpaid != 2 || s.Lapsed != 1 || s.Cancelled != 1 || s.Refunded != 2 || s.GMV.Decimal() != "147.00" {
+		if s.Orders != 9 || s.Paid != 3 || s.Unpaid != 2 || s.Expired != 1 || s.Cancelled != 1 || s.Refunded != 2 || s.GMV.Decimal() != "147.00" {
 			t.Errorf("%+v", s)
 		}
 		if s.QueueDepth != 3 || s.QueueAge != 2*time.Second {
@@ -221,7 +221,7 @@ func TestStatsJoinTheGateTheRecordAndTheQueue(t *testing.T) {
 		for _, p := range s.Series {
 			orders += p.Orders
 			if p.Remaining != 90 {
-				t.Fatalf("nobody sampled, so what is left now stands for all: %+v", p)
+				t.Fatalf("without samples, what is left now stands for all: %+v", p)
 			}
 		}
 		if orders != 8 || s.OrdersPerSecond != 1 { // the ninth is in the current second

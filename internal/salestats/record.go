@@ -103,7 +103,7 @@ func (rec *record) into(s *Stats) {
 		return n
 	}
 	s.Orders = count(order.Statuses()...)
-	s.Unpaid, s.Paid, s.Lapsed = count(order.PendingPayment), count(order.Paid), count(order.Expired)
+	s.Unpaid, s.Paid, s.Expired = count(order.PendingPayment), count(order.Paid), count(order.Expired)
 	s.Cancelled, s.Refunded = count(order.Cancelled), count(order.Refunding, order.Refunded)
 	s.Failed = rec.failed
 	s.GMV = money0(rec.currency)

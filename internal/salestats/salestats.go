@@ -57,7 +57,7 @@ type Stats struct {
 	Orders    int // written
 	Paid      int // orders that are paid now
 	Unpaid    int // orders that wait for payment now
-	Lapsed    int // orders not paid in time
+	Expired   int // orders not paid in time
 	Cancelled int // by the buyer or an operator
 	Refunded  int // including refunds in progress
 	Failed    int // tasks that ended without an order

@@ -102,7 +102,7 @@ func demoGoods() demoCatalogue {
 		reader: goodsDraft{name: "Quill e-reader, 7 inch", shape: readerShape, tint: "#fde68a", priceMinor: 1099_00,
 			description: "Paper-white, warm light at night, buttons to turn the page, and it survives the bathtub."},
 		watch: goodsDraft{name: "Pebblestone watch", shape: watchShape, tint: "#fecaca", priceMinor: 1299_00,
-			description: "Tells the time for thirty days on one charge. Also counts steps, if asked."},
+			description: "Shows the time for thirty days on one charge. Also counts steps, if asked."},
 		espresso: goodsDraft{name: "Hearth espresso machine", shape: espressoShape, tint: "#e7d3c1", priceMinor: 2499_00,
 			description: "Warm in ninety seconds, nine bars, a steam wand that forgives beginners."},
 		drone: goodsDraft{name: "Kestrel mini drone", shape: droneShape, tint: "#ddd6fe", priceMinor: 3299_00,

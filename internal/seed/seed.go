@@ -115,7 +115,7 @@ func (s *Seeder) Run(ctx context.Context, in Input) (*Result, error) {
 		items: []itemDraft{{goods: &product, priceMinor: 699_00, stock: in.Stock}}, permitRatio: in.PermitRatio,
 	}
 	if in.PathTTL > 0 && s.Paths == nil {
-		return nil, errors.New("nobody here issues paths")
+		return nil, errors.New("there is no issuer of path tokens")
 	}
 	made, err := s.createSale(ctx, now, draft)
 	if err != nil {

@@ -76,7 +76,7 @@ func TestASeedIsAnApprovedSaleWithItsStockInTheLedger(t *testing.T) {
 	}
 	item := db.Ent.SaleItem.Query().OnlyX(t.Context())
 	if id.Format(id.Item, item.ID) != result.ItemID || item.SaleID != saleID || item.Total != 200 || item.Available != 200 {
-		t.Errorf("item is %v, told %s", item, result.ItemID)
+		t.Errorf("item is %v, want %s", item, result.ItemID)
 	}
 	move := db.Ent.StockMovement.Query().OnlyX(t.Context())
 	if move.Kind != stockmovement.KindOPEN || move.Quantity != 200 || move.ItemID != item.ID {

@@ -247,8 +247,8 @@ func TestNoAnswerQuotesThePath(t *testing.T) {
 		"/graphql/?" + marker, "/graphql//" + marker, "/" + marker + ".js", "/" + marker,
 	} {
 		w := call(t, h, http.MethodGet, p)
-		if told := fmt.Sprint(w.Header()) + w.Body.String(); strings.Contains(told, marker) || w.Code != 200 && w.Code != 404 {
-			t.Errorf("%s: %d %s", p, w.Code, told)
+		if shown := fmt.Sprint(w.Header()) + w.Body.String(); strings.Contains(shown, marker) || w.Code != 200 && w.Code != 404 {
+			t.Errorf("%s: %d %s", p, w.Code, shown)
 		}
 	}
 	if w := call(t, h, http.MethodGet, "/s/summer/"); w.Code != 200 {
@@ -292,7 +292,7 @@ func TestPlaygroundIsSelfHosted(t *testing.T) {
 	}
 }
 
-func TestReadinessTellsReasons(t *testing.T) {
+func TestReadinessShowsReasons(t *testing.T) {
 	t.Parallel()
 	ready := server.NewReadiness(
 		server.Check{Name: "redis", Run: func(context.Context) error { return nil }},

@@ -96,8 +96,8 @@ func (c *customer) cancel(which int, at time.Time, more func()) {
 	}))
 }
 
-// tell publishes a change as the process that made it does.
-func (c *customer) tell() {
+// publish publishes a change as the process that made it does.
+func (c *customer) publish() {
 	c.hub.Publish(notifier.Event{Key: storefront.BuyerKey(c.user), Revision: storefront.BuyerRevision})
 }
 
@@ -119,18 +119,18 @@ func (c *customer) want(which int, status order.Status) {
 func TestAChangeThatCommitsLateIsPushedWhateverItsTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		reread time.Duration
-		told   bool
+		reread    time.Duration
+		published bool
 	}{
-		"told":       {time.Hour, true},
+		"published":  {time.Hour, true},
 		"read again": {20 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			buyer := newCustomer(t, c.reread)
 			changed := func(which int) {
-				if c.told {
-					buyer.tell()
+				if c.published {
+					buyer.publish()
 				}
 				buyer.want(which, order.Cancelled)
 			}

@@ -6,27 +6,27 @@ import (
 	"seckill/internal/sale"
 )
 
-// Hope is the prospect of units for a buyer when an item is sold out.
-type Hope struct {
+// RestockOutlook is the prospect of units for a buyer when an item is sold out.
+type RestockOutlook struct {
 	Open   bool       // the waitlist can be joined
 	Gone   bool       // no unit can return: all are paid
 	Unpaid int        // units in unpaid orders; 0 = none, or unknown
 	Next   *time.Time // earliest time at which one of them returns; nil = unknown
 }
 
-// Hope returns the prospect for an item, from memory. It may be unknown for an item that
+// RestockOutlook returns the prospect for an item, from memory. It may be unknown for an item that
 // was sold out less than a second ago: Open is true then, because units are unpaid.
-func (s *Storefront) Hope(item *sale.Item) Hope {
+func (s *Storefront) RestockOutlook(item *sale.Item) RestockOutlook {
 	view, ok := s.stock.View(item.ID)
 	if !ok || view.ForSale(s.Now()) > 0 {
-		return Hope{}
+		return RestockOutlook{}
 	}
-	outlook, known := s.outlooks.Of(item.ID)
+	restock, known := s.outlooks.Of(item.ID)
 	if !known {
-		return Hope{Open: true}
+		return RestockOutlook{Open: true}
 	}
-	h := Hope{Open: !outlook.Gone(), Gone: outlook.Gone(), Unpaid: outlook.Unpaid}
-	if next := outlook.NextRelease; next != nil && next.After(s.Now()) {
+	h := RestockOutlook{Open: !restock.Gone(), Gone: restock.Gone(), Unpaid: restock.Unpaid}
+	if next := restock.NextRelease; next != nil && next.After(s.Now()) {
 		h.Next = next
 	}
 	return h
@@ -35,7 +35,7 @@ func (s *Storefront) Hope(item *sale.Item) Hope {
 // gone reports whether no unit of any item of a sale can return.
 func (s *Storefront) gone(v *sale.Sale) bool {
 	for _, item := range v.Items {
-		if outlook, known := s.outlooks.Of(item.ID); !known || !outlook.Gone() {
+		if restock, known := s.outlooks.Of(item.ID); !known || !restock.Gone() {
 			return false
 		}
 	}

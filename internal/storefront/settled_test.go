@@ -52,14 +52,14 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	catalog := sale.NewCatalog(sale.NewStore(db.Ent), clock.System{}, log)
-	board := reservation.NewStockCache(reservation.StockCacheConfig{
+	stock := reservation.NewStockCache(reservation.StockCacheConfig{
 		Client: conn.Cmd, Keys: keys, Clock: clock.System{}, Log: log,
 		Loaded: func(context.Context) ([]reservation.ItemRef, error) { return nil, nil },
 	})
 	line := waitlist.New(waitlist.Config{DB: db, Log: log})
 	shop := storefront.New(storefront.Config{
 		Waitlist: line, Outlooks: waitlist.NewOutlooks(line, func(context.Context) ([]waitlist.Item, error) { return nil, nil }, log),
-		Catalog: catalog, Stock: board, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys}),
+		Catalog: catalog, Stock: stock, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys}),
 		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
 	})
 	snap, err := shop.Catalog(t.Context())
@@ -72,6 +72,6 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	}
 	v, err = shop.Viewer(t.Context(), snap.Sale(saleID), other)
 	if err != nil || v.Order != nil || v.Action != storefront.ActionNone {
-		t.Errorf("whose order lapsed: %+v %v", v, err)
+		t.Errorf("whose order expired: %+v %v", v, err)
 	}
 }

@@ -144,15 +144,15 @@ func (s *Storefront) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-phases.C:
-			s.tell(ctx, s.phasesChanged)
+			s.publish(ctx, s.phasesChanged)
 		case <-stocks.C:
-			s.tell(ctx, s.stockChanged)
+			s.publish(ctx, s.stockChanged)
 		}
 	}
 }
 
-// tell publishes changes. An unreadable catalogue is reported by other code.
-func (s *Storefront) tell(ctx context.Context, changed func(*sale.Sale) (notifier.Event, bool)) {
+// publish publishes changes. An unreadable catalogue is reported by other code.
+func (s *Storefront) publish(ctx context.Context, changed func(*sale.Sale) (notifier.Event, bool)) {
 	snap, err := s.catalog.Snapshot(ctx)
 	if err != nil {
 		return

@@ -242,7 +242,7 @@ func (b *Bank) Refund(ctx context.Context, payment, refund uuid.UUID, amount int
 // maxRaces bounds the retries of a change after a conflict.
 const maxRaces = 10
 
-var errRace = errors.New("sandbox: charge was changed by somebody else")
+var errRace = errors.New("sandbox: charge was changed by another process")
 
 // change reads a charge and changes it with a compare-and-set.
 func (b *Bank) change(ctx context.Context, charge uuid.UUID, do func(context.Context, *ent.Tx, *Charge) error) error {

@@ -58,11 +58,11 @@ type act struct{ Path, Label, Hint string }
 
 // acts are the buttons of the page, in their order.
 var acts = []act{
-	{string(Prompt), "Approve", "pays, and tells the shop at once"},
+	{string(Prompt), "Approve", "pays, and notifies the shop at once"},
 	{"decline", "Decline", "refuses to pay"},
-	{string(Delayed), "Approve, tell later", "pays now; the shop hears of it 20 seconds later"},
+	{string(Delayed), "Approve, notify later", "pays now; the shop hears of it 20 seconds later"},
 	{string(Duplicate), "Approve, notify three times", "pays once; the shop hears of it three times"},
-	{string(Late), "Pay too late", "the money comes five seconds after the payment lapsed"},
+	{string(Late), "Pay too late", "the money comes five seconds after the payment expired"},
 }
 
 func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request) {
 	case c.Status == "DECLINED":
 		v.Outcome = "Declined. You may go back to the shop and try again."
 	default:
-		v.Outcome = "This payment has lapsed."
+		v.Outcome = "This payment has expired."
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

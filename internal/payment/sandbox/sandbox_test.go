@@ -212,10 +212,10 @@ func TestCouriersOfManyProcessesDeliverOnce(t *testing.T) {
 	}
 }
 
-func TestAClosedOrLapsedChargeCannotBeApproved(t *testing.T) {
+func TestAClosedOrExpiredChargeCannotBeApproved(t *testing.T) {
 	t.Parallel()
 	b := open(t)
-	closed, paid, lapsed := b.charge(), b.charge(), b.charge()
+	closed, paid, expired := b.charge(), b.charge(), b.charge()
 	b.must(b.bank.Approve(t.Context(), paid.ID, sandbox.Prompt))
 	for c, want := range map[*sandbox.Charge]payment.Phase{closed: payment.PhaseClosed, paid: payment.PhasePaid} {
 		for range 2 {
@@ -225,13 +225,13 @@ func TestAClosedOrLapsedChargeCannotBeApproved(t *testing.T) {
 		}
 	}
 	b.clock.Advance(10 * time.Minute)
-	for _, c := range []*sandbox.Charge{closed, paid, lapsed} {
+	for _, c := range []*sandbox.Charge{closed, paid, expired} {
 		if err := b.bank.Approve(t.Context(), c.ID, sandbox.Prompt); !errors.Is(err, sandbox.ErrNotOpen) {
 			t.Errorf("approve: %v", err)
 		}
 	}
-	if b.phase(lapsed) != payment.PhaseClosed {
-		t.Errorf("lapsed is %s", b.phase(lapsed))
+	if b.phase(expired) != payment.PhaseClosed {
+		t.Errorf("expired is %s", b.phase(expired))
 	}
 }
 
@@ -317,7 +317,7 @@ func (b *branch) get(server *httptest.Server, method, url string) (int, string) 
 	return res.StatusCode, string(body)
 }
 
-func TestSignersNeedKeysThatNobodyGuesses(t *testing.T) {
+func TestSignersNeedKeysThatCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	long := []byte("sixteen bytes ok")
 	for _, keys := range [][][]byte{nil, {nil}, {[]byte("short")}, {long, []byte("short")}, {long, long, long}} {

@@ -107,14 +107,14 @@ func Edge(place Place, watch Watch, tokens *auth.Tokens, log *slog.Logger) (http
 	return server.NewPublic(server.PublicOptions{GraphQL: h, Log: log, Registerer: telemetry.NewRegistry()})
 }
 
-// anybody is the principal of requests without authentication: the schema requires one
+// anonymous is the principal of requests without authentication: the schema requires one
 // for placeOrder.
-var anybody = auth.Principal{Role: auth.Customer}
+var anonymous = auth.Principal{Role: auth.Customer}
 
 func authenticate(tokens *auth.Tokens) func(context.Context, string) (transport.Caller, error) {
 	return func(ctx context.Context, token string) (transport.Caller, error) {
 		if tokens == nil {
-			return transport.Caller{Context: auth.WithPrincipal(ctx, &anybody)}, nil
+			return transport.Caller{Context: auth.WithPrincipal(ctx, &anonymous)}, nil
 		}
 		p, err := tokens.Verify(ctx, token)
 		if err != nil {

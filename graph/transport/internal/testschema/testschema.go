@@ -16,7 +16,7 @@ import (
 
 // Resolver answers the schema and counts what runs.
 type Resolver struct {
-	// Viewer tells who asks, from the context.
+	// Viewer returns the caller, from the context.
 	Viewer func(ctx context.Context) string
 	// Sets counts executed mutations.
 	Sets atomic.Int64
@@ -27,7 +27,7 @@ type Resolver struct {
 	feeds map[string]map[chan string]struct{} // guarded by mu
 }
 
-// Publish sends a text to everybody subscribed to feed(topic) and returns how
+// Publish sends a text to all clients subscribed to feed(topic) and returns how
 // many there are.
 func (r *Resolver) Publish(topic, text string) int {
 	r.mu.Lock()
