@@ -18986,6 +18986,11 @@ type UserMutation struct {
 	created_at      *time.Time
 	disabled_at     *time.Time
 	disabled_reason *string
+	totp_secret     *[]byte
+	totp_since      *time.Time
+	totp_step       *int64
+	addtotp_step    *int64
+	recovery_codes  *string
 	clearedFields   map[string]struct{}
 	done            bool
 	oldValue        func(context.Context) (*User, error)
@@ -19417,6 +19422,196 @@ func (m *UserMutation) ResetDisabledReason() {
 	m.disabled_reason = nil
 }
 
+// SetTotpSecret sets the "totp_secret" field.
+func (m *UserMutation) SetTotpSecret(b []byte) {
+	m.totp_secret = &b
+}
+
+// TotpSecret returns the value of the "totp_secret" field in the mutation.
+func (m *UserMutation) TotpSecret() (r []byte, exists bool) {
+	v := m.totp_secret
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTotpSecret returns the old "totp_secret" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldTotpSecret(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTotpSecret is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTotpSecret requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTotpSecret: %w", err)
+	}
+	return oldValue.TotpSecret, nil
+}
+
+// ClearTotpSecret clears the value of the "totp_secret" field.
+func (m *UserMutation) ClearTotpSecret() {
+	m.totp_secret = nil
+	m.clearedFields[user.FieldTotpSecret] = struct{}{}
+}
+
+// TotpSecretCleared returns if the "totp_secret" field was cleared in this mutation.
+func (m *UserMutation) TotpSecretCleared() bool {
+	_, ok := m.clearedFields[user.FieldTotpSecret]
+	return ok
+}
+
+// ResetTotpSecret resets all changes to the "totp_secret" field.
+func (m *UserMutation) ResetTotpSecret() {
+	m.totp_secret = nil
+	delete(m.clearedFields, user.FieldTotpSecret)
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (m *UserMutation) SetTotpSince(t time.Time) {
+	m.totp_since = &t
+}
+
+// TotpSince returns the value of the "totp_since" field in the mutation.
+func (m *UserMutation) TotpSince() (r time.Time, exists bool) {
+	v := m.totp_since
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTotpSince returns the old "totp_since" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldTotpSince(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTotpSince is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTotpSince requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTotpSince: %w", err)
+	}
+	return oldValue.TotpSince, nil
+}
+
+// ClearTotpSince clears the value of the "totp_since" field.
+func (m *UserMutation) ClearTotpSince() {
+	m.totp_since = nil
+	m.clearedFields[user.FieldTotpSince] = struct{}{}
+}
+
+// TotpSinceCleared returns if the "totp_since" field was cleared in this mutation.
+func (m *UserMutation) TotpSinceCleared() bool {
+	_, ok := m.clearedFields[user.FieldTotpSince]
+	return ok
+}
+
+// ResetTotpSince resets all changes to the "totp_since" field.
+func (m *UserMutation) ResetTotpSince() {
+	m.totp_since = nil
+	delete(m.clearedFields, user.FieldTotpSince)
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (m *UserMutation) SetTotpStep(i int64) {
+	m.totp_step = &i
+	m.addtotp_step = nil
+}
+
+// TotpStep returns the value of the "totp_step" field in the mutation.
+func (m *UserMutation) TotpStep() (r int64, exists bool) {
+	v := m.totp_step
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTotpStep returns the old "totp_step" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldTotpStep(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTotpStep is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTotpStep requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTotpStep: %w", err)
+	}
+	return oldValue.TotpStep, nil
+}
+
+// AddTotpStep adds i to the "totp_step" field.
+func (m *UserMutation) AddTotpStep(i int64) {
+	if m.addtotp_step != nil {
+		*m.addtotp_step += i
+	} else {
+		m.addtotp_step = &i
+	}
+}
+
+// AddedTotpStep returns the value that was added to the "totp_step" field in this mutation.
+func (m *UserMutation) AddedTotpStep() (r int64, exists bool) {
+	v := m.addtotp_step
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetTotpStep resets all changes to the "totp_step" field.
+func (m *UserMutation) ResetTotpStep() {
+	m.totp_step = nil
+	m.addtotp_step = nil
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (m *UserMutation) SetRecoveryCodes(s string) {
+	m.recovery_codes = &s
+}
+
+// RecoveryCodes returns the value of the "recovery_codes" field in the mutation.
+func (m *UserMutation) RecoveryCodes() (r string, exists bool) {
+	v := m.recovery_codes
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRecoveryCodes returns the old "recovery_codes" field's value of the User entity.
+// If the User object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *UserMutation) OldRecoveryCodes(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRecoveryCodes is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRecoveryCodes requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRecoveryCodes: %w", err)
+	}
+	return oldValue.RecoveryCodes, nil
+}
+
+// ResetRecoveryCodes resets all changes to the "recovery_codes" field.
+func (m *UserMutation) ResetRecoveryCodes() {
+	m.recovery_codes = nil
+}
+
 // Where appends a list predicates to the UserMutation builder.
 func (m *UserMutation) Where(ps ...predicate.User) {
 	m.predicates = append(m.predicates, ps...)
@@ -19451,7 +19646,7 @@ func (m *UserMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *UserMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 12)
 	if m.account != nil {
 		fields = append(fields, user.FieldAccount)
 	}
@@ -19475,6 +19670,18 @@ func (m *UserMutation) Fields() []string {
 	}
 	if m.disabled_reason != nil {
 		fields = append(fields, user.FieldDisabledReason)
+	}
+	if m.totp_secret != nil {
+		fields = append(fields, user.FieldTotpSecret)
+	}
+	if m.totp_since != nil {
+		fields = append(fields, user.FieldTotpSince)
+	}
+	if m.totp_step != nil {
+		fields = append(fields, user.FieldTotpStep)
+	}
+	if m.recovery_codes != nil {
+		fields = append(fields, user.FieldRecoveryCodes)
 	}
 	return fields
 }
@@ -19500,6 +19707,14 @@ func (m *UserMutation) Field(name string) (ent.Value, bool) {
 		return m.DisabledAt()
 	case user.FieldDisabledReason:
 		return m.DisabledReason()
+	case user.FieldTotpSecret:
+		return m.TotpSecret()
+	case user.FieldTotpSince:
+		return m.TotpSince()
+	case user.FieldTotpStep:
+		return m.TotpStep()
+	case user.FieldRecoveryCodes:
+		return m.RecoveryCodes()
 	}
 	return nil, false
 }
@@ -19525,6 +19740,14 @@ func (m *UserMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldDisabledAt(ctx)
 	case user.FieldDisabledReason:
 		return m.OldDisabledReason(ctx)
+	case user.FieldTotpSecret:
+		return m.OldTotpSecret(ctx)
+	case user.FieldTotpSince:
+		return m.OldTotpSince(ctx)
+	case user.FieldTotpStep:
+		return m.OldTotpStep(ctx)
+	case user.FieldRecoveryCodes:
+		return m.OldRecoveryCodes(ctx)
 	}
 	return nil, fmt.Errorf("unknown User field %s", name)
 }
@@ -19590,6 +19813,34 @@ func (m *UserMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDisabledReason(v)
 		return nil
+	case user.FieldTotpSecret:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTotpSecret(v)
+		return nil
+	case user.FieldTotpSince:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTotpSince(v)
+		return nil
+	case user.FieldTotpStep:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTotpStep(v)
+		return nil
+	case user.FieldRecoveryCodes:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRecoveryCodes(v)
+		return nil
 	}
 	return fmt.Errorf("unknown User field %s", name)
 }
@@ -19601,6 +19852,9 @@ func (m *UserMutation) AddedFields() []string {
 	if m.addversion != nil {
 		fields = append(fields, user.FieldVersion)
 	}
+	if m.addtotp_step != nil {
+		fields = append(fields, user.FieldTotpStep)
+	}
 	return fields
 }
 
@@ -19611,6 +19865,8 @@ func (m *UserMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case user.FieldVersion:
 		return m.AddedVersion()
+	case user.FieldTotpStep:
+		return m.AddedTotpStep()
 	}
 	return nil, false
 }
@@ -19627,6 +19883,13 @@ func (m *UserMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddVersion(v)
 		return nil
+	case user.FieldTotpStep:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTotpStep(v)
+		return nil
 	}
 	return fmt.Errorf("unknown User numeric field %s", name)
 }
@@ -19637,6 +19900,12 @@ func (m *UserMutation) ClearedFields() []string {
 	var fields []string
 	if m.FieldCleared(user.FieldDisabledAt) {
 		fields = append(fields, user.FieldDisabledAt)
+	}
+	if m.FieldCleared(user.FieldTotpSecret) {
+		fields = append(fields, user.FieldTotpSecret)
+	}
+	if m.FieldCleared(user.FieldTotpSince) {
+		fields = append(fields, user.FieldTotpSince)
 	}
 	return fields
 }
@@ -19654,6 +19923,12 @@ func (m *UserMutation) ClearField(name string) error {
 	switch name {
 	case user.FieldDisabledAt:
 		m.ClearDisabledAt()
+		return nil
+	case user.FieldTotpSecret:
+		m.ClearTotpSecret()
+		return nil
+	case user.FieldTotpSince:
+		m.ClearTotpSince()
 		return nil
 	}
 	return fmt.Errorf("unknown User nullable field %s", name)
@@ -19686,6 +19961,18 @@ func (m *UserMutation) ResetField(name string) error {
 		return nil
 	case user.FieldDisabledReason:
 		m.ResetDisabledReason()
+		return nil
+	case user.FieldTotpSecret:
+		m.ResetTotpSecret()
+		return nil
+	case user.FieldTotpSince:
+		m.ResetTotpSince()
+		return nil
+	case user.FieldTotpStep:
+		m.ResetTotpStep()
+		return nil
+	case user.FieldRecoveryCodes:
+		m.ResetRecoveryCodes()
 		return nil
 	}
 	return fmt.Errorf("unknown User field %s", name)

@@ -598,6 +598,14 @@ func init() {
 	user.DefaultDisabledReason = userDescDisabledReason.Default.(string)
 	// user.DisabledReasonValidator is a validator for the "disabled_reason" field. It is called by the builders before save.
 	user.DisabledReasonValidator = userDescDisabledReason.Validators[0].(func(string) error)
+	// userDescTotpStep is the schema descriptor for totp_step field.
+	userDescTotpStep := userFields[11].Descriptor()
+	// user.DefaultTotpStep holds the default value on creation for the totp_step field.
+	user.DefaultTotpStep = userDescTotpStep.Default.(int64)
+	// userDescRecoveryCodes is the schema descriptor for recovery_codes field.
+	userDescRecoveryCodes := userFields[12].Descriptor()
+	// user.DefaultRecoveryCodes holds the default value on creation for the recovery_codes field.
+	user.DefaultRecoveryCodes = userDescRecoveryCodes.Default.(string)
 	waitlistentryFields := schema.WaitlistEntry{}.Fields()
 	_ = waitlistentryFields
 	// waitlistentryDescQuantity is the schema descriptor for quantity field.

@@ -34,7 +34,15 @@ type User struct {
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	// DisabledReason holds the value of the "disabled_reason" field.
 	DisabledReason string `json:"disabled_reason,omitempty"`
-	selectValues   sql.SelectValues
+	// sealed by a key derived from the signing key
+	TotpSecret []byte `json:"-"`
+	// since when sign-in needs a one-time code; null while enrolment is not confirmed
+	TotpSince *time.Time `json:"totp_since,omitempty"`
+	// time step of the newest used code: no code is used twice
+	TotpStep int64 `json:"totp_step,omitempty"`
+	// SHA-256 of the unused recovery codes, separated by spaces
+	RecoveryCodes string `json:"-"`
+	selectValues  sql.SelectValues
 }
 
 // scanValues returns the types for scanning values from sql.Rows.
@@ -42,11 +50,13 @@ func (*User) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case user.FieldVersion:
+		case user.FieldTotpSecret:
+			values[i] = new([]byte)
+		case user.FieldVersion, user.FieldTotpStep:
 			values[i] = new(sql.NullInt64)
-		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason:
+		case user.FieldAccount, user.FieldDisplayName, user.FieldPasswordHash, user.FieldRole, user.FieldDisabledReason, user.FieldRecoveryCodes:
 			values[i] = new(sql.NullString)
-		case user.FieldCreatedAt, user.FieldDisabledAt:
+		case user.FieldCreatedAt, user.FieldDisabledAt, user.FieldTotpSince:
 			values[i] = new(sql.NullTime)
 		case user.FieldID:
 			values[i] = new(uuid.UUID)
@@ -120,6 +130,31 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.DisabledReason = value.String
 			}
+		case user.FieldTotpSecret:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field totp_secret", values[i])
+			} else if value != nil {
+				_m.TotpSecret = *value
+			}
+		case user.FieldTotpSince:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field totp_since", values[i])
+			} else if value.Valid {
+				_m.TotpSince = new(time.Time)
+				*_m.TotpSince = value.Time
+			}
+		case user.FieldTotpStep:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field totp_step", values[i])
+			} else if value.Valid {
+				_m.TotpStep = value.Int64
+			}
+		case user.FieldRecoveryCodes:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field recovery_codes", values[i])
+			} else if value.Valid {
+				_m.RecoveryCodes = value.String
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -180,6 +215,18 @@ func (_m *User) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("disabled_reason=")
 	builder.WriteString(_m.DisabledReason)
+	builder.WriteString(", ")
+	builder.WriteString("totp_secret=<sensitive>")
+	builder.WriteString(", ")
+	if v := _m.TotpSince; v != nil {
+		builder.WriteString("totp_since=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("totp_step=")
+	builder.WriteString(fmt.Sprintf("%v", _m.TotpStep))
+	builder.WriteString(", ")
+	builder.WriteString("recovery_codes=<sensitive>")
 	builder.WriteByte(')')
 	return builder.String()
 }

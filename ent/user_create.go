@@ -104,6 +104,54 @@ func (_c *UserCreate) SetNillableDisabledReason(v *string) *UserCreate {
 	return _c
 }
 
+// SetTotpSecret sets the "totp_secret" field.
+func (_c *UserCreate) SetTotpSecret(v []byte) *UserCreate {
+	_c.mutation.SetTotpSecret(v)
+	return _c
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (_c *UserCreate) SetTotpSince(v time.Time) *UserCreate {
+	_c.mutation.SetTotpSince(v)
+	return _c
+}
+
+// SetNillableTotpSince sets the "totp_since" field if the given value is not nil.
+func (_c *UserCreate) SetNillableTotpSince(v *time.Time) *UserCreate {
+	if v != nil {
+		_c.SetTotpSince(*v)
+	}
+	return _c
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (_c *UserCreate) SetTotpStep(v int64) *UserCreate {
+	_c.mutation.SetTotpStep(v)
+	return _c
+}
+
+// SetNillableTotpStep sets the "totp_step" field if the given value is not nil.
+func (_c *UserCreate) SetNillableTotpStep(v *int64) *UserCreate {
+	if v != nil {
+		_c.SetTotpStep(*v)
+	}
+	return _c
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (_c *UserCreate) SetRecoveryCodes(v string) *UserCreate {
+	_c.mutation.SetRecoveryCodes(v)
+	return _c
+}
+
+// SetNillableRecoveryCodes sets the "recovery_codes" field if the given value is not nil.
+func (_c *UserCreate) SetNillableRecoveryCodes(v *string) *UserCreate {
+	if v != nil {
+		_c.SetRecoveryCodes(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *UserCreate) SetID(v uuid.UUID) *UserCreate {
 	_c.mutation.SetID(v)
@@ -157,6 +205,14 @@ func (_c *UserCreate) defaults() {
 		v := user.DefaultDisabledReason
 		_c.mutation.SetDisabledReason(v)
 	}
+	if _, ok := _c.mutation.TotpStep(); !ok {
+		v := user.DefaultTotpStep
+		_c.mutation.SetTotpStep(v)
+	}
+	if _, ok := _c.mutation.RecoveryCodes(); !ok {
+		v := user.DefaultRecoveryCodes
+		_c.mutation.SetRecoveryCodes(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -201,6 +257,12 @@ func (_c *UserCreate) check() error {
 		if err := user.DisabledReasonValidator(v); err != nil {
 			return &ValidationError{Name: "disabled_reason", err: fmt.Errorf(`ent: validator failed for field "User.disabled_reason": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.TotpStep(); !ok {
+		return &ValidationError{Name: "totp_step", err: errors.New(`ent: missing required field "User.totp_step"`)}
+	}
+	if _, ok := _c.mutation.RecoveryCodes(); !ok {
+		return &ValidationError{Name: "recovery_codes", err: errors.New(`ent: missing required field "User.recovery_codes"`)}
 	}
 	return nil
 }
@@ -269,6 +331,22 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.DisabledReason(); ok {
 		_spec.SetField(user.FieldDisabledReason, field.TypeString, value)
 		_node.DisabledReason = value
+	}
+	if value, ok := _c.mutation.TotpSecret(); ok {
+		_spec.SetField(user.FieldTotpSecret, field.TypeBytes, value)
+		_node.TotpSecret = value
+	}
+	if value, ok := _c.mutation.TotpSince(); ok {
+		_spec.SetField(user.FieldTotpSince, field.TypeTime, value)
+		_node.TotpSince = &value
+	}
+	if value, ok := _c.mutation.TotpStep(); ok {
+		_spec.SetField(user.FieldTotpStep, field.TypeInt64, value)
+		_node.TotpStep = value
+	}
+	if value, ok := _c.mutation.RecoveryCodes(); ok {
+		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
+		_node.RecoveryCodes = value
 	}
 	return _node, _spec
 }
@@ -427,6 +505,72 @@ func (u *UserUpsert) SetDisabledReason(v string) *UserUpsert {
 // UpdateDisabledReason sets the "disabled_reason" field to the value that was provided on create.
 func (u *UserUpsert) UpdateDisabledReason() *UserUpsert {
 	u.SetExcluded(user.FieldDisabledReason)
+	return u
+}
+
+// SetTotpSecret sets the "totp_secret" field.
+func (u *UserUpsert) SetTotpSecret(v []byte) *UserUpsert {
+	u.Set(user.FieldTotpSecret, v)
+	return u
+}
+
+// UpdateTotpSecret sets the "totp_secret" field to the value that was provided on create.
+func (u *UserUpsert) UpdateTotpSecret() *UserUpsert {
+	u.SetExcluded(user.FieldTotpSecret)
+	return u
+}
+
+// ClearTotpSecret clears the value of the "totp_secret" field.
+func (u *UserUpsert) ClearTotpSecret() *UserUpsert {
+	u.SetNull(user.FieldTotpSecret)
+	return u
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (u *UserUpsert) SetTotpSince(v time.Time) *UserUpsert {
+	u.Set(user.FieldTotpSince, v)
+	return u
+}
+
+// UpdateTotpSince sets the "totp_since" field to the value that was provided on create.
+func (u *UserUpsert) UpdateTotpSince() *UserUpsert {
+	u.SetExcluded(user.FieldTotpSince)
+	return u
+}
+
+// ClearTotpSince clears the value of the "totp_since" field.
+func (u *UserUpsert) ClearTotpSince() *UserUpsert {
+	u.SetNull(user.FieldTotpSince)
+	return u
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (u *UserUpsert) SetTotpStep(v int64) *UserUpsert {
+	u.Set(user.FieldTotpStep, v)
+	return u
+}
+
+// UpdateTotpStep sets the "totp_step" field to the value that was provided on create.
+func (u *UserUpsert) UpdateTotpStep() *UserUpsert {
+	u.SetExcluded(user.FieldTotpStep)
+	return u
+}
+
+// AddTotpStep adds v to the "totp_step" field.
+func (u *UserUpsert) AddTotpStep(v int64) *UserUpsert {
+	u.Add(user.FieldTotpStep, v)
+	return u
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (u *UserUpsert) SetRecoveryCodes(v string) *UserUpsert {
+	u.Set(user.FieldRecoveryCodes, v)
+	return u
+}
+
+// UpdateRecoveryCodes sets the "recovery_codes" field to the value that was provided on create.
+func (u *UserUpsert) UpdateRecoveryCodes() *UserUpsert {
+	u.SetExcluded(user.FieldRecoveryCodes)
 	return u
 }
 
@@ -601,6 +745,83 @@ func (u *UserUpsertOne) SetDisabledReason(v string) *UserUpsertOne {
 func (u *UserUpsertOne) UpdateDisabledReason() *UserUpsertOne {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateDisabledReason()
+	})
+}
+
+// SetTotpSecret sets the "totp_secret" field.
+func (u *UserUpsertOne) SetTotpSecret(v []byte) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetTotpSecret(v)
+	})
+}
+
+// UpdateTotpSecret sets the "totp_secret" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateTotpSecret() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateTotpSecret()
+	})
+}
+
+// ClearTotpSecret clears the value of the "totp_secret" field.
+func (u *UserUpsertOne) ClearTotpSecret() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearTotpSecret()
+	})
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (u *UserUpsertOne) SetTotpSince(v time.Time) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetTotpSince(v)
+	})
+}
+
+// UpdateTotpSince sets the "totp_since" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateTotpSince() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateTotpSince()
+	})
+}
+
+// ClearTotpSince clears the value of the "totp_since" field.
+func (u *UserUpsertOne) ClearTotpSince() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearTotpSince()
+	})
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (u *UserUpsertOne) SetTotpStep(v int64) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetTotpStep(v)
+	})
+}
+
+// AddTotpStep adds v to the "totp_step" field.
+func (u *UserUpsertOne) AddTotpStep(v int64) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.AddTotpStep(v)
+	})
+}
+
+// UpdateTotpStep sets the "totp_step" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateTotpStep() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateTotpStep()
+	})
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (u *UserUpsertOne) SetRecoveryCodes(v string) *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.SetRecoveryCodes(v)
+	})
+}
+
+// UpdateRecoveryCodes sets the "recovery_codes" field to the value that was provided on create.
+func (u *UserUpsertOne) UpdateRecoveryCodes() *UserUpsertOne {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateRecoveryCodes()
 	})
 }
 
@@ -942,6 +1163,83 @@ func (u *UserUpsertBulk) SetDisabledReason(v string) *UserUpsertBulk {
 func (u *UserUpsertBulk) UpdateDisabledReason() *UserUpsertBulk {
 	return u.Update(func(s *UserUpsert) {
 		s.UpdateDisabledReason()
+	})
+}
+
+// SetTotpSecret sets the "totp_secret" field.
+func (u *UserUpsertBulk) SetTotpSecret(v []byte) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetTotpSecret(v)
+	})
+}
+
+// UpdateTotpSecret sets the "totp_secret" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateTotpSecret() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateTotpSecret()
+	})
+}
+
+// ClearTotpSecret clears the value of the "totp_secret" field.
+func (u *UserUpsertBulk) ClearTotpSecret() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearTotpSecret()
+	})
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (u *UserUpsertBulk) SetTotpSince(v time.Time) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetTotpSince(v)
+	})
+}
+
+// UpdateTotpSince sets the "totp_since" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateTotpSince() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateTotpSince()
+	})
+}
+
+// ClearTotpSince clears the value of the "totp_since" field.
+func (u *UserUpsertBulk) ClearTotpSince() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.ClearTotpSince()
+	})
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (u *UserUpsertBulk) SetTotpStep(v int64) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetTotpStep(v)
+	})
+}
+
+// AddTotpStep adds v to the "totp_step" field.
+func (u *UserUpsertBulk) AddTotpStep(v int64) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.AddTotpStep(v)
+	})
+}
+
+// UpdateTotpStep sets the "totp_step" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateTotpStep() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateTotpStep()
+	})
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (u *UserUpsertBulk) SetRecoveryCodes(v string) *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.SetRecoveryCodes(v)
+	})
+}
+
+// UpdateRecoveryCodes sets the "recovery_codes" field to the value that was provided on create.
+func (u *UserUpsertBulk) UpdateRecoveryCodes() *UserUpsertBulk {
+	return u.Update(func(s *UserUpsert) {
+		s.UpdateRecoveryCodes()
 	})
 }
 

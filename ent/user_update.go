@@ -154,6 +154,73 @@ func (_u *UserUpdate) SetNillableDisabledReason(v *string) *UserUpdate {
 	return _u
 }
 
+// SetTotpSecret sets the "totp_secret" field.
+func (_u *UserUpdate) SetTotpSecret(v []byte) *UserUpdate {
+	_u.mutation.SetTotpSecret(v)
+	return _u
+}
+
+// ClearTotpSecret clears the value of the "totp_secret" field.
+func (_u *UserUpdate) ClearTotpSecret() *UserUpdate {
+	_u.mutation.ClearTotpSecret()
+	return _u
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (_u *UserUpdate) SetTotpSince(v time.Time) *UserUpdate {
+	_u.mutation.SetTotpSince(v)
+	return _u
+}
+
+// SetNillableTotpSince sets the "totp_since" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableTotpSince(v *time.Time) *UserUpdate {
+	if v != nil {
+		_u.SetTotpSince(*v)
+	}
+	return _u
+}
+
+// ClearTotpSince clears the value of the "totp_since" field.
+func (_u *UserUpdate) ClearTotpSince() *UserUpdate {
+	_u.mutation.ClearTotpSince()
+	return _u
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (_u *UserUpdate) SetTotpStep(v int64) *UserUpdate {
+	_u.mutation.ResetTotpStep()
+	_u.mutation.SetTotpStep(v)
+	return _u
+}
+
+// SetNillableTotpStep sets the "totp_step" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableTotpStep(v *int64) *UserUpdate {
+	if v != nil {
+		_u.SetTotpStep(*v)
+	}
+	return _u
+}
+
+// AddTotpStep adds value to the "totp_step" field.
+func (_u *UserUpdate) AddTotpStep(v int64) *UserUpdate {
+	_u.mutation.AddTotpStep(v)
+	return _u
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (_u *UserUpdate) SetRecoveryCodes(v string) *UserUpdate {
+	_u.mutation.SetRecoveryCodes(v)
+	return _u
+}
+
+// SetNillableRecoveryCodes sets the "recovery_codes" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableRecoveryCodes(v *string) *UserUpdate {
+	if v != nil {
+		_u.SetRecoveryCodes(*v)
+	}
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdate) Mutation() *UserMutation {
 	return _u.mutation
@@ -258,6 +325,27 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.DisabledReason(); ok {
 		_spec.SetField(user.FieldDisabledReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TotpSecret(); ok {
+		_spec.SetField(user.FieldTotpSecret, field.TypeBytes, value)
+	}
+	if _u.mutation.TotpSecretCleared() {
+		_spec.ClearField(user.FieldTotpSecret, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.TotpSince(); ok {
+		_spec.SetField(user.FieldTotpSince, field.TypeTime, value)
+	}
+	if _u.mutation.TotpSinceCleared() {
+		_spec.ClearField(user.FieldTotpSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.TotpStep(); ok {
+		_spec.SetField(user.FieldTotpStep, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedTotpStep(); ok {
+		_spec.AddField(user.FieldTotpStep, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.RecoveryCodes(); ok {
+		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
@@ -406,6 +494,73 @@ func (_u *UserUpdateOne) SetNillableDisabledReason(v *string) *UserUpdateOne {
 	return _u
 }
 
+// SetTotpSecret sets the "totp_secret" field.
+func (_u *UserUpdateOne) SetTotpSecret(v []byte) *UserUpdateOne {
+	_u.mutation.SetTotpSecret(v)
+	return _u
+}
+
+// ClearTotpSecret clears the value of the "totp_secret" field.
+func (_u *UserUpdateOne) ClearTotpSecret() *UserUpdateOne {
+	_u.mutation.ClearTotpSecret()
+	return _u
+}
+
+// SetTotpSince sets the "totp_since" field.
+func (_u *UserUpdateOne) SetTotpSince(v time.Time) *UserUpdateOne {
+	_u.mutation.SetTotpSince(v)
+	return _u
+}
+
+// SetNillableTotpSince sets the "totp_since" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableTotpSince(v *time.Time) *UserUpdateOne {
+	if v != nil {
+		_u.SetTotpSince(*v)
+	}
+	return _u
+}
+
+// ClearTotpSince clears the value of the "totp_since" field.
+func (_u *UserUpdateOne) ClearTotpSince() *UserUpdateOne {
+	_u.mutation.ClearTotpSince()
+	return _u
+}
+
+// SetTotpStep sets the "totp_step" field.
+func (_u *UserUpdateOne) SetTotpStep(v int64) *UserUpdateOne {
+	_u.mutation.ResetTotpStep()
+	_u.mutation.SetTotpStep(v)
+	return _u
+}
+
+// SetNillableTotpStep sets the "totp_step" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableTotpStep(v *int64) *UserUpdateOne {
+	if v != nil {
+		_u.SetTotpStep(*v)
+	}
+	return _u
+}
+
+// AddTotpStep adds value to the "totp_step" field.
+func (_u *UserUpdateOne) AddTotpStep(v int64) *UserUpdateOne {
+	_u.mutation.AddTotpStep(v)
+	return _u
+}
+
+// SetRecoveryCodes sets the "recovery_codes" field.
+func (_u *UserUpdateOne) SetRecoveryCodes(v string) *UserUpdateOne {
+	_u.mutation.SetRecoveryCodes(v)
+	return _u
+}
+
+// SetNillableRecoveryCodes sets the "recovery_codes" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableRecoveryCodes(v *string) *UserUpdateOne {
+	if v != nil {
+		_u.SetRecoveryCodes(*v)
+	}
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdateOne) Mutation() *UserMutation {
 	return _u.mutation
@@ -540,6 +695,27 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if value, ok := _u.mutation.DisabledReason(); ok {
 		_spec.SetField(user.FieldDisabledReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TotpSecret(); ok {
+		_spec.SetField(user.FieldTotpSecret, field.TypeBytes, value)
+	}
+	if _u.mutation.TotpSecretCleared() {
+		_spec.ClearField(user.FieldTotpSecret, field.TypeBytes)
+	}
+	if value, ok := _u.mutation.TotpSince(); ok {
+		_spec.SetField(user.FieldTotpSince, field.TypeTime, value)
+	}
+	if _u.mutation.TotpSinceCleared() {
+		_spec.ClearField(user.FieldTotpSince, field.TypeTime)
+	}
+	if value, ok := _u.mutation.TotpStep(); ok {
+		_spec.SetField(user.FieldTotpStep, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedTotpStep(); ok {
+		_spec.AddField(user.FieldTotpStep, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.RecoveryCodes(); ok {
+		_spec.SetField(user.FieldRecoveryCodes, field.TypeString, value)
 	}
 	_spec.AddModifiers(_u.modifiers...)
 	_node = &User{config: _u.config}

@@ -17,12 +17,12 @@ import (
 func (r *mutationResolver) Login(ctx context.Context, input model.LoginInput) (*model.LoginPayload, error) {
 	signed, err := r.Accounts.Login(ctx, account.LoginInput{
 		Account: input.Account, Password: input.Password, Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
-		Device: shownDevice(ctx, input),
+		Code: deref(input.OneTimeCode), Device: shownDevice(ctx, input),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &model.LoginPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed)}, nil
+	return &model.LoginPayload{User: toSignedIn(signed), Tokens: toTokens(ctx, signed)}, nil
 }
 
 func (r *mutationResolver) Logout(ctx context.Context, input model.LogoutInput) (*model.LogoutPayload, error) {
@@ -53,7 +53,7 @@ func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInp
 	if err != nil {
 		return nil, err
 	}
-	return &model.RegisterPayload{User: toUser(person(signed)), Tokens: toTokens(ctx, signed)}, nil
+	return &model.RegisterPayload{User: toSignedIn(signed), Tokens: toTokens(ctx, signed)}, nil
 }
 
 func (r *queryResolver) Viewer(ctx context.Context) (*model.User, error) {

@@ -22,14 +22,18 @@ func (r *Resolver) user(ctx context.Context, userID uuid.UUID) (*model.User, err
 	if err != nil {
 		return nil, err
 	}
-	return toUser(u), nil
+	out := toUser(u)
+	if out != nil && p.UserID == userID {
+		out.GrantedRole = &p.Role
+	}
+	return out, nil
 }
 
-func person(s *account.SignedIn) *account.User {
-	if s == nil {
-		return nil
-	}
-	return s.User
+// toSignedIn returns the user of a new session.
+func toSignedIn(s *account.SignedIn) *model.User {
+	out := toUser(s.User)
+	out.GrantedRole = &s.Role
+	return out
 }
 
 func toUser(u *account.User) *model.User {
@@ -38,7 +42,7 @@ func toUser(u *account.User) *model.User {
 	}
 	return &model.User{
 		ID: id.Format(id.User, u.ID), Account: &u.Account, DisplayName: u.DisplayName,
-		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled,
+		Role: u.Role, CreatedAt: u.CreatedAt, Disabled: &u.Disabled, Totp: &u.TOTP,
 	}
 }
 

@@ -53,6 +53,8 @@ var reasons = map[fault.Reason]text{
 	fault.InvalidCredentials:    {"Account or password is wrong.", "账号或密码错误。"},
 	fault.InvalidInput:          {"This value does not fit.", "输入内容不符合要求。"},
 	fault.Unknown:               {"There is nothing with that id.", "未找到该内容。"},
+	fault.OneTimeCodeInvalid:    {"This code is wrong or was used before.", "验证码错误或已被使用。"},
+	fault.OneTimeCodeRequired:   {"Please enter the code of your authenticator app.", "请输入身份验证器中的验证码。"},
 	fault.OrderExpired:          {"The time to pay is over and the unit went back.", "支付时间已过，库存已退回。"},
 	fault.PathInvalid:           {"This right to buy is unknown, used or expired. Please solve a new captcha.", "抢购资格无效或已过期，请重新验证。"},
 	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},

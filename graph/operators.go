@@ -220,7 +220,7 @@ func toPeople(people []operator.Person) []*model.User {
 	for i, p := range people {
 		out[i] = &model.User{
 			ID: id.Format(id.User, p.ID), Account: &p.Account, DisplayName: p.DisplayName, Role: p.Role, CreatedAt: p.CreatedAt,
-			Disabled: &p.Disabled,
+			Disabled: &p.Disabled, Totp: &p.TOTP,
 		}
 	}
 	return out

@@ -81,4 +81,7 @@ var payloads = map[string]setUserErrors{
 	"disableUser":        userErrorsOf(func(p *model.DisableUserPayload) *[]model.UserError { return &p.UserErrors }),
 	"enableUser":         userErrorsOf(func(p *model.EnableUserPayload) *[]model.UserError { return &p.UserErrors }),
 	"endUserSessions":    userErrorsOf(func(p *model.EndUserSessionsPayload) *[]model.UserError { return &p.UserErrors }),
+	"startTotp":          userErrorsOf(func(p *model.StartTotpPayload) *[]model.UserError { return &p.UserErrors }),
+	"confirmTotp":        userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),
+	"removeTotp":         userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),
 }

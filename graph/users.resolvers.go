@@ -25,6 +25,32 @@ func (r *mutationResolver) ChangePassword(ctx context.Context, input model.Chang
 	return &model.ChangePasswordPayload{EndedSessions: ended}, nil
 }
 
+func (r *mutationResolver) StartTotp(ctx context.Context, input model.StartTotpInput) (*model.StartTotpPayload, error) {
+	made, err := r.Accounts.StartTOTP(ctx, auth.PrincipalFrom(ctx), input.Password, r.Addr(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &model.StartTotpPayload{Secret: &made.Secret, URI: &made.URI}, nil
+}
+
+func (r *mutationResolver) ConfirmTotp(ctx context.Context, input model.ConfirmTotpInput) (*model.ConfirmTotpPayload, error) {
+	codes, ended, err := r.Accounts.ConfirmTOTP(ctx, auth.PrincipalFrom(ctx), input.OneTimeCode)
+	if err != nil {
+		return nil, err
+	}
+	return &model.ConfirmTotpPayload{RecoveryCodes: codes, EndedSessions: ended}, nil
+}
+
+func (r *mutationResolver) RemoveTotp(ctx context.Context, input model.RemoveTotpInput) (*model.RemoveTotpPayload, error) {
+	ended, err := r.Accounts.RemoveTOTP(ctx, auth.PrincipalFrom(ctx), account.RemoveTOTPInput{
+		Password: input.Password, Code: input.OneTimeCode, Addr: r.Addr(ctx),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &model.RemoveTotpPayload{EndedSessions: ended}, nil
+}
+
 func (r *mutationResolver) SetUserRole(ctx context.Context, input model.SetUserRoleInput) (*model.SetUserRolePayload, error) {
 	changed, err := changeUser(ctx, input.UserID, func(by, user uuid.UUID) (*account.User, error) {
 		return r.Accounts.Admin().SetRole(ctx, by, user, input.Role)

@@ -26,6 +26,7 @@ type userCmd struct {
 	Disable  userDisableCmd  `cmd:"" help:"Keep a user from signing in; ends the user's sessions."`
 	Enable   userEnableCmd   `cmd:"" help:"Let a disabled user sign in again."`
 	Sessions userSessionsCmd `cmd:"" name:"end-sessions" help:"End the sessions of a user, with tokens and sockets."`
+	Totp     userTOTPCmd     `cmd:"" name:"reset-totp" help:"Make sign-in of a user who lost the device need no one-time code; ends the user's sessions."`
 	Log      userLogCmd      `cmd:"" help:"Print the security log, newest first, at most 1,000 lines."`
 }
 

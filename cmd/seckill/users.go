@@ -118,6 +118,13 @@ func (e userSessionsCmd) Run(c *call) error {
 	})
 }
 
+type userTOTPCmd struct{ named }
+
+// Run removes the one-time codes of the user.
+func (t userTOTPCmd) Run(c *call) error {
+	return t.change(c, func(users app.Users, u *account.User) error { return users.Admin.ResetTOTP(c.ctx, uuid.Nil, u.ID) })
+}
+
 type userPasswordCmd struct{ named }
 
 // Help describes how the password is read.

@@ -19,12 +19,13 @@ func TestUsersAreManagedFromTheCommandLine(t *testing.T) {
 	}
 	command(t, environ, "user", "enable", "--account", account).wants(t, exitOK)
 	command(t, environ, "user", "end-sessions", "--account", account).wants(t, exitOK)
+	command(t, environ, "user", "reset-totp", "--account", account).wants(t, exitOK)
 	commandWithInput(t, "violin tower 46 mist\n", environ, "user", "password", "--account", account).wants(t, exitOK)
 	commandWithInput(t, "password1234\n", environ, "user", "password", "--account", account).wants(t, exitUnfit, "not a common password")
 	command(t, environ, "user", "role", "--account", "unknown@example.com", "--role", "admin").wants(t, exitUnfit, "there is no such user")
 	log := command(t, environ, "user", "log")
 	log.wants(t, exitOK)
-	for _, kind := range []string{"ROLE_CHANGED", "USER_DISABLED", "left the company", "USER_ENABLED", "SESSIONS_ENDED", "PASSWORD_CHANGED"} {
+	for _, kind := range []string{"ROLE_CHANGED", "USER_DISABLED", "left the company", "USER_ENABLED", "SESSIONS_ENDED", "ONE_TIME_CODES_OFF", "PASSWORD_CHANGED"} {
 		if !strings.Contains(log.stdout, kind) {
 			t.Errorf("the log lacks %s: %s", kind, log.stdout)
 		}

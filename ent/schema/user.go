@@ -22,6 +22,10 @@ func (User) Fields() []ent.Field {
 		instant("created_at"),
 		field.Time("disabled_at").Optional().Nillable().SchemaType(timestamptz).Comment("since when the user cannot sign in"),
 		field.String("disabled_reason").MaxLen(4 * 200).Default(""),
+		field.Bytes("totp_secret").Optional().Sensitive().Comment("sealed by a key derived from the signing key"),
+		field.Time("totp_since").Optional().Nillable().SchemaType(timestamptz).Comment("since when sign-in needs a one-time code; null while enrolment is not confirmed"),
+		field.Int64("totp_step").Default(0).Comment("time step of the newest used code: no code is used twice"),
+		field.String("recovery_codes").Default("").Sensitive().Comment("SHA-256 of the unused recovery codes, separated by spaces"),
 	}
 }
 

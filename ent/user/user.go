@@ -29,6 +29,14 @@ const (
 	FieldDisabledAt = "disabled_at"
 	// FieldDisabledReason holds the string denoting the disabled_reason field in the database.
 	FieldDisabledReason = "disabled_reason"
+	// FieldTotpSecret holds the string denoting the totp_secret field in the database.
+	FieldTotpSecret = "totp_secret"
+	// FieldTotpSince holds the string denoting the totp_since field in the database.
+	FieldTotpSince = "totp_since"
+	// FieldTotpStep holds the string denoting the totp_step field in the database.
+	FieldTotpStep = "totp_step"
+	// FieldRecoveryCodes holds the string denoting the recovery_codes field in the database.
+	FieldRecoveryCodes = "recovery_codes"
 	// Table holds the table name of the user in the database.
 	Table = "users"
 )
@@ -44,6 +52,10 @@ var Columns = []string{
 	FieldCreatedAt,
 	FieldDisabledAt,
 	FieldDisabledReason,
+	FieldTotpSecret,
+	FieldTotpSince,
+	FieldTotpStep,
+	FieldRecoveryCodes,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -67,6 +79,10 @@ var (
 	DefaultDisabledReason string
 	// DisabledReasonValidator is a validator for the "disabled_reason" field. It is called by the builders before save.
 	DisabledReasonValidator func(string) error
+	// DefaultTotpStep holds the default value on creation for the "totp_step" field.
+	DefaultTotpStep int64
+	// DefaultRecoveryCodes holds the default value on creation for the "recovery_codes" field.
+	DefaultRecoveryCodes string
 )
 
 // Role defines the type for the "role" enum field.
@@ -142,4 +158,19 @@ func ByDisabledAt(opts ...sql.OrderTermOption) OrderOption {
 // ByDisabledReason orders the results by the disabled_reason field.
 func ByDisabledReason(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDisabledReason, opts...).ToFunc()
+}
+
+// ByTotpSince orders the results by the totp_since field.
+func ByTotpSince(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTotpSince, opts...).ToFunc()
+}
+
+// ByTotpStep orders the results by the totp_step field.
+func ByTotpStep(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTotpStep, opts...).ToFunc()
+}
+
+// ByRecoveryCodes orders the results by the recovery_codes field.
+func ByRecoveryCodes(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRecoveryCodes, opts...).ToFunc()
 }

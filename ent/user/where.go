@@ -90,6 +90,26 @@ func DisabledReason(v string) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldDisabledReason, v))
 }
 
+// TotpSecret applies equality check predicate on the "totp_secret" field. It's identical to TotpSecretEQ.
+func TotpSecret(v []byte) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldTotpSecret, v))
+}
+
+// TotpSince applies equality check predicate on the "totp_since" field. It's identical to TotpSinceEQ.
+func TotpSince(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldTotpSince, v))
+}
+
+// TotpStep applies equality check predicate on the "totp_step" field. It's identical to TotpStepEQ.
+func TotpStep(v int64) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldTotpStep, v))
+}
+
+// RecoveryCodes applies equality check predicate on the "recovery_codes" field. It's identical to RecoveryCodesEQ.
+func RecoveryCodes(v string) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldRecoveryCodes, v))
+}
+
 // AccountEQ applies the EQ predicate on the "account" field.
 func AccountEQ(v string) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldAccount, v))
@@ -498,6 +518,211 @@ func DisabledReasonEqualFold(v string) predicate.User {
 // DisabledReasonContainsFold applies the ContainsFold predicate on the "disabled_reason" field.
 func DisabledReasonContainsFold(v string) predicate.User {
 	return predicate.User(sql.FieldContainsFold(FieldDisabledReason, v))
+}
+
+// TotpSecretEQ applies the EQ predicate on the "totp_secret" field.
+func TotpSecretEQ(v []byte) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldTotpSecret, v))
+}
+
+// TotpSecretNEQ applies the NEQ predicate on the "totp_secret" field.
+func TotpSecretNEQ(v []byte) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldTotpSecret, v))
+}
+
+// TotpSecretIn applies the In predicate on the "totp_secret" field.
+func TotpSecretIn(vs ...[]byte) predicate.User {
+	return predicate.User(sql.FieldIn(FieldTotpSecret, vs...))
+}
+
+// TotpSecretNotIn applies the NotIn predicate on the "totp_secret" field.
+func TotpSecretNotIn(vs ...[]byte) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldTotpSecret, vs...))
+}
+
+// TotpSecretGT applies the GT predicate on the "totp_secret" field.
+func TotpSecretGT(v []byte) predicate.User {
+	return predicate.User(sql.FieldGT(FieldTotpSecret, v))
+}
+
+// TotpSecretGTE applies the GTE predicate on the "totp_secret" field.
+func TotpSecretGTE(v []byte) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldTotpSecret, v))
+}
+
+// TotpSecretLT applies the LT predicate on the "totp_secret" field.
+func TotpSecretLT(v []byte) predicate.User {
+	return predicate.User(sql.FieldLT(FieldTotpSecret, v))
+}
+
+// TotpSecretLTE applies the LTE predicate on the "totp_secret" field.
+func TotpSecretLTE(v []byte) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldTotpSecret, v))
+}
+
+// TotpSecretIsNil applies the IsNil predicate on the "totp_secret" field.
+func TotpSecretIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldTotpSecret))
+}
+
+// TotpSecretNotNil applies the NotNil predicate on the "totp_secret" field.
+func TotpSecretNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldTotpSecret))
+}
+
+// TotpSinceEQ applies the EQ predicate on the "totp_since" field.
+func TotpSinceEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldTotpSince, v))
+}
+
+// TotpSinceNEQ applies the NEQ predicate on the "totp_since" field.
+func TotpSinceNEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldTotpSince, v))
+}
+
+// TotpSinceIn applies the In predicate on the "totp_since" field.
+func TotpSinceIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldIn(FieldTotpSince, vs...))
+}
+
+// TotpSinceNotIn applies the NotIn predicate on the "totp_since" field.
+func TotpSinceNotIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldTotpSince, vs...))
+}
+
+// TotpSinceGT applies the GT predicate on the "totp_since" field.
+func TotpSinceGT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGT(FieldTotpSince, v))
+}
+
+// TotpSinceGTE applies the GTE predicate on the "totp_since" field.
+func TotpSinceGTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldTotpSince, v))
+}
+
+// TotpSinceLT applies the LT predicate on the "totp_since" field.
+func TotpSinceLT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLT(FieldTotpSince, v))
+}
+
+// TotpSinceLTE applies the LTE predicate on the "totp_since" field.
+func TotpSinceLTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldTotpSince, v))
+}
+
+// TotpSinceIsNil applies the IsNil predicate on the "totp_since" field.
+func TotpSinceIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldTotpSince))
+}
+
+// TotpSinceNotNil applies the NotNil predicate on the "totp_since" field.
+func TotpSinceNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldTotpSince))
+}
+
+// TotpStepEQ applies the EQ predicate on the "totp_step" field.
+func TotpStepEQ(v int64) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldTotpStep, v))
+}
+
+// TotpStepNEQ applies the NEQ predicate on the "totp_step" field.
+func TotpStepNEQ(v int64) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldTotpStep, v))
+}
+
+// TotpStepIn applies the In predicate on the "totp_step" field.
+func TotpStepIn(vs ...int64) predicate.User {
+	return predicate.User(sql.FieldIn(FieldTotpStep, vs...))
+}
+
+// TotpStepNotIn applies the NotIn predicate on the "totp_step" field.
+func TotpStepNotIn(vs ...int64) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldTotpStep, vs...))
+}
+
+// TotpStepGT applies the GT predicate on the "totp_step" field.
+func TotpStepGT(v int64) predicate.User {
+	return predicate.User(sql.FieldGT(FieldTotpStep, v))
+}
+
+// TotpStepGTE applies the GTE predicate on the "totp_step" field.
+func TotpStepGTE(v int64) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldTotpStep, v))
+}
+
+// TotpStepLT applies the LT predicate on the "totp_step" field.
+func TotpStepLT(v int64) predicate.User {
+	return predicate.User(sql.FieldLT(FieldTotpStep, v))
+}
+
+// TotpStepLTE applies the LTE predicate on the "totp_step" field.
+func TotpStepLTE(v int64) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldTotpStep, v))
+}
+
+// RecoveryCodesEQ applies the EQ predicate on the "recovery_codes" field.
+func RecoveryCodesEQ(v string) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesNEQ applies the NEQ predicate on the "recovery_codes" field.
+func RecoveryCodesNEQ(v string) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesIn applies the In predicate on the "recovery_codes" field.
+func RecoveryCodesIn(vs ...string) predicate.User {
+	return predicate.User(sql.FieldIn(FieldRecoveryCodes, vs...))
+}
+
+// RecoveryCodesNotIn applies the NotIn predicate on the "recovery_codes" field.
+func RecoveryCodesNotIn(vs ...string) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldRecoveryCodes, vs...))
+}
+
+// RecoveryCodesGT applies the GT predicate on the "recovery_codes" field.
+func RecoveryCodesGT(v string) predicate.User {
+	return predicate.User(sql.FieldGT(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesGTE applies the GTE predicate on the "recovery_codes" field.
+func RecoveryCodesGTE(v string) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesLT applies the LT predicate on the "recovery_codes" field.
+func RecoveryCodesLT(v string) predicate.User {
+	return predicate.User(sql.FieldLT(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesLTE applies the LTE predicate on the "recovery_codes" field.
+func RecoveryCodesLTE(v string) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesContains applies the Contains predicate on the "recovery_codes" field.
+func RecoveryCodesContains(v string) predicate.User {
+	return predicate.User(sql.FieldContains(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesHasPrefix applies the HasPrefix predicate on the "recovery_codes" field.
+func RecoveryCodesHasPrefix(v string) predicate.User {
+	return predicate.User(sql.FieldHasPrefix(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesHasSuffix applies the HasSuffix predicate on the "recovery_codes" field.
+func RecoveryCodesHasSuffix(v string) predicate.User {
+	return predicate.User(sql.FieldHasSuffix(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesEqualFold applies the EqualFold predicate on the "recovery_codes" field.
+func RecoveryCodesEqualFold(v string) predicate.User {
+	return predicate.User(sql.FieldEqualFold(FieldRecoveryCodes, v))
+}
+
+// RecoveryCodesContainsFold applies the ContainsFold predicate on the "recovery_codes" field.
+func RecoveryCodesContainsFold(v string) predicate.User {
+	return predicate.User(sql.FieldContainsFold(FieldRecoveryCodes, v))
 }
 
 // And groups predicates with the AND operator between them.

@@ -70,6 +70,57 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
+	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputAdjustStockInput,
+		ec.unmarshalInputApproveSaleInput,
+		ec.unmarshalInputCancelOrderInput,
+		ec.unmarshalInputCaptchaAnswerInput,
+		ec.unmarshalInputChangePasswordInput,
+		ec.unmarshalInputConfirmTotpInput,
+		ec.unmarshalInputCreateCaptchaInput,
+		ec.unmarshalInputCreateGoodsInput,
+		ec.unmarshalInputCreateSaleInput,
+		ec.unmarshalInputDecideInterventionInput,
+		ec.unmarshalInputDecideRefundInput,
+		ec.unmarshalInputDisableUserInput,
+		ec.unmarshalInputDropDeadLetterInput,
+		ec.unmarshalInputEnableUserInput,
+		ec.unmarshalInputEndSaleInput,
+		ec.unmarshalInputEndUserSessionsInput,
+		ec.unmarshalInputEnterQueueInput,
+		ec.unmarshalInputIssueSeckillPathInput,
+		ec.unmarshalInputJoinWaitlistInput,
+		ec.unmarshalInputLeaveQueueInput,
+		ec.unmarshalInputLeaveWaitlistInput,
+		ec.unmarshalInputLoginInput,
+		ec.unmarshalInputLogoutInput,
+		ec.unmarshalInputMoneyInput,
+		ec.unmarshalInputOrderFilter,
+		ec.unmarshalInputPauseSaleInput,
+		ec.unmarshalInputPayOrderInput,
+		ec.unmarshalInputPlaceOrderInput,
+		ec.unmarshalInputPreheatSaleInput,
+		ec.unmarshalInputRefreshSessionInput,
+		ec.unmarshalInputRegisterInput,
+		ec.unmarshalInputRejectSaleInput,
+		ec.unmarshalInputRemoveTotpInput,
+		ec.unmarshalInputReplayDeadLetterInput,
+		ec.unmarshalInputRequestRefundInput,
+		ec.unmarshalInputResumeSaleInput,
+		ec.unmarshalInputReturnHeldPaymentInput,
+		ec.unmarshalInputSaleFilter,
+		ec.unmarshalInputSaleItemInput,
+		ec.unmarshalInputSaleLookup,
+		ec.unmarshalInputSaleSort,
+		ec.unmarshalInputScheduleSaleInput,
+		ec.unmarshalInputSetSaleSwitchesInput,
+		ec.unmarshalInputSetUserRoleInput,
+		ec.unmarshalInputStartTotpInput,
+		ec.unmarshalInputSubmitSaleInput,
+		ec.unmarshalInputUpdateGoodsInput,
+		ec.unmarshalInputUpdateSaleInput,
+		ec.unmarshalInputVoidOrderInput,
+	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -79,6 +130,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
+				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -108,6 +160,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
+			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
@@ -244,6 +297,10 @@ input LoginInput {
   Failures of other devices then do not delay this one.
   """
   deviceToken: String @constraint(maxLength: 128)
+  """
+  One-time code of the authenticator app, or a recovery code. Needed when ` + "`" + `ONE_TIME_CODE_REQUIRED` + "`" + ` says so: the password was right then.
+  """
+  oneTimeCode: String @constraint(maxLength: 32)
   """E-mail address or phone number of the account."""
   account: String! @constraint(minLength: 3, maxLength: 254)
   """Its password."""
@@ -648,6 +705,10 @@ enum ErrorCode {
   INVALID_INPUT
   """Nothing visible to the caller has that id."""
   NOT_FOUND
+  """The one-time code or recovery code is wrong, or was used before."""
+  ONE_TIME_CODE_INVALID
+  """Account and password are right; the account also needs a one-time code."""
+  ONE_TIME_CODE_REQUIRED
   """The payment deadline has passed and the stock went back."""
   ORDER_EXPIRED
   """The seckill path is unknown, used, expired or someone else's."""
@@ -2792,6 +2853,12 @@ type Subscription {
 	{Name: "../schema/users.graphqls", Input: `extend type User {
   """Whether sign-in is disabled. Only to operators and to the user, else null."""
   disabled: Boolean
+  """
+  The role that the caller's session has: ` + "`" + `CUSTOMER` + "`" + ` in place of ` + "`" + `role` + "`" + ` while the installation requires one-time codes and the account has none. Null for other users.
+  """
+  grantedRole: Role
+  """Whether sign-in needs a one-time code. Only to operators and to the user, else null."""
+  totp: Boolean
 }
 
 """
@@ -2828,6 +2895,66 @@ input ChangePasswordInput {
 Outcome of ` + "`" + `changePassword` + "`" + `.
 """
 type ChangePasswordPayload {
+  """How many other sessions of the account were ended; this one goes on."""
+  endedSessions: Int!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `startTotp` + "`" + `.
+"""
+input StartTotpInput {
+  """The present password."""
+  password: String! @constraint(maxLength: 128)
+}
+
+"""
+Outcome of ` + "`" + `startTotp` + "`" + `.
+"""
+type StartTotpPayload {
+  """The secret in base32, for an authenticator app (RFC 6238: SHA-1, 6 digits, 30 seconds)."""
+  secret: String
+  """The same as an ` + "`" + `otpauth://` + "`" + ` address, to show as a QR code."""
+  uri: String
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `confirmTotp` + "`" + `.
+"""
+input ConfirmTotpInput {
+  """The code that the app shows."""
+  oneTimeCode: String! @constraint(maxLength: 32)
+}
+
+"""
+Outcome of ` + "`" + `confirmTotp` + "`" + `.
+"""
+type ConfirmTotpPayload {
+  """Ten codes that each replace one one-time code. They are shown only here."""
+  recoveryCodes: [String!]
+  """How many other sessions of the account were ended; this one goes on."""
+  endedSessions: Int!
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `removeTotp` + "`" + `.
+"""
+input RemoveTotpInput {
+  """The present password."""
+  password: String! @constraint(maxLength: 128)
+  """A one-time code, or a recovery code."""
+  oneTimeCode: String! @constraint(maxLength: 32)
+}
+
+"""
+Outcome of ` + "`" + `removeTotp` + "`" + `.
+"""
+type RemoveTotpPayload {
   """How many other sessions of the account were ended; this one goes on."""
   endedSessions: Int!
   """Why it was refused; empty on success."""
@@ -2932,6 +3059,24 @@ extend type Mutation {
     """What is needed."""
     input: ChangePasswordInput!
   ): ChangePasswordPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
+
+  """Makes a secret for an authenticator app. Sign-in needs no code before ` + "`" + `confirmTotp` + "`" + `."""
+  startTotp(
+    """What is needed."""
+    input: StartTotpInput!
+  ): StartTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
+
+  """Checks a code of the app. From now on sign-in needs one; the other sessions of the account end."""
+  confirmTotp(
+    """What is needed."""
+    input: ConfirmTotpInput!
+  ): ConfirmTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
+
+  """Makes sign-in need no code; the other sessions of the account end."""
+  removeTotp(
+    """What is needed."""
+    input: RemoveTotpInput!
+  ): RemoveTotpPayload @auth @rateLimit(burst: 5, perSecond: 0.05)
 
   """Changes a role and ends the user's sessions. Another administrator has to change one's own."""
   setUserRole(
@@ -3124,6 +3269,18 @@ func (ec *executionContext) childFields_ChangePasswordPayload(ctx context.Contex
 		return ec.fieldContext_ChangePasswordPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ChangePasswordPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ConfirmTotpPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "recoveryCodes":
+		return ec.fieldContext_ConfirmTotpPayload_recoveryCodes(ctx, field)
+	case "endedSessions":
+		return ec.fieldContext_ConfirmTotpPayload_endedSessions(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ConfirmTotpPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ConfirmTotpPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateCaptchaPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -3794,6 +3951,16 @@ func (ec *executionContext) childFields_RejectionCount(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type RejectionCount", field.Name)
 }
 
+func (ec *executionContext) childFields_RemoveTotpPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endedSessions":
+		return ec.fieldContext_RemoveTotpPayload_endedSessions(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RemoveTotpPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RemoveTotpPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_ReplayDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deadLetter":
@@ -4164,6 +4331,18 @@ func (ec *executionContext) childFields_SetUserRolePayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type SetUserRolePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_StartTotpPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "secret":
+		return ec.fieldContext_StartTotpPayload_secret(ctx, field)
+	case "uri":
+		return ec.fieldContext_StartTotpPayload_uri(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_StartTotpPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StartTotpPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_Stock(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "level":
@@ -4236,6 +4415,10 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_role(ctx, field)
 	case "disabled":
 		return ec.fieldContext_User_disabled(ctx, field)
+	case "grantedRole":
+		return ec.fieldContext_User_grantedRole(ctx, field)
+	case "totp":
+		return ec.fieldContext_User_totp(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type User", field.Name)
 }

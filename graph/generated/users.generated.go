@@ -79,6 +79,84 @@ func (ec *executionContext) fieldContext_ChangePasswordPayload_userErrors(_ cont
 	return fc, nil
 }
 
+func (ec *executionContext) _ConfirmTotpPayload_recoveryCodes(ctx context.Context, field graphql.CollectedField, obj *model.ConfirmTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfirmTotpPayload_recoveryCodes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RecoveryCodes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalOString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ConfirmTotpPayload_recoveryCodes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfirmTotpPayload", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ConfirmTotpPayload_endedSessions(ctx context.Context, field graphql.CollectedField, obj *model.ConfirmTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfirmTotpPayload_endedSessions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndedSessions, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfirmTotpPayload_endedSessions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ConfirmTotpPayload", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ConfirmTotpPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ConfirmTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ConfirmTotpPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ConfirmTotpPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ConfirmTotpPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _DisableUserPayload_user(ctx context.Context, field graphql.CollectedField, obj *model.DisableUserPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -262,6 +340,61 @@ func (ec *executionContext) fieldContext_EndUserSessionsPayload_userErrors(_ con
 	return fc, nil
 }
 
+func (ec *executionContext) _RemoveTotpPayload_endedSessions(ctx context.Context, field graphql.CollectedField, obj *model.RemoveTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RemoveTotpPayload_endedSessions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndedSessions, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RemoveTotpPayload_endedSessions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RemoveTotpPayload", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _RemoveTotpPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.RemoveTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RemoveTotpPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RemoveTotpPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RemoveTotpPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SetUserRolePayload_user(ctx context.Context, field graphql.CollectedField, obj *model.SetUserRolePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -316,6 +449,84 @@ func (ec *executionContext) _SetUserRolePayload_userErrors(ctx context.Context, 
 func (ec *executionContext) fieldContext_SetUserRolePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "SetUserRolePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _StartTotpPayload_secret(ctx context.Context, field graphql.CollectedField, obj *model.StartTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StartTotpPayload_secret(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Secret, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StartTotpPayload_secret(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StartTotpPayload", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StartTotpPayload_uri(ctx context.Context, field graphql.CollectedField, obj *model.StartTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StartTotpPayload_uri(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.URI, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_StartTotpPayload_uri(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("StartTotpPayload", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _StartTotpPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.StartTotpPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_StartTotpPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_StartTotpPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "StartTotpPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -486,6 +697,36 @@ func (ec *executionContext) unmarshalInputChangePasswordInput(ctx context.Contex
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputConfirmTotpInput(ctx context.Context, obj any) (model.ConfirmTotpInput, error) {
+	var it model.ConfirmTotpInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"oneTimeCode"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "oneTimeCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oneTimeCode"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OneTimeCode = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputDisableUserInput(ctx context.Context, obj any) (model.DisableUserInput, error) {
 	var it model.DisableUserInput
 	if obj == nil {
@@ -583,6 +824,43 @@ func (ec *executionContext) unmarshalInputEndUserSessionsInput(ctx context.Conte
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputRemoveTotpInput(ctx context.Context, obj any) (model.RemoveTotpInput, error) {
+	var it model.RemoveTotpInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"password", "oneTimeCode"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "password":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("password"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Password = data
+		case "oneTimeCode":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("oneTimeCode"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OneTimeCode = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputSetUserRoleInput(ctx context.Context, obj any) (model.SetUserRoleInput, error) {
 	var it model.SetUserRoleInput
 	if obj == nil {
@@ -620,6 +898,36 @@ func (ec *executionContext) unmarshalInputSetUserRoleInput(ctx context.Context, 
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputStartTotpInput(ctx context.Context, obj any) (model.StartTotpInput, error) {
+	var it model.StartTotpInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"password"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "password":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("password"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Password = data
+		}
+	}
+	return it, nil
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -647,6 +955,54 @@ func (ec *executionContext) _ChangePasswordPayload(ctx context.Context, sel ast.
 			}
 		case "userErrors":
 			out.Values[i] = ec._ChangePasswordPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var confirmTotpPayloadImplementors = []string{"ConfirmTotpPayload"}
+
+func (ec *executionContext) _ConfirmTotpPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ConfirmTotpPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, confirmTotpPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ConfirmTotpPayload")
+		case "recoveryCodes":
+			out.Values[i] = ec._ConfirmTotpPayload_recoveryCodes(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "endedSessions":
+			out.Values[i] = ec._ConfirmTotpPayload_endedSessions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ConfirmTotpPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -800,6 +1156,49 @@ func (ec *executionContext) _EndUserSessionsPayload(ctx context.Context, sel ast
 	return out
 }
 
+var removeTotpPayloadImplementors = []string{"RemoveTotpPayload"}
+
+func (ec *executionContext) _RemoveTotpPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RemoveTotpPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, removeTotpPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RemoveTotpPayload")
+		case "endedSessions":
+			out.Values[i] = ec._RemoveTotpPayload_endedSessions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._RemoveTotpPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var setUserRolePayloadImplementors = []string{"SetUserRolePayload"}
 
 func (ec *executionContext) _SetUserRolePayload(ctx context.Context, sel ast.SelectionSet, obj *model.SetUserRolePayload) graphql.Marshaler {
@@ -819,6 +1218,54 @@ func (ec *executionContext) _SetUserRolePayload(ctx context.Context, sel ast.Sel
 			}
 		case "userErrors":
 			out.Values[i] = ec._SetUserRolePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var startTotpPayloadImplementors = []string{"StartTotpPayload"}
+
+func (ec *executionContext) _StartTotpPayload(ctx context.Context, sel ast.SelectionSet, obj *model.StartTotpPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, startTotpPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("StartTotpPayload")
+		case "secret":
+			out.Values[i] = ec._StartTotpPayload_secret(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "uri":
+			out.Values[i] = ec._StartTotpPayload_uri(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._StartTotpPayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -938,6 +1385,11 @@ func (ec *executionContext) unmarshalNChangePasswordInput2seckillᚋgraphᚋmode
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNConfirmTotpInput2seckillᚋgraphᚋmodelᚐConfirmTotpInput(ctx context.Context, v any) (model.ConfirmTotpInput, error) {
+	res, err := ec.unmarshalInputConfirmTotpInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNDisableUserInput2seckillᚋgraphᚋmodelᚐDisableUserInput(ctx context.Context, v any) (model.DisableUserInput, error) {
 	res, err := ec.unmarshalInputDisableUserInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -953,8 +1405,18 @@ func (ec *executionContext) unmarshalNEndUserSessionsInput2seckillᚋgraphᚋmod
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNRemoveTotpInput2seckillᚋgraphᚋmodelᚐRemoveTotpInput(ctx context.Context, v any) (model.RemoveTotpInput, error) {
+	res, err := ec.unmarshalInputRemoveTotpInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNSetUserRoleInput2seckillᚋgraphᚋmodelᚐSetUserRoleInput(ctx context.Context, v any) (model.SetUserRoleInput, error) {
 	res, err := ec.unmarshalInputSetUserRoleInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNStartTotpInput2seckillᚋgraphᚋmodelᚐStartTotpInput(ctx context.Context, v any) (model.StartTotpInput, error) {
+	res, err := ec.unmarshalInputStartTotpInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -991,6 +1453,13 @@ func (ec *executionContext) marshalOChangePasswordPayload2ᚖseckillᚋgraphᚋm
 	return ec._ChangePasswordPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalOConfirmTotpPayload2ᚖseckillᚋgraphᚋmodelᚐConfirmTotpPayload(ctx context.Context, sel ast.SelectionSet, v *model.ConfirmTotpPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ConfirmTotpPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalODisableUserPayload2ᚖseckillᚋgraphᚋmodelᚐDisableUserPayload(ctx context.Context, sel ast.SelectionSet, v *model.DisableUserPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -1012,11 +1481,25 @@ func (ec *executionContext) marshalOEndUserSessionsPayload2ᚖseckillᚋgraphᚋ
 	return ec._EndUserSessionsPayload(ctx, sel, v)
 }
 
+func (ec *executionContext) marshalORemoveTotpPayload2ᚖseckillᚋgraphᚋmodelᚐRemoveTotpPayload(ctx context.Context, sel ast.SelectionSet, v *model.RemoveTotpPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RemoveTotpPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalOSetUserRolePayload2ᚖseckillᚋgraphᚋmodelᚐSetUserRolePayload(ctx context.Context, sel ast.SelectionSet, v *model.SetUserRolePayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
 	}
 	return ec._SetUserRolePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOStartTotpPayload2ᚖseckillᚋgraphᚋmodelᚐStartTotpPayload(ctx context.Context, sel ast.SelectionSet, v *model.StartTotpPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._StartTotpPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOUserConnection2ᚖseckillᚋgraphᚋmodelᚐUserConnection(ctx context.Context, sel ast.SelectionSet, v *model.UserConnection) graphql.Marshaler {

@@ -180,6 +180,22 @@ type ChangePasswordPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `confirmTotp`.
+type ConfirmTotpInput struct {
+	// The code that the app shows.
+	OneTimeCode string `json:"oneTimeCode"`
+}
+
+// Outcome of `confirmTotp`.
+type ConfirmTotpPayload struct {
+	// Ten codes that each replace one one-time code. They are shown only here.
+	RecoveryCodes []string `json:"recoveryCodes,omitempty"`
+	// How many other sessions of the account were ended; this one goes on.
+	EndedSessions int `json:"endedSessions"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `createCaptcha`.
 type CreateCaptchaInput struct {
 	// The sale, when the purpose is SECKILL.
@@ -616,6 +632,8 @@ type LoginInput struct {
 	// The `deviceToken` of an earlier sign-in on this device; leave it out when it travels as a cookie.
 	// Failures of other devices then do not delay this one.
 	DeviceToken *string `json:"deviceToken,omitempty"`
+	// One-time code of the authenticator app, or a recovery code. Needed when `ONE_TIME_CODE_REQUIRED` says so: the password was right then.
+	OneTimeCode *string `json:"oneTimeCode,omitempty"`
 	// E-mail address or phone number of the account.
 	Account string `json:"account"`
 	// Its password.
@@ -1071,6 +1089,22 @@ type RejectionCount struct {
 	Code fault.Reason `json:"code"`
 	// How often.
 	Count int `json:"count"`
+}
+
+// Input of `removeTotp`.
+type RemoveTotpInput struct {
+	// The present password.
+	Password string `json:"password"`
+	// A one-time code, or a recovery code.
+	OneTimeCode string `json:"oneTimeCode"`
+}
+
+// Outcome of `removeTotp`.
+type RemoveTotpPayload struct {
+	// How many other sessions of the account were ended; this one goes on.
+	EndedSessions int `json:"endedSessions"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Input of `replayDeadLetter`.
@@ -1568,6 +1602,22 @@ type SoldOutError struct {
 
 func (SoldOutError) IsUserError() {}
 
+// Input of `startTotp`.
+type StartTotpInput struct {
+	// The present password.
+	Password string `json:"password"`
+}
+
+// Outcome of `startTotp`.
+type StartTotpPayload struct {
+	// The secret in base32, for an authenticator app (RFC 6238: SHA-1, 6 digits, 30 seconds).
+	Secret *string `json:"secret,omitempty"`
+	// The same as an `otpauth://` address, to show as a QR code.
+	URI *string `json:"uri,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // What is left of an item.
 type Stock struct {
 	// How much is left, in words.
@@ -1688,6 +1738,10 @@ type User struct {
 	Role auth.Role `json:"role"`
 	// Whether sign-in is disabled. Only to operators and to the user, else null.
 	Disabled *bool `json:"disabled,omitempty"`
+	// The role that the caller's session has: `CUSTOMER` in place of `role` while the installation requires one-time codes and the account has none. Null for other users.
+	GrantedRole *auth.Role `json:"grantedRole,omitempty"`
+	// Whether sign-in needs a one-time code. Only to operators and to the user, else null.
+	Totp *bool `json:"totp,omitempty"`
 }
 
 func (User) IsNode() {}

@@ -60,6 +60,7 @@ type User struct {
 	Role        auth.Role
 	Version     int64 // grows with every change
 	Disabled    bool  // cannot sign in
+	TOTP        bool  // sign-in needs a one-time code
 	CreatedAt   time.Time
 }
 
@@ -74,6 +75,7 @@ type Tokens struct {
 // SignedIn is a user with the tokens of a new or refreshed session.
 type SignedIn struct {
 	User    *User
+	Role    auth.Role // granted to the session: lower than the user's while a required one-time code is not set up
 	Session uuid.UUID
 	Tokens  Tokens
 	// Device is the device token, which expires at DeviceExpiresAt; "" after a refresh.
@@ -108,6 +110,7 @@ type Service struct {
 	guard     *guard
 	refresher refresher
 	devices   devices
+	totp      totpSecrets
 }
 
 // New returns a Service. It hashes one password, which takes about 25 ms.
@@ -133,7 +136,7 @@ func New(cfg Config) (*Service, error) {
 	return &Service{
 		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock), passwords: pw,
 		guard:     &guard{client: cfg.Redis, prefix: cfg.Prefix, captchas: cfg.Captchas},
-		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys),
+		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys), totp: newTOTPSecrets(cfg.Keys),
 	}, nil
 }
 

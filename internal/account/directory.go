@@ -38,6 +38,9 @@ type DirectoryConfig struct {
 	Prefix string // of every key, for example "sk:"
 	Clock  clock.Clock
 	Log    *slog.Logger
+	// StaffTOTP grants operators and administrators without one-time codes the rights of a
+	// customer only.
+	StaffTOTP bool
 }
 
 // Directory reads users from process memory, then Redis, then Postgres. A change made by
@@ -78,7 +81,7 @@ func (d *Directory) User(ctx context.Context, id uuid.UUID) (*User, error) {
 	return found.(*User), nil
 }
 
-// Role returns the present role of a user; see auth.TokensConfig.
+// Role returns the role that is granted to a user at present; see auth.TokensConfig.
 func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
 	u, err := d.User(ctx, id)
 	if err != nil {
@@ -87,7 +90,16 @@ func (d *Directory) Role(ctx context.Context, id uuid.UUID) (auth.Role, error) {
 	if u == nil {
 		return "", fault.New(fault.Unauthenticated, "the account is gone; sign in")
 	}
-	return u.Role, nil
+	return d.granted(u), nil
+}
+
+// granted returns the role of a user, or Customer while one-time codes are required and
+// the user has none.
+func (d *Directory) granted(u *User) auth.Role {
+	if d.cfg.StaffTOTP && !u.TOTP && u.Role != auth.Customer {
+		return auth.Customer
+	}
+	return u.Role
 }
 
 // Forget removes a user from the process cache.

@@ -34,12 +34,12 @@ func TestUnknownPersonIsNil(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		for range 2 {
-			if u, err := f.cfg.Directory.User(t.Context(), nobody); u != nil || err != nil {
+			if u, err := f.cfg.Directory.User(t.Context(), noUser); u != nil || err != nil {
 				t.Errorf("%+v, %v", u, err)
 			}
 		}
-		if _, err := f.cfg.Directory.Role(t.Context(), nobody); fault.CodeOf(err) != fault.Unauthenticated {
-			t.Errorf("role of nobody: %v", err)
+		if _, err := f.cfg.Directory.Role(t.Context(), noUser); fault.CodeOf(err) != fault.Unauthenticated {
+			t.Errorf("role of no user: %v", err)
 		}
 	})
 }
@@ -73,8 +73,8 @@ func TestRoleTakenAwayStopsWorkingEverywhere(t *testing.T) {
 		if p := f.principal(f.login(who.Account, goodPassword).Tokens.Access); p.Role != auth.Operator {
 			t.Errorf("the next token says %s", p.Role)
 		}
-		if none, err := f.admin.SetRole(t.Context(), uuid.Nil, nobody, auth.Operator); none != nil || err != nil {
-			t.Errorf("nobody: %+v, %v", none, err)
+		if none, err := f.admin.SetRole(t.Context(), uuid.Nil, noUser, auth.Operator); none != nil || err != nil {
+			t.Errorf("no user: %+v, %v", none, err)
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestDirectoryWorksWithoutRedisAndWithSpoiltCopies(t *testing.T) {
 	f := embedded(t)
 	in := f.register(someone())
 	d := f.cfg.Directory
-	for _, spoilt := range []string{"{", "{}", `{"ID":"` + nobody.String() + `","Role":"ADMIN"}`} {
+	for _, spoilt := range []string{"{", "{}", `{"ID":"` + noUser.String() + `","Role":"ADMIN"}`} {
 		f.mini.HSet(d.key(in.User.ID), "user", spoilt)
 		d.Forget(in.User.ID)
 		if got, err := d.User(t.Context(), in.User.ID); err != nil || !sameUser(got, in.User) {

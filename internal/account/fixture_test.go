@@ -47,6 +47,8 @@ type fixture struct {
 	clock  *clock.Fake
 	mini   *miniredis.Miniredis // nil on real Redis
 
+	staffTOTP bool // before start: one-time codes are required from staff
+
 	admin    *Admin
 	security *SecurityLog
 }
@@ -115,7 +117,7 @@ func (f *fixture) start(keys auth.Keys) *fixture {
 	f.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	store := NewStore(f.db, f.clock)
-	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Log: log})
+	directory := NewDirectory(DirectoryConfig{Store: store, Client: f.conn.Script, Prefix: f.prefix, Clock: f.clock, Log: log, StaffTOTP: f.staffTOTP})
 	tail := f.conn.NewBlocking()
 	revocations := auth.NewRevocations(auth.RevocationsConfig{
 		Client: f.conn.Script, Tail: tail, Prefix: f.prefix, Clock: f.clock, Log: log, Ended: store.Ended,
@@ -269,5 +271,5 @@ func sameUser(a, b *User) bool {
 		a.Role == b.Role && a.Version == b.Version && a.CreatedAt.Equal(b.CreatedAt)
 }
 
-// nobody is an id that no account has.
-var nobody = uuid.Max
+// noUser is an id that no account has.
+var noUser = uuid.Max

@@ -26,6 +26,7 @@ const (
 	endedByRole      = "role changed"
 	endedByDisabling = "user disabled"
 	endedByStaff     = "ended by staff"
+	endedByTOTP      = "one-time codes changed"
 )
 
 const (

@@ -61,12 +61,14 @@ type LoginInput struct {
 	Account  string
 	Password string
 	Captcha  captcha.Answer // zero = none was sent; consumed only when required
+	Code     string         // one-time or recovery code; "" = none was sent
 	Device   string         // device token of an earlier sign-in; "" or an invalid one = unknown device
 	Addr     netip.Addr     // of the client
 }
 
 // Login opens a session. Refusals: INVALID_CREDENTIALS for an unknown account or a wrong
-// password, fault.Throttled, captcha.Required, captcha.Invalid.
+// password, fault.Throttled, captcha.Required, captcha.Invalid, ONE_TIME_CODE_REQUIRED,
+// ONE_TIME_CODE_INVALID.
 func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 	account := lookupName(in.Account)
 	if err := s.limit(ctx, loginsPerAddress, in.Addr); err != nil {
@@ -92,8 +94,17 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 		return nil, err
 	}
 	if !ok || user.Disabled {
-		s.signInFailed(ctx, user, in.Addr, ok)
+		why := wrongPassword
+		if ok {
+			why = userDisabled
+		}
+		s.signInFailed(ctx, user, in.Addr, why)
 		return nil, refused(fault.InvalidCredentials)
+	}
+	// Without the right code the attempt stays counted: the password alone must not allow
+	// guessing of codes.
+	if err := s.requireCode(ctx, user, in.Code, in.Addr); err != nil {
+		return nil, err
 	}
 	if err := s.guard.succeeded(ctx, try); err != nil {
 		s.cfg.Log.WarnContext(ctx, "failures of an account stay counted", slog.Any("error", err))
@@ -108,15 +119,19 @@ func (s *Service) Login(ctx context.Context, in LoginInput) (*SignedIn, error) {
 	return signed, err
 }
 
+// Details of failed attempts in the security log.
+const (
+	wrongPassword = "wrong password" // #nosec G101 -- a text of the log
+	wrongCode     = "wrong one-time code"
+	userDisabled  = "user is disabled"
+)
+
 // signInFailed writes to the security log, without the account as typed: it may be a
 // password.
-func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr, passwordOK bool) {
+func (s *Service) signInFailed(ctx context.Context, user *User, addr netip.Addr, why string) {
 	e := Event{Kind: EventSignInFailed, Addr: addr, Detail: "unknown account"}
 	if user != nil {
-		e.Subject, e.Detail = user.ID, "wrong password"
-	}
-	if passwordOK {
-		e.Detail = "user is disabled"
+		e.Subject, e.Detail = user.ID, why
 	}
 	s.cfg.Admin.cfg.Security.Write(ctx, e)
 }
@@ -205,13 +220,13 @@ func (s *Service) signIn(ctx context.Context, user *User, before func(ctx contex
 func (s *Service) tokensOf(user *User, row *ent.Session, token refreshToken) (*SignedIn, error) {
 	expires := row.ExpiresAt.UTC()
 	access, accessExpires, err := s.cfg.Tokens.Mint(auth.MintInput{
-		User: user.ID, Session: row.ID, Role: user.Role,
+		User: user.ID, Session: row.ID, Role: s.cfg.Directory.granted(user),
 		Life: min(s.cfg.Tokens.AccessLife(), expires.Sub(s.cfg.Clock.Now())),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &SignedIn{User: user, Session: row.ID, Tokens: Tokens{
+	return &SignedIn{User: user, Role: s.cfg.Directory.granted(user), Session: row.ID, Tokens: Tokens{
 		Access: access, AccessExpiresAt: accessExpires, Refresh: token.text, RefreshExpiresAt: expires,
 	}}, nil
 }

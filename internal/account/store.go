@@ -122,5 +122,6 @@ func toUser(row *ent.User) *User {
 	return &User{
 		ID: row.ID, Account: row.Account, DisplayName: row.DisplayName,
 		Role: auth.Role(row.Role), Version: row.Version, CreatedAt: row.CreatedAt.UTC(), Disabled: row.DisabledAt != nil,
+		TOTP: row.TotpSince != nil,
 	}
 }

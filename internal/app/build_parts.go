@@ -73,6 +73,7 @@ func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
 	store := account.NewStore(b.svc.db, b.clock)
 	directory := account.NewDirectory(account.DirectoryConfig{
 		Store: store, Client: b.svc.redis.Script, Prefix: b.keys.Prefix, Clock: b.clock, Log: b.log,
+		StaffTOTP: b.cfg.StaffTOTP == config.StaffTOTPRequired,
 	})
 	tail := b.svc.redis.NewBlocking()
 	b.svc.onClose(tail.Close)

@@ -55,6 +55,8 @@ type Config struct {
 	AccessTokenTTL  time.Duration `default:"10m" group:"accounts" help:"Life of an access token."`
 	RefreshTokenTTL time.Duration `default:"30m" group:"accounts" help:"A session ends after this long without a refresh; each refresh restarts it."`
 
+	StaffTOTP StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
+
 	PaymentWindow    time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
 	Sandbox          Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
 	CaptchaTTL       time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`

@@ -58,7 +58,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9090", RequestTimeout: 5 * time.Second, MaxSockets: 20000, UserSockets: 3,
 		DatabasePooling: PoolingSession, Documents: DocumentsAny, Introspection: IntrospectionAuto, Playground: AutoSwitchAuto,
 		DrainDelay: 2 * time.Second, DrainTimeout: 20 * time.Second,
-		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute,
+		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute, StaffTOTP: StaffTOTPOptional,
 		PaymentWindow: 15 * time.Minute, CaptchaTTL: 5 * time.Minute, CaptchaPool: 1024, PathTTL: time.Minute,
 		PermitRatio: 1.5, PowMax: 100000, RiskTimeout: 50 * time.Millisecond, RiskFailure: "open",
 		WaitlistOffer: time.Minute, TwoPersonUnits: 100, Limits: SwitchOn, Sandbox: SwitchOff,

@@ -66,6 +66,20 @@ func (r *RiskFailure) UnmarshalText(text []byte) error {
 	return oneOf(r, text, RiskFailureOpen, RiskFailureClosed)
 }
 
+// StaffTOTP selects whether operators and administrators need one-time codes.
+type StaffTOTP string
+
+// Values of StaffTOTP.
+const (
+	StaffTOTPOptional StaffTOTP = "optional"
+	StaffTOTPRequired StaffTOTP = "required" // without one, staff have the rights of a customer
+)
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (s *StaffTOTP) UnmarshalText(text []byte) error {
+	return oneOf(s, text, StaffTOTPOptional, StaffTOTPRequired)
+}
+
 // Documents selects which GraphQL documents are executed.
 type Documents string
 

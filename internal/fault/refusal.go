@@ -21,6 +21,8 @@ const (
 	InvalidCredentials    Reason = "INVALID_CREDENTIALS"
 	InvalidInput          Reason = "INVALID_INPUT"
 	Unknown               Reason = "NOT_FOUND"
+	OneTimeCodeInvalid    Reason = "ONE_TIME_CODE_INVALID"
+	OneTimeCodeRequired   Reason = "ONE_TIME_CODE_REQUIRED"
 	OrderExpired          Reason = "ORDER_EXPIRED"
 	PathInvalid           Reason = "PATH_INVALID"
 	PaymentDeclined       Reason = "PAYMENT_DECLINED"

@@ -36,6 +36,7 @@ type Person struct {
 	Role        auth.Role
 	CreatedAt   time.Time
 	Disabled    bool // cannot sign in
+	TOTP        bool // sign-in needs a one-time code
 }
 
 // FindUsers returns users by id, account prefix, or part of the name; newest first, at
@@ -53,7 +54,7 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 	people := make([]Person, len(rows))
 	for i, r := range rows {
 		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role),
-			CreatedAt: r.CreatedAt.UTC(), Disabled: r.DisabledAt != nil}
+			CreatedAt: r.CreatedAt.UTC(), Disabled: r.DisabledAt != nil, TOTP: r.TotpSince != nil}
 	}
 	return people, nil
 }

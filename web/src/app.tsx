@@ -17,6 +17,7 @@ import { Toasts } from './ui/toast';
 
 const SalePage = lazy(() => import('./pages/sale').then((module) => module.SalePage));
 const Sign = lazy(() => import('./pages/sign').then((module) => module.Sign));
+const AccountPage = lazy(() => import('./pages/account').then((module) => module.Account));
 const Orders = lazy(() => import('./pages/orders').then((module) => module.Orders));
 const OrderPage = lazy(() => import('./pages/orders').then((module) => module.OrderPage));
 
@@ -31,6 +32,7 @@ const Operator = lazy(() =>
 export function preloadPage(path: string): Promise<void> | void {
   if (path.startsWith('/s/')) return SalePage.preload();
   if (path.startsWith('/orders')) return Orders.preload();
+  if (path === '/account') return AccountPage.preload();
   if (path.startsWith('/operate')) return Operator.preload();
   if (path === '/sign-in' || path === '/register') return Sign.preload();
 }
@@ -55,6 +57,7 @@ export function App() {
           <Route path="/s/:slug">{({ slug }) => <SalePage key={slug} slug={slug} />}</Route>
           <Route path="/sign-in">{() => <Sign isNew={false} />}</Route>
           <Route path="/register">{() => <Sign isNew />}</Route>
+          <Route path="/account">{() => <AccountPage />}</Route>
           <Route path="/orders">{() => <Orders />}</Route>
           <Route path="/operate/*?">{() => <Operator />}</Route>
           <Route path="/orders/:id">{({ id }) => <OrderPage key={id} id={id} />}</Route>
@@ -151,6 +154,9 @@ function Account({ where }: { where: string }) {
       </summary>
       <div class="card rise absolute right-0 z-30 grid w-56 gap-1 p-2 shadow-xl">
         <p class="truncate px-3 py-2 font-semibold">{person.value.displayName}</p>
+        <Link href="/account" class="rounded-lg px-3 py-2 hover:bg-sunk">
+          {t('account.title')}
+        </Link>
         <button class="rounded-lg px-3 py-2 text-left hover:bg-sunk" onClick={() => void signOut(false)}>
           {t('nav.signOut')}
         </button>

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=eb6d60e3371e";
+export{r as resumePlaces}from"./attempt.js?v=2bfd63f3d9de";

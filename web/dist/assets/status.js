@@ -1,1 +1,1 @@
-import{Ct as e,V as t}from"./core.js?v=eb6d60e3371e";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};
+import{Tt as e,U as t}from"./core.js?v=2bfd63f3d9de";var n={PENDING_PAYMENT:`text-warn`,PAID:`text-good`};function r({status:r}){return t(`span`,{class:`chip ${n[r]??`text-soft`}`,children:e(`status.${r}`)},r)}export{r as t};

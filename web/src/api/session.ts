@@ -86,6 +86,11 @@ export function refused(token: string | null): void {
   if (access?.token === token) access = null;
 }
 
+/** Drops the access token: the next one has the rights that the account has now. */
+export function renewAccess(): void {
+  access = null;
+}
+
 let refreshing: Promise<void> | null = null;
 
 /** Exchanges the cookie for an access token and the next cookie. Throws transient faults; an invalid session signs out. */

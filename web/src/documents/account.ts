@@ -165,3 +165,74 @@ export const CreateCaptcha = graphql(
 `,
   [ChallengeParts, FailureParts],
 );
+
+export const Account = graphql(`
+  query Account {
+    viewer {
+      id
+      displayName
+      account
+      role
+      grantedRole
+      totp
+    }
+  }
+`);
+
+export const ChangePassword = graphql(
+  `
+  mutation ChangePassword($input: ChangePasswordInput!) {
+    changePassword(input: $input) {
+      endedSessions
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const StartTotp = graphql(
+  `
+  mutation StartTotp($input: StartTotpInput!) {
+    startTotp(input: $input) {
+      secret
+      uri
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const ConfirmTotp = graphql(
+  `
+  mutation ConfirmTotp($input: ConfirmTotpInput!) {
+    confirmTotp(input: $input) {
+      recoveryCodes
+      endedSessions
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
+export const RemoveTotp = graphql(
+  `
+  mutation RemoveTotp($input: RemoveTotpInput!) {
+    removeTotp(input: $input) {
+      endedSessions
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);

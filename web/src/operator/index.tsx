@@ -1,7 +1,10 @@
 /** The admin pages, fetched when an operator opens one. */
 import type { ComponentChildren } from 'preact';
 import { Link, Route, Switch, useLocation } from 'wouter-preact';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
 import { person } from '../api/session';
+import { Account } from '../documents/account';
 import { count, loadTexts, t } from '../i18n/text';
 import { Missing, Title } from '../ui/bits';
 import { useTitle } from '../ui/title';
@@ -38,6 +41,7 @@ export function Operator() {
     <div class="page grid max-w-7xl items-start gap-6 lg:grid-cols-[11rem_minmax(0,1fr)] lg:gap-8">
       <Nav />
       <div class="min-w-0">
+        <NeedsCodes />
         <Switch>
           <Route path="/operate">{() => <Home />}</Route>
           <Route path="/operate/sales">{() => <Sales />}</Route>
@@ -52,6 +56,20 @@ export function Operator() {
         </Switch>
       </div>
     </div>
+  );
+}
+
+/** Leads staff to the account page when the installation requires one-time codes. */
+function NeedsCodes() {
+  const { page } = useLoad('account', async (signal) => (await request(Account, {}, signal)).viewer);
+  if (page.value.state !== 'ready' || page.value.data.grantedRole !== 'CUSTOMER') return null;
+  return (
+    <p class="note mb-4 font-medium text-warn" role="status">
+      {ot('op.needsCodes')}{' '}
+      <Link class="link" href="/account">
+        {ot('op.setUpCodes')}
+      </Link>
+    </p>
   );
 }
 

@@ -240,6 +240,19 @@ const en = {
   'op.role.ADMIN': 'Administrator',
   'op.role.OPERATOR': 'Operator',
   'op.role.CUSTOMER': 'Customer',
+  'op.role': 'Role',
+  'op.role.all': 'All roles',
+  'op.user.onlyDisabled': 'Disabled only',
+  'op.user.disabled': 'Disabled',
+  'op.user.totp': 'One-time codes',
+  'op.user.change': 'Manage',
+  'op.user.role': 'Change role',
+  'op.user.end': 'Sign out everywhere',
+  'op.user.disable': 'Disable sign-in',
+  'op.user.enable': 'Enable sign-in',
+  'op.user.own': 'Another administrator has to change your own role or sign-in.',
+  'op.needsCodes': 'Your role needs one-time codes.',
+  'op.setUpCodes': 'Set them up',
 };
 
 /** A key of these texts. */

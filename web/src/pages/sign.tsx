@@ -33,13 +33,14 @@ interface Fields {
   account: string;
   password: string;
   displayName: string;
+  oneTimeCode: string;
 }
 
 async function send(fields: Fields, isNew: boolean, answer: Answer | null) {
-  const { account, password, displayName } = fields;
+  const { account, password, displayName, oneTimeCode } = fields;
   const captcha = answer && { challengeId: answer.challengeId, answer: answer.answer };
   if (!isNew) {
-    const input = { account, password, ...(captcha && { captcha }) };
+    const input = { account, password, ...(captcha && { captcha }), ...(oneTimeCode && { oneTimeCode }) };
     return (await post(Login, { input }, null)).login;
   }
   return (await post(Register, { input: { account, password, displayName, captcha: captcha! } }, null)).register;
@@ -51,7 +52,8 @@ export function Sign({ isNew }: { isNew: boolean }) {
   const [, go] = useLocation();
   const next = safeNext(search);
   const state = useSignal<State>({ state: 'filling', why: null });
-  const fields = useSignal<Fields>({ account: '', password: '', displayName: '' });
+  const fields = useSignal<Fields>({ account: '', password: '', displayName: '', oneTimeCode: '' });
+  const needsCode = useSignal(false);
   const visible = useSignal(false);
   const title = t(isNew ? 'sign.up' : 'sign.in');
   useTitle(title);
@@ -61,6 +63,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
   }, [person.value]);
   useEffect(() => {
     state.value = { state: 'filling', why: null };
+    needsCode.value = false;
   }, [isNew]);
 
   const submit = async (answer: Answer | null): Promise<void> => {
@@ -76,7 +79,10 @@ export function Sign({ isNew }: { isNew: boolean }) {
       if (failure?.code === 'CAPTCHA_REQUIRED' || failure?.code === 'CAPTCHA_INVALID') {
         const challenge = failure.__typename === 'CaptchaError' ? failure.challenge : null;
         state.value = { state: 'checking', challenge, failure };
-      } else state.value = { state: 'filling', why: () => (failure ? explain(failure) : t('fault.INTERNAL')) };
+      } else {
+        if (failure?.code === 'ONE_TIME_CODE_REQUIRED') needsCode.value = true;
+        state.value = { state: 'filling', why: () => (failure ? explain(failure) : t('fault.INTERNAL')) };
+      }
     } catch (thrown) {
       state.value = { state: 'filling', why: () => apologise(toFault(thrown)) };
     }
@@ -140,6 +146,11 @@ export function Sign({ isNew }: { isNew: boolean }) {
             />
           )}
         </Field>
+        {needsCode.value && (
+          <Field label="sign.code" hint="sign.codeHint">
+            {(id) => <input id={id} aria-describedby={`${id}-hint`} class="field" autocomplete="one-time-code" required maxLength={32} {...field('oneTimeCode')} />}
+          </Field>
+        )}
         <label class="flex items-center gap-2 text-sm">
           <input type="checkbox" class="size-4 accent-fill" checked={visible.value} onChange={() => (visible.value = !visible.value)} />
           {t('sign.show')}
