@@ -38,13 +38,14 @@ func newAdmission(b base, g gates, s stats, keys auth.Keys) (admission, error) {
 	if err != nil {
 		return admission{}, fmt.Errorf("captchas: %w", err)
 	}
+	tokens := path.NewTokens(keys.Derive("path tokens"))
 	return admission{
 		limits: limits, captchas: captchas, risk: newRisk(b),
 		paths: path.New(path.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Life: b.cfg.PathTTL, Ratio: b.cfg.PermitRatio,
+			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL, Ratio: b.cfg.PermitRatio,
 		}),
 		queue: queue.New(queue.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Life: b.cfg.PathTTL,
+			Client: b.svc.redis.Script, Keys: b.keys, Captchas: captchas, Tokens: tokens, Life: b.cfg.PathTTL,
 			Rules: checkout.QueueRules(g.catalog, int(b.cfg.PermitRatio*1000+0.5)), Gone: g.sales.Gone,
 			Admitted: func(sale uuid.UUID, n int) { s.counts.Stepped(sale, salestats.StepPath, n) },
 		}),

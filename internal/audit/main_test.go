@@ -118,7 +118,9 @@ func (w *world) buy(n int) {
 	w.Helper()
 	for range n {
 		user := w.users[len(w.tasks)]
-		w.must(w.redis.Cmd.Set(w.Context(), w.keys.Path(w.shard(), w.item, user), "1|token", time.Minute).Err())
+		permit := reservation.Permit{Epoch: 1, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+		w.must(w.redis.Cmd.ZAdd(w.Context(), w.keys.Permits(w.shard(), w.item),
+			redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}).Err())
 		r := order.Requested{
 			V: 1, Task: id.NewTask(w.shard()), User: user, Sale: w.sale, Item: w.item, Quantity: 1,
 			UnitPriceMinor: 69900, Currency: "CNY", PaymentWindowSeconds: 60, IdempotencyKey: "key-of-sixteen-bytes",
@@ -126,7 +128,7 @@ func (w *world) buy(n int) {
 		terms, err := r.Attempt()
 		w.must(err)
 		out, err := w.reserver.Reserve(w.Context(), reservation.Attempt{
-			Task: r.Task, Sale: r.Sale, Item: r.Item, User: user, Quantity: 1, PathToken: "token",
+			Task: r.Task, Sale: r.Sale, Item: r.Item, User: user, Quantity: 1, Permit: permit,
 			IdempotencyKey: r.IdempotencyKey, Terms: terms,
 		})
 		w.must(err)

@@ -118,7 +118,7 @@ func (c *Checkout) take(ctx context.Context, parent *sale.Sale, item *sale.Item,
 	if o, refused := c.stock.RefuseAttempt(item.ID, in.User, in.IdempotencyKey); refused {
 		return c.refuse(ctx, parent, in, o)
 	}
-	attempt, err := newAttempt(in, parent, item)
+	attempt, err := c.newAttempt(in, parent, item)
 	if err != nil {
 		return Placed{}, err
 	}
@@ -165,7 +165,7 @@ func (c *Checkout) find(ctx context.Context, itemID uuid.UUID) (*sale.Item, *sal
 }
 
 // newAttempt builds the input of the reserve script; it generates the task id.
-func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
+func (c *Checkout) newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.Attempt, error) {
 	task := id.NewTaskOf(parent.ID, item.ID, in.User)
 	terms, err := order.Requested{
 		V: 1, Task: task, User: in.User, Sale: parent.ID, Item: item.ID, Quantity: in.Quantity,
@@ -177,7 +177,7 @@ func newAttempt(in PlaceInput, parent *sale.Sale, item *sale.Item) (reservation.
 	}
 	return reservation.Attempt{
 		Task: task, Sale: parent.ID, Item: item.ID, User: in.User, Quantity: in.Quantity,
-		PathToken: in.PathToken, IdempotencyKey: in.IdempotencyKey,
+		Permit: c.paths.Permit(in.User, item.ID, in.PathToken), IdempotencyKey: in.IdempotencyKey,
 		Terms: terms, OnlyItem: len(parent.Items) == 1,
 	}, nil
 }

@@ -41,7 +41,7 @@ func offerOf(token string) (uuid.UUID, bool) {
 // unit is already reserved.
 func (c *Checkout) redeem(ctx context.Context, parent *sale.Sale, item *sale.Item, in PlaceInput) (Placed, error) {
 	place, _ := offerOf(in.PathToken)
-	attempt, err := newAttempt(in, parent, item)
+	attempt, err := c.newAttempt(in, parent, item)
 	if err != nil {
 		return Placed{}, err
 	}

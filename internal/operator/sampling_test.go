@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
 	"seckill/internal/operator"
@@ -47,12 +48,14 @@ func (e *env) run(v *sale.Sale) *running {
 // buy makes one purchase: a path, the gate, and the worker's write.
 func (r *running) buy(ctx context.Context) {
 	shard, item, user := id.ShardOf(r.sale.ID), r.sale.Items[0], id.New()
-	if err := r.conn.Cmd.Set(ctx, r.keys.Path(shard, item.ID, user), fmt.Sprintf("%d|t", r.sale.Epoch), time.Minute).Err(); err != nil {
+	permit := reservation.Permit{Epoch: r.sale.Epoch, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	member := redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
+	if err := r.conn.Cmd.ZAdd(ctx, r.keys.Permits(shard, item.ID), member).Err(); err != nil {
 		r.t.Error(err)
 		return
 	}
 	a := reservation.Attempt{
-		Task: id.NewTask(shard), Sale: r.sale.ID, Item: item.ID, User: user, Quantity: 1, PathToken: "t",
+		Task: id.NewTask(shard), Sale: r.sale.ID, Item: item.ID, User: user, Quantity: 1, Permit: permit,
 		IdempotencyKey: uuid.NewString(), Terms: "1|EUR|900",
 	}
 	o, err := r.reserver.Reserve(ctx, a)

@@ -61,7 +61,7 @@ func BenchmarkOrder(b *testing.B) {
 	for i := range attempts {
 		user := id.New()
 		attempts[i] = reservation.Attempt{
-			Task: id.NewTaskOf(saleID, item, user), Sale: saleID, Item: item, User: user, Quantity: 1, PathToken: "pathtokenof22characters",
+			Task: id.NewTaskOf(saleID, item, user), Sale: saleID, Item: item, User: user, Quantity: 1,
 			IdempotencyKey: id.New().String(), Terms: "1999|EUR|900", OnlyItem: true,
 			Tries: reservation.Tries{Burst: 5, Every: time.Second},
 		}
@@ -119,9 +119,10 @@ func BenchmarkOrder(b *testing.B) {
 	must(<-stopped)
 }
 
-// grant writes the path token of an attempt.
+// grant writes the permit of an attempt.
 func grant(ctx context.Context, pipe redis.Pipeliner, keys reservation.Keys, a *reservation.Attempt) {
-	pipe.Set(ctx, keys.Path(id.ShardOf(a.Sale), a.Item, a.User), "1|"+a.PathToken, time.Minute)
+	a.Permit = reservation.Permit{Epoch: 1, Until: time.UnixMilli(time.Now().Add(time.Hour).UnixMilli())}
+	pipe.ZAdd(ctx, keys.Permits(id.ShardOf(a.Sale), a.Item), redis.Z{Score: float64(a.Permit.Until.UnixMilli()), Member: a.User.String()})
 }
 
 // redisFigure reads a number from INFO.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -29,10 +30,11 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	}
 	user := id.New()
 	a := reservation.Attempt{
-		Task: id.NewTaskOf(r.sale, r.item, user), Sale: r.sale, Item: r.item, User: user, Quantity: 1, PathToken: "token",
+		Task: id.NewTaskOf(r.sale, r.item, user), Sale: r.sale, Item: r.item, User: user, Quantity: 1,
 		IdempotencyKey: uuid.NewString(), Terms: "1999|EUR|900",
 	}
-	r.must(r.conn.Cmd.Set(ctx, r.keys.Path(r.shard, r.item, a.User), "1|token", time.Minute).Err())
+	a.Permit = reservation.Permit{Epoch: 1, Until: time.UnixMilli(time.Now().Add(time.Hour).UnixMilli())}
+	r.must(r.conn.Cmd.ZAdd(ctx, r.keys.Permits(r.shard, r.item), redis.Z{Score: float64(a.Permit.Until.UnixMilli()), Member: a.User.String()}).Err())
 	o, err := gate.Reserve(ctx, a)
 	if r.must(err); o.Code != reservation.Accepted {
 		r.t.Fatalf("reserve: %+v", o)

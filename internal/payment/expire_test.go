@@ -24,7 +24,9 @@ func TestWhoLetsTwoOrdersExpireHasToWait(t *testing.T) {
 		Client: s.conn.Script, Keys: s.keys, Clock: s.clock, Secret: []byte("a secret of at least 32 bytes, for tests"), PowMax: 20,
 	})
 	s.must(err)
-	paths := path.New(path.Config{Client: s.conn.Script, Keys: s.keys, Captchas: captchas})
+	paths := path.New(path.Config{
+		Client: s.conn.Script, Keys: s.keys, Captchas: captchas, Tokens: path.NewTokens([][]byte{[]byte("a secret of at least 32 bytes, for tests")}),
+	})
 	gate := func(user uuid.UUID) fault.Refusal {
 		t.Helper()
 		_, err := paths.Issue(t.Context(), path.IssueInput{Sale: s.sale, Item: s.item, User: user, Waived: true, Opens: opening})

@@ -144,7 +144,8 @@ func TestAKeyThatTookAUnitAfterALossIsNotRefusedInMemory(t *testing.T) {
 	}
 	f.open(1, func(g *reservation.Contents) { g.Epoch, g.Revision = 2, 1000 })
 	after := f.bare(id.New())
-	f.path(after.User, 2, "token")
+	after.Permit.Epoch = 2
+	f.path(after.User)
 	f.reserve(after)
 	now.Advance(time.Second)
 	learn(t, b)

@@ -80,7 +80,8 @@ func (f *fixture) attempts(n int) []reservation.Attempt {
 		_, err := f.client.Pipelined(f.t.Context(), func(pipe redis.Pipeliner) error {
 			for i := start; i < end; i++ {
 				out[i] = f.bare(id.New())
-				pipe.Set(f.t.Context(), f.keys.Path(id.ShardOf(f.sale), f.item, out[i].User), "1|token", time.Minute)
+				pipe.ZAdd(f.t.Context(), f.keys.Permits(id.ShardOf(f.sale), f.item),
+					redis.Z{Score: float64(out[i].Permit.Until.UnixMilli()), Member: out[i].User.String()})
 			}
 			return nil
 		})

@@ -43,13 +43,16 @@ func (k Keys) FormerReservations(shard int, item uuid.UUID) string {
 	return k.shard(shard, "former:"+item.String())
 }
 
-// Path is the string "epoch|token" of a user's unused path token; expires by TTL.
+// Path is a user's path token as release 0.1 writes it; tickets of the waiting room name
+// it until the next minor release, because processes of 0.1 admit them.
 func (k Keys) Path(shard int, item, user uuid.UUID) string {
 	return k.shard(shard, "path:"+item.String()+":"+user.String())
 }
 
 // Permits is the sorted set of an item's unused path tokens: user → expiry (Unix
-// milliseconds).
+// milliseconds), which no two tokens of a user have in common; negative for tokens that a
+// load tool was granted, which do not count. It outlives the last one until that is
+// counted.
 func (k Keys) Permits(shard int, item uuid.UUID) string {
 	return k.shard(shard, "permits:"+item.String())
 }

@@ -2,7 +2,6 @@ package reservation_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
@@ -97,15 +96,20 @@ func (f *fixture) open(stock int, change ...func(*reservation.Contents)) {
 // attempt returns an attempt of a user with a valid path token.
 func (f *fixture) attempt(user uuid.UUID) reservation.Attempt {
 	f.t.Helper()
-	f.path(user, 1, "token")
+	f.path(user)
 	return f.bare(user)
 }
 
-// path writes a path token as package admission/path does.
-func (f *fixture) path(user uuid.UUID, epoch int, token string) {
+// permit is what the path tokens of these tests prove.
+func permit(epoch int64) reservation.Permit {
+	return reservation.Permit{Epoch: epoch, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+// path writes the permit of a user's path token as package admission/path does.
+func (f *fixture) path(user uuid.UUID) {
 	f.t.Helper()
-	key := f.keys.Path(id.ShardOf(f.sale), f.item, user)
-	if err := f.client.Set(f.t.Context(), key, fmt.Sprintf("%d|%s", epoch, token), time.Minute).Err(); err != nil {
+	member := redis.Z{Score: float64(permit(1).Until.UnixMilli()), Member: user.String()}
+	if err := f.client.ZAdd(f.t.Context(), f.keys.Permits(id.ShardOf(f.sale), f.item), member).Err(); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -114,7 +118,7 @@ func (f *fixture) bare(user uuid.UUID) reservation.Attempt {
 	task := id.NewTask(id.ShardOf(f.sale))
 	return reservation.Attempt{
 		Task: task, Sale: f.sale, Item: f.item, User: user, Quantity: 1,
-		PathToken: "token", IdempotencyKey: uuid.NewString(),
+		Permit: permit(1), IdempotencyKey: uuid.NewString(),
 		Terms: "1999|EUR|900", OnlyItem: true,
 	}
 }

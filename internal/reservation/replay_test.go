@@ -26,7 +26,7 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 				replayed := func(when string) {
 					t.Helper()
 					again := a
-					again.Task, again.PathToken = id.NewTask(id.ShardOf(f.sale)), "used up"
+					again.Task, again.Permit = id.NewTask(id.ShardOf(f.sale)), reservation.Permit{}
 					if o := f.reserve(again); o.Code != reservation.Replayed || o.Task != a.Task {
 						t.Errorf("%s: %+v, want task %s again", when, o, a.Task)
 					}
@@ -65,7 +65,7 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 
 				first := a
 				a = f.attempt(first.User)
-				f.path(a.User, 3, a.PathToken)
+				a.Permit.Epoch = 3
 				a.OnlyItem = only
 				if o := f.reserve(a); o.Code != reservation.Accepted {
 					t.Fatalf("a second purchase under another key: %+v", o)
@@ -77,7 +77,7 @@ func TestAKeyReturnsItsTaskAsLongAsItLives(t *testing.T) {
 				replayed("released")
 				second := a
 				a = f.attempt(first.User)
-				f.path(a.User, 3, a.PathToken)
+				a.Permit.Epoch = 3
 				a.OnlyItem = only
 				f.reserve(a)
 				if done, err := f.gate.Unload(t.Context(), f.sale, f.item, 3); err != nil || !done {

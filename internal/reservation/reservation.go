@@ -55,7 +55,7 @@ type Attempt struct {
 	Item           uuid.UUID
 	User           uuid.UUID
 	Quantity       int
-	PathToken      string
+	Permit         Permit // that the buyer's path token proves
 	IdempotencyKey string // 16 to 64 of [A-Za-z0-9_-]
 	// Terms is what the order is written with: the last fields of the item's line in the
 	// order message (package order). It must not contain a line break.
@@ -64,6 +64,23 @@ type Attempt struct {
 	// OnlyItem says that the sale has no other item: the reservation is then the only
 	// record of the idempotency key until it ends.
 	OnlyItem bool
+}
+
+// Permit is the right of a user to one attempt on an item. Redis has it among the
+// permits of the item until it is used, expires or is voided; Epoch and Until identify
+// it. The zero Permit is none.
+type Permit struct {
+	Epoch int64     // of the gate that it was issued for
+	Until time.Time // its expiry, in whole milliseconds: the score of the user among the permits (Keys.Permits)
+}
+
+// text is the form that the reserve script compares: "epoch|expiry in Unix milliseconds".
+func (p Permit) text() string {
+	if p.Until.IsZero() {
+		return ""
+	}
+	dst := strconv.AppendInt(make([]byte, 0, 24), p.Epoch, 10)
+	return string(strconv.AppendInt(append(dst, '|'), p.Until.UnixMilli(), 10))
 }
 
 // Shard returns the shard of the attempt's sale.

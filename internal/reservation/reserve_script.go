@@ -50,7 +50,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 		counted = counted || a.Tries.Burst > 0
 	}
 	orders := g.keys.Orders(shard)
-	keys := append(make([]string, 0, 2+5*len(items.keys)+2*len(attempts)), orders, stream.SumKey(orders))
+	keys := append(make([]string, 0, 2+5*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
 	args := append(make([]any, 0, 6+4*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload)
 	for i, b := range items.keys {
@@ -59,8 +59,7 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 		args = append(args, b.sale.String(), b.item.String(), first[i].Terms, first[i].OnlyItem)
 	}
 	for i, a := range attempts {
-		keys = append(keys, g.keys.Path(shard, a.Item, a.User))
-		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.PathToken, a.Quantity, a.IdempotencyKey)
+		args = append(args, itemOf[i]+1, a.User.String(), a.Task.String(), a.Permit.text(), a.Quantity, a.IdempotencyKey)
 		if counted {
 			keys = append(keys, g.keys.Tries(shard, a.Sale, a.User))
 			args = append(args, a.Tries.Burst, a.Tries.everyMs())

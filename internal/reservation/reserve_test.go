@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -59,18 +60,27 @@ func TestEveryRefusalHasItsCodeAndTakesNothing(t *testing.T) {
 		"sold out":    {gate: func(g *reservation.Contents) { g.Stock = 0 }, want: reservation.SoldOut},
 		"sold out, wrong path": {
 			gate:   func(g *reservation.Contents) { g.Stock = 0 },
-			change: func(_ *fixture, a *reservation.Attempt) { a.PathToken = "guess" }, want: reservation.SoldOut,
+			change: func(_ *fixture, a *reservation.Attempt) { a.Permit = reservation.Permit{} }, want: reservation.SoldOut,
 		},
 		"too few left": {gate: func(g *reservation.Contents) { g.Limit = 9 }, change: func(_ *fixture, a *reservation.Attempt) { a.Quantity = 6 }, want: reservation.TooFewLeft},
 		"over limit":   {change: func(_ *fixture, a *reservation.Attempt) { a.Quantity = 2 }, want: reservation.OverLimit},
-		"wrong path":   {change: func(_ *fixture, a *reservation.Attempt) { a.PathToken = "guess" }, want: reservation.PathInvalid},
-		"no path":      {change: func(f *fixture, a *reservation.Attempt) { *a = f.bare(id.New()) }, want: reservation.PathInvalid},
+		"wrong path":   {change: func(_ *fixture, a *reservation.Attempt) { a.Permit = reservation.Permit{} }, want: reservation.PathInvalid},
+		"replaced path": {change: func(_ *fixture, a *reservation.Attempt) {
+			a.Permit.Until = a.Permit.Until.Add(time.Millisecond)
+		}, want: reservation.PathInvalid},
+		"wrong path, no permit": {change: func(f *fixture, a *reservation.Attempt) {
+			*a = f.bare(id.New())
+			a.Permit = reservation.Permit{}
+		}, want: reservation.PathInvalid},
+		"no path": {change: func(f *fixture, a *reservation.Attempt) { *a = f.bare(id.New()) }, want: reservation.PathInvalid},
 		"path of another user": {change: func(f *fixture, a *reservation.Attempt) {
 			*a = f.bare(id.New()) // the token is valid, but of another user
 		}, want: reservation.PathInvalid},
-		"path of an older epoch": {change: func(f *fixture, a *reservation.Attempt) { f.path(a.User, 0, "token") }, want: reservation.PathInvalid},
+		"path of an older epoch": {change: func(f *fixture, a *reservation.Attempt) { a.Permit.Epoch = 0 }, want: reservation.PathInvalid},
 		"expired path": {change: func(f *fixture, a *reservation.Attempt) {
-			f.client.Del(context.Background(), f.keys.Path(id.ShardOf(f.sale), f.item, a.User))
+			a.Permit.Until = time.UnixMilli(time.Now().UnixMilli() - 1)
+			f.client.ZAdd(context.Background(), f.keys.Permits(id.ShardOf(f.sale), f.item),
+				redis.Z{Score: float64(a.Permit.Until.UnixMilli()), Member: a.User.String()})
 		}, want: reservation.PathInvalid},
 		"item without a gate": {change: func(_ *fixture, a *reservation.Attempt) { a.Item = id.New() }, want: reservation.NotLoaded},
 	}

@@ -31,7 +31,8 @@ func TestAGateFromBeforeARedisRestartIsClosedAtOnce(t *testing.T) {
 		t.Errorf("state %+v %v, want a stale gate that is still there", st, err)
 	}
 	f.open(5, func(g *reservation.Contents) { g.Epoch = 2 })
-	f.path(a.User, 2, "token")
+	a.Permit.Epoch = 2
+	f.path(a.User)
 	if o := f.reserve(a); o.Code != reservation.Accepted {
 		t.Errorf("code %d after the rebuild", o.Code)
 	}
@@ -57,7 +58,7 @@ func TestAGateIsStaleAfterAResynchronisationWithoutARestart(t *testing.T) {
 		return strings.Contains(f.client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	}, "the server follows the other one")
 	f.must(f.client.SlaveOf(t.Context(), "NO", "ONE").Err())
-	f.path(a.User, 1, a.PathToken)
+	f.path(a.User)
 	if o := f.reserve(a); o.Code != reservation.NotLoaded {
 		t.Errorf("code %d on data of another server", o.Code)
 	}

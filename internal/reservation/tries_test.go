@@ -24,7 +24,7 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 		for n := range 40 {
 			reserver := []*reservation.Gate{f.gate, second.gate}[n%2]
 			a := f.bare(user)
-			a.PathToken, a.Tries = "a guess", tries
+			a.Permit, a.Tries = reservation.Permit{}, tries
 			wg.Go(func() {
 				o, err := reserver.Reserve(context.Background(), a)
 				switch {
@@ -84,7 +84,7 @@ func TestALimitThatWasLoosenedHoldsNobodyBack(t *testing.T) {
 		f.open(5)
 		a := f.attempt(id.New())
 		spent := f.bare(a.User)
-		spent.PathToken, spent.Tries = "a guess", reservation.Tries{Burst: 1, Every: time.Hour}
+		spent.Permit, spent.Tries = reservation.Permit{}, reservation.Tries{Burst: 1, Every: time.Hour}
 		f.reserve(spent)
 		a.Tries = reservation.Tries{Burst: 2, Every: time.Millisecond}
 		testenv.Eventually(t, testenv.Wait, func() bool { return f.reserve(a).Code == reservation.Accepted }, "the buyer gets a try by the new limit")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"seckill/ent"
@@ -109,15 +110,19 @@ func (h *hall) attempt(user uuid.UUID) reservation.Attempt {
 	terms, err := r.Attempt()
 	h.must(err)
 	return reservation.Attempt{
-		Task: task, Sale: h.sale, Item: h.item, User: user, Quantity: 1, PathToken: "token", IdempotencyKey: task.String(),
+		Task: task, Sale: h.sale, Item: h.item, User: user, Quantity: 1, Permit: permit, IdempotencyKey: task.String(),
 		Terms: terms,
 	}
 }
 
+// permit is what the path tokens of these tests prove.
+var permit = reservation.Permit{Epoch: 1, Until: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+
 // reserve attempts to buy without an offer.
 func (h *hall) reserve(user uuid.UUID) reservation.Outcome {
 	h.t.Helper()
-	h.must(h.conn.Cmd.Set(h.t.Context(), h.keys.Path(id.ShardOf(h.sale), h.item, user), "1|token", time.Minute).Err())
+	member := redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
+	h.must(h.conn.Cmd.ZAdd(h.t.Context(), h.keys.Permits(id.ShardOf(h.sale), h.item), member).Err())
 	o, err := h.gate.Reserve(h.t.Context(), h.attempt(user))
 	h.must(err)
 	return o

@@ -223,24 +223,23 @@ func TestAnswerServesOnlyWhatItWasMadeFor(t *testing.T) {
 	})
 }
 
-func TestNewChallengeVoidsTheOldOneAndItsPath(t *testing.T) {
+func TestNewChallengeVoidsTheOldOneAndItsPermit(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, s *Service, conn *redisconn.Conn) {
 		ctx, scope := t.Context(), seckill()
 		old := create(t, s, scope, ProofOfWork)
 		key := s.Key(scope, uuid.Nil)
-		path, permits := strings.Replace(key, "captcha", "path", 1), strings.Replace(key, "captcha", "permits", 1)
-		conn.Cmd.Set(ctx, path, "1|token", time.Minute)
+		permits := strings.Replace(key, "captcha", "permits", 1)
 		conn.Cmd.Do(ctx, "ZADD", permits, time.Now().Add(time.Minute).UnixMilli(), scope.User.String())
-		conn.Cmd.HSet(ctx, key, "path", path, "permits", permits, "user", scope.User.String())
+		conn.Cmd.HSet(ctx, key, "permits", permits, "user", scope.User.String())
 
 		wantInvalid(t, s, scope, Answer{ChallengeID: "cap_nonsense", Text: "1"})
-		if n := conn.Cmd.Exists(ctx, path, permits).Val(); n != 2 {
-			t.Fatal("a refused answer took the path away")
+		if n := conn.Cmd.Exists(ctx, permits).Val(); n != 1 {
+			t.Fatal("a refused answer took the permit away")
 		}
 		fresh := create(t, s, scope, ProofOfWork)
-		if n := conn.Cmd.Exists(ctx, path, permits).Val(); n != 0 {
-			t.Error("the path, or its permit, outlives the new challenge")
+		if n := conn.Cmd.Exists(ctx, permits).Val(); n != 0 {
+			t.Error("the permit outlives the new challenge")
 		}
 		if fresh.ID == old.ID {
 			t.Error("the same challenge twice")

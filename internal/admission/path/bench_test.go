@@ -21,7 +21,7 @@ func BenchmarkIssue(b *testing.B) {
 	f := &fixture{t: b, redis: conn.Cmd, keys: keys, captchas: captchas, sale: id.New(), item: id.New()}
 	f.shard = id.ShardOf(f.sale)
 	f.gate("gate", "open", "stock", 1<<30)
-	paths := path.New(path.Config{Client: conn.Script, Keys: keys, Captchas: captchas, Ratio: 1.5})
+	paths := path.New(path.Config{Client: conn.Script, Keys: keys, Captchas: captchas, Tokens: path.NewTokens(secrets), Ratio: 1.5})
 	users := make([]uuid.UUID, 4096)
 	for i := range users {
 		users[i] = id.New()

@@ -41,7 +41,7 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string, ratio float64
 	f := &fixture{t: t, redis: conn.Cmd, keys: reservation.Keys{Prefix: prefix}, sale: id.New(), item: id.New()}
 	f.shard = id.ShardOf(f.sale)
 	f.captchas = newCaptchas(t, conn, f.keys)
-	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: ratio})
+	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: path.NewTokens(secrets), Ratio: ratio})
 	f.gate("gate", "open")
 	return f
 }
@@ -171,14 +171,25 @@ func refused[R fault.Refusal](f *fixture, in path.IssueInput) R {
 	return r
 }
 
-// stored returns the user's path token in Redis, "" if there is none.
+// secrets sign path tokens in tests.
+var secrets = [][]byte{[]byte(strings.Repeat("new path", 4)), []byte(strings.Repeat("old path", 4))}
+
+// stored returns "7|" and the user's path token, known by its permit in Redis; "" if there
+// is none.
 func (f *fixture) stored(user uuid.UUID) string {
 	f.t.Helper()
-	v, err := f.redis.Get(f.t.Context(), f.keys.Path(f.shard, f.item, user)).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	until, err := f.redis.ZScore(f.t.Context(), f.keys.Permits(f.shard, f.item), user.String()).Result()
+	if errors.Is(err, redis.Nil) {
+		return ""
+	}
+	if err != nil {
 		f.t.Fatal(err)
 	}
-	return v
+	p := reservation.Permit{Epoch: 7, Until: time.UnixMilli(int64(until))}
+	if until > 0 && !p.Until.After(f.redis.Time(f.t.Context()).Val()) {
+		return ""
+	}
+	return "7|" + path.NewTokens(secrets).Token(user, f.item, p)
 }
 
 func (f *fixture) permits() int64 {

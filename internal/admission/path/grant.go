@@ -3,12 +3,14 @@ package path
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
+	"seckill/internal/reservation"
 )
 
 // grantBatch is the number of path tokens written in one round trip.
@@ -23,33 +25,38 @@ type GrantInput struct {
 }
 
 // Grant issues path tokens without any check, one per user in order, so that a load
-// tool can start at the order. It bypasses captchas, the opening and permits: never
-// offer it in production. The gate must be loaded, because path tokens carry its epoch.
+// tool can start at the order. It bypasses captchas, the opening and the count of
+// permits: never offer it in production. The gate must be loaded, because path tokens carry its epoch.
 func (s *Service) Grant(ctx context.Context, in GrantInput) ([]string, error) {
 	if in.Life == 0 {
 		in.Life = s.cfg.Life
 	}
 	shard := id.ShardOf(in.Sale)
-	epoch, err := s.cfg.Client.HGet(ctx, s.cfg.Keys.Item(shard, in.Item), "epoch").Result()
+	epoch, err := s.cfg.Client.HGet(ctx, s.cfg.Keys.Item(shard, in.Item), "epoch").Int64()
 	if err != nil {
 		return nil, fmt.Errorf("grant paths: epoch of %s: %w", in.Item, err)
 	}
-	tokens := make([]string, len(in.Users))
-	for start := 0; start < len(in.Users); start += grantBatch {
-		end := min(start+grantBatch, len(in.Users))
-		_, err := s.cfg.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			for i := start; i < end; i++ {
-				var err error
-				if tokens[i], err = newToken(); err != nil {
-					return err
-				}
-				pipe.Set(ctx, s.cfg.Keys.Path(shard, in.Item, in.Users[i]), epoch+"|"+tokens[i], in.Life)
-			}
-			return nil
-		})
-		if err != nil {
+	now, err := s.cfg.Client.Time(ctx).Result()
+	if err != nil {
+		return nil, fmt.Errorf("grant paths: %w", err)
+	}
+	permit := reservation.Permit{Epoch: epoch, Until: time.UnixMilli(-now.Add(in.Life).UnixMilli())} // negative: not counted
+	permits := s.cfg.Keys.Permits(shard, in.Item)
+	for batch := range slices.Chunk(in.Users, grantBatch) {
+		members := make([]redis.Z, len(batch))
+		for i, user := range batch {
+			members[i] = redis.Z{Score: float64(permit.Until.UnixMilli()), Member: user.String()}
+		}
+		if err := s.cfg.Client.ZAdd(ctx, permits, members...).Err(); err != nil {
 			return nil, fmt.Errorf("grant paths: %w", err)
 		}
+	}
+	if err := s.cfg.Client.PExpire(ctx, permits, in.Life+reservation.ExpiredWait).Err(); err != nil {
+		return nil, fmt.Errorf("grant paths: %w", err)
+	}
+	tokens := make([]string, len(in.Users))
+	for i, user := range in.Users {
+		tokens[i] = s.cfg.Tokens.Token(user, in.Item, permit)
 	}
 	return tokens, nil
 }

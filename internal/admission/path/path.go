@@ -1,10 +1,9 @@
-// Package path issues path tokens: short-lived, random rights to one attempt on an
-// item.
+// Package path issues path tokens: short-lived, signed rights to one attempt on an item.
 //
 // A path token hides the entry to the stock until the opening and makes every attempt
 // cost a captcha. It is bound to a user, an item and the epoch of the gate, valid once,
-// and used up inside the reserve script (package reservation), never here. The package
-// also owns permits: the number of unused path tokens that an item may have at a time.
+// and used up inside the reserve script (package reservation), never here. Redis has its
+// permit only. The package also owns the number of permits that an item may have at a time.
 //
 // It does not own captchas, whose verification its script includes, nor the gate, which
 // it only reads.
@@ -36,9 +35,8 @@ import (
 const (
 	// DefaultLife is the default lifetime of a path token.
 	DefaultLife = time.Minute
-	// tokenBytes gives a token 128 random bits: it cannot be guessed within its
-	// lifetime.
-	tokenBytes = 16
+	// requestBytes names a request; no two requests of a user have the same name.
+	requestBytes = 16
 	// permitRetry is the retry interval when no permit is free: unused path tokens are
 	// used or expire all the time.
 	permitRetry = time.Second
@@ -84,6 +82,7 @@ type Config struct {
 	Client   redis.UniversalClient // without retries
 	Keys     reservation.Keys
 	Captchas *captcha.Service
+	Tokens   Tokens
 	Life     time.Duration // lifetime of a path token; 0 = DefaultLife
 	// Ratio is the maximum of unused path tokens of an item at a time, as a multiple of
 	// the available stock, rounded up; 0 or less = no limit.
@@ -125,32 +124,32 @@ type IssueInput struct {
 }
 
 // Issue issues a path token for a right captcha answer, and uses the answer up. A
-// second token voids the user's first in the sale and, for the same item, expires when
-// the first would have. Refusals, in the order of the
+// second token voids the user's first in the sale and, for the same item, expires a
+// millisecond before it would have. Refusals, in the order of the
 // checks: sale.NotOpen, reservation.LimitReached (the user has a reservation),
 // captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
 // used up only if a token is issued. An error is a fault: UNAVAILABLE.
 func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
-	token, err := newToken()
+	request, err := newRequest()
 	if err != nil {
 		return Path{}, err
 	}
 	if in.Captcha, err = s.cfg.Captchas.Exchange(ctx, in.scope(), in.Captcha); err != nil {
 		return Path{}, err
 	}
-	r, err := s.run(ctx, in, token)
+	r, err := s.run(ctx, in, request)
 	if ambiguous(ctx, err) {
-		r, err = s.run(ctx, in, token) // the same token: at most one of the two runs takes effect
+		r, err = s.run(ctx, in, request) // the same request: at most one of the two runs takes effect
 	}
 	if err != nil {
 		return Path{}, fault.Wrap(fault.Unavailable, "the gate does not answer; try again shortly", fmt.Errorf("issue path: %w", err))
 	}
 	if r.outcome == outcomeIssued {
-		expires, err := strconv.ParseInt(r.detail, 10, 64)
+		p, err := parsePermit(r.detail)
 		if err != nil {
-			return Path{}, fmt.Errorf("issue path: expiry: %w", err)
+			return Path{}, fmt.Errorf("issue path: %w", err)
 		}
-		return Path{Token: token, ExpiresAt: time.UnixMilli(expires).UTC()}, nil
+		return Path{Token: s.cfg.Tokens.Token(in.User, in.Item, p), ExpiresAt: p.Until}, nil
 	}
 	return Path{}, s.refusal(ctx, in, r)
 }
@@ -164,12 +163,28 @@ func ambiguous(ctx context.Context, err error) bool {
 	return !answered
 }
 
-func newToken() (string, error) {
-	raw := make([]byte, tokenBytes)
+// Permit returns what a path token proves for a user and an item; see Tokens.Permit.
+func (s *Service) Permit(user, item uuid.UUID, token string) reservation.Permit {
+	return s.cfg.Tokens.Permit(user, item, token)
+}
+
+func newRequest() (string, error) {
+	raw := make([]byte, requestBytes)
 	if _, err := rand.Read(raw); err != nil {
-		return "", fmt.Errorf("path token: %w", err)
+		return "", fmt.Errorf("request of a path: %w", err)
 	}
 	return base64.RawURLEncoding.EncodeToString(raw), nil
+}
+
+// parsePermit parses "epoch|expiry".
+func parsePermit(text string) (reservation.Permit, error) {
+	epochText, untilText, _ := strings.Cut(text, "|")
+	epoch, err1 := strconv.ParseInt(epochText, 10, 64)
+	until, err2 := strconv.ParseInt(untilText, 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return reservation.Permit{}, fmt.Errorf("permit: %w", err)
+	}
+	return reservation.Permit{Epoch: epoch, Until: time.UnixMilli(until).UTC()}, nil
 }
 
 // outcome is the outcome of lua/issue.lua.
@@ -195,7 +210,7 @@ type reply struct {
 	detail  string
 }
 
-func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, error) {
+func (s *Service) run(ctx context.Context, in IssueInput, request string) (reply, error) {
 	shard := id.ShardOf(in.Sale)
 	scope := in.scope()
 	challenge, mac := s.cfg.Captchas.Seal(scope, in.Captcha)
@@ -204,10 +219,10 @@ func (s *Service) run(ctx context.Context, in IssueInput, token string) (reply, 
 		perMille = int64(*in.PerMille)
 	}
 	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
-		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Path(shard, in.Item, in.User),
-		s.cfg.Keys.Permits(shard, in.Item), s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
+		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Permits(shard, in.Item),
+		s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
 		s.cfg.Keys.Expiries(shard, in.Sale, in.User),
-	}, in.User.String(), token, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired,
+	}, in.User.String(), request, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired,
 		reservation.ExpiredWait.Milliseconds(), s.cfg.Keys.ExpiriesPrefix(shard, in.Sale)).StringSlice()
 	if err != nil {
 		return reply{}, err

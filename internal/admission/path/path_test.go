@@ -29,7 +29,7 @@ func TestRightAnswerGivesAPathOnce(t *testing.T) {
 		if life := time.Until(p.ExpiresAt); life < 50*time.Second || life > path.DefaultLife+time.Second {
 			t.Errorf("lives %s", life)
 		}
-		if len(p.Token) != 22 || f.permits() != 1 {
+		if len(p.Token) != 34 || f.permits() != 1 {
 			t.Errorf("token %q, %d permits", p.Token, f.permits())
 		}
 		refused[captcha.Invalid](f, f.input(user, a)) // the answer is used up
@@ -69,7 +69,7 @@ func TestOneOfAHundredEqualRequestsGetsAPath(t *testing.T) {
 		if len(tokens) == 0 && unclear.Load() > 0 { // the token of a call whose reply came too late
 			tokens = append(tokens, strings.TrimPrefix(stored, "7|"))
 		}
-		if len(tokens) != 1 || len(tokens[0]) != 22 || stored != "7|"+tokens[0] || f.permits() != 1 {
+		if len(tokens) != 1 || len(tokens[0]) != 34 || stored != "7|"+tokens[0] || f.permits() != 1 {
 			t.Errorf("%d paths, stored %q, %d permits; want the one", len(tokens), stored, f.permits())
 		}
 	})

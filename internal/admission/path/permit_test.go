@@ -107,7 +107,8 @@ func TestPathIsGoodForOneReservation(t *testing.T) {
 	codes := make(chan reservation.Code, 101)
 	try := func(who uuid.UUID) {
 		o, err := reserver.Reserve(ctx, reservation.Attempt{
-			Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: who, Quantity: 1, PathToken: p.Token,
+			Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: who, Quantity: 1,
+			Permit:         f.paths.Permit(who, f.item, p.Token),
 			IdempotencyKey: id.New().String(), Terms: "1|EUR|900",
 		})
 		if err != nil {
@@ -195,6 +196,15 @@ func TestGrantedPathsAreUsable(t *testing.T) {
 			t.Errorf("user %d: stored %q, token %q", i, f.stored(users[i]), tokens[i])
 		}
 	}
+	gate := reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: f.keys, Log: slog.New(slog.DiscardHandler)})
+	o, err := gate.Reserve(t.Context(), reservation.Attempt{
+		Task: id.NewTask(f.shard), Sale: f.sale, Item: f.item, User: users[7], Quantity: 1, Permit: f.paths.Permit(users[7], f.item, tokens[7]),
+		IdempotencyKey: id.New().String(), Terms: "1|EUR|900",
+	})
+	if err != nil || o.Code != reservation.Accepted {
+		t.Errorf("%+v, %v", o, err)
+	}
+	f.issue(path.IssueInput{Sale: f.sale, Item: f.item, User: id.New(), Waived: true}) // they are not counted
 	if _, err := f.paths.Grant(t.Context(), path.GrantInput{Sale: f.sale, Item: id.New(), Users: users[:1]}); err == nil {
 		t.Error("paths to an item without a gate")
 	}

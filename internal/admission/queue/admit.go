@@ -2,8 +2,6 @@ package queue
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,8 +25,6 @@ const (
 	// maxSkipped bounds how many buyers with an unused path token for another item one
 	// step skips in one room. It searches that far once a second.
 	maxSkipped = 5000
-	// tokenBytes gives a path token 128 random bits, as in package path.
-	tokenBytes = 16
 	// head is a score below that of every ticket: see lua/enter.lua.
 	head = -(1 << drawBits) - 1
 )
@@ -122,14 +118,7 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 	args := []any{
 		over, rules.PerMille, rules.Inflow, s.cfg.Life.Milliseconds(), s.cfg.Patience.Milliseconds(),
 		k.TicketPrefix(shard), saleID.String() + "|" + itemID.String(), clearBatch, at,
-		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID),
-	}
-	random := make([]byte, admitBatch*tokenBytes)
-	if _, err := rand.Read(random); err != nil {
-		return passed{}, fmt.Errorf("path tokens: %w", err)
-	}
-	for ; len(random) > 0; random = random[tokenBytes:] {
-		args = append(args, base64.RawURLEncoding.EncodeToString(random[:tokenBytes]))
+		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, saleID), admitBatch,
 	}
 	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
 		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),

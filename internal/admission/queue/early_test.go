@@ -13,6 +13,7 @@ import (
 
 	"seckill/internal/admission/captcha"
 	"seckill/internal/id"
+	"seckill/internal/testenv"
 )
 
 // worked creates a proof of work of the user for the sale and solves it.
@@ -48,7 +49,9 @@ func TestWorkDoneBeforeTheOpeningGivesAPlaceInTheDrawOnly(t *testing.T) {
 		if ticket, err := f.queue.Enter(t.Context(), drawn); ticket == nil || err != nil {
 			t.Errorf("before the opening: %+v, %v", ticket, err)
 		}
-		f.set("opens", time.Now().UnixMilli())
+		opens := time.Now().UnixMilli() + 1 // after the millisecond in which the work was requested
+		f.set("opens", opens)
+		testenv.Eventually(t, testenv.Wait, func() bool { return f.redis.Time(t.Context()).Val().UnixMilli() >= opens }, "the sale opens")
 		_, err := f.queue.Enter(t.Context(), late)
 		if r, ok := errors.AsType[captcha.Required](err); !ok || r.Challenge == nil {
 			t.Errorf("after the opening, worked before it: %v; want a new challenge", err)

@@ -56,12 +56,14 @@ func newFixture(t *testing.T, conn *redisconn.Conn, prefix string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Ratio: 1, Life: pathLife})
+	f.paths = path.New(path.Config{Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Ratio: 1, Life: pathLife})
 	f.queue = f.service(conn, 0)
 	f.patiently = func() { f.queue = f.service(conn, time.Hour) }
 	f.gate("gate", "open")
 	return f
 }
+
+var tokens = path.NewTokens([][]byte{[]byte(strings.Repeat("path tok", 4))})
 
 // pathLife is longer than any test takes on a busy machine.
 const pathLife = time.Hour
@@ -69,7 +71,7 @@ const pathLife = time.Hour
 // service returns the waiting rooms of one process.
 func (f *fixture) service(conn *redisconn.Conn, patience time.Duration) *queue.Service {
 	return queue.New(queue.Config{
-		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Patience: patience, Life: pathLife,
+		Client: conn.Script, Keys: f.keys, Captchas: f.captchas, Tokens: tokens, Patience: patience, Life: pathLife,
 		Rules: func(context.Context, uuid.UUID, uuid.UUID) (queue.Rules, error) { return *f.rules.Load(), nil },
 		Gone: func(ctx context.Context, item uuid.UUID) (bool, error) {
 			if f.gone == nil {
@@ -178,17 +180,20 @@ func (f *fixture) ticket(t *queue.Ticket) *queue.Ticket {
 func (f *fixture) buy(t *queue.Ticket) bool {
 	f.t.Helper()
 	ctx := f.t.Context()
-	item, way := f.keys.Item(f.shard, f.item), f.keys.Path(f.shard, f.item, t.User)
+	item, permits := f.keys.Item(f.shard, f.item), f.keys.Permits(f.shard, f.item)
 	stock, err := f.redis.HGet(ctx, item, "stock").Int()
 	f.must(err)
-	if stock == 0 || t.Path == nil || f.redis.Get(ctx, way).Val() != "7|"+t.Path.Token {
+	if stock == 0 || t.Path == nil {
+		return false
+	}
+	permit := tokens.Permit(t.User, f.item, t.Path.Token)
+	if permit.Epoch != 7 || f.redis.ZScore(ctx, permits, t.User.String()).Val() != float64(permit.Until.UnixMilli()) {
 		return false
 	}
 	_, err = f.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HIncrBy(ctx, item, "stock", -1)
 		p.HSet(ctx, f.keys.Reservations(f.shard, f.item), t.User.String(), uuid.NewString()+"|1|0|k")
-		p.Del(ctx, way)
-		p.ZRem(ctx, f.keys.Permits(f.shard, f.item), t.User.String())
+		p.ZRem(ctx, permits, t.User.String())
 		return nil
 	})
 	f.must(err)

@@ -95,6 +95,7 @@ type Config struct {
 	Client   redis.UniversalClient // without retries
 	Keys     reservation.Keys
 	Captchas *captcha.Service
+	Tokens   path.Tokens
 	Life     time.Duration // lifetime of a path token; 0 = path.DefaultLife
 	Patience time.Duration // 0 = Patience
 	// Rules returns the rules of an item in a sale.
@@ -212,7 +213,7 @@ func (s *Service) look(ctx context.Context, t Ticket, beat bool) (*Ticket, error
 	if err != nil {
 		return nil, unavailable("read place", err)
 	}
-	return t.seen(reply)
+	return t.seen(reply, s.cfg.Tokens)
 }
 
 func unavailable(what string, err error) error {

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"seckill/internal/admission/path"
+	"seckill/internal/reservation"
 )
 
 // seen returns the ticket with the state of a look.lua reply; nil = the ticket is gone.
-func (t Ticket) seen(reply []any) (*Ticket, error) {
+func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 	if len(reply) != 7 {
 		return nil, fmt.Errorf("look replied %d values", len(reply))
 	}
 	status, _ := reply[0].(string)
-	token, _ := reply[5].(string)
+	epoch, err0 := number(reply[5])
 	ahead, ok1 := reply[2].(int64)
 	wait, ok2 := reply[3].(int64)
 	chance, ok3 := reply[4].(int64)
 	now, err1 := millis(reply[1])
 	expires, err2 := millis(reply[6])
-	if err := errors.Join(err1, err2); err != nil || !ok1 || !ok2 || !ok3 {
+	if err := errors.Join(err0, err1, err2); err != nil || !ok1 || !ok2 || !ok3 {
 		return nil, fmt.Errorf("look replied %v: %w", reply, err)
 	}
 	if status == "" {
@@ -39,18 +40,24 @@ func (t Ticket) seen(reply []any) (*Ticket, error) {
 			t.Position.Chance = &percent
 		}
 	}
-	if token != "" {
-		t.Path = &path.Path{Token: token, ExpiresAt: expires}
+	if epoch != 0 {
+		p := reservation.Permit{Epoch: epoch, Until: expires}
+		t.Path = &path.Path{Token: tokens.Token(t.User, t.Item, p), ExpiresAt: expires}
 	}
 	return &t, nil
 }
 
 // millis parses Unix milliseconds that a script returned as text.
 func millis(v any) (time.Time, error) {
+	ms, err := number(v)
+	return time.UnixMilli(ms).UTC(), err
+}
+
+func number(v any) (int64, error) {
 	text, _ := v.(string)
-	ms, err := strconv.ParseInt(text, 10, 64)
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("time %v: %w", v, err)
+		return 0, fmt.Errorf("number %v: %w", v, err)
 	}
-	return time.UnixMilli(ms).UTC(), nil
+	return n, nil
 }

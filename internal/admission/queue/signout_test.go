@@ -2,9 +2,11 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/admission/queue"
 	"seckill/internal/id"
@@ -45,7 +47,7 @@ func TestSigningOutGivesPlacesUpAtOnce(t *testing.T) {
 				t.Errorf("%s: %s, want %s", name, now.Status, c.want)
 			}
 		}
-		if n := f.redis.Exists(t.Context(), f.keys.Path(f.shard, f.item, admitted.User)).Val(); n != 0 {
+		if err := f.redis.ZScore(t.Context(), f.keys.Permits(f.shard, f.item), admitted.User.String()).Err(); !errors.Is(err, redis.Nil) {
 			t.Error("the path of who signed out can still be used")
 		}
 		f.step() // the free permit goes to the next buyer

@@ -115,7 +115,7 @@ func TestWhoHasAnotherPathBlocksNobodyAndKeepsThePlace(t *testing.T) {
 			t.Error("who was passed over lost the place")
 		}
 		back := held[slices.IndexFunc(held, func(h *queue.Ticket) bool { return h.ID.String() == line[7] })]
-		a.must(a.redis.Del(t.Context(), a.keys.Path(a.shard, b.item, back.User)).Err()) // it expired
+		b.expire(back.User)
 		if _, err := a.queue.Leave(t.Context(), behind[0].ID, behind[0].User); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,6 @@ import (
 func (f *fixture) expire(user uuid.UUID) {
 	f.t.Helper()
 	ctx := f.t.Context()
-	f.must(f.redis.Del(ctx, f.keys.Path(f.shard, f.item, user)).Err())
 	f.must(f.redis.ZAddXX(ctx, f.keys.Permits(f.shard, f.item), redis.Z{Score: float64(time.Now().Add(-time.Second).UnixMilli()), Member: user.String()}).Err())
 }
 
@@ -29,6 +28,20 @@ func (f *fixture) counted(user uuid.UUID) int {
 		f.t.Fatal(err)
 	}
 	return n
+}
+
+func TestABuyerWhomTheFormerReleaseAdmittedGetsASignedToken(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		place := f.enter(id.New())
+		f.step()
+		key := f.keys.Ticket(f.shard, place.ID)
+		f.must(f.redis.HDel(t.Context(), key, "epoch").Err())
+		f.must(f.redis.HSet(t.Context(), key, "value", "7|random", "token", "random").Err())
+		if got := f.ticket(place); got.Status != queue.Admitted || !f.buy(got) {
+			t.Errorf("%+v", got)
+		}
+	})
 }
 
 func TestAccountsThatNeverBuyCannotKeepAnItemForThemselves(t *testing.T) {

@@ -3,14 +3,14 @@
 -- KEYS  [1] order stream of the shard   [2] its sum
 --       then five for each item: item, reservations, permits, idempotency keys of its
 --       sale, former reservations
---       then for each attempt its path token, and its tries if they are counted
+--       then for each attempt its tries, if they are counted
 -- ARGV  [1] number of attempts   [2] TTL of idempotency keys, ms
 --       [3] number of items      [4] 1 = tries are counted
 --       [5] [6] names of the stream's fields for message id and payload
 --       then for each item: sale, id, terms (see append_orders.lua), 1 = it is the only
 --       item of its sale
---       then for each attempt: its item (1, 2, …), user, task, token, quantity,
---       idempotency key, and if tries are counted their burst (0 = no limit) and the
+--       then for each attempt: its item (1, 2, …), user, task, permit of its path token
+--       ("epoch|expiry", "" = none), quantity, idempotency key, and if tries are counted their burst (0 = no limit) and the
 --       time after which one more is allowed (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
 --       then for each attempt: code, remaining, revision, and after the codes 2, 3,
@@ -38,7 +38,7 @@ local now = redis_time()
 local at = string.format('%.0f', now) -- once: number formatting is slow in Redis
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, counted = tonumber(ARGV[3]), ARGV[4] == '1'
-local perKeys, width = counted and 2 or 1, counted and 8 or 6
+local width = counted and 8 or 6
 local firstKey = 3 + 5 * nItems -- of the attempts
 local first = 7 + 4 * nItems    -- argument of the attempts
 local reply = { now }
@@ -61,7 +61,7 @@ for i = 1, nItems do
   it.sale, it.id, it.terms, it.alone = sale, id, ARGV[5 + 4 * i], ARGV[6 + 4 * i] == '1'
   it.input = '|' .. id .. '|'
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
-  it.users, it.paths, it.reservations, it.holders, it.records = {}, {}, {}, {}, {} -- accepted in this call
+  it.users, it.reservations, it.holders, it.records = {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
   it.taken = sales[sale] or {}
   sales[sale] = it.taken
@@ -69,23 +69,21 @@ for i = 1, nItems do
 end
 
 -- The users of the attempts.
-local paths = {}
 for i = 1, n do
   local a = first + (i - 1) * width
   local it = items[tonumber(ARGV[a])]
   local c = #it.attempts + 1
   it.attempts[c], it.asking[c], it.idems[c] = i, ARGV[a + 1], ARGV[a + 1] .. ':' .. ARGV[a + 5]
-  paths[i] = KEYS[firstKey + (i - 1) * perKeys]
 end
-local tokens = redis.call('MGET', unpack(paths))
-local held, before, idems = {}, {}, {}
+local held, before, idems, permits = {}, {}, {}, {}
 for i = 1, nItems do
   local it = items[i]
   if #it.attempts > 0 then
     local records = redis.call('HMGET', it.reservationsKey, unpack(it.asking))
     local known = redis.call('HMGET', it.idemKey, unpack(it.idems))
+    local expiries = redis.call('ZMSCORE', it.permitsKey, unpack(it.asking))
     for c, attempt in ipairs(it.attempts) do
-      held[attempt], before[attempt], idems[attempt] = records[c], known[c], it.idems[c]
+      held[attempt], before[attempt], idems[attempt], permits[attempt] = records[c], known[c], it.idems[c], expiries[c]
     end
   end
 end
@@ -106,8 +104,6 @@ local function try(key, burst, every)
   return 0
 end
 
-local used = {} -- path tokens used in this call
-
 local CODES = { not_loaded = 4, paused = 5, not_started = 6, ended = 7 }
 
 -- decide returns the code of attempt i and the task that it names.
@@ -120,7 +116,7 @@ local function decide(i, a, it)
   end
   local known = past and string.match(past, '^[^|]*')
   if counted and ARGV[a + 6] ~= '0' and known ~= task then
-    local wait = try(KEYS[firstKey + (i - 1) * perKeys + 1], tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7]))
+    local wait = try(KEYS[firstKey + i - 1], tonumber(ARGV[a + 6]), tonumber(ARGV[a + 7]))
     if wait > 0 then return 13, wait end
   end
   if past then
@@ -129,7 +125,8 @@ local function decide(i, a, it)
   if it.refused then return CODES[it.refused] end
   local existing = it.tasks[user] or held[i] and string.match(held[i], '^[^|]*') or ''
   local none = it.stock <= 0 or now < it.waitlist_until
-  if used[paths[i]] or tokens[i] ~= it.epoch .. '|' .. ARGV[a + 3] then
+  local permit = permits[i] and math.abs(tonumber(permits[i])) > now and it.epoch .. '|' .. permits[i]
+  if it.tasks[user] or permit ~= ARGV[a + 3] then
     -- Another path would be of no use; the stock cache answers so too.
     if none and existing == '' then return 11 end
     return 8, existing
@@ -140,10 +137,10 @@ local function decide(i, a, it)
   if it.stock < quantity then return 12 end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
   past = task .. it.input .. quantity
-  it.taken[idems[i]], used[paths[i]], it.tasks[user] = past, true, task
+  it.taken[idems[i]], it.tasks[user] = past, task -- the permit is used in this call
   local u = #it.users + 1
   local record = task .. '|' .. ARGV[a + 4] .. '|' .. at .. '|' .. ARGV[a + 5]
-  it.users[u], it.paths[u], it.reservations[u] = user, paths[i], record
+  it.users[u], it.reservations[u] = user, record
   it.holders[2 * u - 1], it.holders[2 * u] = user, record
   if not it.alone then
     it.records[2 * u - 1], it.records[2 * u] = idems[i], past
@@ -173,7 +170,6 @@ for i = 1, nItems do
       redis.call('HSET', it.idemKey, unpack(it.records))
       redis.call('PEXPIRE', it.idemKey, ttl)
     end
-    redis.call('DEL', unpack(it.paths))
     redis.call('ZREM', it.permitsKey, unpack(it.users))
   end
 end

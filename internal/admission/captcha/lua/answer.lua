@@ -2,8 +2,9 @@
 --
 -- A hash holds the open challenges of one scope:
 --   c:<challenge>        "mac|wrong answers so far|expires (Unix ms)|kind|created (Unix ms)"
---   path, permits, user  the path token that a right answer was exchanged for: its key,
---                        the key of the permits, and the member there
+--   permits, user  the path token that a right answer was exchanged for: the key of the
+--                  permits, and the member there
+--   request        name of the request that exchanged it; "" = an admission
 --
 -- answer(key, challenge, mac, now, opens)  returns a verdict and the kind ("" if unknown):
 --   "right" (nothing is changed), "wrong" (counted; the third voids the challenge),

@@ -1,7 +1,7 @@
 -- create: opens a challenge, with a difficulty that depends on the requester's penalty.
 --
--- KEYS  [1] hash of the open challenges; see answer.lua. The path token that it records,
---           and its permits, are in the same slot: they have the same hash tag.
+-- KEYS  [1] hash of the open challenges; see answer.lua. The permits that it names are in
+--           the same slot: they have the same hash tag.
 --       [2…] penalty of the user or network, in the same slot: string, when the last
 --           point expires (Unix ms); the key expires then
 -- ARGV  [1] challenge
@@ -39,11 +39,10 @@ for i = 1, penalties do
 end
 
 if keep == '' then
-  local path = redis.call('HMGET', key, 'path', 'permits', 'user')
-  if path[1] then
-    redis.call('DEL', path[1])
-    local till = redis.call('ZSCORE', path[2], path[3])
-    if till and tonumber(till) > now then redis.call('ZREM', path[2], path[3]) end -- an expired one is counted: path/lua/unused.lua
+  local permit = redis.call('HMGET', key, 'permits', 'user')
+  if permit[1] then
+    local till = redis.call('ZSCORE', permit[1], permit[2])
+    if till and tonumber(till) > now then redis.call('ZREM', permit[1], permit[2]) end -- an expired one is counted: path/lua/unused.lua
   end
   redis.call('DEL', key)
 else

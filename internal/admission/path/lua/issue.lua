@@ -4,15 +4,14 @@
 --
 -- KEYS  [1] item
 --       [2] reservations: user → "task|…"
---       [3] path token of the user for the item: "epoch|token"; expires
---       [4] permits of the item: user → when the unused path token expires (Unix ms)
---       [5] captcha: open challenges of the user in the sale, and the path token that the
---           last one was exchanged for. That token and its permits may be of another
---           item; they are in the same slot.
---       [6] waiting room of the item
---       [7] expiries of the user in the sale: of unpaid reservations and unused tokens
+--       [3] permits of the item: user → when the unused path token expires (Unix ms)
+--       [4] captcha: open challenges of the user in the sale, and the permit that the
+--           last one was exchanged for. That permit may be of another item, in the same
+--           slot.
+--       [5] waiting room of the item
+--       [6] expiries of the user in the sale: of unpaid reservations and unused tokens
 -- ARGV  [1] user
---       [2] token
+--       [2] name of this request, random
 --       [3] TTL of the path token, ms
 --       [4] unused path tokens at a time per thousand units left; 0 = no limit
 --       [5] answered challenge
@@ -20,10 +19,10 @@
 --       [7] "1" = a right answer is required
 --       [8] "1" = every buyer passes through the waiting room now
 --       [9] number of expiries that causes a wait   [10] that wait, ms
---       [11] prefix of [7], without the user
+--       [11] prefix of [6], without the user
 --
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
---   issued       detail = when the path token expires, Unix ms
+--   issued       detail = "epoch|when the path token expires, Unix ms"
 --   not_loaded   no gate, or a stale one
 --   paused       the gate is paused, or being built
 --   not_started  by Redis TIME; nothing was used up
@@ -37,12 +36,13 @@
 -- Invariant: a path token is issued only after the opening, for a right answer that is
 -- used up in the same step; a buyer has at most one unused path token in a sale; the
 -- unused path tokens of an item never exceed the ratio of its stock; buyers in the waiting
--- room come first, also before a user who has an unused token; a second token expires when
--- the first would have. A repeat with the same token changes nothing, so that the script may be
--- repeated after a lost reply. All checks precede all writes, except the counts of a wrong
--- answer and of an unused token.
-local item, reservations, path, permits, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local user, token, life, ratio = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+-- room come first, also before a user who has an unused token. A token is known by its
+-- expiry: a second one expires a millisecond before the first, which is void then. A repeat
+-- of the same request changes nothing, so that the script may be repeated after a lost
+-- reply. All checks precede all writes, except the counts of a wrong answer and of an
+-- unused token.
+local item, reservations, permits, captcha = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local user, request, life, ratio = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
@@ -59,14 +59,13 @@ if existing then return reply('holding', string.match(existing, '^[^|]*')) end
 
 local wait, prefix = ARGV[10], ARGV[11]
 if stock > 0 then expire_unused(permits, now, prefix, wait, {user}) end
-if tonumber(redis.call('GET', KEYS[7]) or '0') >= tonumber(ARGV[9]) then
-  return reply('lapses', ms(redis.call('PTTL', KEYS[7])))
+if tonumber(redis.call('GET', KEYS[6]) or '0') >= tonumber(ARGV[9]) then
+  return reply('lapses', ms(redis.call('PTTL', KEYS[6])))
 end
 
-local value = gate.epoch .. '|' .. token
-if redis.call('GET', path) == value then
-  return reply('issued', ms(now + math.max(0, redis.call('PTTL', path))))
-end
+local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
+local before = redis.call('HMGET', captcha, 'permits', 'user', 'request')
+if own > now and before[3] == request then return reply('issued', gate.epoch .. '|' .. ms(own)) end
 
 if ARGV[7] == '1' then
   local verdict, kind = answer(captcha, ARGV[5], ARGV[6], now, gate.opens)
@@ -74,27 +73,20 @@ if ARGV[7] == '1' then
 end
 
 if stock <= 0 or now < gate.waitlist_until then return reply('sold_out') end
-local own = tonumber(redis.call('ZSCORE', permits, user) or '0')
-if (own <= now and ARGV[8] == '1') or redis.call('ZCARD', KEYS[6]) > 0 then return reply('no_permit') end
+if (own <= now and ARGV[8] == '1') or redis.call('ZCARD', KEYS[5]) > 0 then return reply('no_permit') end
 if ratio > 0 then
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
   if own > now then unused = unused - 1 end
   if unused >= math.floor((stock * ratio + 999) / 1000) then return reply('no_permit') end
 end
 
-if own > now then life = own - now end
+local till = own > now and own - 1 or now + life
 use_up(captcha)
-local before = redis.call('HMGET', captcha, 'path', 'permits', 'user')
-if before[1] and before[1] ~= path then
-  redis.call('DEL', before[1])
-  local till = redis.call('ZSCORE', before[2], before[3])
-  if till and tonumber(till) > now then redis.call('ZREM', before[2], before[3]) end
-end
-redis.call('HSET', captcha, 'path', path, 'permits', permits, 'user', user)
-redis.call('PEXPIRE', captcha, ms(life))
-redis.call('SET', path, value, 'PX', ms(life))
-local expired = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
+if before[1] and before[1] ~= permits then void_unused(before[1], before[2], now) end
+redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', request)
+redis.call('PEXPIRE', captcha, ms(math.max(1, till - now)))
+local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
 expire_unused(permits, now, prefix, wait, expired)
-redis.call('ZADD', permits, ms(now + life), user)
-redis.call('PEXPIRE', permits, ms(life + wait)) -- expired permits stay until they are counted
-return reply('issued', ms(now + life))
+redis.call('ZADD', permits, ms(till), user)
+keep_permits(permits, life + wait)
+return reply('issued', gate.epoch .. '|' .. ms(till))

@@ -2,16 +2,22 @@
 -- prepended to the scripts that use it. A token that withheld a unit from others costs its
 -- user the same as an unpaid order.
 --
+-- Permits with a negative expiry were granted to a load tool. They are not counted.
+--
 -- expire_unused(permits, now, prefix, wait, users)  removes the expired permits of the
 --   given users and counts one expiry for each: the key of the count is prefix .. user;
 --   it expires after wait, ms
+-- void_unused(permits, user, now)  removes the permit of an unused token; an expired one
+--   stays until it is counted
+-- keep_permits(permits, ttl)  keeps expired permits until they are counted: the key lives
+--   at least this long, ms
 --
 -- Invariant: a token is counted once, in the step that removes its permit; a used or
 -- voided token has no permit and is not counted.
 local function expire_unused(permits, now, prefix, wait, users)
   for _, user in ipairs(users) do
     local till = redis.call('ZSCORE', permits, user)
-    if till and tonumber(till) <= now then
+    if till and tonumber(till) <= now and tonumber(till) > 0 then
       redis.call('ZREM', permits, user)
       redis.call('INCR', prefix .. user)
       redis.call('PEXPIRE', prefix .. user, wait)
@@ -19,3 +25,11 @@ local function expire_unused(permits, now, prefix, wait, users)
   end
 end
 
+local function void_unused(permits, user, now)
+  local till = redis.call('ZSCORE', permits, user)
+  if till and tonumber(till) > now then redis.call('ZREM', permits, user) end
+end
+
+local function keep_permits(permits, ttl)
+  if redis.call('PTTL', permits) < ttl then redis.call('PEXPIRE', permits, string.format('%.0f', ttl)) end
+end

@@ -4,7 +4,7 @@
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
 --       [6] stats of the room   [7] rooms of the shard    [8] permits
---       Tickets, and the path tokens and captchas that they name, are in the same slot.
+--       Tickets, and the captchas that they name, are in the same slot.
 -- ARGV  [1] "1" = the sale is over
 --       [2] unused path tokens at a time per thousand units left; 0 = no limit
 --       [3] buyers admitted per second; 0 = no limit
@@ -16,8 +16,7 @@
 --       [9] score after which to admit: where the previous pass ended;
 --           below -2^52 = from the head
 --       [10] time that expiries are counted, ms   [11] prefix of the key of the expiries of
---       a user
---       then a token for each buyer who may be admitted in this pass
+--       a user   [12] maximum of buyers to admit in this pass
 --
 -- Reply { admitted, freed, closed, waiting, units left (-1 = no gate), skipped,
 --         score where this pass ended, 1 = continue in another pass }
@@ -27,12 +26,12 @@
 -- unused path token for another item of the sale: a buyer has one at a time, and an
 -- admission does not take it away. They are skipped, keep their tickets, and are the
 -- first again once that token is used or expires. The unused path tokens of an item
--- never exceed the ratio of its stock; no second admits more than the inflow; a path
--- token is written in the step that admits. Any number of processes may run it at once.
+-- never exceed the ratio of its stock; no second admits more than the inflow; the ticket
+-- names epoch and expiry of its path token. Any number of processes may run it at once.
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
-local most, at, tokens = tonumber(ARGV[8]), tonumber(ARGV[9]), 11
+local most, at = tonumber(ARGV[8]), tonumber(ARGV[9])
 local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
@@ -80,9 +79,9 @@ for _, ticket in ipairs(redis.call('ZRANGEBYSCORE', beats, '-inf', ms(now - pati
 end
 if refusal(gate, now) or now < gate.waitlist_until or stock <= 0 then return done() end
 
-local free = #ARGV - tokens
+local free = tonumber(ARGV[12])
 if ratio > 0 then
-  local expired = redis.call('ZRANGEBYSCORE', permits, '-inf', ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
+  local expired = redis.call('ZRANGEBYSCORE', permits, 0, ms(now), 'LIMIT', 0, 100) -- bounded: later calls remove the rest
   expire_unused(permits, now, ARGV[11], ARGV[10], expired)
   local unused = redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
   free = math.min(free, math.floor((stock * ratio + 999) / 1000) - unused)
@@ -98,23 +97,20 @@ for i = 1, #heads, 2 do
   if admitted == free then break end
   local ticket = heads[i]
   at = tonumber(heads[i + 1])
-  local t = redis.call('HMGET', prefix .. ticket, 'user', 'path', 'captcha')
-  local user, path, captcha = t[1], t[2], t[3]
-  local other = captcha and redis.call('HGET', captcha, 'path')
+  local t = redis.call('HMGET', prefix .. ticket, 'user', 'captcha')
+  local user, captcha = t[1], t[2]
+  local other = captcha and redis.call('HGET', captcha, 'permits')
   if not user or redis.call('HEXISTS', holders, user) == 1 then
     out(ticket, 'LEFT')
     freed = freed + 1
-  elseif other and other ~= path and redis.call('EXISTS', other) == 1 then
+  elseif other and other ~= permits and tonumber(redis.call('ZSCORE', other, user) or '0') > now then
     passed = passed + 1
   else
     admitted = admitted + 1
-    local token = ARGV[tokens + admitted]
-    redis.call('HSET', captcha, 'path', path, 'permits', permits, 'user', user)
+    redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', '')
     redis.call('PEXPIRE', captcha, life)
-    redis.call('SET', path, gate.epoch .. '|' .. token, 'PX', life)
     redis.call('ZADD', permits, ms(now + life), user)
-    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'value', gate.epoch .. '|' .. token,
-      'token', token, 'expires', ms(now + life))
+    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life))
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)
   end
@@ -125,7 +121,7 @@ if admitted < free and #heads == 2 * (free + most) then
   if first then redis.call('HSET', room, 'deep', ms(second)) end
 end
 if admitted > 0 then
-  redis.call('PEXPIRE', permits, ms(life + ARGV[10]))
+  keep_permits(permits, life + ARGV[10])
   local window, n, last = math.floor(now / 10000), 0, 0 -- windows of ten seconds: see look.lua
   if tonumber(figures[3]) == window then
     n, last = tonumber(figures[4]), tonumber(figures[5])

@@ -1,7 +1,8 @@
 -- enter: gives a user a ticket of the waiting room of an item. Loaded behind
 -- reservation/lua/prelude.lua, captcha/lua/answer.lua and path/lua/unused.lua.
 --
--- KEYS  [1] item        [2] reservations   [3] path token of the user   [4] captcha
+-- KEYS  [1] item        [2] reservations   [3] path token of the user in release 0.1,
+--       whose processes admit by it        [4] captcha
 --       [5] waiting room: ticket → score     [6] tickets: user → ticket
 --       [7] beats: ticket → last heartbeat (Unix ms)
 --       [8] stats of the room: seq and the figures of admit.lua
@@ -46,13 +47,13 @@ end
 
 local before = redis.call('HGET', places, user)
 if before then
-  local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'value')
+  local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'expires')
   if t[1] == 'WAITING' then
     redis.call('ZADD', beats, 'XX', ms(now), before)
     stay(before)
     return reply('placed', before)
   end
-  if t[1] == 'ADMITTED' and redis.call('GET', path) == t[2] then
+  if t[1] == 'ADMITTED' and tonumber(t[2]) > now and tonumber(redis.call('ZSCORE', KEYS[13], user) or '0') == tonumber(t[2]) then
     stay(before)
     return reply('placed', before)
   end

@@ -2,8 +2,9 @@
 --
 -- KEYS  [1] item  [2] waiting room  [3] beats  [4] stats  [5] permits  [6] ticket
 -- ARGV  [1] ticket   [2] "1" = write the heartbeat   [3] inflow per second, 0 = no limit
--- Reply { status ("" = no such ticket), now (Unix ms), ahead, seconds to wait,
---         chance in percent (each -1 = unknown), token, token's expiry (Unix ms) }
+-- Reply { status ("" = no such ticket), now (Unix ms), ahead, seconds to wait, chance in
+--         percent (each -1 = unknown), epoch and expiry (Unix ms) of the unused path
+--         token (0 = none) }
 --
 -- The wait is the number ahead divided by the admissions per second in the present and
 -- the previous window of ten seconds. The chance is the units left divided by the buyers
@@ -17,18 +18,19 @@ local now = redis_time()
 
 local function ms(n) return string.format('%.0f', n) end
 
-local t = redis.call('HMGET', ticket, 'status', 'ahead', 'token', 'expires', 'value', 'path')
-if not t[1] then return {'', ms(now), -1, -1, -1, '', '0'} end
-if t[1] == 'ADMITTED' and redis.call('GET', t[6]) == t[5] then
-  return {t[1], ms(now), -1, -1, -1, t[3], t[4]}
+local t = redis.call('HMGET', ticket, 'status', 'ahead', 'epoch', 'expires', 'user', 'value')
+local epoch = t[3] or t[6] and string.match(t[6], '^%d+') -- release 0.1 admitted with "epoch|token"
+if not t[1] then return {'', ms(now), -1, -1, -1, '0', '0'} end
+if t[1] == 'ADMITTED' and epoch and tonumber(t[4]) > now and tonumber(redis.call('ZSCORE', permits, t[5]) or '0') == tonumber(t[4]) then
+  return {t[1], ms(now), -1, -1, -1, epoch, t[4]}
 end
-if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '', '0'} end
+if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '0', '0'} end
 
 if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
 local gate = read_gate(item)
 local opens, stock, limit = gate.opens, gate.stock, gate.limit or 1
 local told = tonumber(t[2])
-if not (opens and stock) or now < opens then return {t[1], ms(now), told or -1, -1, -1, '', '0'} end
+if not (opens and stock) or now < opens then return {t[1], ms(now), told or -1, -1, -1, '0', '0'} end
 
 local ahead = redis.call('ZRANK', queue, ARGV[1]) or 0
 if told and told < ahead then ahead = told end
@@ -46,4 +48,4 @@ if rate > 0 then wait = math.ceil((ahead + 1) / rate) end
 local first = ahead + redis.call('ZCOUNT', permits, '(' .. ms(now), '+inf')
 local chance = math.min(99, math.floor(100 * stock / (first + 1)))
 if stock > first * limit then chance = 100 end
-return {t[1], ms(now), ahead, wait, chance, '', '0'}
+return {t[1], ms(now), ahead, wait, chance, '0', '0'}
