@@ -154,7 +154,7 @@ func TestNoKeyNamesAPerson(t *testing.T) {
 	}
 }
 
-func TestNobodySignsInWhileGuessesCannotBeCounted(t *testing.T) {
+func TestSignInIsRefusedWhileGuessesCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	who := someone()

@@ -61,7 +61,7 @@ func TestNewUsersAreChecked(t *testing.T) {
 		field  string
 		change func(*NewUser)
 	}{
-		{"account", func(n *NewUser) { n.Account = "nobody" }},
+		{"account", func(n *NewUser) { n.Account = "unknown" }},
 		{"password", func(n *NewUser) { n.Password = "123456789" }},
 		{"password", func(n *NewUser) { n.Password = strings.Repeat("长", maxPassword+1) }},
 		{"password", func(n *NewUser) { n.Account, n.Password = "someone@b.co", "SomeOne@b.co" }},

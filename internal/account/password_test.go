@@ -86,7 +86,7 @@ func TestFewHashesAtOnceAndAShortQueue(t *testing.T) {
 	cancel()
 	all.Wait()
 	if gaveUp.Load() == 0 {
-		t.Error("nobody who left was told")
+		t.Error("no caller that left got an error")
 	}
 	for range hashWorkers {
 		<-p.running

@@ -175,7 +175,7 @@ func TestRefreshSurvivesTheRotationOfKeys(t *testing.T) {
 }
 
 // docs/operations.md adds a new key to the previous keys of all processes first.
-func TestAKeyThatAllKnowBeforeItSignsSignsNobodyOut(t *testing.T) {
+func TestAKeyThatAllKnowBeforeItSignsEndsNoSession(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	former := auth.Key{ID: "k1", Secret: []byte(strings.Repeat("test-key", 4))}
@@ -287,7 +287,7 @@ func TestSignOutEverywhereEndsAllSessions(t *testing.T) {
 			}
 		}
 		if f.principal(stranger.Tokens.Access) == nil {
-			t.Error("somebody else was signed out")
+			t.Error("another user was signed out")
 		}
 		f.refresh(f.login(who.Account, goodPassword).Tokens.Refresh) // and the user may sign in again
 	})

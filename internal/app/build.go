@@ -282,13 +282,13 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 
 // waiting holds the waitlist and the forecast of units that may return to stock.
 type waiting struct {
-	service  *waitlist.Service
-	outlooks *waitlist.Outlooks
+	service         *waitlist.Service
+	restockOutlooks *waitlist.RestockOutlooks
 }
 
 func newWaitlist(b base, g gates, o orders) waiting {
 	service := waitlist.New(waitlist.Config{
-		DB: b.svc.db, Gate: g.gate, Announce: o.status.WaitlistEntries, Registerer: b.registry,
+		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Registerer: b.registry,
 		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
 	})
 	// An item whose gate is lost and not reloaded is not known to be sold out, but its
@@ -304,7 +304,7 @@ func newWaitlist(b base, g gates, o orders) waiting {
 		}
 		return items, err
 	}
-	return waiting{service, waitlist.NewOutlooks(service, items, b.log)}
+	return waiting{service, waitlist.NewRestockOutlooks(service, items, b.log)}
 }
 
 // listenPublic opens the public listener. It returns nil without the API role. It runs

@@ -191,7 +191,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		accept("waitlist", in.waiting.service.Loop().Run)
 	}
 	if a.roles.API {
-		accept("outlooks", in.waiting.outlooks.Loop().Run)
+		accept("restock outlooks", in.waiting.restockOutlooks.Loop().Run)
 		accept("captcha pictures", in.admission.captchas.Run)
 		accept("sale watch", in.shop.store.Run)
 	}

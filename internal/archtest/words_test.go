@@ -19,38 +19,38 @@ type word struct {
 
 // words is the closed list. docs/glossary.md explains the preferred terms.
 var words = []word{
-	{"nobody somebody anybody everybody", "no client, any client, the buyer: name who is meant", 62},
+	{"nobody somebody anybody everybody", "no client, any client, the buyer: name who is meant", 21},
 	{"whoever whosoever wherever", "the client, the buyer: name who is meant", 0},
-	{"anew", "again", 5},
+	{"anew", "again", 0},
 	{"betwixt naught aught lest", "a modern word", 0},
 	{"in_earnest", "really", 0},
-	{"who_wants who_asks who_has who_comes who_does", "the client that …", 4},
-	{"lapse lapses lapsed lapsing lapser", "expire, expired, expiry", 20},
+	{"who_wants who_asks who_has who_comes who_does", "the client that …", 3},
+	{"lapse lapses lapsed lapsing lapser", "expire, expired, expiry", 12},
 	{"cashier", "payments", 0},
 	{"office", "admin", 0},
-	{"desk desks cockpit", "admin, operator service, batcher: what it is", 9},
+	{"desk desks cockpit", "admin, operator service, batcher: what it is", 5},
 	{"teller tellers", "publisher", 0},
-	{"tell tells told telling", "publish, return, report, show", 56},
-	{"announce announces announced announcing announcement", "publish", 20},
+	{"tell tells told telling", "publish, return, report, show", 17},
+	{"announce announces announced announcing announcement", "publish", 0},
 	{"ender", "task failer", 0},
 	{"abandon abandons abandoned", "fail", 0},
-	{"retake retakes retaken", "reacquire", 1},
+	{"retake retakes retaken", "reacquire", 0},
 	{"tame", "retryable", 0},
 	{"judge judges judged judging", "classify, check", 2},
 	{"board boards", "stock cache", 0},
-	{"gather gathers gathered", "batch", 15},
-	{"standing standings", "status, reservation", 14},
-	{"sight sights", "status", 7},
-	{"outlook outlooks hope hopes", "restock outlook: RestockOutlook alone", 82},
+	{"gather gathers gathered", "batch", 0},
+	{"standing standings", "status, reservation", 2},
+	{"sight sights", "status", 0},
+	{"outlook outlooks hope hopes", "restock outlook: RestockOutlook alone", 0},
 	{"studio", "image pool", 0},
-	{"heat", "penalty", 3},
+	{"heat", "penalty", 0},
 	{"unmanned unheard", "a literal description", 0},
 }
 
-// kept are names of the schema, of JSON, Redis, SQL, metrics and their labels.
+// kept are names of the schema, of JSON, Redis, SQL, metrics, their labels and libraries.
 // Renaming them would break clients and stored data, so they are not counted.
 var kept = regexp.MustCompile(`[rR]estock[ -]?[oO]utlooks?|[rR]estock_outlook|lapsed_?[oO]rders|LapsedOrders|"lapse[sd]"|"lapses:|KindRETAKE|[A-Z_]*(LAPSED|RETAKE)[A-Z_]*|"retake"|` +
-	`"announce"|record, announce|announcements"|redeemed, lapsed`)
+	`"announce"|record, announce|announcements"|redeemed, lapsed|"heat:"|":heat:"|\.Gather\(\)`)
 
 // spoken are the files whose words are checked.
 var spoken = []string{".go", ".lua", ".graphqls", ".ts", ".tsx", ".md"}

@@ -24,7 +24,7 @@ func (w *world) unopened(status entsale.Status, epoch int64) {
 	})
 }
 
-func TestASaleThatNobodyApprovedAddsUpWithoutALedger(t *testing.T) {
+func TestASaleThatWasNeverApprovedAddsUpWithoutALedger(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testenv.Postgres(t))
 	for _, status := range []entsale.Status{

@@ -51,7 +51,7 @@ func everyStep(w *world) {
 	}
 	check("nothing bought", audit.Record{Total: 20, Available: 20}, audit.Gate{Stock: 20}, audit.Queue{})
 	w.buy(7)
-	check("seven bought, nobody reads", audit.Record{Total: 20, Available: 20}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 7})
+	check("seven bought, no reader", audit.Record{Total: 20, Available: 20}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 7})
 	w.work(4)
 	check("four written", audit.Record{Total: 20, Available: 16, Held: 4, Orders: 4}, audit.Gate{Stock: 13, Reserved: 7}, audit.Queue{Unread: 3})
 	w.read(2)
@@ -76,10 +76,10 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 		return reservation.Ref{Sale: w.sale, Item: w.item, User: w.users[i], Task: name}
 	}
 	w.move(0, order.Cancelled, nil, false)
-	check("cancelled, Redis not told")
+	check("cancelled, not released in Redis")
 	_, err := releaser.Release(t.Context(), hold(0, w.tasks[0]))
 	w.must(err)
-	check("cancelled, Redis told, row not marked")
+	check("cancelled, released in Redis, row not marked")
 	w.returned()
 	check("cancelled and back")
 
@@ -111,7 +111,7 @@ func TestASaleAddsUpThroughTheLifeOfItsOrders(t *testing.T) {
 	w.buy(2)
 	check("more were bought")
 	w.must(w.load(t.Context(), w.sale))
-	check("the gate was built anew")
+	check("the gate was rebuilt")
 }
 
 func TestAChangeOfStockOnItsWayIsNoFinding(t *testing.T) {
@@ -195,7 +195,7 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 		}, "1 live orders have no holder in Redis"},
 		"message without holder": {func(w *world) {
 			w.must(w.redis.Cmd.HDel(w.Context(), w.keys.Reservations(w.shard(), w.item), w.users[6].String()).Err())
-		}, "1 messages wait for units that nobody holds in Redis"},
+		}, "1 messages wait for units without a reservation in Redis"},
 		"message lost": {func(w *world) {
 			w.must(w.redis.Cmd.XTrimMaxLen(w.Context(), w.keys.Orders(w.shard()), 0).Err())
 		}, "3 holders in Redis have neither an order nor a message"},

@@ -286,7 +286,7 @@ func (f *findings) withoutHolder(it *itemState) {
 		}
 	}
 	f.tasks(orders, "%d live orders have no holder in Redis")
-	f.tasks(messages, "%d messages wait for units that nobody holds in Redis")
+	f.tasks(messages, "%d messages wait for units without a reservation in Redis")
 	f.offers(it, holding)
 }
 

@@ -20,9 +20,9 @@ import (
 // crowd is more reservations than are read at once, and more is stock that remains.
 const crowd, more = 20_100, 50_000
 
-// gather adds units and reserves one for each user of a crowd; their messages wait. Some
+// addCrowd adds units and reserves one for each user of a crowd; their messages wait. Some
 // users of the test can still buy. It returns one user of the crowd.
-func (w *world) gather() (one uuid.UUID) {
+func (w *world) addCrowd() (one uuid.UUID) {
 	w.Helper()
 	now := time.Now()
 	w.update(func(ctx context.Context, tx *ent.Tx) error {
@@ -63,21 +63,21 @@ func (w *world) gather() (one uuid.UUID) {
 func TestARushThatNeverRestsIsNoFinding(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testenv.Postgres(t))
-	w.gather()
+	w.addCrowd()
 	w.redis.Cmd.AddHook(&before{name: "hscan", do: func() { w.buy(1) }})
 	r := w.audit()
 	if !r.OK || r.Drift != 0 || len(r.Lost) != 0 || len(w.tasks) == 0 {
 		t.Errorf("%d bought, %d lost, drift %d: %q", len(w.tasks), len(r.Lost), r.Drift, r.Findings)
 	}
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "sum was not checked") {
-		t.Errorf("notes %q do not tell what was left out", r.Notes)
+		t.Errorf("notes %q lack what was left out", r.Notes)
 	}
 }
 
-func TestUnitsThatNobodyHoldsAreFoundWhenTheRushRests(t *testing.T) {
+func TestUnitsWithoutAReservationAreFoundWhenTheRushRests(t *testing.T) {
 	t.Parallel()
 	w := setup(t, testenv.Postgres(t))
-	one := w.gather()
+	one := w.addCrowd()
 	w.must(w.redis.Cmd.HDel(t.Context(), w.keys.Reservations(w.shard(), w.item), one.String()).Err())
 	w.finds(fmt.Sprintf("%d units are reserved in Redis, and its holders have %d", crowd, crowd-1))
 	looks := 0

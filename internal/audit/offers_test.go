@@ -34,7 +34,7 @@ func (w *world) hold(user, name uuid.UUID) {
 	})
 	w.must(err)
 	if r.Code != reservation.Reacquired {
-		w.Fatalf("retake %+v", r)
+		w.Fatalf("reacquire %+v", r)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestOffersOfTheWaitlistAreHolders(t *testing.T) {
 	w.must(w.load(t.Context(), w.sale)) // the gate is rebuilt, with the offers in it
 	report = w.audit()
 	if !report.OK || report.Redis.Reserved != 5 || report.Redis.Stock != 15 {
-		t.Errorf("built anew: %+v", report)
+		t.Errorf("rebuilt: %+v", report)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestOffersThatDoNotAddUpAreFound(t *testing.T) {
 		"ended, not given back": {func(w *world, user uuid.UUID) {
 			w.hold(user, w.place(user, waitlistentry.StatusLEFT, false))
 		}, "1 holders in Redis belong to tasks that are over"},
-		"held for somebody else": {func(w *world, user uuid.UUID) {
+		"held for another user": {func(w *world, user uuid.UUID) {
 			place := w.place(user, waitlistentry.StatusOFFERED, false)
 			w.hold(user, id.New())
 			w.hold(w.users[25], place)

@@ -158,10 +158,10 @@ func TestViewComesBackAfterAnOutage(t *testing.T) {
 		t.Errorf("Revoke without Redis: %v, want UNAVAILABLE", err)
 	}
 	if !here.Revoked(session) {
-		t.Error("the own process must know, announced or not")
+		t.Error("the own process must know, published or not")
 	}
 	server.Restart()
-	testenv.Eventually(t, testenv.Wait, func() bool { return here.Revoke(t.Context(), session) == nil }, "can be announced again")
+	testenv.Eventually(t, testenv.Wait, func() bool { return here.Revoke(t.Context(), session) == nil }, "can be published again")
 	testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "is read again")
 }
 
@@ -185,7 +185,7 @@ func muted(conn *redisconn.Conn) (*redisconn.Conn, *mute) {
 	return &c, m
 }
 
-func TestEndOfASessionThatCouldNotBeToldIsToldWithoutAnotherCall(t *testing.T) {
+func TestEndOfASessionThatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		spoiled, line := muted(conn)
@@ -205,7 +205,7 @@ func TestEndOfASessionThatCouldNotBeToldIsToldWithoutAnotherCall(t *testing.T) {
 	})
 }
 
-func TestEndOfASessionIsNotToldOnceItDoesNotMatter(t *testing.T) {
+func TestEndOfASessionIsNotPublishedOnceItDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	spoiled, line := muted(conn)
@@ -227,11 +227,11 @@ func TestEndOfASessionIsNotToldOnceItDoesNotMatter(t *testing.T) {
 	running.Wait()
 	_ = blocking.Close()
 	if keys, err := conn.Cmd.Keys(t.Context(), prefix+"*").Result(); err != nil || len(keys) != 0 {
-		t.Errorf("announced: %v, %v", keys, err)
+		t.Errorf("published: %v, %v", keys, err)
 	}
 }
 
-func TestRecordTellsAfterAnOutageWhatNobodyIsLeftToTell(t *testing.T) {
+func TestRecordRestoresAfterAnOutageWhatWasNotPublished(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	var record atomic.Pointer[[]uuid.UUID]
@@ -244,7 +244,7 @@ func TestRecordTellsAfterAnOutageWhatNobodyIsLeftToTell(t *testing.T) {
 	testenv.Eventually(t, testenv.Wait, func() bool { return r.Revoked(session) }, "the record is asked again")
 }
 
-func TestUnreadableAnnouncementBlindsNobody(t *testing.T) {
+func TestAnUnreadableEntryBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
@@ -268,7 +268,7 @@ func TestUnreadableAnnouncementBlindsNobody(t *testing.T) {
 		if err := here.Revoke(t.Context(), session); err != nil {
 			t.Fatal(err)
 		}
-		testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "the announcement behind is applied")
+		testenv.Eventually(t, testenv.Wait, func() bool { return there.Revoked(session) }, "the entry behind is applied")
 	})
 }
 
@@ -280,12 +280,12 @@ func flatten(stream string, values map[string]any) []any {
 	return args
 }
 
-func TestChangeOfAUserIsTold(t *testing.T) {
+func TestChangeOfAUserIsPublished(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, conn *redisconn.Conn, prefix string) {
 		here, there := process(t, conn, prefix, nil), process(t, conn, prefix, nil)
-		told := make(chan uuid.UUID, 8)
-		stop := there.OnUserChanged(func(u uuid.UUID) { told <- u })
+		changes := make(chan uuid.UUID, 8)
+		stop := there.OnUserChanged(func(u uuid.UUID) { changes <- u })
 		defer stop()
 		testenv.Promptly(t, known, func() time.Duration {
 			user, began := id.New(), time.Now()
@@ -293,12 +293,12 @@ func TestChangeOfAUserIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			select {
-			case got := <-told:
+			case got := <-changes:
 				if got != user {
-					t.Errorf("told of %s, want %s", got, user)
+					t.Errorf("change of %s, want %s", got, user)
 				}
 			case <-time.After(testenv.Wait):
-				t.Error("not told")
+				t.Error("not published")
 			}
 			return time.Since(began)
 		})

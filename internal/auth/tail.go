@@ -184,7 +184,7 @@ func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 	for text := range strings.SplitSeq(list, ",") {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			r.cfg.Log.WarnContext(ctx, "announcement not understood", slog.String("entry", entry.ID))
+			r.cfg.Log.WarnContext(ctx, "revocation entry is unreadable", slog.String("entry", entry.ID))
 			continue
 		}
 		ids = append(ids, id)
@@ -197,7 +197,7 @@ func (r *Revocations) apply(ctx context.Context, entry redis.XMessage) {
 			r.notifyChanged(user)
 		}
 	default:
-		r.cfg.Log.WarnContext(ctx, "announcement of unknown kind", slog.String("entry", entry.ID))
+		r.cfg.Log.WarnContext(ctx, "revocation entry of unknown kind", slog.String("entry", entry.ID))
 	}
 }
 

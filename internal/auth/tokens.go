@@ -218,7 +218,7 @@ func (t *Tokens) keyFor(token *jwt.Token) (any, error) {
 
 func unauthenticated(cause error) *fault.Error {
 	if errors.Is(cause, jwt.ErrTokenExpired) && !errors.Is(cause, jwt.ErrTokenSignatureInvalid) {
-		return fault.Wrap(fault.Unauthenticated, "the access token has lapsed; refresh the session", cause)
+		return fault.Wrap(fault.Unauthenticated, "the access token has expired; refresh the session", cause)
 	}
 	return fault.Wrap(fault.Unauthenticated, "the access token is not good; sign in", cause)
 }

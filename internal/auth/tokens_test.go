@@ -88,7 +88,7 @@ func TestTokenNamesWhoHoldsIt(t *testing.T) {
 	}
 }
 
-func TestTokenLapses(t *testing.T) {
+func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	token, _ := w.mint(t, auth.Customer)

@@ -149,14 +149,14 @@ func TestBrokenChangesTakeNoneOfTheOthersWithThem(t *testing.T) {
 	}
 }
 
-func TestWithoutRedisTheFollowersHereAreTold(t *testing.T) {
+func TestWithoutRedisTheFollowersHereAreNotified(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	worker := startProcess(t, server.Conn(), "bus")
 	s := subscribe(t, worker.hub, "k")
 	server.Kill()
 	if err := worker.bus.Publish(t.Context(), []StatusEntry{{Key: "k", Revision: 1}}); err == nil {
-		t.Error("nobody noticed that Redis is away")
+		t.Error("no error although Redis is away")
 	}
 	if e := receive(t, s); e.Revision != 1 {
 		t.Errorf("%+v", e)
@@ -227,7 +227,7 @@ func FuzzWhatIsTakenForARecordIsJSON(f *testing.F) {
 	})
 }
 
-func TestWhatTheWorkerTellsOfATaskIsARecord(t *testing.T) {
+func TestWhatTheWorkerPublishesOfATaskIsARecord(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1795204800123)
 	text, err := order.Task{ID: uuid.New(), Status: order.Failed, Revision: 2, Failure: fault.SoldOut, CreatedAt: at, UpdatedAt: at}.MarshalJSON()

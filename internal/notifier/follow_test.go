@@ -288,7 +288,7 @@ func TestALoadThatFailsIsTriedAgain(t *testing.T) {
 			t.Error("goes on")
 		}
 		if n := failures.Load(); n < 8 {
-			t.Errorf("%d failures told", n)
+			t.Errorf("%d failures reported", n)
 		}
 	})
 }

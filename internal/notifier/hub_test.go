@@ -27,7 +27,7 @@ func TestPublishReachesTheFollowersOfTheKeyAlone(t *testing.T) {
 	h := NewHub(Options{})
 	a, b, other := subscribe(t, h, "a"), subscribe(t, h, "a"), subscribe(t, h, "b")
 	h.Publish(Event{Key: "a", Revision: 1, Value: "x"})
-	h.Publish(Event{Key: "nobody", Revision: 1})
+	h.Publish(Event{Key: "other", Revision: 1})
 	for _, s := range []*Subscription{a, b} {
 		<-s.Ready()
 		if e, ok := s.Take(); !ok || e.Value != "x" {
@@ -37,7 +37,7 @@ func TestPublishReachesTheFollowersOfTheKeyAlone(t *testing.T) {
 	if e, ok := other.Take(); ok {
 		t.Errorf("%+v", e)
 	}
-	if !h.Followed("a") || h.Followed("nobody") || h.Followers() != 3 {
+	if !h.Followed("a") || h.Followed("other") || h.Followers() != 3 {
 		t.Errorf("%d followers", h.Followers())
 	}
 }

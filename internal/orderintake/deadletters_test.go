@@ -142,7 +142,7 @@ func (r *rig) decide(note string) orderintake.Decision {
 	return orderintake.Decision{Letter: r.only().ID, Actor: id.New(), Note: note}
 }
 
-func TestALetterThatNobodyDecidesAboutEndsItsTaskOnceAndStays(t *testing.T) {
+func TestALetterWithoutADecisionEndsItsTaskOnceAndStays(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	task := r.aside()

@@ -154,7 +154,7 @@ func TestAHeldSaleIsRebuiltHeld(t *testing.T) {
 	f.wantState(t, reservation.GatePaused)
 }
 
-func TestTheFirstSightOfAnEmptyGateIsKept(t *testing.T) {
+func TestTheTimeOfTheFirstEmptyGateIsKept(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.clock.Advance(2 * time.Minute)
@@ -259,7 +259,7 @@ func TestALostGateOfASaleThatIsOverLeavesRedisWhateverElseIsUnsettled(t *testing
 			f.pending = []order.Requested{{V: 1, Task: id.NewTask(id.ShardOf(f.sale)), User: id.New(), Sale: f.sale, Item: f.item, Quantity: 1}}
 			f.step(t)
 			if len(f.gate(t)) == 0 {
-				t.Error("its gate left before an order that it let in was written: its unit is anybody's")
+				t.Error("its gate left before an order that it let in was written: its unit is free")
 			}
 			f.pending = nil
 			f.step(t)

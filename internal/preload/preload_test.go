@@ -160,7 +160,7 @@ func TestStatusFollowsTheClock(t *testing.T) {
 	}
 }
 
-func TestALostGateIsBuiltAnewFromTheRecordAndTheStream(t *testing.T) {
+func TestALostGateIsRebuiltFromTheRecordAndTheStream(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.clock.Advance(6 * time.Second)
@@ -235,7 +235,7 @@ func TestTwoProcessesThatLoadAtOnceLeaveOneGate(t *testing.T) {
 	}
 }
 
-func TestABuildThatDiedHalfWayIsBegunAnew(t *testing.T) {
+func TestABuildThatDiedHalfWayIsBegunAgain(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.clock.Advance(6 * time.Second)

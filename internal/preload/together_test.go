@@ -112,7 +112,7 @@ func TestAnEpochThatWasTakenIsNotTakenAgainAtOnce(t *testing.T) {
 	}
 	f.clock.Advance(5 * time.Second)
 	if counts := f.step(t); counts["rebuilt"] != 1 {
-		t.Errorf("nobody began, and nobody begins anew: %v", counts)
+		t.Errorf("no build began, and none begins again: %v", counts)
 	}
 }
 

@@ -286,7 +286,7 @@ func tries(t *testing.T, shown *prometheus.Registry) map[ratelimit.Outcome]int {
 	t.Helper()
 	families, err := shown.Gather()
 	if err != nil || len(families) != 1 || families[0].GetName() != "seckill_ratelimit_tries_total" {
-		t.Fatalf("gathered %v, %v", families, err)
+		t.Fatalf("metrics %v, %v", families, err)
 	}
 	counted := map[ratelimit.Outcome]int{}
 	for _, series := range families[0].GetMetric() {

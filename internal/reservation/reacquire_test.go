@@ -9,8 +9,8 @@ import (
 	"seckill/internal/reservation"
 )
 
-// lapsed reserves one unit for a user and releases it, as an expiry does.
-func (f *fixture) lapsed(releaser *reservation.Gate, givenBack bool) reservation.Reacquire {
+// expired reserves one unit for a user and releases it, as an expiry does.
+func (f *fixture) expired(releaser *reservation.Gate, givenBack bool) reservation.Reacquire {
 	f.t.Helper()
 	a := f.attempt(id.New())
 	if o := f.reserve(a); o.Code != reservation.Accepted {
@@ -26,11 +26,11 @@ func (f *fixture) lapsed(releaser *reservation.Gate, givenBack bool) reservation
 	return reservation.Reacquire{Ref: hold, Before: a.Task, Quantity: 1}
 }
 
-func TestALapsedOrderTakesItsUnitAgainOnce(t *testing.T) {
+func TestAnExpiredOrderTakesItsUnitAgainOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(3)
-		r := f.lapsed(f.gate, true)
+		r := f.expired(f.gate, true)
 		for i, want := range []reservation.ReacquireCode{reservation.Reacquired, reservation.ReacquiredBefore, reservation.ReacquiredBefore} {
 			if got, err := f.gate.Reacquire(t.Context(), r); err != nil || got.Code != want || got.Remaining != 2 {
 				t.Errorf("try %d: %+v, %v, want %d", i, got, err, want)
@@ -61,16 +61,16 @@ func TestUnitsAreTakenAgainOnlyWhenTheyAreThere(t *testing.T) {
 			}
 			return got.Code
 		}
-		nobody := reservation.Reacquire{Ref: reservation.Ref{Sale: f.sale, Item: f.item, User: id.New(), Task: id.New()}, Quantity: 1}
-		if got := code(nobody); got != reservation.ReacquireNotLoaded {
+		stranger := reservation.Reacquire{Ref: reservation.Ref{Sale: f.sale, Item: f.item, User: id.New(), Task: id.New()}, Quantity: 1}
+		if got := code(stranger); got != reservation.ReacquireNotLoaded {
 			t.Errorf("without a gate: %d", got)
 		}
 		f.open(1)
-		held := f.lapsed(f.gate, false)
+		held := f.expired(f.gate, false)
 		if got := code(held); got != reservation.ReacquireNotYet {
 			t.Errorf("while the old units are out: %d", got)
 		}
-		if got := code(nobody); got != reservation.ReacquireTooFew {
+		if got := code(stranger); got != reservation.ReacquireTooFew {
 			t.Errorf("with nothing left: %d", got)
 		}
 		other := held
@@ -86,7 +86,7 @@ func TestManyTriesAtOnceTakeOneUnitAgain(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(10)
-		r := f.lapsed(f.gate, true)
+		r := f.expired(f.gate, true)
 		var taken atomic.Int64
 		var wg sync.WaitGroup
 		for range 16 {

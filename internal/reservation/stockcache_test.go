@@ -141,7 +141,7 @@ func TestAnItemWithoutAGateIsLeftToTheScript(t *testing.T) {
 	}
 }
 
-func TestAViewTellsSinceWhenItHasBeenSo(t *testing.T) {
+func TestAViewShowsSinceWhenItHasBeenSo(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)

@@ -21,7 +21,7 @@ func (s *Storefront) RestockOutlook(item *sale.Item) RestockOutlook {
 	if !ok || view.ForSale(s.Now()) > 0 {
 		return RestockOutlook{}
 	}
-	restock, known := s.outlooks.Of(item.ID)
+	restock, known := s.restockOutlooks.Of(item.ID)
 	if !known {
 		return RestockOutlook{Open: true}
 	}
@@ -35,7 +35,7 @@ func (s *Storefront) RestockOutlook(item *sale.Item) RestockOutlook {
 // gone reports whether no unit of any item of a sale can return.
 func (s *Storefront) gone(v *sale.Sale) bool {
 	for _, item := range v.Items {
-		if restock, known := s.outlooks.Of(item.ID); !known || !restock.Gone() {
+		if restock, known := s.restockOutlooks.Of(item.ID); !known || !restock.Gone() {
 			return false
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Storefront) gone(v *sale.Sale) bool {
 // lined reports whether the waitlist of a sale has, or had, any entry.
 func (s *Storefront) lined(v *sale.Sale) bool {
 	for _, item := range v.Items {
-		if s.outlooks.Lined(item.ID) {
+		if s.restockOutlooks.Lined(item.ID) {
 			return true
 		}
 	}

@@ -58,7 +58,7 @@ func TestASettledSaleStillShowsTheBuyersOrder(t *testing.T) {
 	})
 	line := waitlist.New(waitlist.Config{DB: db, Log: log})
 	shop := storefront.New(storefront.Config{
-		Waitlist: line, Outlooks: waitlist.NewOutlooks(line, func(context.Context) ([]waitlist.Item, error) { return nil, nil }, log),
+		Waitlist: line, RestockOutlooks: waitlist.NewRestockOutlooks(line, func(context.Context) ([]waitlist.Item, error) { return nil, nil }, log),
 		Catalog: catalog, Stock: stock, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Cmd, Keys: keys}),
 		Orders: order.NewStore(order.StoreConfig{DB: db, Log: log}),
 	})

@@ -18,32 +18,32 @@ import (
 
 // Storefront serves reads of sales and follows their changes.
 type Storefront struct {
-	catalog  *sale.Catalog
-	stock    *reservation.StockCache
-	gate     *reservation.Gate
-	orders   *order.Store
-	waitlist *waitlist.Service
-	outlooks *waitlist.Outlooks
-	hub      *notifier.Hub
-	seen     *sightings
+	catalog         *sale.Catalog
+	stock           *reservation.StockCache
+	gate            *reservation.Gate
+	orders          *order.Store
+	waitlist        *waitlist.Service
+	restockOutlooks *waitlist.RestockOutlooks
+	hub             *notifier.Hub
+	seen            *sightings
 }
 
 // Config holds the dependencies of a Storefront.
 type Config struct {
-	Catalog  *sale.Catalog
-	Stock    *reservation.StockCache
-	Gate     *reservation.Gate
-	Orders   *order.Store
-	Waitlist *waitlist.Service
-	Outlooks *waitlist.Outlooks
-	Hub      *notifier.Hub
+	Catalog         *sale.Catalog
+	Stock           *reservation.StockCache
+	Gate            *reservation.Gate
+	Orders          *order.Store
+	Waitlist        *waitlist.Service
+	RestockOutlooks *waitlist.RestockOutlooks
+	Hub             *notifier.Hub
 }
 
 // New returns a storefront. Run publishes changes to its followers.
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
-		waitlist: cfg.Waitlist, outlooks: cfg.Outlooks, hub: cfg.Hub, seen: newSightings(),
+		waitlist: cfg.Waitlist, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: newSightings(),
 	}
 }
 

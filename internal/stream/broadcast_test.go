@@ -168,6 +168,6 @@ func TestABroadcastRefusesWhatCannotWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := b.Send(ctx, NewMessage("x", nil)); err == nil {
-		t.Error("sent although nobody waits")
+		t.Error("sent although the caller has gone")
 	}
 }

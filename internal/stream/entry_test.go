@@ -79,7 +79,7 @@ func TestWhatTheSubscriberAddsStaysInside(t *testing.T) {
 	}
 }
 
-func TestEntryRefusesWhatNobodyWouldRead(t *testing.T) {
+func TestEntryRefusesWhatNoReaderAccepts(t *testing.T) {
 	t.Parallel()
 	for name, msg := range map[string]*Message{
 		"no id":             NewMessage("", []byte("{}")),

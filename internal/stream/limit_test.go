@@ -36,7 +36,7 @@ func TestMessagesThatBeginTogetherShareALimit(t *testing.T) {
 		l.leave(other)
 		l.leave(joined)
 		if other.ctx.Err() == nil || late.ctx.Err() != nil {
-			t.Error("a limit that nobody has goes on, or the next one ended")
+			t.Error("a limit without a user goes on, or the next one ended")
 		}
 		end()
 		if second.ctx.Err() == nil {

@@ -279,7 +279,7 @@ func TestARouterThatEndsByItselfIsReportedAndStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.publish(100, 100)
-	testenv.Eventually(t, patience, func() bool { distinct, _, _ := r.effects(); return distinct == 200 }, "nobody reads")
+	testenv.Eventually(t, patience, func() bool { distinct, _, _ := r.effects(); return distinct == 200 }, "the messages are read")
 	if n := r.tally.of(RouterStopped); n != 1 {
 		t.Errorf("the router stopped %d times", n)
 	}

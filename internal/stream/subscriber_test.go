@@ -225,7 +225,7 @@ func TestCloseDoesNotWaitForEverAndHandsBackWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		if stuck.Context().Err() == nil {
-			t.Error("the stuck handler was not told")
+			t.Error("the stuck handler was not cancelled")
 		}
 		// Another name: entries that are not handed back would be redelivered after an
 		// hour.

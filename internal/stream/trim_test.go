@@ -181,7 +181,7 @@ func TestOneSickStreamDoesNotKeepTheOthersFromBeingTrimmed(t *testing.T) {
 	}
 }
 
-func TestStatisticsTellTheTruth(t *testing.T) {
+func TestStatisticsAreTrue(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, r *rig) {
 		l := newLedger(r, 11)

@@ -20,7 +20,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	const people = 600
 	h := newHall(t, 1)
 	buyer := h.buy().User
-	desks := []*waitlist.Service{h.line, waitlist.New(waitlist.Config{
+	services := []*waitlist.Service{h.line, waitlist.New(waitlist.Config{
 		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
 	})}
 	users := make([]uuid.UUID, people)
@@ -34,7 +34,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	for press := range 3 * people {
 		user := users[press%people]
 		wg.Go(func() {
-			e, err := desks[press%2].Join(t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
+			e, err := services[press%2].Join(t.Context(), waitlist.JoinInput{Sale: h.sale, Item: h.item, User: user, Quantity: 1})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -61,7 +61,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	slices.SortFunc(line, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	for ahead, place := range line {
 		wg.Go(func() {
-			n, err := desks[ahead%2].Ahead(t.Context(), &waitlist.Entry{ID: place, Item: h.item})
+			n, err := services[ahead%2].Ahead(t.Context(), &waitlist.Entry{ID: place, Item: h.item})
 			if err != nil || n != ahead {
 				t.Errorf("%d are ahead of place %d, %v", n, ahead, err)
 			}
@@ -69,7 +69,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 	}
 	for _, user := range users {
 		wg.Go(func() {
-			e, err := desks[0].In(t.Context(), user, h.sale)
+			e, err := services[0].In(t.Context(), user, h.sale)
 			if err != nil || (e == nil) != (user == buyer) || (e != nil && e.ID != places[user][0]) {
 				t.Errorf("the place of %s is %+v, %v", user, e, err)
 			}

@@ -89,19 +89,19 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 	if inputs = without(inputs, ends); len(inputs) == 0 {
 		return ends, nil
 	}
-	outlook, err := s.Outlook(ctx, item)
+	restock, err := s.RestockOutlook(ctx, item)
 	if err != nil {
 		return nil, err
 	}
-	sight, err := s.gate.Status(ctx, inputs[0].Sale, item, outlook.Waiting > 0, usersOf(inputs)...)
+	status, err := s.gate.Status(ctx, inputs[0].Sale, item, restock.Waiting > 0, usersOf(inputs)...)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "the gate cannot be reached", err)
 	}
-	if !sight.Loaded {
+	if !status.Loaded {
 		return nil, fault.New(fault.Unavailable, "the sale is being prepared; try again")
 	}
 	for i, in := range inputs {
-		if why := refuse(in, outlook, sight, sight.Users[i]); why != nil {
+		if why := refuse(in, restock, status, status.Users[i]); why != nil {
 			ends[in.User] = joined{refusal: why}
 		}
 	}
@@ -109,17 +109,17 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 }
 
 // refuse returns the refusal of a join; nil if the user may join.
-func refuse(in JoinInput, outlook Outlook, sight reservation.GateStatus, user reservation.UserStatus) error {
+func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus, user reservation.UserStatus) error {
 	switch {
-	case !sight.Open:
+	case !status.Open:
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}
 	case user.Task != uuid.Nil:
 		return reservation.LimitReached{Task: user.Task, At: atItem}
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait}
-	case sight.Stock >= in.Quantity && outlook.Waiting == 0:
+	case status.Stock >= in.Quantity && restock.Waiting == 0:
 		return fault.Refused{Why: fault.Conflict, At: atItem} // units are for sale
-	case outlook.Gone():
+	case restock.Gone():
 		return reservation.NoneLeft{Item: in.Item}
 	}
 	return nil
@@ -175,7 +175,7 @@ func (s *Service) entered(ctx context.Context, saleID, item uuid.UUID, places []
 		entries[i] = fromRow(row)
 		ends[row.UserID] = joined{entry: entries[i]}
 	}
-	s.tell(ctx, entries...)
+	s.publish(ctx, entries...)
 	return nil
 }
 

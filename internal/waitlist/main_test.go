@@ -33,18 +33,18 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // hall is a sale of one item, sold out by default.
 type hall struct {
-	t      testing.TB
-	db     *postgres.DB
-	conn   *redisconn.Conn
-	keys   reservation.Keys
-	clock  *clock.Fake
-	sale   uuid.UUID
-	item   uuid.UUID
-	gate   *reservation.Gate
-	writer *order.Writer
-	line   *waitlist.Service
-	mu     sync.Mutex
-	told   map[uuid.UUID]waitlist.Status // guarded by mu
+	t         testing.TB
+	db        *postgres.DB
+	conn      *redisconn.Conn
+	keys      reservation.Keys
+	clock     *clock.Fake
+	sale      uuid.UUID
+	item      uuid.UUID
+	gate      *reservation.Gate
+	writer    *order.Writer
+	line      *waitlist.Service
+	mu        sync.Mutex
+	published map[uuid.UUID]waitlist.Status // guarded by mu
 }
 
 func newHall(t testing.TB, units int) *hall {
@@ -52,17 +52,17 @@ func newHall(t testing.TB, units int) *hall {
 	conn, prefix := testenv.Redis(t)
 	h := &hall{
 		t: t, db: testenv.Postgres(t), conn: conn, keys: reservation.Keys{Prefix: prefix}, clock: clock.NewFake(opening),
-		sale: id.New(), item: id.New(), told: map[uuid.UUID]waitlist.Status{},
+		sale: id.New(), item: id.New(), published: map[uuid.UUID]waitlist.Status{},
 	}
 	h.gate = reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: h.keys, Log: quiet})
 	h.writer = order.NewWriter(order.WriterConfig{DB: h.db, Clock: h.clock})
 	h.line = waitlist.New(waitlist.Config{
 		DB: h.db, Gate: h.gate, Clock: h.clock, Log: quiet,
-		Announce: func(_ context.Context, entries []*waitlist.Entry) error {
+		Publish: func(_ context.Context, entries []*waitlist.Entry) error {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			for _, e := range entries {
-				h.told[e.ID] = e.Status
+				h.published[e.ID] = e.Status
 			}
 			return nil
 		},
@@ -191,8 +191,8 @@ func (h *hall) want(e *waitlist.Entry, want waitlist.Status) *waitlist.Entry {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if told := h.told[e.ID]; now.Version > 1 && told != now.Status {
-		h.t.Errorf("place is %s, announced %q", now.Status, told)
+	if published := h.published[e.ID]; now.Version > 1 && published != now.Status {
+		h.t.Errorf("place is %s, published %q", now.Status, published)
 	}
 	return now
 }

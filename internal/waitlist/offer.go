@@ -37,8 +37,8 @@ func (s *Service) Loop() periodic.Loop {
 
 // item is an item with a waitlist.
 type item struct {
-	sale, id uuid.UUID
-	standing // of its sale
+	sale, id  uuid.UUID
+	saleState // of its sale
 }
 
 // Step processes every item with a waitlist: it expires offers, releases the units of
@@ -98,9 +98,9 @@ func (s *Service) lines(ctx context.Context) ([]item, error) {
 	if len(items) == 0 {
 		return nil, nil
 	}
-	standings, err := s.standings(ctx, sales)
+	saleStates, err := s.saleStates(ctx, sales)
 	for i := range items {
-		items[i].standing = standings[items[i].sale]
+		items[i].saleState = saleStates[items[i].sale]
 	}
 	return items, err
 }

@@ -14,22 +14,22 @@ import (
 	"seckill/internal/sale"
 )
 
-// standing is the state of a sale for its waitlist.
-type standing struct {
+// saleState is the state of a sale for its waitlist.
+type saleState struct {
 	over    bool
 	held    bool      // the sale is paused: offers cannot be redeemed and do not expire
 	resumed time.Time // when it was last resumed, if that was recently
 }
 
-// standings returns the states of the sales with a waitlist.
-func (s *Service) standings(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]standing, error) {
+// saleStates returns the states of the sales with a waitlist.
+func (s *Service) saleStates(ctx context.Context, sales []uuid.UUID) (map[uuid.UUID]saleState, error) {
 	rows, err := s.db.Ent.Sale.Query().Where(entsale.IDIn(sales...)).Select(entsale.FieldID, entsale.FieldStatus).All(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read sales with a line: %w", err)
+		return nil, fmt.Errorf("read sales with a waitlist: %w", err)
 	}
-	all := make(map[uuid.UUID]standing, len(rows))
+	all := make(map[uuid.UUID]saleState, len(rows))
 	for _, row := range rows {
-		all[row.ID] = standing{
+		all[row.ID] = saleState{
 			over: row.Status == entsale.StatusENDED || row.Status == entsale.StatusCANCELLED,
 			held: row.Status == entsale.StatusPAUSED,
 		}

@@ -71,8 +71,8 @@ func TestAPauseOfTheSaleStopsTheClockOfOffers(t *testing.T) {
 	}
 }
 
-// gathered returns the non-zero values of a metric, by the value of its label.
-func gathered(t *testing.T, shown *prometheus.Registry, name string) map[string]int {
+// metricsOf returns the non-zero values of a metric, by the value of its label.
+func metricsOf(t *testing.T, shown *prometheus.Registry, name string) map[string]int {
 	t.Helper()
 	families, err := shown.Gather()
 	if err != nil {
@@ -104,7 +104,7 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	h.step() // the first offer expires, the second buyer gets one
 	h.step()
 	const entries, turns = "seckill_waitlist_places", "seckill_waitlist_turns_total"
-	if got, want := gathered(t, shown, entries), map[string]int{"waiting": 2, "offered": 1}; !maps.Equal(got, want) {
+	if got, want := metricsOf(t, shown, entries), map[string]int{"waiting": 2, "offered": 1}; !maps.Equal(got, want) {
 		t.Errorf("places %v, want %v", got, want)
 	}
 	if _, refusal := h.redeem(places[1], h.attempt(places[1].User)); refusal != nil {
@@ -115,10 +115,10 @@ func TestWhatBecomesOfPlacesIsCounted(t *testing.T) {
 	}
 	h.step()
 	want := map[string]int{"joined": 4, "offered": 2, "lapsed": 1, "returned": 1, "redeemed": 1, "left": 1}
-	if got := gathered(t, shown, turns); !maps.Equal(got, want) {
+	if got := metricsOf(t, shown, turns); !maps.Equal(got, want) {
 		t.Errorf("turns %v, want %v", got, want)
 	}
-	if got, want := gathered(t, shown, entries), map[string]int{"waiting": 1}; !maps.Equal(got, want) {
+	if got, want := metricsOf(t, shown, entries), map[string]int{"waiting": 1}; !maps.Equal(got, want) {
 		t.Errorf("places %v, want %v", got, want)
 	}
 }

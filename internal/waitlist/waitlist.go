@@ -102,14 +102,14 @@ func (e *Entry) ref() reservation.Ref {
 	return reservation.Ref{Sale: e.Sale, Item: e.Item, User: e.User, Task: e.ID, Expired: ignored}
 }
 
-// Announce publishes entries after the commit. It may lose them.
-type Announce func(ctx context.Context, entries []*Entry) error
+// Publish publishes entries after the commit. It may lose them.
+type Publish func(ctx context.Context, entries []*Entry) error
 
 // Config holds the dependencies of a Service.
 type Config struct {
-	DB       *postgres.DB
-	Gate     *reservation.Gate
-	Announce Announce // nil = not published
+	DB      *postgres.DB
+	Gate    *reservation.Gate
+	Publish Publish // nil = not published
 	// Registerer registers the metrics; nil = metrics are not exported.
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
@@ -123,15 +123,15 @@ type Config struct {
 // Service implements the use cases of the waitlist. It is safe for concurrent use, and
 // for use by several processes.
 type Service struct {
-	db       *postgres.DB
-	gate     *reservation.Gate
-	announce Announce
-	metrics  *metrics
-	offerFor time.Duration
-	clock    clock.Clock
-	agree    func(context.Context) error
-	log      *slog.Logger
-	waiting  atomic.Bool // an item had a waitlist in the last Step
+	db             *postgres.DB
+	gate           *reservation.Gate
+	publishEntries Publish
+	metrics        *metrics
+	offerFor       time.Duration
+	clock          clock.Clock
+	agree          func(context.Context) error
+	log            *slog.Logger
+	waiting        atomic.Bool // an item had a waitlist in the last Step
 
 	// Batchers of reads and writes that many buyers cause at the same moment: when an
 	// item sells out, and when entries change.
@@ -145,7 +145,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, gate: cfg.Gate, announce: cfg.Announce, metrics: newMetrics(cfg.Registerer),
+		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, metrics: newMetrics(cfg.Registerer),
 		offerFor: cfg.OfferFor, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
 	}
 	if s.offerFor == 0 {
@@ -177,13 +177,13 @@ const (
 
 func (s *Service) now() time.Time { return s.clock.Now().UTC().Truncate(time.Microsecond) }
 
-// tell publishes entries.
-func (s *Service) tell(ctx context.Context, entries ...*Entry) {
-	if s.announce == nil {
+// publish publishes entries.
+func (s *Service) publish(ctx context.Context, entries ...*Entry) {
+	if s.publishEntries == nil {
 		return
 	}
-	if err := s.announce(ctx, entries); err != nil {
-		s.log.WarnContext(ctx, "announce places in line", slog.Int("places", len(entries)), slog.Any("error", err))
+	if err := s.publishEntries(ctx, entries); err != nil {
+		s.log.WarnContext(ctx, "publish waitlist entries", slog.Int("places", len(entries)), slog.Any("error", err))
 	}
 }
 
@@ -236,11 +236,11 @@ func (s *Service) change(ctx context.Context, e *Entry, set func(*ent.WaitlistEn
 		return nil, fmt.Errorf("change place %s: %w", e.ID, err)
 	}
 	if changed == 0 {
-		return nil, nil //nolint:nilnil // somebody else was faster
+		return nil, nil //nolint:nilnil // another process was faster
 	}
 	moved, err := s.Entry(ctx, e.ID)
 	if moved != nil {
-		s.tell(ctx, moved)
+		s.publish(ctx, moved)
 	}
 	return moved, err
 }

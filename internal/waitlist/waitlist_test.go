@@ -26,9 +26,9 @@ func TestWhoMayJoin(t *testing.T) {
 	o := h.buy()
 	_, refusal = h.join(o.User)
 	refused(t, refusal, fault.PurchaseLimitReached)
-	outlook, err := h.line.Outlook(t.Context(), h.item)
-	if err != nil || outlook.Gone() || outlook.Unpaid != 1 || !outlook.NextRelease.Equal(opening.Add(15*time.Minute)) {
-		t.Errorf("outlook %+v, %v", outlook, err)
+	restock, err := h.line.RestockOutlook(t.Context(), h.item)
+	if err != nil || restock.Gone() || restock.Unpaid != 1 || !restock.NextRelease.Equal(opening.Add(15*time.Minute)) {
+		t.Errorf("restock %+v, %v", restock, err)
 	}
 	user := id.New()
 	var wg sync.WaitGroup
@@ -226,7 +226,7 @@ func TestNoUnitIsStuckInTheLine(t *testing.T) {
 }
 
 // If no process maintains the waitlist, its units are for sale.
-func TestUnitsAreKeptForTheLineOnlyWhileSomebodyKeepsIt(t *testing.T) {
+func TestUnitsAreKeptForTheWaitlistOnlyWhileItIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	o := h.buy()

@@ -26,7 +26,7 @@ func frozen(t *testing.T) *Service {
 	return s
 }
 
-func TestWhoAsksForManyChallengesGetsHarderOnes(t *testing.T) {
+func TestAClientOfManyChallengesGetsHarderOnes(t *testing.T) {
 	t.Parallel()
 	s, eager := frozen(t), seckill()
 	for n, want := range []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 4} {
@@ -46,7 +46,7 @@ func TestWhoAsksForManyChallengesGetsHarderOnes(t *testing.T) {
 		}
 		wantRight(t, s, eager, solve(t, last)) // the harder one is verified with its own number
 		if got := hard(t, s, quiet); got != 1 {
-			t.Errorf("somebody else in the sale gets one %d times as hard", got)
+			t.Errorf("another user in the sale gets one %d times as hard", got)
 		}
 		if got := hard(t, s, Scope{Purpose: Seckill, Sale: id.New(), User: eager.User}); got != 1 {
 			t.Errorf("in another sale it is %d times as hard", got)
@@ -123,7 +123,7 @@ func TestNetworksCountAsThirtyPeopleAndProxiesNotAtAll(t *testing.T) {
 	})
 }
 
-func TestHeatGoesByItself(t *testing.T) {
+func TestThePenaltyEndsByItself(t *testing.T) {
 	t.Parallel()
 	s, _, mini := embedded(t)
 	now, eager := time.Now(), seckill()

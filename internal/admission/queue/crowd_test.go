@@ -27,16 +27,16 @@ func TestACrowdIsServedInOrderUntilAllIsSold(t *testing.T) {
 // crowd is many buyers for few units: a fifth of them came before the opening.
 type crowd struct {
 	*fixture
-	stock   int
-	early   []*queue.Ticket
-	late    []*queue.Ticket
-	tickets map[string]*queue.Ticket
-	told    map[string]int // the last positions of the sample
+	stock    int
+	early    []*queue.Ticket
+	late     []*queue.Ticket
+	tickets  map[string]*queue.Ticket
+	reported map[string]int // the last positions of the sample
 }
 
 func newCrowd(f *fixture, people, stock int) *crowd {
 	f.t.Helper()
-	c := &crowd{fixture: f, stock: stock, tickets: map[string]*queue.Ticket{}, told: map[string]int{}}
+	c := &crowd{fixture: f, stock: stock, tickets: map[string]*queue.Ticket{}, reported: map[string]int{}}
 	f.patiently()
 	f.rules.Store(&queue.Rules{PerMille: 200})
 	f.set("stock", stock, "total", stock, "opens", time.Now().Add(time.Hour).UnixMilli())
@@ -78,7 +78,7 @@ func (c *crowd) run() {
 		}
 		admitted := c.step()["admitted"]
 		if admitted == 0 {
-			c.t.Fatalf("nobody is admitted though %d units are left and %d wait", c.stock-sold, len(line))
+			c.t.Fatalf("no user is admitted though %d units are left and %d wait", c.stock-sold, len(line))
 		}
 		left := c.line()
 		for i, ticket := range left { // all admitted buyers were ahead of all others
@@ -115,7 +115,7 @@ func (c *crowd) checkDraw(line []string) {
 			a, first := came[line[i]]
 			b, second := came[line[j]]
 			if !first || !second {
-				c.t.Fatal("somebody who came late stands among the early")
+				c.t.Fatal("a user who came late stands among the early")
 			}
 			if a > b {
 				inverted++
@@ -158,11 +158,11 @@ func (c *crowd) look(line []string) {
 	for i := 0; i < len(line); i += max(1, len(line)/20) {
 		p := c.ticket(c.tickets[line[i]]).Position
 		if p == nil || p.Ahead != i {
-			c.t.Fatalf("place %d is told %+v", i, p)
+			c.t.Fatalf("place %d is reported as %+v", i, p)
 		}
-		if before, ok := c.told[line[i]]; ok && p.Ahead > before {
+		if before, ok := c.reported[line[i]]; ok && p.Ahead > before {
 			c.t.Fatalf("the place of %s grew from %d to %d", line[i], before, p.Ahead)
 		}
-		c.told[line[i]] = p.Ahead
+		c.reported[line[i]] = p.Ahead
 	}
 }

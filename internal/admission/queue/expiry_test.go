@@ -14,7 +14,7 @@ import (
 	"seckill/internal/testenv"
 )
 
-func TestWhoNeverPaysWaitsAfterTwoLapses(t *testing.T) {
+func TestABuyerWhoNeverPaysWaitsAfterTwoExpiries(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		user, releaser := id.New(), reservation.NewGate(reservation.GateConfig{Client: f.redis, Keys: f.keys})

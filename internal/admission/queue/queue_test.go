@@ -74,7 +74,7 @@ func TestAPlaceCostsACaptchaAndIsRefusedForAReason(t *testing.T) {
 	})
 }
 
-func TestNobodyOvertakesThoseWhoWait(t *testing.T) {
+func TestNoUserOvertakesThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		issue := func(user uuid.UUID, queued bool) fault.Refusal {
@@ -90,7 +90,7 @@ func TestNobodyOvertakesThoseWhoWait(t *testing.T) {
 		}
 		f.enter(id.New())
 		if _, ok := issue(id.New(), false).(path.NoPermit); !ok {
-			t.Error("a path was given past somebody who waits")
+			t.Error("a path was given past a user who waits")
 		}
 		if _, ok := issue(first, false).(path.NoPermit); !ok {
 			t.Error("a path was renewed past a buyer who waits")
@@ -144,7 +144,7 @@ func TestLeavingOrSilenceFreesThePlace(t *testing.T) {
 		f.step()
 		a, b, c := f.enter(id.New()), f.enter(id.New()), f.enter(id.New())
 		if left, err := f.queue.Leave(t.Context(), a.ID, b.User); left != nil || err != nil {
-			t.Errorf("somebody else left for the person: %+v, %v", left, err)
+			t.Errorf("another user left for this one: %+v, %v", left, err)
 		}
 		if left, err := f.queue.Leave(t.Context(), a.ID, a.User); err != nil || left.Status != queue.Left || left.Position != nil {
 			t.Errorf("left: %+v, %v", left, err)
@@ -167,7 +167,7 @@ func TestLeavingOrSilenceFreesThePlace(t *testing.T) {
 	})
 }
 
-func TestNobodyLosesThePlaceWhileTheLoopWasAway(t *testing.T) {
+func TestNoPlaceIsLostWhileTheLoopWasAway(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 0)
@@ -183,7 +183,7 @@ func TestNobodyLosesThePlaceWhileTheLoopWasAway(t *testing.T) {
 	})
 }
 
-func TestTheEndIsToldToEverybody(t *testing.T) {
+func TestTheEndIsShownToAllWhoWait(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.set("stock", 0)
@@ -194,7 +194,7 @@ func TestTheEndIsToldToEverybody(t *testing.T) {
 		}
 		f.rules.Store(&queue.Rules{Over: true})
 		if n := f.step()["closed"]; n != len(all) {
-			t.Errorf("%d were told", n)
+			t.Errorf("%d were notified", n)
 		}
 		for _, ticket := range all {
 			if got := f.ticket(ticket); got.Status != queue.Closed || got.Position != nil {
@@ -213,7 +213,7 @@ func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 		f.set("stock", 1)
 		first, second := f.enter(id.New()), f.enter(id.New())
 		if _, err := f.queue.Watch(t.Context(), second.ID, first.User); fault.CodeOf(err) != fault.NotFound {
-			t.Errorf("somebody else's place: %v", err)
+			t.Errorf("another user's place: %v", err)
 		}
 		beats, long := f.keys.WaitingRoomBeats(f.shard, f.item), float64(time.Now().Add(-time.Hour).UnixMilli())
 		f.must(f.redis.ZAdd(t.Context(), beats, redis.Z{Score: long, Member: second.ID.String()}).Err())

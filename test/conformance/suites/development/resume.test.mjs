@@ -20,7 +20,7 @@ async function lifeOfTokens() {
   return Date.parse(login.tokens.accessTokenExpiresAt) - Date.parse(serverInfo.serverTime);
 }
 
-test('100 of 100 streams resume after their token has lapsed', { timeout: 120_000 }, async () => {
+test('100 of 100 streams resume after their token has expired', { timeout: 120_000 }, async () => {
   const tokenLife = await lifeOfTokens();
   assert.ok(tokenLife <= 30_000, 'start the server with SECKILL_ACCESS_TOKEN_TTL=10s');
   const sale = await anySale();

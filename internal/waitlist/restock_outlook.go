@@ -17,8 +17,8 @@ import (
 	"seckill/internal/periodic"
 )
 
-// Outlook describes whether units of an item may still become available.
-type Outlook struct {
+// RestockOutlook describes whether units of an item may still become available.
+type RestockOutlook struct {
 	Available   int        // available units in Postgres; some may be reserved for offers
 	Unpaid      int        // units of unpaid orders: they may be released
 	NextRelease *time.Time // earliest payment deadline of these orders; nil = none
@@ -27,21 +27,21 @@ type Outlook struct {
 }
 
 // Gone reports whether no unit of the item can become available, as far as is known.
-func (o Outlook) Gone() bool { return o.Available == 0 && o.Unpaid == 0 }
+func (o RestockOutlook) Gone() bool { return o.Available == 0 && o.Unpaid == 0 }
 
-// Outlook reads the Outlook of an item from Postgres.
-func (s *Service) Outlook(ctx context.Context, item uuid.UUID) (Outlook, error) {
+// RestockOutlook reads the RestockOutlook of an item from Postgres.
+func (s *Service) RestockOutlook(ctx context.Context, item uuid.UUID) (RestockOutlook, error) {
 	row, err := s.db.Ent.SaleItem.Query().Where(saleitem.ID(item)).Only(ctx)
 	if err != nil {
-		return Outlook{}, fmt.Errorf("read item %s: %w", item, err)
+		return RestockOutlook{}, fmt.Errorf("read item %s: %w", item, err)
 	}
-	o := Outlook{Available: row.Available, Unpaid: row.Held}
+	o := RestockOutlook{Available: row.Available, Unpaid: row.Held}
 	if o.Unpaid > 0 {
 		next, err := s.db.Ent.Order.Query().
 			Where(entorder.ItemID(item), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT), entorder.PaymentDeadlineNotNil()).
 			Order(ent.Asc(entorder.FieldPaymentDeadline)).First(ctx)
 		if err != nil && !ent.IsNotFound(err) {
-			return Outlook{}, fmt.Errorf("read deadlines of item %s: %w", item, err)
+			return RestockOutlook{}, fmt.Errorf("read deadlines of item %s: %w", item, err)
 		}
 		if next != nil {
 			o.NextRelease = next.PaymentDeadline
@@ -54,7 +54,7 @@ func (s *Service) Outlook(ctx context.Context, item uuid.UUID) (Outlook, error) 
 	err = s.db.Ent.WaitlistEntry.Query().Where(waitlistentry.ItemID(item), waitlistentry.StatusIn(openStatuses...)).
 		GroupBy(waitlistentry.FieldStatus).Aggregate(ent.Count()).Scan(ctx, &open)
 	if err != nil {
-		return Outlook{}, fmt.Errorf("count waitlist of item %s: %w", item, err)
+		return RestockOutlook{}, fmt.Errorf("count waitlist of item %s: %w", item, err)
 	}
 	for _, row := range open {
 		if row.Status == waitlistentry.StatusWAITING {
@@ -66,21 +66,21 @@ func (s *Service) Outlook(ctx context.Context, item uuid.UUID) (Outlook, error) 
 	return o, nil
 }
 
-// outlooksEvery is the interval at which a process reads the outlooks of sold-out
+// restockOutlooksEvery is the interval at which a process reads the restock outlooks of sold-out
 // items.
-const outlooksEvery = time.Second
+const restockOutlooksEvery = time.Second
 
-// Outlooks caches the outlooks of loaded items in one process, at most a second old:
+// RestockOutlooks caches the restock outlooks of loaded items in one process, at most a second old:
 // every refusal of a sold-out item contains one, and many refusals must not cause as
 // many queries.
-type Outlooks struct {
+type RestockOutlooks struct {
 	service *Service
 	items   func(ctx context.Context) ([]Item, error)
 	log     *slog.Logger
 
 	mu    sync.RWMutex
-	known map[uuid.UUID]Outlook // guarded by mu; sold-out items only
-	lined map[uuid.UUID]bool    // guarded by mu; whether an item has or had an entry; absent = unknown
+	known map[uuid.UUID]RestockOutlook // guarded by mu; sold-out items only
+	lined map[uuid.UUID]bool           // guarded by mu; whether an item has or had an entry; absent = unknown
 }
 
 // Item is an item of a loaded sale.
@@ -89,19 +89,19 @@ type Item struct {
 	SoldOut bool // its gate is loaded and no unit is for sale
 }
 
-// NewOutlooks returns an empty cache. items lists the items of loaded sales.
-func NewOutlooks(service *Service, items func(ctx context.Context) ([]Item, error), log *slog.Logger) *Outlooks {
-	return &Outlooks{service: service, items: items, log: log, known: map[uuid.UUID]Outlook{}, lined: map[uuid.UUID]bool{}}
+// NewRestockOutlooks returns an empty cache. items lists the items of loaded sales.
+func NewRestockOutlooks(service *Service, items func(ctx context.Context) ([]Item, error), log *slog.Logger) *RestockOutlooks {
+	return &RestockOutlooks{service: service, items: items, log: log, known: map[uuid.UUID]RestockOutlook{}, lined: map[uuid.UUID]bool{}}
 }
 
 // Loop returns the loop that refreshes the cache.
-func (o *Outlooks) Loop() periodic.Loop {
-	return periodic.Loop{Name: "outlooks", Every: outlooksEvery, Timeout: stepTimeout, Step: o.Step, Log: o.log}
+func (o *RestockOutlooks) Loop() periodic.Loop {
+	return periodic.Loop{Name: "restock outlooks", Every: restockOutlooksEvery, Timeout: stepTimeout, Step: o.Step, Log: o.log}
 }
 
-// Of returns the outlook of a sold-out item; false if the item is not sold out, or has
+// Of returns the restock outlook of a sold-out item; false if the item is not sold out, or has
 // been for less than a second.
-func (o *Outlooks) Of(item uuid.UUID) (Outlook, bool) {
+func (o *RestockOutlooks) Of(item uuid.UUID) (RestockOutlook, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	known, ok := o.known[item]
@@ -109,31 +109,31 @@ func (o *Outlooks) Of(item uuid.UUID) (Outlook, bool) {
 }
 
 // Lined reports whether an item has or had a waitlist entry.
-func (o *Outlooks) Lined(item uuid.UUID) bool {
+func (o *RestockOutlooks) Lined(item uuid.UUID) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.lined[item]
 }
 
-// Step reads all outlooks once. An outlook that cannot be read is removed.
-func (o *Outlooks) Step(ctx context.Context) (map[string]int, error) {
+// Step reads all restock outlooks once. One that cannot be read is removed.
+func (o *RestockOutlooks) Step(ctx context.Context) (map[string]int, error) {
 	items, err := o.items(ctx)
 	if err != nil {
 		return nil, err
 	}
 	lined, failed := o.readLined(ctx, items)
-	known := map[uuid.UUID]Outlook{}
+	known := map[uuid.UUID]RestockOutlook{}
 	for _, item := range items {
 		if !item.SoldOut {
 			continue
 		}
-		outlook, err := o.service.Outlook(ctx, item.ID)
+		restock, err := o.service.RestockOutlook(ctx, item.ID)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		known[item.ID] = outlook
-		lined[item.ID] = lined[item.ID] || outlook.Waiting+outlook.Offered > 0
+		known[item.ID] = restock
+		lined[item.ID] = lined[item.ID] || restock.Waiting+restock.Offered > 0
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -143,7 +143,7 @@ func (o *Outlooks) Step(ctx context.Context) (map[string]int, error) {
 
 // readLined returns which items have or had entries: known items from the cache, new
 // items from Postgres.
-func (o *Outlooks) readLined(ctx context.Context, items []Item) (map[uuid.UUID]bool, error) {
+func (o *RestockOutlooks) readLined(ctx context.Context, items []Item) (map[uuid.UUID]bool, error) {
 	lined := make(map[uuid.UUID]bool, len(items))
 	var fresh []uuid.UUID
 	o.mu.RLock()

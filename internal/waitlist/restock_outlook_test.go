@@ -118,30 +118,30 @@ func TestEndedPlacesArePurgedAfterAWeek(t *testing.T) {
 }
 
 // Refusals read from memory, which follows Postgres.
-func TestOutlooksFollowTheRecord(t *testing.T) {
+func TestRestockOutlooksFollowTheRecord(t *testing.T) {
 	t.Parallel()
 	h := newHall(t, 1)
 	soldOut := false
 	items := func(context.Context) ([]waitlist.Item, error) {
 		return []waitlist.Item{{ID: h.item, SoldOut: soldOut}}, nil
 	}
-	outlooks := waitlist.NewOutlooks(h.line, items, quiet)
-	look := func() (waitlist.Outlook, bool) {
+	restockOutlooks := waitlist.NewRestockOutlooks(h.line, items, quiet)
+	look := func() (waitlist.RestockOutlook, bool) {
 		t.Helper()
-		_, err := outlooks.Step(t.Context())
+		_, err := restockOutlooks.Step(t.Context())
 		h.must(err)
-		return outlooks.Of(h.item)
+		return restockOutlooks.Of(h.item)
 	}
-	if o, known := look(); known || outlooks.Lined(h.item) {
+	if o, known := look(); known || restockOutlooks.Lined(h.item) {
 		t.Errorf("while there is stock: %+v", o)
 	}
 	bought := h.buy()
 	soldOut = true
-	if o, known := look(); !known || o.Gone() || o.Unpaid != 1 || o.NextRelease == nil || o.Waiting != 0 || outlooks.Lined(h.item) {
+	if o, known := look(); !known || o.Gone() || o.Unpaid != 1 || o.NextRelease == nil || o.Waiting != 0 || restockOutlooks.Lined(h.item) {
 		t.Errorf("unpaid: %+v", o)
 	}
 	place := h.joined(1)[0]
-	if o, _ := look(); o.Waiting != 1 || !outlooks.Lined(h.item) {
+	if o, _ := look(); o.Waiting != 1 || !restockOutlooks.Lined(h.item) {
 		t.Errorf("with a line: %+v", o)
 	}
 	h.cancel(bought)
@@ -152,7 +152,7 @@ func TestOutlooksFollowTheRecord(t *testing.T) {
 	if _, err := h.line.Leave(t.Context(), place.ID, place.User); err != nil {
 		t.Fatal(err)
 	}
-	fresh := waitlist.NewOutlooks(h.line, items, quiet) // of a process that has just started
+	fresh := waitlist.NewRestockOutlooks(h.line, items, quiet) // of a process that has just started
 	if _, err := fresh.Step(t.Context()); err != nil || !fresh.Lined(h.item) {
 		t.Errorf("a line that was: %v", err)
 	}
