@@ -15,44 +15,59 @@ const (
 	fewGuests  = 100 // minimum when MaxSockets is small
 )
 
-// guest identifies a network, and whether connection_init came without a token. Sockets
-// before connection_init are counted separately, so that users can sign in from a network
-// whose anonymous sockets have reached the bound.
+// GuestNetwork is a network of a client. Its bound is Factor times the share.
+type GuestNetwork struct {
+	Name   string
+	Factor int
+}
+
+// guest identifies the networks of a client, and whether connection_init came without a
+// token. Sockets before connection_init are counted separately, so that users can sign in
+// from a network whose anonymous sockets have reached the bound.
 type guest struct {
-	network   string // "" = not counted
+	networks  []GuestNetwork // nil = not counted
+	anonymous bool
+}
+
+type guestKey struct {
+	network   string
 	anonymous bool
 }
 
 // guests counts anonymous members.
-type guests map[guest]int
+type guests map[guestKey]int
 
-// full reports whether the bound of a guest is reached.
+// full reports whether a network of a guest has reached its bound.
 func (g guests) full(of guest, maxSockets int) bool {
-	return of.network != "" && g[of] >= max(maxSockets/guestShare, fewGuests)
+	for _, n := range of.networks {
+		if g[guestKey{n.Name, of.anonymous}] >= max(maxSockets/guestShare, fewGuests)*n.Factor {
+			return true
+		}
+	}
+	return false
 }
 
 func (g guests) add(of guest) {
-	if of.network != "" {
-		g[of]++
+	for _, n := range of.networks {
+		g[guestKey{n.Name, of.anonymous}]++
 	}
 }
 
 func (g guests) remove(of guest) {
-	switch g[of] {
-	case 0: // not counted
-	case 1:
-		delete(g, of)
-	default:
-		g[of]--
+	for _, n := range of.networks {
+		key := guestKey{n.Name, of.anonymous}
+		if g[key]--; g[key] <= 0 {
+			delete(g, key)
+		}
 	}
 }
 
 // stranger returns the guest of a request before its caller is authenticated.
 func (r *Sockets) stranger(ctx context.Context) guest {
-	if r.opts.Network == nil {
+	if r.opts.Networks == nil {
 		return guest{}
 	}
-	return guest{network: r.opts.Network(ctx)}
+	return guest{networks: r.opts.Networks(ctx)}
 }
 
 func errTooManyGuests() error {

@@ -22,7 +22,12 @@ func networks(t *testing.T) (f *fixture, from func(network string)) {
 	network.Store("")
 	f = setup(t, setupOptions{sockets: transport.SocketOptions{
 		MaxSockets: 1000, InitTimeout: time.Minute,
-		Network: func(context.Context) string { return network.Load().(string) },
+		Networks: func(context.Context) (all []transport.GuestNetwork) { // "a/b" is in b, which has the bound of two
+			for i, name := range strings.Split(network.Load().(string), "/") {
+				all = append(all, transport.GuestNetwork{Name: name, Factor: i + 1})
+			}
+			return all
+		},
 	}})
 	return f, func(name string) { network.Store(name) }
 }
@@ -68,6 +73,25 @@ func TestOneNetworkCannotTakeAllSocketsWithoutAWord(t *testing.T) {
 	silent[1].expect(`{"type":"connection_ack"}`)
 	f.open("")
 	f.open("user:bob")
+}
+
+// One IPv6 customer has many networks.
+func TestNetworksWithinOneNetworkShareItsBound(t *testing.T) {
+	t.Parallel()
+	f, from := networks(t)
+	for _, name := range []string{"a/wide", "b/wide"} {
+		from(name)
+		for range 100 {
+			f.open("")
+		}
+	}
+	from("c/wide")
+	late := f.dial(dialOptions{})
+	late.init("")
+	late.expectClose(4429, "Too many sockets")
+	f.open("user:ann")
+	from("c/other")
+	f.open("")
 }
 
 func TestAnonymousSocketsLeaveHalfOfThePoolToTheSignedIn(t *testing.T) {

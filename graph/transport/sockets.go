@@ -58,9 +58,9 @@ type SocketOptions struct {
 	// Secure reports whether the client's connection is encrypted; by default, whether
 	// the listener's is.
 	Secure func(*http.Request) bool
-	// Network returns the network of a request, so that one network cannot use all
+	// Networks returns the networks of a request, so that one network cannot use all
 	// sockets; signed-in users are counted by user. nil = no bound.
-	Network func(ctx context.Context) string
+	Networks func(ctx context.Context) []GuestNetwork
 	// Watch calls ended once a session is signed out, immediately if it already is;
 	// unwatch stops watching. It must not wait for ended. nil = sessions do not end.
 	Watch func(session uuid.UUID, ended func()) (unwatch func())
@@ -247,7 +247,7 @@ func (r *Sockets) claim(m member, c Caller, limit int, same func(member) bool) b
 		return false
 	}
 	if c.User == uuid.Nil {
-		g := guest{network: o.guest.network, anonymous: true}
+		g := guest{networks: o.guest.networks, anonymous: true}
 		if r.guests.full(g, r.opts.MaxSockets) {
 			return false
 		}

@@ -60,7 +60,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 	if err != nil {
 		return nil, err
 	}
-	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys: keys, listener: listener})
+	payments, err := newPayments(b, gates, messages, orders, paymentSetup{keys, listener, accounts.security})
 	if err != nil {
 		return nil, err
 	}

@@ -112,6 +112,7 @@ type payments struct {
 type paymentSetup struct {
 	keys     auth.Keys
 	listener net.Listener // nil without the API role
+	security *account.SecurityLog
 }
 
 func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (payments, error) {
@@ -121,6 +122,9 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
 		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, ClocksAgree: g.clock.Agree, Registerer: b.registry, Log: b.log,
+		Forged: func(ctx context.Context, provider string, count int) {
+			in.security.Write(ctx, account.Event{Kind: account.EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
+		},
 		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			msg, err := payment.Message(event)
 			if err != nil {

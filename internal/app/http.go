@@ -54,7 +54,12 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	sockets := transport.NewSockets(transport.SocketOptions{
 		MaxSockets: b.cfg.MaxSockets, MaxPerUser: b.cfg.UserSockets, Origins: socketOrigins(b.cfg), Secure: secure(b.cfg),
 		Watch: in.accounts.revocations.OnRevoked, Registerer: b.registry,
-		Network: func(ctx context.Context) string { return string(ratelimit.Addr(server.ClientAddr(ctx))) },
+		Networks: func(ctx context.Context) (networks []transport.GuestNetwork) {
+			for _, r := range ratelimit.Ranges(server.ClientAddr(ctx)) {
+				networks = append(networks, transport.GuestNetwork{Name: string(r.Subject), Factor: r.Factor})
+			}
+			return networks
+		},
 	})
 	if b.roles.API {
 		var handler http.Handler

@@ -72,6 +72,7 @@ type shop struct {
 	published *published
 	roads     atomic.Pointer[func() fate] // fate of call-backs; nil = all arrive
 	prompt    atomic.Bool                 // whether the message of an event is delivered immediately
+	forged    []int                       // reports of forged call-backs
 }
 
 // published records the published orders.
@@ -166,7 +167,8 @@ func (s *shop) restart() {
 	})
 	s.pay = payment.New(payment.Config{
 		DB: s.db, Orders: s.orders, Publisher: publisher, Gate: s.flaky, Providers: []payment.Provider{s.flaky},
-		Clock: s.clock, Log: quiet, PublishEvent: func(ctx context.Context, event uuid.UUID) error {
+		Clock: s.clock, Log: quiet, Forged: func(_ context.Context, _ string, count int) { s.forged = append(s.forged, count) },
+		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			if !s.prompt.Load() {
 				return errLost
 			}

@@ -129,6 +129,7 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, ErrForged):
 		s.log.WarnContext(r.Context(), "forged call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
+		s.forged.seen(r.Context(), provider.Name())
 		http.Error(w, "not authentic", http.StatusUnauthorized)
 		return
 	case err != nil:

@@ -55,8 +55,11 @@ type Config struct {
 	// PublishEvent publishes the message about a stored event. It may fail: a loop
 	// finds the event.
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
-	Patience     time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
-	Clock        clock.Clock   // nil = clock.System
+	// Forged is called when forged call-backs were received, at most every 10 s, with their
+	// number; nil = it is not called.
+	Forged   func(ctx context.Context, provider string, count int)
+	Patience time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
+	Clock    clock.Clock   // nil = clock.System
 	// ClocksAgree returns an error unless the clocks agree well enough for an act that
 	// cannot be undone; nil = they always do.
 	ClocksAgree func(ctx context.Context) error
@@ -78,6 +81,7 @@ type Service struct {
 	clock        clock.Clock
 	clocksAgree  func(context.Context) error
 	metrics      *metrics
+	forged       forgeries
 	log          *slog.Logger
 }
 
@@ -97,6 +101,7 @@ func New(cfg Config) *Service {
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
+	s.forged.report, s.forged.clock = cfg.Forged, s.clock
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,7 +91,10 @@ func TestOnlyTheProvidersCallbacksAreTaken(t *testing.T) {
 	if n := s.db.Ent.PaymentEvent.Query().CountX(t.Context()); n != 1 {
 		t.Errorf("%d events were stored", n)
 	}
-	s.clock.Advance(4 * time.Second)
+	s.clock.Advance(10 * time.Second)
+	if got := s.post(hook, body, "a guess"); got != 401 || !slices.Equal(s.forged, []int{1, 7}) {
+		t.Errorf("%d; reports of forged call-backs: %v, want one, and one of the rest ten seconds later", got, s.forged)
+	}
 	s.step(s.pay.RetryEvents)
 	s.wantOrder(o, order.Paid)
 }

@@ -111,8 +111,8 @@ func (l *Limiter) AllowN(ctx context.Context, p Policy, subject Subject, tokens 
 // decision is that of the fullest bucket.
 func (l *Limiter) AllowAddr(ctx context.Context, p Policy, ip netip.Addr) (Decision, error) {
 	var tightest Decision
-	for i, r := range ranges(ip) {
-		d, err := l.Allow(ctx, p.times(r.factor), r.subject)
+	for i, r := range Ranges(ip) {
+		d, err := l.Allow(ctx, p.times(r.Factor), r.Subject)
 		if err != nil || !d.Allowed {
 			return d, err
 		}

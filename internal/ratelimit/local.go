@@ -70,8 +70,8 @@ func (l *Local[K]) AllowN(p Policy, subject K, tokens int) Decision {
 // AllowAddr is Limiter.AllowAddr with several tokens, counted in this process only.
 func AllowAddr(l *Local[Subject], p Policy, ip netip.Addr, tokens int) Decision {
 	var tightest Decision
-	for i, r := range ranges(ip) {
-		d := l.AllowN(p.times(r.factor), r.subject, tokens)
+	for i, r := range Ranges(ip) {
+		d := l.AllowN(p.times(r.Factor), r.Subject, tokens)
 		if !d.Allowed {
 			return d
 		}

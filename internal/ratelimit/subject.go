@@ -25,13 +25,13 @@ func (s Subject) In(sale uuid.UUID) Subject { return s + "@" + Subject(sale.Stri
 // Addr counts one address; for IPv6 the /64, the smallest network assigned to a customer.
 // Invalid addresses count together. A limit by address uses AllowAddr, which counts the
 // wider IPv6 networks too.
-func Addr(ip netip.Addr) Subject { return ranges(ip)[0].subject }
+func Addr(ip netip.Addr) Subject { return Ranges(ip)[0].Subject }
 
-// addrRange is a network that contains an address, and the factor by which its limit
-// exceeds that of a single address.
-type addrRange struct {
-	subject Subject
-	factor  int
+// Range is a network that contains an address, and the factor by which its limit exceeds
+// that of a single address.
+type Range struct {
+	Subject Subject
+	Factor  int
 }
 
 // ipv6Ranges are the networks that providers assign to one customer: a /64, a /56 or a
@@ -39,22 +39,22 @@ type addrRange struct {
 // customer can use all of them.
 var ipv6Ranges = [...]struct{ bits, factor int }{{64, 1}, {56, 2}, {48, 3}}
 
-// ranges returns the networks of an address, the smallest first.
-func ranges(ip netip.Addr) []addrRange {
+// Ranges returns the networks of an address, the smallest first; at least one.
+func Ranges(ip netip.Addr) []Range {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsValid() {
-		return []addrRange{{"a:unknown", 1}}
+		return []Range{{"a:unknown", 1}}
 	}
 	if ip.Is4() {
-		return []addrRange{{Subject("a:" + ip.String()), 1}}
+		return []Range{{Subject("a:" + ip.String()), 1}}
 	}
-	out := make([]addrRange, 0, len(ipv6Ranges))
+	out := make([]Range, 0, len(ipv6Ranges))
 	for _, r := range ipv6Ranges {
 		prefix, err := ip.Prefix(r.bits)
 		if err != nil {
 			continue // only for bits beyond the length of an IPv6 address
 		}
-		out = append(out, addrRange{Subject("a:" + prefix.Addr().String() + "/" + strconv.Itoa(r.bits)), r.factor})
+		out = append(out, Range{Subject("a:" + prefix.Addr().String() + "/" + strconv.Itoa(r.bits)), r.factor})
 	}
 	return out
 }
