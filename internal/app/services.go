@@ -98,6 +98,10 @@ func (s *services) Close() error {
 // onClose adds a function to call at Close, before those added earlier.
 func (s *services) onClose(f func() error) { s.close = append(s.close, f) }
 
+// embeddedTimeouts are those of connections to the embedded Redis, which is away only
+// while the process itself has no processor.
+const embeddedTimeouts = "dial_timeout=1m&read_timeout=1m&write_timeout=1m&pool_timeout=1m"
+
 // openEmbedded starts the services inside the process: an in-memory Redis and a SQLite
 // file in a temporary folder. Both are deleted with the process.
 func openEmbedded(ctx context.Context) (_ *services, err error) {
@@ -113,7 +117,7 @@ func openEmbedded(ctx context.Context) (_ *services, err error) {
 	}
 	s.onClose(func() error { server.Close(); return nil })
 	s.onClose(expireKeys(server))
-	if s.redis, err = redisconn.Open(ctx, "redis://"+server.Addr()+"/0"); err != nil {
+	if s.redis, err = redisconn.Open(ctx, "redis://"+server.Addr()+"/0?"+embeddedTimeouts); err != nil {
 		return s, fmt.Errorf("embedded redis: %w", err)
 	}
 	s.onClose(s.redis.Close)
