@@ -12548,6 +12548,8 @@ type SaleItemMutation struct {
 	addrevision      *int64
 	gate_revision    *int64
 	addgate_revision *int64
+	gate_epoch       *int64
+	addgate_epoch    *int64
 	sold_out_at      *time.Time
 	clearedFields    map[string]struct{}
 	done             bool
@@ -13215,6 +13217,62 @@ func (m *SaleItemMutation) ResetGateRevision() {
 	m.addgate_revision = nil
 }
 
+// SetGateEpoch sets the "gate_epoch" field.
+func (m *SaleItemMutation) SetGateEpoch(i int64) {
+	m.gate_epoch = &i
+	m.addgate_epoch = nil
+}
+
+// GateEpoch returns the value of the "gate_epoch" field in the mutation.
+func (m *SaleItemMutation) GateEpoch() (r int64, exists bool) {
+	v := m.gate_epoch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGateEpoch returns the old "gate_epoch" field's value of the SaleItem entity.
+// If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleItemMutation) OldGateEpoch(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGateEpoch is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGateEpoch requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGateEpoch: %w", err)
+	}
+	return oldValue.GateEpoch, nil
+}
+
+// AddGateEpoch adds i to the "gate_epoch" field.
+func (m *SaleItemMutation) AddGateEpoch(i int64) {
+	if m.addgate_epoch != nil {
+		*m.addgate_epoch += i
+	} else {
+		m.addgate_epoch = &i
+	}
+}
+
+// AddedGateEpoch returns the value that was added to the "gate_epoch" field in this mutation.
+func (m *SaleItemMutation) AddedGateEpoch() (r int64, exists bool) {
+	v := m.addgate_epoch
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGateEpoch resets all changes to the "gate_epoch" field.
+func (m *SaleItemMutation) ResetGateEpoch() {
+	m.gate_epoch = nil
+	m.addgate_epoch = nil
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (m *SaleItemMutation) SetSoldOutAt(t time.Time) {
 	m.sold_out_at = &t
@@ -13298,7 +13356,7 @@ func (m *SaleItemMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleItemMutation) Fields() []string {
-	fields := make([]string, 0, 12)
+	fields := make([]string, 0, 13)
 	if m.sale_id != nil {
 		fields = append(fields, saleitem.FieldSaleID)
 	}
@@ -13331,6 +13389,9 @@ func (m *SaleItemMutation) Fields() []string {
 	}
 	if m.gate_revision != nil {
 		fields = append(fields, saleitem.FieldGateRevision)
+	}
+	if m.gate_epoch != nil {
+		fields = append(fields, saleitem.FieldGateEpoch)
 	}
 	if m.sold_out_at != nil {
 		fields = append(fields, saleitem.FieldSoldOutAt)
@@ -13365,6 +13426,8 @@ func (m *SaleItemMutation) Field(name string) (ent.Value, bool) {
 		return m.Revision()
 	case saleitem.FieldGateRevision:
 		return m.GateRevision()
+	case saleitem.FieldGateEpoch:
+		return m.GateEpoch()
 	case saleitem.FieldSoldOutAt:
 		return m.SoldOutAt()
 	}
@@ -13398,6 +13461,8 @@ func (m *SaleItemMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldRevision(ctx)
 	case saleitem.FieldGateRevision:
 		return m.OldGateRevision(ctx)
+	case saleitem.FieldGateEpoch:
+		return m.OldGateEpoch(ctx)
 	case saleitem.FieldSoldOutAt:
 		return m.OldSoldOutAt(ctx)
 	}
@@ -13486,6 +13551,13 @@ func (m *SaleItemMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetGateRevision(v)
 		return nil
+	case saleitem.FieldGateEpoch:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGateEpoch(v)
+		return nil
 	case saleitem.FieldSoldOutAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -13525,6 +13597,9 @@ func (m *SaleItemMutation) AddedFields() []string {
 	if m.addgate_revision != nil {
 		fields = append(fields, saleitem.FieldGateRevision)
 	}
+	if m.addgate_epoch != nil {
+		fields = append(fields, saleitem.FieldGateEpoch)
+	}
 	return fields
 }
 
@@ -13549,6 +13624,8 @@ func (m *SaleItemMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedRevision()
 	case saleitem.FieldGateRevision:
 		return m.AddedGateRevision()
+	case saleitem.FieldGateEpoch:
+		return m.AddedGateEpoch()
 	}
 	return nil, false
 }
@@ -13613,6 +13690,13 @@ func (m *SaleItemMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddGateRevision(v)
+		return nil
+	case saleitem.FieldGateEpoch:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGateEpoch(v)
 		return nil
 	}
 	return fmt.Errorf("unknown SaleItem numeric field %s", name)
@@ -13682,6 +13766,9 @@ func (m *SaleItemMutation) ResetField(name string) error {
 		return nil
 	case saleitem.FieldGateRevision:
 		m.ResetGateRevision()
+		return nil
+	case saleitem.FieldGateEpoch:
+		m.ResetGateEpoch()
 		return nil
 	case saleitem.FieldSoldOutAt:
 		m.ResetSoldOutAt()

@@ -466,6 +466,10 @@ func init() {
 	saleitemDescGateRevision := saleitemFields[11].Descriptor()
 	// saleitem.DefaultGateRevision holds the default value on creation for the gate_revision field.
 	saleitem.DefaultGateRevision = saleitemDescGateRevision.Default.(int64)
+	// saleitemDescGateEpoch is the schema descriptor for gate_epoch field.
+	saleitemDescGateEpoch := saleitemFields[12].Descriptor()
+	// saleitem.DefaultGateEpoch holds the default value on creation for the gate_epoch field.
+	saleitem.DefaultGateEpoch = saleitemDescGateEpoch.Default.(int64)
 	salelogFields := schema.SaleLog{}.Fields()
 	_ = salelogFields
 	// salelogDescAct is the schema descriptor for act field.

@@ -40,6 +40,8 @@ type SaleItem struct {
 	Revision int64 `json:"revision,omitempty"`
 	// highest stock revision of the gate that was noted; a gate below it lost data
 	GateRevision int64 `json:"gate_revision,omitempty"`
+	// epoch of the newest build of the gate; an order of a lower epoch is written only with a reservation in the new gate
+	GateEpoch int64 `json:"gate_epoch,omitempty"`
 	// when the gate was first seen empty
 	SoldOutAt    *time.Time `json:"sold_out_at,omitempty"`
 	selectValues sql.SelectValues
@@ -50,7 +52,7 @@ func (*SaleItem) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision, saleitem.FieldGateRevision:
+		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision, saleitem.FieldGateRevision, saleitem.FieldGateEpoch:
 			values[i] = new(sql.NullInt64)
 		case saleitem.FieldCurrency:
 			values[i] = new(sql.NullString)
@@ -145,6 +147,12 @@ func (_m *SaleItem) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.GateRevision = value.Int64
 			}
+		case saleitem.FieldGateEpoch:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field gate_epoch", values[i])
+			} else if value.Valid {
+				_m.GateEpoch = value.Int64
+			}
 		case saleitem.FieldSoldOutAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field sold_out_at", values[i])
@@ -220,6 +228,9 @@ func (_m *SaleItem) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("gate_revision=")
 	builder.WriteString(fmt.Sprintf("%v", _m.GateRevision))
+	builder.WriteString(", ")
+	builder.WriteString("gate_epoch=")
+	builder.WriteString(fmt.Sprintf("%v", _m.GateEpoch))
 	builder.WriteString(", ")
 	if v := _m.SoldOutAt; v != nil {
 		builder.WriteString("sold_out_at=")

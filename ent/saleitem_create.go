@@ -122,6 +122,20 @@ func (_c *SaleItemCreate) SetNillableGateRevision(v *int64) *SaleItemCreate {
 	return _c
 }
 
+// SetGateEpoch sets the "gate_epoch" field.
+func (_c *SaleItemCreate) SetGateEpoch(v int64) *SaleItemCreate {
+	_c.mutation.SetGateEpoch(v)
+	return _c
+}
+
+// SetNillableGateEpoch sets the "gate_epoch" field if the given value is not nil.
+func (_c *SaleItemCreate) SetNillableGateEpoch(v *int64) *SaleItemCreate {
+	if v != nil {
+		_c.SetGateEpoch(*v)
+	}
+	return _c
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_c *SaleItemCreate) SetSoldOutAt(v time.Time) *SaleItemCreate {
 	_c.mutation.SetSoldOutAt(v)
@@ -193,6 +207,10 @@ func (_c *SaleItemCreate) defaults() {
 		v := saleitem.DefaultGateRevision
 		_c.mutation.SetGateRevision(v)
 	}
+	if _, ok := _c.mutation.GateEpoch(); !ok {
+		v := saleitem.DefaultGateEpoch
+		_c.mutation.SetGateEpoch(v)
+	}
 }
 
 // check runs all checks and user-defined validators on the builder.
@@ -244,6 +262,9 @@ func (_c *SaleItemCreate) check() error {
 	}
 	if _, ok := _c.mutation.GateRevision(); !ok {
 		return &ValidationError{Name: "gate_revision", err: errors.New(`ent: missing required field "SaleItem.gate_revision"`)}
+	}
+	if _, ok := _c.mutation.GateEpoch(); !ok {
+		return &ValidationError{Name: "gate_epoch", err: errors.New(`ent: missing required field "SaleItem.gate_epoch"`)}
 	}
 	return nil
 }
@@ -324,6 +345,10 @@ func (_c *SaleItemCreate) createSpec() (*SaleItem, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.GateRevision(); ok {
 		_spec.SetField(saleitem.FieldGateRevision, field.TypeInt64, value)
 		_node.GateRevision = value
+	}
+	if value, ok := _c.mutation.GateEpoch(); ok {
+		_spec.SetField(saleitem.FieldGateEpoch, field.TypeInt64, value)
+		_node.GateEpoch = value
 	}
 	if value, ok := _c.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
@@ -522,6 +547,24 @@ func (u *SaleItemUpsert) UpdateGateRevision() *SaleItemUpsert {
 // AddGateRevision adds v to the "gate_revision" field.
 func (u *SaleItemUpsert) AddGateRevision(v int64) *SaleItemUpsert {
 	u.Add(saleitem.FieldGateRevision, v)
+	return u
+}
+
+// SetGateEpoch sets the "gate_epoch" field.
+func (u *SaleItemUpsert) SetGateEpoch(v int64) *SaleItemUpsert {
+	u.Set(saleitem.FieldGateEpoch, v)
+	return u
+}
+
+// UpdateGateEpoch sets the "gate_epoch" field to the value that was provided on create.
+func (u *SaleItemUpsert) UpdateGateEpoch() *SaleItemUpsert {
+	u.SetExcluded(saleitem.FieldGateEpoch)
+	return u
+}
+
+// AddGateEpoch adds v to the "gate_epoch" field.
+func (u *SaleItemUpsert) AddGateEpoch(v int64) *SaleItemUpsert {
+	u.Add(saleitem.FieldGateEpoch, v)
 	return u
 }
 
@@ -765,6 +808,27 @@ func (u *SaleItemUpsertOne) AddGateRevision(v int64) *SaleItemUpsertOne {
 func (u *SaleItemUpsertOne) UpdateGateRevision() *SaleItemUpsertOne {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdateGateRevision()
+	})
+}
+
+// SetGateEpoch sets the "gate_epoch" field.
+func (u *SaleItemUpsertOne) SetGateEpoch(v int64) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetGateEpoch(v)
+	})
+}
+
+// AddGateEpoch adds v to the "gate_epoch" field.
+func (u *SaleItemUpsertOne) AddGateEpoch(v int64) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.AddGateEpoch(v)
+	})
+}
+
+// UpdateGateEpoch sets the "gate_epoch" field to the value that was provided on create.
+func (u *SaleItemUpsertOne) UpdateGateEpoch() *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdateGateEpoch()
 	})
 }
 
@@ -1178,6 +1242,27 @@ func (u *SaleItemUpsertBulk) AddGateRevision(v int64) *SaleItemUpsertBulk {
 func (u *SaleItemUpsertBulk) UpdateGateRevision() *SaleItemUpsertBulk {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdateGateRevision()
+	})
+}
+
+// SetGateEpoch sets the "gate_epoch" field.
+func (u *SaleItemUpsertBulk) SetGateEpoch(v int64) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetGateEpoch(v)
+	})
+}
+
+// AddGateEpoch adds v to the "gate_epoch" field.
+func (u *SaleItemUpsertBulk) AddGateEpoch(v int64) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.AddGateEpoch(v)
+	})
+}
+
+// UpdateGateEpoch sets the "gate_epoch" field to the value that was provided on create.
+func (u *SaleItemUpsertBulk) UpdateGateEpoch() *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdateGateEpoch()
 	})
 }
 

@@ -197,6 +197,27 @@ func (_u *SaleItemUpdate) AddGateRevision(v int64) *SaleItemUpdate {
 	return _u
 }
 
+// SetGateEpoch sets the "gate_epoch" field.
+func (_u *SaleItemUpdate) SetGateEpoch(v int64) *SaleItemUpdate {
+	_u.mutation.ResetGateEpoch()
+	_u.mutation.SetGateEpoch(v)
+	return _u
+}
+
+// SetNillableGateEpoch sets the "gate_epoch" field if the given value is not nil.
+func (_u *SaleItemUpdate) SetNillableGateEpoch(v *int64) *SaleItemUpdate {
+	if v != nil {
+		_u.SetGateEpoch(*v)
+	}
+	return _u
+}
+
+// AddGateEpoch adds value to the "gate_epoch" field.
+func (_u *SaleItemUpdate) AddGateEpoch(v int64) *SaleItemUpdate {
+	_u.mutation.AddGateEpoch(v)
+	return _u
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_u *SaleItemUpdate) SetSoldOutAt(v time.Time) *SaleItemUpdate {
 	_u.mutation.SetSoldOutAt(v)
@@ -329,6 +350,12 @@ func (_u *SaleItemUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedGateRevision(); ok {
 		_spec.AddField(saleitem.FieldGateRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.GateEpoch(); ok {
+		_spec.SetField(saleitem.FieldGateEpoch, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGateEpoch(); ok {
+		_spec.AddField(saleitem.FieldGateEpoch, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)
@@ -526,6 +553,27 @@ func (_u *SaleItemUpdateOne) AddGateRevision(v int64) *SaleItemUpdateOne {
 	return _u
 }
 
+// SetGateEpoch sets the "gate_epoch" field.
+func (_u *SaleItemUpdateOne) SetGateEpoch(v int64) *SaleItemUpdateOne {
+	_u.mutation.ResetGateEpoch()
+	_u.mutation.SetGateEpoch(v)
+	return _u
+}
+
+// SetNillableGateEpoch sets the "gate_epoch" field if the given value is not nil.
+func (_u *SaleItemUpdateOne) SetNillableGateEpoch(v *int64) *SaleItemUpdateOne {
+	if v != nil {
+		_u.SetGateEpoch(*v)
+	}
+	return _u
+}
+
+// AddGateEpoch adds value to the "gate_epoch" field.
+func (_u *SaleItemUpdateOne) AddGateEpoch(v int64) *SaleItemUpdateOne {
+	_u.mutation.AddGateEpoch(v)
+	return _u
+}
+
 // SetSoldOutAt sets the "sold_out_at" field.
 func (_u *SaleItemUpdateOne) SetSoldOutAt(v time.Time) *SaleItemUpdateOne {
 	_u.mutation.SetSoldOutAt(v)
@@ -688,6 +736,12 @@ func (_u *SaleItemUpdateOne) sqlSave(ctx context.Context) (_node *SaleItem, err 
 	}
 	if value, ok := _u.mutation.AddedGateRevision(); ok {
 		_spec.AddField(saleitem.FieldGateRevision, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.GateEpoch(); ok {
+		_spec.SetField(saleitem.FieldGateEpoch, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGateEpoch(); ok {
+		_spec.AddField(saleitem.FieldGateEpoch, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.SoldOutAt(); ok {
 		_spec.SetField(saleitem.FieldSoldOutAt, field.TypeTime, value)

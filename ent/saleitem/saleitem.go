@@ -33,6 +33,8 @@ const (
 	FieldRevision = "revision"
 	// FieldGateRevision holds the string denoting the gate_revision field in the database.
 	FieldGateRevision = "gate_revision"
+	// FieldGateEpoch holds the string denoting the gate_epoch field in the database.
+	FieldGateEpoch = "gate_epoch"
 	// FieldSoldOutAt holds the string denoting the sold_out_at field in the database.
 	FieldSoldOutAt = "sold_out_at"
 	// Table holds the table name of the saleitem in the database.
@@ -53,6 +55,7 @@ var Columns = []string{
 	FieldSold,
 	FieldRevision,
 	FieldGateRevision,
+	FieldGateEpoch,
 	FieldSoldOutAt,
 }
 
@@ -81,6 +84,8 @@ var (
 	DefaultRevision int64
 	// DefaultGateRevision holds the default value on creation for the "gate_revision" field.
 	DefaultGateRevision int64
+	// DefaultGateEpoch holds the default value on creation for the "gate_epoch" field.
+	DefaultGateEpoch int64
 )
 
 // OrderOption defines the ordering options for the SaleItem queries.
@@ -144,6 +149,11 @@ func ByRevision(opts ...sql.OrderTermOption) OrderOption {
 // ByGateRevision orders the results by the gate_revision field.
 func ByGateRevision(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldGateRevision, opts...).ToFunc()
+}
+
+// ByGateEpoch orders the results by the gate_epoch field.
+func ByGateEpoch(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldGateEpoch, opts...).ToFunc()
 }
 
 // BySoldOutAt orders the results by the sold_out_at field.

@@ -110,6 +110,11 @@ func GateRevision(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldGateRevision, v))
 }
 
+// GateEpoch applies equality check predicate on the "gate_epoch" field. It's identical to GateEpochEQ.
+func GateEpoch(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldGateEpoch, v))
+}
+
 // SoldOutAt applies equality check predicate on the "sold_out_at" field. It's identical to SoldOutAtEQ.
 func SoldOutAt(v time.Time) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldSoldOutAt, v))
@@ -578,6 +583,46 @@ func GateRevisionLT(v int64) predicate.SaleItem {
 // GateRevisionLTE applies the LTE predicate on the "gate_revision" field.
 func GateRevisionLTE(v int64) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldLTE(FieldGateRevision, v))
+}
+
+// GateEpochEQ applies the EQ predicate on the "gate_epoch" field.
+func GateEpochEQ(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldGateEpoch, v))
+}
+
+// GateEpochNEQ applies the NEQ predicate on the "gate_epoch" field.
+func GateEpochNEQ(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNEQ(FieldGateEpoch, v))
+}
+
+// GateEpochIn applies the In predicate on the "gate_epoch" field.
+func GateEpochIn(vs ...int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIn(FieldGateEpoch, vs...))
+}
+
+// GateEpochNotIn applies the NotIn predicate on the "gate_epoch" field.
+func GateEpochNotIn(vs ...int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotIn(FieldGateEpoch, vs...))
+}
+
+// GateEpochGT applies the GT predicate on the "gate_epoch" field.
+func GateEpochGT(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGT(FieldGateEpoch, v))
+}
+
+// GateEpochGTE applies the GTE predicate on the "gate_epoch" field.
+func GateEpochGTE(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGTE(FieldGateEpoch, v))
+}
+
+// GateEpochLT applies the LT predicate on the "gate_epoch" field.
+func GateEpochLT(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLT(FieldGateEpoch, v))
+}
+
+// GateEpochLTE applies the LTE predicate on the "gate_epoch" field.
+func GateEpochLTE(v int64) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLTE(FieldGateEpoch, v))
 }
 
 // SoldOutAtEQ applies the EQ predicate on the "sold_out_at" field.

@@ -28,6 +28,7 @@ func (SaleItem) Fields() []ent.Field {
 		field.Int("sold").Default(0).Comment("units in paid orders"),
 		field.Int64("revision").Default(1),
 		field.Int64("gate_revision").Default(0).Comment("highest stock revision of the gate that was noted; a gate below it lost data"),
+		field.Int64("gate_epoch").Default(0).Comment("epoch of the newest build of the gate; an order of a lower epoch is written only with a reservation in the new gate"),
 		field.Time("sold_out_at").Optional().Nillable().SchemaType(timestamptz).Comment("when the gate was first seen empty"),
 	}
 }

@@ -232,7 +232,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Finish: s.figures.Keep, Note: s.feed.Act,
-		Forget: g.catalog.Forget, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
+		Forget: g.catalog.Forget, Hands: orderintake.HandsWait, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
@@ -287,7 +287,14 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 		return worker{}, nil
 	}
 	topics := orderTopics(b)
-	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: orderintake.NewHandler(o.writer).Handle, Split: order.Split},
+	hands := orderintake.NewHands(orderintake.HandsConfig{
+		Gate: g.gate, Keys: b.keys, Log: b.log,
+		Append: func(ctx context.Context, key string, messages ...*stream.Message) error {
+			return stream.Append(ctx, b.svc.redis.Script, key, messages...)
+		},
+	})
+	handler := orderintake.NewHandler(o.writer, g.gate, hands)
+	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},
 		consumer{group: ordersGroup, batch: b.cfg.OrderBatch, timeout: orderintake.HandleTimeout})
 	if err != nil {
 		return worker{}, err
@@ -300,6 +307,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	return worker{router: router, loops: []periodic.Loop{
 		order.TaskReturns(b.svc.db, gate.ReturnAll, b.log),
 		o.letters.Loop(),
+		hands.Loop(),
 		{Name: "trim streams", Every: trimEvery, Idle: idleTrim, Step: stream.NewTrimmer(b.svc.redis.Cmd, topics, b.streams).Step, Log: b.log},
 	}}, nil
 }

@@ -183,6 +183,41 @@ func TestATaskAcceptedAfterTheCopyThatRedisFailsOverToIsFailedAndFound(t *testin
 	}
 }
 
+// A worker has read orders, Postgres stalls, and Redis fails over to a copy from before
+// those orders: their messages are in the worker's hands only.
+func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T) {
+	t.Parallel()
+	const inHand, stock = 20, 30
+	s, server, client, keys := onOwnRedis(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 40, Stock: stock, PathTTL: 10 * time.Minute})
+	saleID, err := id.Parse(id.Sale, made.SaleID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting := func() int64 { return client.XLen(t.Context(), keys.Orders(id.ShardOf(saleID))).Val() }
+	restore := server.Backup()
+	release := holdStock(t, s.database())
+	early := *made
+	early.Users = made.Users[:inHand]
+	if n := s.buyAll(&early, nil); n != inHand {
+		t.Fatalf("%d accepted", n)
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool { r := s.look(made.SaleID).Stream; return r.Pending == inHand }, "the worker has all orders in hand")
+	restore()
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		return gateOf(t, client, keys, made)["gate"] == reservation.GateLoading && waiting() > 0
+	}, "the gate is being rebuilt, and the worker has appended what it has in hand")
+	release()
+	testenv.Eventually(t, testenv.Wait, func() bool { return gateOf(t, client, keys, made)["gate"] == reservation.GateOpen }, "the gate is open again")
+	if n := s.buy(made, made.Users[inHand:]); n != stock-inHand {
+		t.Errorf("%d accepted afterwards, want the %d that were left", n, stock-inHand)
+	}
+	if report := s.drained(made.SaleID, stock); report.Postgres.Orders != stock {
+		t.Errorf("report %+v", report)
+	}
+}
+
 func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {
 	t.Parallel()
 	s, _, client, keys := onOwnRedis(t)

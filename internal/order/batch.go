@@ -24,7 +24,7 @@ import (
 const maxAttempts = 4
 
 // errNeedsCareful reports that a batch cannot take the fast path: some requests are not
-// fresh or do not fit the stock. Nothing was committed.
+// fresh, do not fit the stock or have a former gate. Nothing was committed.
 var errNeedsCareful = errors.New("batch needs the careful way")
 
 // batch is the work of one transaction. A new one is made for each attempt, because a
@@ -34,6 +34,8 @@ type batch struct {
 	now   time.Time
 	terms map[uuid.UUID]terms
 	ends  map[uuid.UUID]Outcome
+	// superseded are the tasks that were not decided, because their gate was rebuilt.
+	superseded []uuid.UUID
 
 	attempt int    // attempts on the careful path so far; order numbers grow with it
 	giveUp  string // reason for which all its tasks fail; "" = none
@@ -45,7 +47,7 @@ func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
 
 // persist ends every request in one transaction. It takes the fast path when all
 // requests are fresh and fit, and the careful path otherwise.
-func (w *Writer) persist(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, error) {
+func (w *Writer) persist(ctx context.Context, requests []Requested) (*batch, error) {
 	// All writers use the same order, so that batches that share rows lock them in the
 	// same sequence and cannot deadlock.
 	slices.SortFunc(requests, func(a, b Requested) int { return bytes.Compare(a.Task[:], b.Task[:]) })
@@ -53,19 +55,19 @@ func (w *Writer) persist(ctx context.Context, requests []Requested) (map[uuid.UU
 	if err != nil {
 		return nil, err
 	}
-	ends, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+	b, err := w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 		return b.fast(ctx, tx, requests)
 	})
 	for attempt := 0; attempt < maxAttempts && (errors.Is(err, errNeedsCareful) || postgres.IsUnique(err)); attempt++ {
-		ends, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+		b, err = w.try(ctx, len(requests), known, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 			b.attempt = attempt
 			return b.careful(ctx, tx, requests)
 		})
 	}
-	return ends, err
+	return b, err
 }
 
-func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, do func(context.Context, *ent.Tx, *batch) error) (map[uuid.UUID]Outcome, error) {
+func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, do func(context.Context, *ent.Tx, *batch) error) (*batch, error) {
 	var b *batch
 	err := w.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		b = w.newBatch(known, size)
@@ -74,7 +76,7 @@ func (w *Writer) try(ctx context.Context, size int, known map[uuid.UUID]terms, d
 	if err != nil {
 		return nil, err
 	}
-	return b.ends, nil
+	return b, nil
 }
 
 // fast inserts all orders first and updates the stock last, so that the lock on the
@@ -126,17 +128,20 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 type taking struct {
 	first uuid.UUID // the order named in the ledger line
 	units int
+	epoch int64 // the lowest of the orders
 }
 
 // takeStock moves the units of fresh orders from available to held: one ledger line and
-// one guarded update per item, in the order of the item ids.
+// one guarded update per item, in the order of the item ids. It takes nothing for an
+// order whose gate was rebuilt since: the build may not have counted it.
 func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) error {
 	taken := map[uuid.UUID]taking{}
 	for _, o := range orders {
 		t, ok := taken[o.Item]
 		if !ok {
-			t.first = o.ID
+			t.first, t.epoch = o.ID, o.Epoch
 		}
+		t.epoch = min(t.epoch, o.Epoch)
 		t.units += o.Quantity
 		taken[o.Item] = t
 	}
@@ -147,7 +152,7 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 		if err != nil {
 			return fmt.Errorf("write the ledger of item %s: %w", item, err)
 		}
-		changed, err := tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.AvailableGTE(t.units)).
+		changed, err := tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.AvailableGTE(t.units), saleitem.GateEpochLTE(t.epoch)).
 			AddAvailable(-t.units).AddHeld(t.units).AddRevision(1).Save(ctx)
 		if err != nil {
 			return fmt.Errorf("take stock of item %s: %w", item, err)

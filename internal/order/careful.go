@@ -13,6 +13,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	"seckill/ent/orderfailure"
+	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
 	"seckill/internal/fault"
 )
@@ -24,7 +25,7 @@ type buyer struct{ item, user uuid.UUID }
 // reads stays valid: until it commits, no other transaction can end a task of these
 // items or move their stock. It is slower than fast, and rarely needed.
 func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) error {
-	available, err := b.lockItems(ctx, tx, itemsOf(requests))
+	stock, err := b.lockItems(ctx, tx, itemsOf(requests))
 	if err != nil {
 		return err
 	}
@@ -39,17 +40,24 @@ func (b *batch) careful(ctx context.Context, tx *ent.Tx, requests []Requested) e
 	if err != nil {
 		return err
 	}
-	chosen, failed := b.choose(left, live, available)
+	chosen, failed := b.choose(left, live, stock)
 	if err := b.insertOrders(ctx, tx, chosen); err != nil {
 		return err
 	}
 	return b.insertFailures(ctx, tx, failed)
 }
 
+// itemStock is what a batch reads of a locked item.
+type itemStock struct {
+	available int
+	epoch     int64 // of the gate's newest build
+	over      bool  // the sale has ended: its gate accepts nothing
+}
+
 // lockItems locks the rows of the existing items in the order of their ids, and returns
-// the available units of each. The lock is an update that changes only the revision,
-// because that works on every database.
-func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]int, error) {
+// their stock. The lock is an update that changes only the revision, because that works
+// on every database.
+func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (map[uuid.UUID]*itemStock, error) {
 	for _, item := range items {
 		if err := tx.SaleItem.Update().Where(saleitem.ID(item)).AddRevision(1).Exec(ctx); err != nil {
 			return nil, fmt.Errorf("lock item %s: %w", item, err)
@@ -59,11 +67,19 @@ func (b *batch) lockItems(ctx context.Context, tx *ent.Tx, items []uuid.UUID) (m
 	if err != nil {
 		return nil, fmt.Errorf("read locked items: %w", err)
 	}
-	available := make(map[uuid.UUID]int, len(rows))
-	for _, row := range rows {
-		available[row.ID] = row.Available
+	sales := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		sales[i] = row.SaleID
 	}
-	return available, nil
+	ended, err := tx.Sale.Query().Where(entsale.IDIn(sales...), entsale.StatusIn(entsale.StatusENDED, entsale.StatusCANCELLED)).IDs(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read ended sales: %w", err)
+	}
+	stock := make(map[uuid.UUID]*itemStock, len(rows))
+	for _, row := range rows {
+		stock[row.ID] = &itemStock{available: row.Available, epoch: row.GateEpoch, over: slices.Contains(ended, row.SaleID)}
+	}
+	return stock, nil
 }
 
 // recogniseEnds records the requests whose task has already ended.
@@ -109,10 +125,10 @@ func (b *batch) liveOrders(ctx context.Context, tx *ent.Tx, requests []Requested
 	return live, nil
 }
 
-// choose divides the requests into those that become orders and those that fail: the
-// oldest reservation first, as many as fit. A large request that does not fit does not
-// block a later, smaller one.
-func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, available map[uuid.UUID]int) ([]Requested, []Failure) {
+// choose divides the requests into those that become orders, those that fail, and those
+// that are superseded: the oldest reservation first, as many as fit. A large request that
+// does not fit does not block a later, smaller one.
+func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, stock map[uuid.UUID]*itemStock) ([]Requested, []Failure) {
 	byAge := slices.Clone(requests)
 	slices.SortStableFunc(byAge, func(a, b Requested) int {
 		return cmp.Or(cmp.Compare(a.SubmittedAtMs, b.SubmittedAtMs), bytes.Compare(a.Task[:], b.Task[:]))
@@ -122,17 +138,24 @@ func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, available
 	for _, r := range byAge {
 		who := buyer{r.Item, r.User}
 		other, has := live[who]
-		code, reason := b.rejectCode(r)
-		switch {
-		case reason != "":
+		if code, reason := b.rejectCode(r); reason != "" {
 			failed = append(failed, b.failure(r, code, reason))
+			continue
+		}
+		item := stock[r.Item]
+		if item.over { // no gate can sell the units again
+			r.Epoch = max(r.Epoch, item.epoch)
+		}
+		switch {
 		case has:
 			failed = append(failed, b.failure(r, fault.PurchaseLimitReached, "live order "+other.String()))
-		case r.Quantity > available[r.Item]:
-			reason := fmt.Sprintf("reserved %d units where the record has %d", r.Quantity, available[r.Item])
+		case r.Epoch < item.epoch:
+			b.superseded = append(b.superseded, r.Task)
+		case r.Quantity > item.available:
+			reason := fmt.Sprintf("reserved %d units where the record has %d", r.Quantity, item.available)
 			failed = append(failed, b.failure(r, fault.SoldOut, reason))
 		default:
-			available[r.Item] -= r.Quantity
+			item.available -= r.Quantity
 			live[who] = r.Task
 			chosen = append(chosen, r)
 		}

@@ -35,13 +35,13 @@ func (w *Writer) FailTask(ctx context.Context, r Requested, reason string) (Outc
 	if r.SubmittedAtMs <= 0 {
 		r.SubmittedAtMs = w.clock.Now().UnixMilli()
 	}
-	ends, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
+	b, err := w.try(ctx, 1, nil, func(ctx context.Context, tx *ent.Tx, b *batch) error {
 		b.giveUp = reason
 		return b.careful(ctx, tx, []Requested{r})
 	})
 	if err != nil {
 		return Outcome{}, fmt.Errorf("fail task %s: %w", r.Task, err)
 	}
-	w.publish(ctx, ends)
-	return ends[r.Task], nil
+	w.publish(ctx, b.ends)
+	return b.ends[r.Task], nil
 }

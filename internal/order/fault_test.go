@@ -153,7 +153,7 @@ func TestACutAroundTheCommitLosesAndDoublesNothing(t *testing.T) {
 				if _, err := w.Write(t.Context(), r); !errors.Is(err, postgres.ErrCommitUnknown) {
 					t.Fatalf("order %d: error %v", i, err)
 				}
-				if err := orderintake.NewHandler(w).Handle(message(t, r)); err != nil {
+				if err := orderintake.NewHandler(w, nil, nil).Handle(message(t, r)); err != nil {
 					t.Fatalf("order %d again: %v", i, err)
 				}
 				if out := e.write(w, r); !out.Replayed || out.Order == nil {
@@ -229,7 +229,7 @@ func TestAServerThatRefusesStatementsIsWaitedFor(t *testing.T) {
 					t.Errorf("order %s: %v", task, err)
 				}
 			}
-			h := orderintake.NewHandler(e.writer(nil))
+			h := orderintake.NewHandler(e.writer(nil), nil, nil)
 			for _, r := range requests {
 				if err := h.Handle(message(t, r)); !stream.IsRetryable(err) {
 					t.Errorf("order %s: %v is no reason to wait", r.Task, err)

@@ -147,7 +147,7 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = orderintake.NewHandler(nil).Handle(stream.NewMessage(r.Task.String(), payload))
+			err = orderintake.NewHandler(nil, nil, nil).Handle(stream.NewMessage(r.Task.String(), payload))
 			if !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
 				t.Errorf("error %v", err)
 			}
@@ -168,7 +168,7 @@ func TestMalformedMessagesAreRefusedForGood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if err := orderintake.NewHandler(nil).Handle(msg); !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
+			if err := orderintake.NewHandler(nil, nil, nil).Handle(msg); !errors.Is(err, order.ErrMalformed) || !stream.IsPermanent(err) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -210,7 +210,7 @@ func TestTheHandlerAcknowledgesWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	e := setup(t, stock{units: 1, limit: 1})
 	w := e.writer(nil)
-	h := orderintake.NewHandler(w)
+	h := orderintake.NewHandler(w, nil, nil)
 	won, lost := e.request(), e.request()
 	for _, r := range []order.Requested{won, won, lost, lost} {
 		msg, err := r.Message()

@@ -38,6 +38,11 @@ var ErrBusy = errors.New("order writer: too many requests wait")
 // ErrClosed reports that the writer is closed; nothing was done.
 var ErrClosed = errors.New("order writer: closed")
 
+// ErrSuperseded reports a request whose gate was rebuilt since: unless the build counted
+// it, its units may be sold again. Nothing was done. The caller makes sure of a
+// reservation at the present gate, and writes the request again with its epoch.
+var ErrSuperseded = errors.New("the gate of this order was rebuilt")
+
 // WriterConfig holds the dependencies of a Writer.
 type WriterConfig struct {
 	DB        *postgres.DB
@@ -247,10 +252,14 @@ func (w *Writer) process(calls []*call) {
 // cannot be written does not block the others.
 func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUID]Outcome, map[uuid.UUID]error) {
 	began := time.Now()
-	ends, err := w.persist(ctx, requests)
+	b, err := w.persist(ctx, requests)
 	w.metrics.batch(len(requests), time.Since(began), err)
 	if err == nil {
-		return ends, nil
+		superseded := make(map[uuid.UUID]error, len(b.superseded))
+		for _, task := range b.superseded {
+			superseded[task] = ErrSuperseded
+		}
+		return b.ends, superseded
 	}
 	if half := len(requests) / 2; half > 0 && !IsTransient(err) {
 		ends, faults := w.settle(ctx, requests[:half])

@@ -79,7 +79,7 @@ func BenchmarkOrder(b *testing.B) {
 			return stream.NewSubscriber(stream.SubscriberConfig{Client: conn.NewBlocking(), Group: "orders", Consumer: "bench", Log: quiet})
 		},
 		Handlers: []stream.Handler{{
-			Name: "orders", Topics: []string{keys.Orders(id.ShardOf(saleID))}, Handle: orderintake.NewHandler(writer).Handle, Split: order.Split,
+			Name: "orders", Topics: []string{keys.Orders(id.ShardOf(saleID))}, Handle: orderintake.NewHandler(writer, nil, nil).Handle, Split: order.Split,
 		}},
 		DeadLetters: stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: quiet}), Log: quiet,
 	})

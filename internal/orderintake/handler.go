@@ -1,11 +1,15 @@
 package orderintake
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/order"
+	"seckill/internal/reservation"
 	"seckill/internal/stream"
 )
 
@@ -17,10 +21,14 @@ const HandleTimeout = 3 * time.Second
 // message, many at a time; the writer batches them.
 type Handler struct {
 	writer *order.Writer
+	gate   *reservation.Gate
+	hands  *Hands
 }
 
-// NewHandler returns a handler on a writer.
-func NewHandler(w *order.Writer) *Handler { return &Handler{writer: w} }
+// NewHandler returns a handler on a writer. Hands may be nil.
+func NewHandler(w *order.Writer, gate *reservation.Gate, hands *Hands) *Handler {
+	return &Handler{writer: w, gate: gate, hands: hands}
+}
 
 // Handle returns nil once the end of every task of the message is committed: an order
 // or a recorded failure. After a retryable error the message is redelivered. If one of
@@ -32,9 +40,23 @@ func (h *Handler) Handle(msg *stream.Message) error {
 	if err != nil {
 		return stream.Permanent(err)
 	}
+	h.hands.take(msg.UUID, requests)
+	err = h.handle(msg.Context(), requests)
+	if !stream.IsRetryable(err) {
+		h.hands.drop(msg.UUID)
+	}
+	return err
+}
+
+func (h *Handler) handle(ctx context.Context, requests []order.Requested) error {
 	var failed error
-	for i, result := range h.writer.WriteAll(msg.Context(), requests) {
-		if result.Err == nil {
+	var superseded []order.Requested
+	for i, result := range h.writer.WriteAll(ctx, requests) {
+		switch {
+		case result.Err == nil:
+			continue
+		case errors.Is(result.Err, order.ErrSuperseded):
+			superseded = append(superseded, requests[i])
 			continue
 		}
 		err := fmt.Errorf("handle order %s: %w", requests[i].Task, result.Err)
@@ -46,7 +68,47 @@ func (h *Handler) Handle(msg *stream.Message) error {
 	if failed != nil && len(requests) > 1 {
 		return stream.Permanent(failed)
 	}
+	if failed == nil && len(superseded) > 0 {
+		return h.readmit(ctx, superseded)
+	}
 	return failed
+}
+
+// readmit handles orders whose gate was rebuilt: each needs a reservation in the present
+// gate. The build has counted the messages that it found in the stream; for others, which
+// Redis lost while a worker had them in hand, units are reserved again if there are any.
+func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error {
+	var again []order.Requested
+	for _, r := range requests {
+		o, err := h.gate.Reacquire(ctx, reservation.Reacquire{
+			Ref: reservation.Ref{Sale: r.Sale, Item: r.Item, User: r.User, Task: r.Task}, Before: uuid.Nil,
+			Quantity: r.Quantity, IdempotencyKey: r.IdempotencyKey,
+		})
+		if err != nil {
+			return stream.Retryable(err)
+		}
+		switch o.Code {
+		case reservation.Reacquired, reservation.ReacquiredBefore:
+			r.Epoch = o.Epoch
+			again = append(again, r)
+			continue
+		case reservation.ReacquireNotYet, reservation.ReacquireNotLoaded:
+			return stream.Retryable(fmt.Errorf("handle order %s: %w", r.Task, order.ErrSuperseded))
+		case reservation.ReacquireTooFew:
+			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and the units were sold again")
+		case reservation.ReacquireOther:
+			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has another reservation")
+		}
+		if err != nil {
+			return stream.Retryable(err)
+		}
+	}
+	for i, result := range h.writer.WriteAll(ctx, again) {
+		if result.Err != nil { // the gate may have been rebuilt once more
+			return stream.Retryable(fmt.Errorf("handle order %s: %w", again[i].Task, result.Err))
+		}
+	}
+	return nil
 }
 
 func passes(err error) bool {

@@ -28,7 +28,7 @@ func (r *rig) work() {
 			})
 		},
 		Handlers: []stream.Handler{{
-			Name: "orders", Topics: []string{r.key}, Handle: orderintake.NewHandler(r.writer).Handle, Split: order.Split,
+			Name: "orders", Topics: []string{r.key}, Handle: orderintake.NewHandler(r.writer, nil, nil).Handle, Split: order.Split,
 		}},
 		DeadLetters: r.letters, Log: quiet,
 	})

@@ -125,6 +125,11 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 			return false, err
 		}
 	}
+	if epoch > 1 {
+		if err := p.awaitHands(ctx); err != nil {
+			return false, err
+		}
+	}
 	// The stream is read before the tables: a message that is written in between is in
 	// both reads, and is counted once.
 	waiting, err := p.pending(ctx, id.ShardOf(row.ID))

@@ -22,11 +22,16 @@ import (
 // 20 ms and 2 MB.
 const orderPage = 5000
 
-// build reads an item and its sale in one snapshot and opens its gate. It returns false
-// if another process has begun a newer build. The reservations of live orders are
+// build reads an item and its sale in one snapshot and opens its gate. Orders of former
+// gates that were written before are in the snapshot; from then on the writer asks for a
+// reservation in the new gate. It returns false if another process has begun a newer
+// build. The reservations of live orders are
 // written page by page inside the snapshot: the memory needed does not depend on their
 // number. Each page must be written within idle_in_transaction_session_timeout.
 func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) (bool, error) {
+	if err := p.raiseEpoch(ctx, itemID, epoch); err != nil {
+		return false, err
+	}
 	var gate reservation.Contents
 	written := false
 	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {

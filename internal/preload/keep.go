@@ -126,6 +126,31 @@ func (p *Preloader) raiseRevision(ctx context.Context, item uuid.UUID, revision 
 	return nil
 }
 
+// raiseEpoch records the epoch of a build in the row of its item. It waits for the
+// transactions that write orders of the item.
+func (p *Preloader) raiseEpoch(ctx context.Context, item uuid.UUID, epoch int64) error {
+	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.GateEpochLT(epoch)).SetGateEpoch(epoch).Exec(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("note epoch of gate %s: %w", item, err)
+	}
+	return nil
+}
+
+// awaitHands waits while workers append the messages in their hands again, so that the
+// build counts those that Redis has lost.
+func (p *Preloader) awaitHands(ctx context.Context) error {
+	timer := time.NewTimer(p.hands)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait for workers: %w", ctx.Err())
+	case <-timer.C:
+		return nil
+	}
+}
+
 func (p *Preloader) noteSoldOut(ctx context.Context, item uuid.UUID, now time.Time) error {
 	err := p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.SaleItem.Update().Where(saleitem.ID(item), saleitem.SoldOutAtIsNil()).SetSoldOutAt(now).Exec(ctx)

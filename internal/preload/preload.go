@@ -68,6 +68,7 @@ type Preloader struct {
 	finish   func(ctx context.Context, sale uuid.UUID) error
 	note     func(ctx context.Context, line sale.LogLine)
 	forget   func()
+	hands    time.Duration
 	slot     time.Duration
 	slots    int
 	clock    clock.Clock
@@ -88,6 +89,7 @@ type Config struct {
 	// Note receives every act after its commit, for the live log; may be nil.
 	Note   func(ctx context.Context, line sale.LogLine)
 	Forget func()        // invalidates the catalogue of this process
+	Hands  time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
 	Slot   time.Duration // 0 = DefaultSlot
 	Slots  int           // 0 = DefaultSlots
 	Clock  clock.Clock
@@ -117,7 +119,7 @@ func New(cfg Config) *Preloader {
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
 		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, forget: cfg.Forget,
-		slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log,
+		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log,
 	}
 }
 

@@ -23,11 +23,14 @@ const (
 	ReacquireOther     ReacquireCode = -3 // the user has a reservation for another order
 )
 
-// Reacquire names units to reserve again for an order that had expired.
+// Reacquire names units to reserve again, for an order that had expired, or for a task
+// whose gate was lost.
 type Reacquire struct {
 	Ref                // Task is the task of the new reservation
 	Before   uuid.UUID // the task of the former reservation
 	Quantity int
+	// IdempotencyKey is the key of the attempt, which repeated calls find; "" = none.
+	IdempotencyKey string
 }
 
 // ReacquireOutcome is the result of Reacquire.
@@ -43,7 +46,7 @@ type ReacquireOutcome struct {
 func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
 	shard := id.ShardOf(r.Sale)
 	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item)}
-	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String()).Int64Slice()
+	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String(), r.IdempotencyKey).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))
 	}

@@ -1,8 +1,9 @@
--- reacquire: reserves units for an order that was paid after it had expired.
+-- reacquire: reserves units for an order that was paid after it had expired, or for a
+-- task whose gate was lost before its order was written.
 --
 -- KEYS  [1] item   [2] reservations
 -- ARGV  [1] user   [2] task of the new reservation   [3] quantity   [4] task of the
---       former reservation
+--       former reservation   [5] idempotency key, '' = none
 -- Reply { 1 reserved | 2 reserved before for this task | 0 fewer available
 --         | -1 no gate | -2 the gate is being built or stale, or the former
 --         reservation is not released yet | -3 the user has a reservation for another
@@ -31,6 +32,6 @@ if g.stock < quantity then
   return { 0, g.stock, g.rev, epoch }
 end
 local stock, reserved, rev = g.stock - quantity, g.reserved + quantity, g.rev + 1
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. '|' .. quantity .. '|' .. string.format('%.0f', redis_time()) .. '|')
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. '|' .. quantity .. '|' .. string.format('%.0f', redis_time()) .. '|' .. ARGV[5])
 redis.call('HSET', KEYS[1], 'stock', stock, 'reserved', reserved, 'rev', rev)
 return { 1, stock, rev, epoch }
