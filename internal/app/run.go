@@ -177,7 +177,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 	}
 	if a.roles.Scheduler {
 		gates := loop("preload", a.cfg.PreloadEvery, in.scheduler.preloader.Step)
-		gates.Timeout = preload.StepTimeout
+		gates.Timeout, gates.Retry = preload.StepTimeout, min(preload.RetryEvery, a.cfg.PreloadEvery)
 		store(gates.Name, gates.Run)
 		store("reconcile", in.scheduler.reconcile.Run)
 		store("interventions", in.admin.operator.Loop().Run)

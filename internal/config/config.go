@@ -31,7 +31,7 @@ type Config struct {
 	DatabaseURL     Secret  `group:"services" placeholder:"URL" help:"Postgres: postgres://user:password@host:5432/seckill."`
 	DatabasePool    int     `default:"16" group:"services" help:"Most Postgres connections of one process."`
 	DatabasePooling Pooling `default:"session" group:"services" help:"session, or transaction: the address leads to a pooler in transaction mode, such as PgBouncer. Timeouts are then those of the role."`
-	RedisURL        Secret  `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0. Several, comma separated, are the nodes of a Cluster."`
+	RedisURL        Secret  `group:"services" placeholder:"URL" help:"Redis: redis://host:6379/0, rediss for TLS (?ca=FILE). Several, comma separated, are the nodes of a Cluster. redis+sentinel://host:26379,host:26379/mymaster asks Sentinels for the master."`
 	RedisPrefix     string  `default:"sk:" group:"services" help:"First part of every Redis key; keeps installations on one Redis apart."`
 
 	HTTPAddr         string         `default:":8080" group:"server" help:"Public listener: shop, GraphQL, webhooks."`

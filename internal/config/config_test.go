@@ -210,6 +210,9 @@ func TestSecretsAreMaskedInEveryPlaceThatShowsThem(t *testing.T) {
 	if got, want := find(t, settings, "redis-url").Value, "redis://***@a:6379,redis://***@b:6379"; got != want {
 		t.Errorf("redis url shows as %q, want %q", got, want)
 	}
+	if got, want := Secret("redis+sentinel://:hunter2@a:1,b:2/shop?db=1&sentinel_password=hunter2").String(), "redis+sentinel://***@a:1,b:2/shop?db=1&sentinel_password=***"; got != want {
+		t.Errorf("sentinels show as %q, want %q", got, want)
+	}
 	if string(c.JWTKey) != key {
 		t.Error("the value itself is lost")
 	}

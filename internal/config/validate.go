@@ -76,6 +76,10 @@ func (p *Problems) redis(raw Secret) {
 		p.add("redis-url", "is not set: give the address of Redis, redis://host:6379/0")
 		return
 	}
+	if scheme, _, _ := strings.Cut(string(raw), "://"); strings.HasSuffix(scheme, "+sentinel") {
+		p.sentinels(raw)
+		return
+	}
 	nodes := strings.Split(string(raw), ",")
 	for i, node := range nodes {
 		node = strings.TrimSpace(node)
@@ -90,6 +94,17 @@ func (p *Problems) redis(raw Secret) {
 		if db := strings.Trim(u.Path, "/"); len(nodes) > 1 && db != "" && db != "0" {
 			p.add("redis-url", "names database %s in place %d: a Cluster has database 0 only", db, i+1)
 		}
+	}
+}
+
+func (p *Problems) sentinels(raw Secret) {
+	const right = "redis+sentinel://host:26379,host:26379/mymaster"
+	u, err := url.Parse(string(raw))
+	switch {
+	case err != nil || u.Host == "" || (u.Scheme != "redis+sentinel" && u.Scheme != "rediss+sentinel"):
+		p.add("redis-url", "is not a list of Sentinels: write %s", right)
+	case strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/"):
+		p.add("redis-url", "names no master: write %s, and ?db= behind it for another database than 0", right)
 	}
 }
 

@@ -38,6 +38,8 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"no database name":     {func(c *Config) { c.DatabaseURL = "postgres://localhost" }, "names no database"},
 		"http for redis":       {func(c *Config) { c.RedisURL = "http://x" }, "SECKILL_REDIS_URL is not an address of Redis in place 1"},
 		"blank cluster node":   {func(c *Config) { c.RedisURL = "redis://a:1,b:2," }, "is not an address of Redis in place 3"},
+		"sentinels of none":    {func(c *Config) { c.RedisURL = "redis+sentinel://a:1,b:2" }, "names no master"},
+		"no sentinels":         {func(c *Config) { c.RedisURL = "http+sentinel://a:1/shop" }, "is not a list of Sentinels"},
 		"cluster database":     {func(c *Config) { c.RedisURL = "redis://a,redis://b/3" }, "a Cluster has database 0 only"},
 		"address":              {func(c *Config) { c.HTTPAddr = "8080" }, "SECKILL_HTTP_ADDR is \"8080\""},
 		"same address":         {func(c *Config) { c.AdminAddr = c.HTTPAddr }, "SECKILL_ADMIN_ADDR is the public address"},

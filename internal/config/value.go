@@ -205,6 +205,9 @@ func (s Secret) String() string {
 		return ""
 	}
 	parts := strings.Split(string(s), ",")
+	if scheme, _, _ := strings.Cut(string(s), "://"); strings.HasSuffix(scheme, "+sentinel") {
+		parts = []string{string(s)} // the list of hosts is part of one URL
+	}
 	for i, part := range parts {
 		u, err := url.Parse(strings.TrimSpace(part))
 		if err != nil || u.Host == "" {

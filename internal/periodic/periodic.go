@@ -29,6 +29,9 @@ type Loop struct {
 	Step    Step
 	Log     *slog.Logger
 
+	// Retry is the pause after a failed step; 0 = Every.
+	Retry time.Duration
+
 	// Idle is the longest pause while there is nothing to do: the pause doubles with each
 	// step that changes nothing, and is Every again after one that does or fails. 0 = always
 	// Every. It delays the first work after a rest by up to Idle.
@@ -56,8 +59,11 @@ func (l Loop) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
-		idle := l.once(ctx, timeout, &failing)
+		idle, failed := l.once(ctx, timeout, &failing)
 		pause = l.next(pause, idle)
+		if failed && l.Retry > 0 {
+			pause = l.Retry
+		}
 		timer.Reset(pause + time.Duration(rand.Int64N(int64(pause)/10+1))) //nolint:gosec // jitter, not a secret
 	}
 }
@@ -76,8 +82,8 @@ type trouble struct {
 	unlogged int       // failures since then
 }
 
-// once runs one step and reports whether it had nothing to do.
-func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble) (idle bool) {
+// once runs one step and reports whether it had nothing to do, and whether it failed.
+func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble) (idle, failed bool) {
 	stepCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	counts, err := l.step(stepCtx)
@@ -93,7 +99,7 @@ func (l Loop) once(ctx context.Context, timeout time.Duration, failing *trouble)
 	if len(attrs) > 1 {
 		l.Log.LogAttrs(ctx, slog.LevelInfo, "periodic step", attrs...)
 	}
-	return err == nil && len(attrs) == 1
+	return err == nil && len(attrs) == 1, err != nil
 }
 
 // logOutcome logs the result of a step, at most every logEvery while it fails. A panic

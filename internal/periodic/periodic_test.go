@@ -136,3 +136,25 @@ func TestALoopWithNothingToDoRestsAndIsInItsRhythmWhenThereIs(t *testing.T) {
 		}
 	})
 }
+
+func TestAFailedStepIsRepeatedSooner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		err := periodic.Loop{
+			Name: "test", Every: 10 * time.Second, Retry: time.Second, Log: slog.New(slog.DiscardHandler),
+			Step: func(context.Context) (map[string]int, error) {
+				if at = append(at, time.Since(began)); len(at) < 3 {
+					return nil, errors.New("away")
+				}
+				return nil, nil
+			},
+		}.Run(ctx)
+		if err != nil || len(at) != 4 || at[2] > 2*1100*time.Millisecond || at[3] < 12*time.Second {
+			t.Errorf("%v, steps at %v", err, at)
+		}
+	})
+}

@@ -36,6 +36,9 @@ import (
 const (
 	// Every is the interval of Step.
 	Every = 5 * time.Second
+	// RetryEvery is the interval of Step while it fails: as soon as a new master of Redis
+	// can be reached, its gates are rebuilt.
+	RetryEvery = time.Second
 	// StepTimeout is the timeout of Step: a build of ten million live orders takes some
 	// minutes.
 	StepTimeout = 30 * time.Minute

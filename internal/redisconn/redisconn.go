@@ -1,5 +1,5 @@
-// Package redisconn opens connections to Redis, one server or a Cluster, with the
-// settings that the product requires.
+// Package redisconn opens connections to Redis, one server, a Cluster or the master that
+// Sentinels name, with the settings that the product requires.
 //
 // It owns timeouts, retries and the check that the server is suitable. It owns no key
 // and knows no script.
@@ -8,6 +8,7 @@ package redisconn
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -50,9 +51,11 @@ var silence = sync.OnceFunc(logging.Disable)
 
 // Open connects to the server at rawURL, "redis://user:password@host:port/db" (rediss
 // for TLS), and pings it. A comma-separated list of addresses is a Cluster; the
-// addresses after the first may be plain host:port. The parameters dial_timeout,
-// read_timeout, write_timeout and pool_timeout of the first URL (durations such as 2s)
-// override the defaults.
+// addresses after the first may be plain host:port. The addresses of
+// "redis+sentinel://user:password@host:port,host:port/master?db=0" are Sentinels, which
+// are asked for the master of that name. The parameters dial_timeout, read_timeout,
+// write_timeout and pool_timeout of the first URL (durations such as 2s) override the
+// defaults; ca names a file with the certificates that TLS trusts.
 func Open(ctx context.Context, rawURL string) (*Conn, error) {
 	opts, err := parse(rawURL)
 	if err != nil {
@@ -99,7 +102,16 @@ func (c *Conn) client(adjust func(*redis.UniversalOptions)) redis.UniversalClien
 }
 
 func parse(rawURL string) (redis.UniversalOptions, error) {
-	opts := redis.UniversalOptions{
+	opts := defaults()
+	if isSentinel(rawURL) {
+		return opts, parseSentinel(rawURL, &opts)
+	}
+	return opts, parseServers(rawURL, &opts)
+}
+
+// defaults returns the settings that the product requires of every client.
+func defaults() redis.UniversalOptions {
+	return redis.UniversalOptions{
 		ClientName:            "seckill",
 		DialTimeout:           dialTimeout,
 		DialerRetries:         1,
@@ -112,31 +124,39 @@ func parse(rawURL string) (redis.UniversalOptions, error) {
 		// Only managed services send maintenance notifications.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+}
+
+// parseServers reads the address of one server, or of several nodes of a Cluster.
+func parseServers(rawURL string, opts *redis.UniversalOptions) error {
 	for i, part := range strings.Split(rawURL, ",") {
 		part = strings.TrimSpace(part)
 		if i > 0 && !strings.Contains(part, "://") {
 			if _, _, err := net.SplitHostPort(part); err != nil {
-				return opts, err
+				return err
 			}
 			opts.Addrs = append(opts.Addrs, part)
 			continue
 		}
+		part, roots, err := withoutCA(part)
+		if err != nil {
+			return hidePassword(err)
+		}
 		one, err := redis.ParseURL(part)
 		if err != nil {
-			return opts, hidePassword(err)
+			return hidePassword(err)
 		}
 		opts.Addrs = append(opts.Addrs, one.Addr)
 		if i == 0 {
 			opts.Username, opts.Password, opts.DB = one.Username, one.Password, one.DB
-			opts.TLSConfig = cloneTLS(one.TLSConfig)
-			setTimeouts(&opts, one)
+			opts.TLSConfig = cloneTLS(one.TLSConfig, roots)
+			setTimeouts(opts, one)
 		}
 	}
 	opts.IsClusterMode = len(opts.Addrs) > 1
 	if opts.IsClusterMode && opts.DB != 0 {
-		return opts, errors.New("a Cluster has database 0 only")
+		return errors.New("a Cluster has database 0 only")
 	}
-	return opts, nil
+	return nil
 }
 
 func setTimeouts(opts *redis.UniversalOptions, one *redis.Options) {
@@ -152,11 +172,11 @@ func setTimeouts(opts *redis.UniversalOptions, one *redis.Options) {
 
 // cloneTLS removes the server name of the first address, so that each node of a Cluster
 // is verified by its own name.
-func cloneTLS(cfg *tls.Config) *tls.Config {
+func cloneTLS(cfg *tls.Config, roots *x509.CertPool) *tls.Config {
 	if cfg == nil {
 		return nil
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 }
 
 // hidePassword keeps the reason of a net/url error and removes the quoted URL.

@@ -1,6 +1,7 @@
 package redisconn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ type Server struct {
 func (c *Conn) Servers(ctx context.Context) ([]Server, error) {
 	cluster, ok := c.Cmd.(*redis.ClusterClient)
 	if !ok {
-		s, err := describe(ctx, c.Cmd, c.opts.Addrs[0])
+		s, err := describe(ctx, c.Cmd, cmp.Or(c.opts.MasterName, c.opts.Addrs[0]))
 		return []Server{s}, err
 	}
 	var mu sync.Mutex

@@ -1,0 +1,86 @@
+//go:build faults
+
+package app_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"seckill/internal/config"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// The master of a Redis with Sentinels is killed while a sale runs. Every order that was
+// accepted before is kept, and the sale goes on at the new master. The servers copy
+// asynchronously, so the kill waits until the replica has what was accepted.
+func TestAMasterKilledInMidSaleStopsItForSeconds(t *testing.T) {
+	t.Parallel()
+	const before, after = 20, 5
+	servers := testenv.RedisSentinels(t)
+	s := newSite(t, func(c *config.Config) { c.RedisURL = config.Secret(servers.URL()) })
+	api := s.launch("api")
+	s.launch("worker,scheduler")
+	made := s.seed(seed.Input{Users: before + after, Stock: before + after + 10})
+	if n := s.buy(made, made.Users[:before]); n != before {
+		t.Fatalf("%d accepted", n)
+	}
+	s.drained(made.SaleID, before)
+	ready := func() bool {
+		res, err := s.http.Get("http://" + api.admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	}
+	servers.KillMaster()
+	killed, unready := time.Now(), 0
+	next := made.Users[before]
+	var recovery time.Duration
+	testenv.Eventually(t, testenv.Wait, func() bool {
+		if !ready() {
+			unready++
+		}
+		accepted := s.tryToBuy(next.AccessToken, made)
+		recovery = time.Since(killed)
+		return accepted
+	}, "an order is accepted at the new master")
+	if n := s.buy(made, made.Users[before+1:]); n != after-1 {
+		t.Errorf("%d accepted afterwards, want %d", n, after-1)
+	}
+	report := s.drained(made.SaleID, before+after)
+	t.Logf("next order accepted %s after the kill; not ready %d times; %+v", recovery, unready, report.Postgres)
+	if report.Postgres.Orders != before+after {
+		t.Errorf("report %+v", report)
+	}
+}
+
+// tryToBuy runs the whole purchase once and reports whether it was accepted; any step may
+// fail.
+func (s *site) tryToBuy(token string, made *seed.Result) bool {
+	s.t.Helper()
+	out, err := s.try(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } } }`,
+		map[string]any{"s": made.SaleID})
+	var captcha struct {
+		CreateCaptcha struct {
+			Challenge *struct{ ID, Parameters string }
+		}
+	}
+	if err != nil || json.Unmarshal(out.Data, &captcha) != nil || captcha.CreateCaptcha.Challenge == nil {
+		return false
+	}
+	c := captcha.CreateCaptcha.Challenge
+	out, err = s.try(token, `mutation($i: ID!, $c: ID!, $a: String!) { issueSeckillPath(input: {itemId: $i, captcha: {challengeId: $c, answer: $a}}) { path { token } } }`,
+		map[string]any{"i": made.ItemID, "c": c.ID, "a": solve(s.t, c.Parameters)})
+	var path struct {
+		IssueSeckillPath struct{ Path *struct{ Token string } }
+	}
+	if err != nil || json.Unmarshal(out.Data, &path) != nil || path.IssueSeckillPath.Path == nil {
+		return false
+	}
+	p, err := s.place(token, order(made.ItemID, path.IssueSeckillPath.Path.Token))
+	return err == nil && p.why() == ""
+}
