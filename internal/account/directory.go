@@ -136,7 +136,7 @@ func (d *Directory) fromRedis(ctx context.Context, id uuid.UUID) (*User, error) 
 		return nil, fmt.Errorf("cached user: %w", err)
 	}
 	if u.ID != id || !u.Role.Valid() {
-		return nil, errors.New("cached user is somebody else, or nobody")
+		return nil, errors.New("cached user is another one, or empty")
 	}
 	return &u, nil
 }

@@ -56,7 +56,7 @@ func TestPhoneNumberIsOneAccountHoweverItIsWritten(t *testing.T) {
 	}
 	for _, written := range []string{"+8613800138000", "+86 138 0013 8000", "＋８６１３８００１３８０００", "+86(138)00138000"} {
 		if again := f.login(written, goodPassword); again.User.ID != in.User.ID {
-			t.Errorf("%q is somebody else", written)
+			t.Errorf("%q is another user", written)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestOneNameRegisteredFiftyTimesAtOnceIsOneAccount(t *testing.T) {
 	})
 }
 
-func TestBadRegistrationsAreToldApart(t *testing.T) {
+func TestEachBadRegistrationHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	f := embedded(t)
 	for name, change := range map[string]func(*NewUser){

@@ -254,7 +254,7 @@ func (a answer) outcome(alias string) string {
 			for _, v = range now { // the only selected field
 			}
 		default:
-			return "TOLD"
+			return "SHOWN"
 		}
 	}
 	return "MISSING"

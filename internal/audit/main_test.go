@@ -182,7 +182,7 @@ func (w *world) finds(part string) {
 	w.Helper()
 	report := w.audit()
 	if report.OK || !strings.Contains(strings.Join(report.Findings, "\n"), part) {
-		w.Errorf("findings do not tell %q:\n%s", part, strings.Join(report.Findings, "\n"))
+		w.Errorf("findings lack %q:\n%s", part, strings.Join(report.Findings, "\n"))
 	}
 	for _, line := range report.Findings {
 		if !strings.HasPrefix(line, fmt.Sprintf("Item %s: ", id.Format(id.Item, w.item))) || !strings.HasSuffix(line, ".") {

@@ -189,11 +189,11 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 	if err != nil {
 		return "", err
 	}
-	standing, err := p.keep(ctx, row, items, now)
+	kept, err := p.keep(ctx, row, items, now)
 	if err != nil {
 		return "", err
 	}
-	if !standing {
+	if !kept {
 		return named("rebuilt")(p.load(ctx, row, sale.TheClock, "the gate was not in Redis"))
 	}
 	if status == sale.Preheated && !now.Before(row.StartsAt) {

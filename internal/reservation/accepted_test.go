@@ -41,7 +41,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		}
 		late := f.bare(id.New())
 		if refused(b, late) {
-			t.Error("refused in memory before anybody knows who took the units")
+			t.Error("refused in memory before it is known who took the units")
 		}
 		learn(t, b)
 		if !refused(b, late) {
@@ -50,7 +50,7 @@ func TestAKeyThatTookTheLastUnitIsNotRefusedInMemory(t *testing.T) {
 		stolen := late
 		stolen.IdempotencyKey = takers[0].IdempotencyKey
 		if !refused(b, stolen) {
-			t.Error("somebody else's key is as good as none")
+			t.Error("another user's key counts")
 		}
 		for _, a := range takers {
 			if refused(b, a) {
@@ -101,9 +101,9 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	conn, prefix := testenv.Redis(t)
 	f := newFixture(t, conn.Script, prefix)
 	f.open(5)
-	a, lapsing := f.attempt(id.New()), f.attempt(id.New())
+	a, expiring := f.attempt(id.New()), f.attempt(id.New())
 	f.reserve(a)
-	f.reserve(lapsing)
+	f.reserve(expiring)
 	ended := time.Now().Add(-time.Minute).UnixMilli()
 	if err := f.client.HSet(t.Context(), f.keys.Item(id.ShardOf(f.sale), f.item), "closes", ended).Err(); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAfterTheEndAKeyThatTookAUnitIsAnsweredAndOthersAreRefused(t *testing.T)
 	b := f.stockCache(clock.System{})
 	learn(t, b)
 	if _, err := f.gate.Release(t.Context(),
-		reservation.Ref{Sale: f.sale, Item: f.item, User: lapsing.User, Task: lapsing.Task}); err != nil {
+		reservation.Ref{Sale: f.sale, Item: f.item, User: expiring.User, Task: expiring.Task}); err != nil {
 		t.Fatal(err)
 	}
 	refresh(t, b) // the gate changes once more, and no unit is taken

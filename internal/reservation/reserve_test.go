@@ -123,7 +123,7 @@ func TestAPathIsUsedOnce(t *testing.T) {
 	})
 }
 
-func TestAHolderWithAFreshPathIsToldWhatItHolds(t *testing.T) {
+func TestAHolderWithAFreshPathGetsTheTaskItHas(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)
@@ -366,7 +366,7 @@ func TestAFullQueueShedsLoadAndTakesNothing(t *testing.T) {
 			}
 		})
 	}
-	testenv.Eventually(t, testenv.Wait, func() bool { return overloaded.Load() > 0 }, "callers above the queue are told OVERLOADED")
+	testenv.Eventually(t, testenv.Wait, func() bool { return overloaded.Load() > 0 }, "callers above the queue get OVERLOADED")
 	cancel()
 	wg.Wait()
 	f.want(figures{stock: 1})

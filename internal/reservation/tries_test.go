@@ -45,13 +45,13 @@ func TestTriesAreCountedAcrossProcesses(t *testing.T) {
 		}
 		for range len(refused) {
 			if wait := <-refused; wait <= 0 || wait > tries.Every {
-				t.Errorf("told to wait %s", wait)
+				t.Errorf("has to wait %s", wait)
 			}
 		}
 		other := f.attempt(id.New())
 		other.Tries = tries
 		if o := f.reserve(other); o.Code != reservation.Accepted {
-			t.Errorf("somebody else: %+v", o)
+			t.Errorf("another user: %+v", o)
 		}
 		f.want(figures{stock: 4, reserved: 1, holders: 1, orders: 1})
 	})
@@ -78,7 +78,7 @@ func TestAnAttemptSentAgainIsNotATry(t *testing.T) {
 	})
 }
 
-func TestALimitThatWasLoosenedHoldsNobodyBack(t *testing.T) {
+func TestALimitThatWasLoosenedHoldsNoUserBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.open(5)

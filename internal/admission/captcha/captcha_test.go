@@ -250,7 +250,7 @@ func TestNewChallengeVoidsTheOldOneAndItsPermit(t *testing.T) {
 	})
 }
 
-func TestChallengeLapses(t *testing.T) {
+func TestChallengeExpires(t *testing.T) {
 	t.Parallel()
 	for _, scope := range scopes() {
 		s, _, mini := embedded(t)
@@ -276,7 +276,7 @@ func TestChallengeLapses(t *testing.T) {
 	wantInvalid(t, s, scope, a)
 }
 
-func TestNothingThatIsStoredTellsTheAnswer(t *testing.T) {
+func TestNothingThatIsStoredContainsTheAnswer(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	s, scope := service(t, conn, prefix), seckill()
@@ -328,7 +328,7 @@ func TestAnswersThatAPersonWouldCallEqualAre(t *testing.T) {
 	}
 }
 
-func TestBadRequestsAreToldApart(t *testing.T) {
+func TestEachBadRequestHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	conn, prefix := testenv.Redis(t)
 	s := service(t, conn, prefix)
@@ -344,14 +344,14 @@ func TestBadRequestsAreToldApart(t *testing.T) {
 	}
 	_, err := s.Create(t.Context(), CreateInput{Purpose: Seckill, Sale: id.New()})
 	if fault.CodeOf(err) != fault.Unauthenticated {
-		t.Errorf("seckill without anybody: got %v; want UNAUTHENTICATED", err)
+		t.Errorf("seckill without a user: got %v; want UNAUTHENTICATED", err)
 	}
 	for _, malformed := range []string{"", "x", "cap_", "usr_01jd0000000000000000000000", strings.Repeat("c", 300)} {
 		wantInvalid(t, s, Scope{Purpose: Login}, Answer{ChallengeID: malformed, Text: "1"})
 	}
 }
 
-func TestWithoutRedisNobodyPasses(t *testing.T) {
+func TestWithoutRedisNoAnswerPasses(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisServer(t)
 	s := service(t, server.Conn(), "t:")

@@ -197,7 +197,7 @@ const (
 	outcomeNotStarted outcome = "not_started"
 	outcomeEnded      outcome = "ended"
 	outcomeHolding    outcome = "holding"
-	outcomeLapses     outcome = "lapses"
+	outcomeExpiries   outcome = "expiries"
 	outcomeCaptcha    outcome = "captcha"
 	outcomeSoldOut    outcome = "sold_out"
 	outcomeNoPermit   outcome = "no_permit"
@@ -270,7 +270,7 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 			return fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
 		}
 		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}
-	case outcomeLapses:
+	case outcomeExpiries:
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {
 			return fmt.Errorf("issue path: wait of %s: %w", in.User, err)

@@ -106,7 +106,7 @@ func TestBeforeTheOpeningNothingIsGivenAndNothingUsedUp(t *testing.T) {
 		}
 		r = refused[sale.NotOpen](f, f.input(user, captcha.Answer{ChallengeID: a.ChallengeID, Text: "wrong"}))
 		if r.Reason() != fault.SaleNotStarted {
-			t.Errorf("a wrong answer is judged early: %+v", r)
+			t.Errorf("a wrong answer is checked early: %+v", r)
 		}
 	}
 	if f.stored(user) != "" || f.permits() != 0 {
@@ -138,7 +138,7 @@ func TestAPictureReadBeforeTheOpeningIsGoodAfterIt(t *testing.T) {
 	}
 }
 
-func TestClosedGatesAreToldApart(t *testing.T) {
+func TestEachClosedGateHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		user := id.New()
@@ -188,7 +188,7 @@ func TestWhoHoldsUnitsIsLedToTheTask(t *testing.T) {
 	})
 }
 
-func TestCaptchaIsJudgedInTheSameStep(t *testing.T) {
+func TestCaptchaIsCheckedInTheSameStep(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		user, stranger := id.New(), id.New()
@@ -249,7 +249,7 @@ func TestSecondPathReplacesTheFirst(t *testing.T) {
 	})
 }
 
-func TestPathLapses(t *testing.T) {
+func TestPathExpires(t *testing.T) {
 	t.Parallel()
 	f, mini := embedded(t, 1)
 	f.gate("stock", 1)

@@ -61,7 +61,7 @@ func TestUnusedPathsNeverExceedTheRatioOfTheStock(t *testing.T) {
 	}
 }
 
-func TestWhoHasAPermitMayReplaceThePath(t *testing.T) {
+func TestAUserWithAPermitMayReplaceThePath(t *testing.T) {
 	t.Parallel()
 	onBothWith(t, 1, func(t *testing.T, f *fixture) {
 		f.gate("stock", 1)

@@ -147,7 +147,7 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 			return fmt.Errorf("enter: holder of %s: %w", in.Item, err)
 		}
 		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}
-	case "lapses":
+	case "expiries":
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {
 			return fmt.Errorf("enter: wait of %s: %w", in.User, err)

@@ -28,20 +28,20 @@ func TestSigningOutGivesPlacesUpAtOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		f.rules.Store(&queue.Rules{PerMille: 100}) // ten units: one permit
-		desk, phone := id.New(), id.New()
-		admitted := f.enterFrom(id.New(), desk)
+		desktop, phone := id.New(), id.New()
+		admitted := f.enterFrom(id.New(), desktop)
 		f.step()
-		moved := f.enterFrom(id.New(), desk)
+		moved := f.enterFrom(id.New(), desktop)
 		moved = f.enterFrom(moved.User, phone)
-		waiting := f.enterFrom(id.New(), desk)
+		waiting := f.enterFrom(id.New(), desktop)
 		last := f.enterFrom(id.New(), id.New())
-		f.must(f.queue.SignedOut(t.Context(), desk, id.New()))
+		f.must(f.queue.SignedOut(t.Context(), desktop, id.New()))
 		for name, c := range map[string]struct {
 			ticket *queue.Ticket
 			want   queue.Status
 		}{
 			"let in, with an unused path": {admitted, queue.Left}, "in line": {waiting, queue.Left},
-			"taken over by another session": {moved, queue.Waiting}, "somebody else's": {last, queue.Waiting},
+			"taken over by another session": {moved, queue.Waiting}, "another user's": {last, queue.Waiting},
 		} {
 			if now := f.ticket(c.ticket); now.Status != c.want {
 				t.Errorf("%s: %s, want %s", name, now.Status, c.want)
@@ -57,7 +57,7 @@ func TestSigningOutGivesPlacesUpAtOnce(t *testing.T) {
 	})
 }
 
-func TestWhenEveryUnitIsPaidEverybodyIsTold(t *testing.T) {
+func TestWhenEveryUnitIsPaidAllWhoWaitAreNotified(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {
 		var people []*queue.Ticket
@@ -72,7 +72,7 @@ func TestWhenEveryUnitIsPaidEverybodyIsTold(t *testing.T) {
 		}
 		paid = true
 		if counts := f.step(); counts["closed"] != len(people) {
-			t.Errorf("%d of %d were told", counts["closed"], len(people))
+			t.Errorf("%d of %d were notified", counts["closed"], len(people))
 		}
 		for _, p := range people {
 			if now := f.ticket(p); now.Status != queue.Closed {

@@ -82,7 +82,7 @@ func TestATurnLeavesAPathBoughtForAnotherItem(t *testing.T) {
 	})
 }
 
-func TestWhoHasAnotherPathBlocksNobodyAndKeepsThePlace(t *testing.T) {
+func TestAUserWithAnotherPathBlocksNoOtherAndKeepsThePlace(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, a *fixture) {
 		const holders = 230 // more than one pass reads

@@ -28,7 +28,7 @@
 --   not_started  by Redis TIME; nothing was used up
 --   ended
 --   holding      the user has a reservation; detail = task
---   lapses       too many expiries; detail = wait, ms
+--   expiries     too many expiries; detail = wait, ms
 --   captcha      detail = "verdict|kind": see answer.lua
 --   sold_out     no unit for sale, or units are for the waitlist; answer not used up
 --   no_permit    no permit is free, or others wait; answer not used up
@@ -36,7 +36,7 @@
 -- Invariant: a path token is issued only after the opening, for a right answer that is
 -- used up in the same step; a buyer has at most one unused path token in a sale; the
 -- unused path tokens of an item never exceed the ratio of its stock; buyers in the waiting
--- room come first, also before a user who has an unused token. A token is known by its
+-- room come first, also before a user with an unused token. A token is known by its
 -- expiry: a second one expires a millisecond before the first, which is void then. A repeat
 -- of the same request changes nothing, so that the script may be repeated after a lost
 -- reply. All checks precede all writes, except the counts of a wrong answer and of an
@@ -60,7 +60,7 @@ if existing then return reply('holding', string.match(existing, '^[^|]*')) end
 local wait, prefix = ARGV[10], ARGV[11]
 if stock > 0 then expire_unused(permits, now, prefix, wait, {user}) end
 if tonumber(redis.call('GET', KEYS[6]) or '0') >= tonumber(ARGV[9]) then
-  return reply('lapses', ms(redis.call('PTTL', KEYS[6])))
+  return reply('expiries', ms(redis.call('PTTL', KEYS[6])))
 end
 
 local own = tonumber(redis.call('ZSCORE', permits, user) or '0')

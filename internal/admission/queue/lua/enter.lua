@@ -19,7 +19,7 @@
 --
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
 --   placed  detail = ticket, the new or the present one
---   not_loaded, paused, ended, holding (detail = task), lapses (detail = wait, ms),
+--   not_loaded, paused, ended, holding (detail = task), expiries (detail = wait, ms),
 --   captcha (detail = "verdict|kind"), sold_out: no ticket, nothing used up
 --
 -- Invariant: a user has one ticket in a room, however often enter is called. Scores of
@@ -65,7 +65,7 @@ local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
 if gate.stock > 0 then expire_unused(KEYS[13], now, ARGV[14], ARGV[13], {user}) end
 if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
-  return reply('lapses', ms(redis.call('PTTL', KEYS[11])))
+  return reply('expiries', ms(redis.call('PTTL', KEYS[11])))
 end
 if ARGV[6] == '1' then
   local verdict, kind = answer(captcha, ARGV[4], ARGV[5], now, now < gate.opens and 0 or gate.opens)

@@ -29,12 +29,12 @@ if t[1] ~= 'WAITING' then return {t[1], ms(now), -1, -1, -1, '0', '0'} end
 if ARGV[2] == '1' then redis.call('ZADD', beats, 'XX', ms(now), ARGV[1]) end
 local gate = read_gate(item)
 local opens, stock, limit = gate.opens, gate.stock, gate.limit or 1
-local told = tonumber(t[2])
-if not (opens and stock) or now < opens then return {t[1], ms(now), told or -1, -1, -1, '0', '0'} end
+local reported = tonumber(t[2])
+if not (opens and stock) or now < opens then return {t[1], ms(now), reported or -1, -1, -1, '0', '0'} end
 
 local ahead = redis.call('ZRANK', queue, ARGV[1]) or 0
-if told and told < ahead then ahead = told end
-if told ~= ahead then redis.call('HSET', ticket, 'ahead', ahead) end
+if reported and reported < ahead then ahead = reported end
+if reported ~= ahead then redis.call('HSET', ticket, 'ahead', ahead) end
 
 local inflow, wait = tonumber(ARGV[3]), -1
 local figures = redis.call('HMGET', room, 'window', 'now', 'last')
