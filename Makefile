@@ -35,7 +35,7 @@ test-short: services ## run the tests that take less than two minutes
 	@go run ./test/testrun short
 
 .PHONY: faults
-faults: services ## run the tests that kill processes, in full size
+faults: services ## run the tests that kill processes, in full size; a table of the faults at the end
 	@go run ./test/testrun faults
 
 .PHONY: check

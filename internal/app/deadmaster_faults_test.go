@@ -52,10 +52,14 @@ func TestAMasterKilledInMidSaleStopsItForSeconds(t *testing.T) {
 		t.Errorf("%d accepted afterwards, want %d", n, after-1)
 	}
 	report := s.drained(made.SaleID, before+after)
-	t.Logf("next order accepted %s after the kill; not ready %d times; %+v", recovery, unready, report.Postgres)
+	t.Logf("not ready %d times", unready)
 	if report.Postgres.Orders != before+after {
 		t.Errorf("report %+v", report)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "Redis master killed, Sentinels", Accepted: before + after, Stored: report.Postgres.Orders, LostUnits: lostUnits(report),
+		Recovery: recovery, MaxRecovery: testenv.MaxDeadMasterRecovery,
+	})
 }
 
 // tryToBuy runs the whole purchase once and reports whether it was accepted; any step may

@@ -118,10 +118,14 @@ func TestAWorkerKilledInTheMiddleOfManyOrdersLeavesNoneBehind(t *testing.T) {
 			kills++
 		}
 	})
+	accepting := time.Now()
 	report := s.drained(made.SaleID, manyOrders)
 	if accepted != manyOrders || kills < 3 || report.Postgres.Orders != manyOrders || report.Postgres.Available != spare || report.Redis.Reserved != manyOrders || report.Stream.Dead != 0 {
 		t.Errorf("%d accepted, %d kills, %+v", accepted, kills, report)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "worker killed with orders in hand, 3 times", Accepted: accepted, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: time.Since(accepting),
+	})
 }
 
 func TestAnotherWorkerTakesOverWhatADeadOneHad(t *testing.T) {
@@ -175,13 +179,18 @@ func TestAWorkerKilledAfterItsCommitMakesNoSecondOrder(t *testing.T) {
 			if err := db.SQL.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n); err != nil || n != 1 {
 				t.Errorf("%d orders at the kill (%v)", n, err)
 			}
+			killed := time.Now()
 			worker.kill()
 			proxy.Cut()
 			proxy.Release()
 			s.launch("worker", port)
-			if report := s.drained(made.SaleID, 1); report.Postgres.Orders != 1 || report.Redis.Stock != 4 {
+			report := s.drained(made.SaleID, 1)
+			if report.Postgres.Orders != 1 || report.Redis.Stock != 4 {
 				t.Errorf("report %+v", report)
 			}
+			testenv.RecordFault(t, testenv.FaultRow{
+				Fault: "worker killed after its commit, before the " + name, Accepted: 1, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: time.Since(killed),
+			})
 			if got := s.taskStatus(made.Users[0].AccessToken, placed.OrderTask.ID); got != "SUCCEEDED" {
 				t.Errorf("the task is %s", got)
 			}

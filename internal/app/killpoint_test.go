@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"seckill/internal/audit"
 	"seckill/internal/seed"
 	"seckill/internal/testenv"
 )
@@ -76,14 +77,21 @@ func TestAnAPIKilledBetweenAnyTwoStepsLosesNoUnitAndSellsNoneTwice(t *testing.T)
 				r := s.look(made.SaleID)
 				return r.Redis.Reserved == point.taken && r.Redis.Stock == 5-point.taken && r.Stream.Unread+r.Stream.Pending == point.taken
 			}, "the gate and the stream agree after the kill")
-			s.retryAfterTheKill(made, in, point.taken)
+			began := time.Now()
+			report := s.retryAfterTheKill(made, in, point.taken)
+			testenv.RecordFault(t, testenv.FaultRow{
+				Fault: "API killed " + point.name, Accepted: 2, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: time.Since(began),
+			})
 		})
 	}
 }
 
-// retryAfterTheKill repeats the call with the same idempotency key at a new process and
-// checks the totals.
-func (s *site) retryAfterTheKill(made *seed.Result, in map[string]any, taken int) {
+// lostUnits returns the units of a sale that the gate neither has in stock nor reserved.
+func lostUnits(r *audit.Report) int { return r.Postgres.Total - r.Redis.Stock - r.Redis.Reserved }
+
+// retryAfterTheKill repeats the call with the same idempotency key at a new process,
+// checks the totals and returns them.
+func (s *site) retryAfterTheKill(made *seed.Result, in map[string]any, taken int) *audit.Report {
 	s.t.Helper()
 	s.launch("api")
 	s.awaitSale(made.SaleID)
@@ -112,6 +120,7 @@ func (s *site) retryAfterTheKill(made *seed.Result, in map[string]any, taken int
 	if got := s.taskStatus(made.Users[0].AccessToken, first); got != "SUCCEEDED" {
 		s.t.Errorf("the buyer's task is %s", got)
 	}
+	return report
 }
 
 // Covers what no single kill point does: many requests at different steps, killed several
@@ -154,9 +163,12 @@ func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 		close(die)
 	})
 	kills := 0
+	var recovery time.Duration // the longest time without a process
 	for range die {
+		killed := time.Now()
 		api.kill()
 		api = s.launch("api", port)
+		recovery = max(recovery, time.Since(killed))
 		kills++
 	}
 	load.Wait()
@@ -167,4 +179,7 @@ func TestAnAPIKilledUnderLoadSellsEachBuyerOneUnit(t *testing.T) {
 	if report.Postgres.Orders != 600 || report.Postgres.Available != 400 || report.Redis.Stock != 400 || report.Redis.Reserved != 600 {
 		t.Errorf("report %+v", report)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "API killed under load, 4 times", Accepted: int(answered.Load()), Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
+	})
 }

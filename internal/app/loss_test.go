@@ -83,20 +83,26 @@ func TestRedisLostInMidSaleIsRebuiltAndNothingIsOversold(t *testing.T) {
 				t.Fatalf("%d accepted then", n)
 			}
 			s.drained(made.SaleID, 4)
+			lost := time.Now()
 			lose(server, restore)
 			testenv.Eventually(t, testenv.Wait, func() bool {
 				g := gateOf(t, client, keys, made)
 				return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
 			}, "the gate is rebuilt under a higher epoch")
+			recovery := time.Since(lost)
 			if g := gateOf(t, client, keys, made); g["stock"] != "6" || g["reserved"] != "4" {
 				t.Errorf("gate %v, want 6 left and 4 reserved", g)
 			}
 			if n := s.buy(made, made.Users[4:]); n != 6 {
 				t.Errorf("%d accepted afterwards, want the 6 that were left", n)
 			}
-			if report := s.drained(made.SaleID, 10); report.Postgres.Orders != 10 {
+			report := s.drained(made.SaleID, 10)
+			if report.Postgres.Orders != 10 {
 				t.Errorf("report %+v", report)
 			}
+			testenv.RecordFault(t, testenv.FaultRow{
+				Fault: "Redis " + name + " in mid-sale", Accepted: 10, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
+			})
 		})
 	}
 }
@@ -118,7 +124,7 @@ func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
 	if n := client.XTrimMaxLen(t.Context(), stream, 0).Val(); n != 1 {
 		t.Fatalf("%d messages were there to lose", n)
 	}
-	api := s.url
+	lost, api := time.Now(), s.url
 	s.start("worker", "scheduler")
 	s.url = api
 	testenv.Eventually(t, testenv.Wait, func() bool {
@@ -126,7 +132,11 @@ func TestALostMessageIsSentAgainAndTheBuyerGetsTheOrder(t *testing.T) {
 		s.ask(made.Users[0].AccessToken, `query($t: ID!) { orderTask(id: $t) { status } }`, map[string]any{"t": p.OrderTask.ID}).into(t, &data)
 		return data.OrderTask != nil && data.OrderTask.Status == "SUCCEEDED"
 	}, "the task succeeds although its message was lost")
-	s.drained(made.SaleID, 1)
+	recovery := time.Since(lost)
+	report := s.drained(made.SaleID, 1)
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "order message lost", Accepted: 1, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
+	})
 }
 
 // A task lost from Redis entirely: no units, no message, no record. A subscription of its

@@ -18,9 +18,6 @@ import (
 const (
 	masters = 3
 	slots   = 16384
-	// recovery bounds the time from the failure of a master to the next write on its
-	// slots: the node timeout, the election of its replica, one reload.
-	recovery = 10 * time.Second
 )
 
 // clusterNode is a test server with its own client.
@@ -104,7 +101,7 @@ func keyOf(t *testing.T, nodes []*clusterNode, master int) string {
 }
 
 // The script client never retries, so only the next command can reach the promoted
-// replica.
+// replica. That takes the node timeout, the election of the replica and one reload.
 func TestADeadMasterStopsItsSlotsForSeconds(t *testing.T) {
 	t.Parallel()
 	nodes := startCluster(t)
@@ -124,10 +121,12 @@ func TestADeadMasterStopsItsSlotsForSeconds(t *testing.T) {
 	nodes[dead].Kill()
 	killed := time.Now()
 	testenv.Eventually(t, testenv.Wait, func() bool { return write(t.Context()) == nil }, "the slots of a dead master stay unreachable")
-	if took := time.Since(killed); took > recovery {
-		t.Errorf("the slots were unreachable for %v, want %v at most", took, recovery)
-	}
-	if n, err := conn.Script.Get(t.Context(), key).Int(); err != nil || n != 101 {
+	recovery := time.Since(killed)
+	n, err := conn.Script.Get(t.Context(), key).Int()
+	if err != nil || n != 101 {
 		t.Errorf("%d writes, %v, want 101", n, err)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "Redis Cluster master killed (writes, not orders)", Accepted: 101, Stored: n, Recovery: recovery, MaxRecovery: testenv.MaxDeadMasterRecovery,
+	})
 }

@@ -3,7 +3,7 @@
 //
 //	go run ./test/testrun          everything (make test)
 //	go run ./test/testrun short    what takes two minutes (make test-short)
-//	go run ./test/testrun faults   the long fault tests (make faults)
+//	go run ./test/testrun faults   the fault tests in full size, and a table of them (make faults)
 //
 // It defines the commands of a test run, the progress line and the summary. After a
 // failed step the later steps still run. It exits 1 when a test failed or was not run.
@@ -48,6 +48,9 @@ func run(ctx context.Context, mode string) int {
 	bar := newProgress(os.Stdout, p.size())
 	p.run(ctx, r, bar)
 	bar.close()
+	if err := printFaults(os.Stdout, p.faults); err != nil {
+		fmt.Fprintln(os.Stderr, "testrun:", err)
+	}
 	r.print(os.Stdout, time.Since(began))
 	if r.failed() {
 		return 1

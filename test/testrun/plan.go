@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,9 @@ const logDir = ".services/test"
 // than they compute, so more of them run in parallel, and no other Go package runs at the
 // same time.
 const sites = "seckill/internal/app"
+
+// redisClients is the package whose ordinary tests kill masters of Redis.
+const redisClients = "seckill/internal/redisconn"
 
 // longest lists the packages that start first, so that none of them runs alone at the
 // end.
@@ -48,6 +52,7 @@ type plan struct {
 	build   step
 	lanes   [][]step
 	environ []string
+	faults  string // file for the rows of `make faults`
 }
 
 // size returns the number of steps.
@@ -79,7 +84,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{environ: append(os.Environ(), "SECKILL_BINARY="+binary, "SECKILL_TESTRUN=yes")}
+	p := plan{environ: append(os.Environ(), "SECKILL_BINARY="+binary, "SECKILL_TESTRUN=yes"), faults: filepath.Join(filepath.Dir(binary), "faults.jsonl")}
 	p.build = step{name: "build", command: []string{"go", "build", "-o", binary, "./cmd/seckill"}, again: "go build ./cmd/seckill"}
 	switch mode {
 	case "all":
@@ -95,11 +100,12 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 	case "short":
 		p.lanes = [][]step{{goStep("go", without(packages, slow), []string{"-timeout", "10m"})}, {webStep("types", plainOutput), webStep("unit", vitestOutput)}}
 	case "faults":
+		p.environ = append(p.environ, faultsVariable+"="+p.faults)
 		found, err := list(ctx, "-tags", "faults", "-f", "{{range .TestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{.}}\n{{end}}", "./...")
 		if err != nil {
 			return p, err
 		}
-		p.lanes = [][]step{{goStep("faults", faulty(found), append(raceFlags(ctx), "-tags", "faults", "-run", "Killed|Many|LargeSale", "-timeout", "60m", "-p", "1"))}}
+		p.lanes = [][]step{{goStep("faults", append(faulty(found), redisClients), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
 	default:
 		return p, fmt.Errorf("unknown mode %q; want all, short or faults", mode)
 	}
