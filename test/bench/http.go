@@ -31,6 +31,7 @@ type ways struct {
 	services                        services
 	floor, noop, authed, shop       *server
 	naive, bare                     *server
+	former                          *former // nil = not compared
 	offer, soldOut                  *seed.Result
 	naiveOffer, bareOffer           *seed.Result
 	done                            map[string][]sample
@@ -161,6 +162,11 @@ func (w *ways) round(ctx context.Context, n int) error {
 	if err := w.barely(ctx, crowd); err != nil {
 		return fmt.Errorf("bare path: %w", err)
 	}
+	if w.former != nil {
+		if err := w.former.whole(ctx, w, n); err != nil {
+			return fmt.Errorf("former whole path: %w", err)
+		}
+	}
 	if w.opts.path {
 		return nil
 	}
@@ -208,12 +214,12 @@ func greet(ctx context.Context, s *server, users []seed.LoadUser) error {
 // whole measures orders of the product from the request to the row.
 func (w *ways) whole(ctx context.Context, users []seed.LoadUser) error {
 	profiled := w.shop.profile(ctx, w.opts.profile)
-	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, &w.accepted}, users), <-profiled)
+	return errors.Join(w.toTheRow(ctx, "whole path", till{w.shop, w.db, w.offer.SaleID, w.offer.ItemID, &w.accepted}, users), <-profiled)
 }
 
 // barely measures the same for the minimal order path.
 func (w *ways) barely(ctx context.Context, users []seed.LoadUser) error {
-	return w.toTheRow(ctx, "bare path", till{w.bare, w.theirs, w.bareOffer.SaleID, &w.barelyAccepted}, users)
+	return w.toTheRow(ctx, "bare path", till{w.bare, w.theirs, w.bareOffer.SaleID, w.offer.ItemID, &w.barelyAccepted}, users)
 }
 
 // till is a server that accepts orders, and the database they are written to.
@@ -221,12 +227,13 @@ type till struct {
 	server   *server
 	db       *postgres.DB
 	sale     string
-	accepted *int // in all rounds
+	item     string // that the requests name
+	accepted *int   // in all rounds
 }
 
 // toTheRow places one order per user and waits until all orders of the sale are written.
 func (w *ways) toTheRow(ctx context.Context, name string, t till, users []seed.LoadUser) error {
-	requests := orderRequests(t.server.public, w.offer.ItemID, users)
+	requests := orderRequests(t.server.public, t.item, users)
 	before, err := w.used(t.server)
 	if err != nil {
 		return err

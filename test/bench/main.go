@@ -30,6 +30,7 @@ type options struct {
 	messages    int // of a stream in one round
 	sockets     int
 	seckill     string // path of the product's binary
+	old         string // path of a former binary to compare with; "" = none
 	out         string
 	profile     string // directory for CPU profiles; "" = none
 	gate        bool   // only captchas and path tokens
@@ -55,6 +56,7 @@ func parse() options {
 	o := options{rounds: 7, lasts: 4 * time.Second, orders: 30_000, naiveOrders: 5000, messages: 30_000, sockets: 1000}
 	flag.BoolVar(&o.quick, "quick", false, "about two minutes instead of about seven")
 	flag.StringVar(&o.seckill, "seckill", "bin/seckill", "the product's binary")
+	flag.StringVar(&o.old, "old", "", "a former binary of the product, for one more line")
 	flag.StringVar(&o.out, "out", "bench-out/bench.json", "where the figures go, as JSON")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU profiles of the servers")
 	flag.BoolVar(&o.path, "path", false, "only the no-op, the sold-out refusal and the whole path")
@@ -108,6 +110,12 @@ func measure(ctx context.Context, o options) (err error) {
 	defer w.close()
 	if err := w.open(ctx); err != nil {
 		return err
+	}
+	if o.old != "" && !o.gate {
+		if w.former, err = openFormer(ctx, o); err != nil {
+			return fmt.Errorf("former product: %w", err)
+		}
+		defer func() { err = errors.Join(err, w.former.close(ctx)) }()
 	}
 	r := &report{Rates: map[string]float64{}, Micros: map[string]float64{}, Shares: map[string]shares{}, Rounds: o.rounds}
 	if !o.gate {
@@ -179,6 +187,7 @@ func (w *ways) report() *report {
 		compare("placeOrder, bare path / authenticated no-op", d["bare path"], d["authenticated no-op"], "", ""),
 		compare("placeOrder, whole path / bare path", d["whole path"], d["bare path"], "", ""),
 		compare("sold-out refusal / authenticated no-op", d["sold-out refusal"], d["authenticated no-op"], "0.91", "0.95"),
+		compare("whole path / former whole path", d["whole path"], d["former whole path"], "1.6", "1.35"),
 		compare("whole path / naive design, orders taken in", d["whole path"], d["naive design, taken in"], "2.1", "2.3"),
 		compare("whole path / naive design, orders written", d["whole path"], d["naive design, written"], "", ""),
 		compare("batch subscriber / stock subscriber", d["batch subscriber"], d["stock subscriber"], "12", "10"),

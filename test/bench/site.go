@@ -33,6 +33,23 @@ type site struct {
 
 // newSite creates an installation on the services named in the environment.
 func newSite(ctx context.Context) (*site, error) {
+	s, err := emptySite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.database(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.remove(ctx))
+	}
+	defer db.Close()
+	if _, err := db.Migrate(ctx); err != nil {
+		return nil, errors.Join(err, s.remove(ctx))
+	}
+	return s, nil
+}
+
+// emptySite creates an installation without tables.
+func emptySite(ctx context.Context) (*site, error) {
 	s := &site{server: os.Getenv("SECKILL_TEST_DATABASE_URL"), name: "bench_" + strings.ToLower(rand.Text()[:12])}
 	redisURL := os.Getenv("SECKILL_TEST_REDIS_URL")
 	u, err := url.Parse(s.server)
@@ -47,14 +64,6 @@ func newSite(ctx context.Context) (*site, error) {
 	s.cfg.Profile, s.cfg.Limits = config.ProfileDevelopment, config.SwitchOff
 	s.cfg.DatabaseURL, s.cfg.RedisURL = config.Secret(u.String()), config.Secret(redisURL)
 	s.cfg.RedisPrefix, s.cfg.JWTKey = s.name+":", config.Secret(rand.Text()+rand.Text())
-	db, err := postgres.Open(ctx, postgres.Options{URL: u.String(), MaxConns: 2})
-	if err != nil {
-		return nil, errors.Join(err, s.remove(ctx))
-	}
-	defer db.Close()
-	if _, err := db.Migrate(ctx); err != nil {
-		return nil, errors.Join(err, s.remove(ctx))
-	}
 	return s, nil
 }
 
