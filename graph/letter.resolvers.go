@@ -46,6 +46,11 @@ func (r *mutationResolver) ReplayDeadLetter(ctx context.Context, input model.Rep
 	return &model.ReplayDeadLetterPayload{DeadLetter: toLetter(l)}, err
 }
 
+func (r *mutationResolver) ReplayDeadLetters(ctx context.Context, input model.ReplayDeadLettersInput) (*model.ReplayDeadLettersPayload, error) {
+	out, err := r.Letters.ReplayAll(ctx, decision(ctx, "", input.Note))
+	return &model.ReplayDeadLettersPayload{Replayed: out.Replayed, Refused: out.Refused}, err
+}
+
 func (r *mutationResolver) ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error) {
 	held, err := id.Parse(id.Held, input.HeldPaymentID)
 	if err != nil {

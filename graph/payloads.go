@@ -74,6 +74,7 @@ var payloads = map[string]setUserErrors{
 	"decideIntervention": userErrorsOf(func(p *model.DecideInterventionPayload) *[]model.UserError { return &p.UserErrors }),
 	"setSaleSwitches":    userErrorsOf(func(p *model.SetSaleSwitchesPayload) *[]model.UserError { return &p.UserErrors }),
 	"replayDeadLetter":   userErrorsOf(func(p *model.ReplayDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
+	"replayDeadLetters":  userErrorsOf(func(p *model.ReplayDeadLettersPayload) *[]model.UserError { return &p.UserErrors }),
 	"dropDeadLetter":     userErrorsOf(func(p *model.DropDeadLetterPayload) *[]model.UserError { return &p.UserErrors }),
 	"returnHeldPayment":  userErrorsOf(func(p *model.ReturnHeldPaymentPayload) *[]model.UserError { return &p.UserErrors }),
 	"changePassword":     userErrorsOf(func(p *model.ChangePasswordPayload) *[]model.UserError { return &p.UserErrors }),

@@ -26,6 +26,7 @@ type MutationResolver interface {
 	CreateCaptcha(ctx context.Context, input model.CreateCaptchaInput) (*model.CreateCaptchaPayload, error)
 	DropDeadLetter(ctx context.Context, input model.DropDeadLetterInput) (*model.DropDeadLetterPayload, error)
 	ReplayDeadLetter(ctx context.Context, input model.ReplayDeadLetterInput) (*model.ReplayDeadLetterPayload, error)
+	ReplayDeadLetters(ctx context.Context, input model.ReplayDeadLettersInput) (*model.ReplayDeadLettersPayload, error)
 	ReturnHeldPayment(ctx context.Context, input model.ReturnHeldPaymentInput) (*model.ReturnHeldPaymentPayload, error)
 	CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload, error)
 	CreateSale(ctx context.Context, input model.CreateSaleInput) (*model.CreateSalePayload, error)
@@ -493,6 +494,20 @@ func (ec *executionContext) field_Mutation_replayDeadLetter_args(ctx context.Con
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.ReplayDeadLetterInput, error) {
 			return ec.unmarshalNReplayDeadLetterInput2seckillᚋgraphᚋmodelᚐReplayDeadLetterInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_replayDeadLetters_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ReplayDeadLettersInput, error) {
+			return ec.unmarshalNReplayDeadLettersInput2seckillᚋgraphᚋmodelᚐReplayDeadLettersInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1373,6 +1388,68 @@ func (ec *executionContext) fieldContext_Mutation_replayDeadLetter(ctx context.C
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_replayDeadLetter_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_replayDeadLetters(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_replayDeadLetters(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ReplayDeadLetters(ctx, fc.Args["input"].(model.ReplayDeadLettersInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.ReplayDeadLettersPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.ReplayDeadLettersPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ReplayDeadLettersPayload) graphql.Marshaler {
+			return ec.marshalOReplayDeadLettersPayload2ᚖseckillᚋgraphᚋmodelᚐReplayDeadLettersPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_replayDeadLetters(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReplayDeadLettersPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_replayDeadLetters_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4445,6 +4522,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "replayDeadLetter":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_replayDeadLetter(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "replayDeadLetters":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_replayDeadLetters(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

@@ -772,6 +772,84 @@ func (ec *executionContext) fieldContext_ReplayDeadLetterPayload_userErrors(_ co
 	return fc, nil
 }
 
+func (ec *executionContext) _ReplayDeadLettersPayload_refused(ctx context.Context, field graphql.CollectedField, obj *model.ReplayDeadLettersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReplayDeadLettersPayload_refused(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Refused, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReplayDeadLettersPayload_refused(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReplayDeadLettersPayload", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ReplayDeadLettersPayload_replayed(ctx context.Context, field graphql.CollectedField, obj *model.ReplayDeadLettersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReplayDeadLettersPayload_replayed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Replayed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReplayDeadLettersPayload_replayed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReplayDeadLettersPayload", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _ReplayDeadLettersPayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.ReplayDeadLettersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReplayDeadLettersPayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReplayDeadLettersPayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReplayDeadLettersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ReturnHeldPaymentPayload_order(ctx context.Context, field graphql.CollectedField, obj *model.ReturnHeldPaymentPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -902,6 +980,36 @@ func (ec *executionContext) unmarshalInputReplayDeadLetterInput(ctx context.Cont
 				return it, err
 			}
 			it.LetterID = data
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputReplayDeadLettersInput(ctx context.Context, obj any) (model.ReplayDeadLettersInput, error) {
+	var it model.ReplayDeadLettersInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"note"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
 		case "note":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -1429,6 +1537,54 @@ func (ec *executionContext) _ReplayDeadLetterPayload(ctx context.Context, sel as
 	return out
 }
 
+var replayDeadLettersPayloadImplementors = []string{"ReplayDeadLettersPayload"}
+
+func (ec *executionContext) _ReplayDeadLettersPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReplayDeadLettersPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, replayDeadLettersPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReplayDeadLettersPayload")
+		case "refused":
+			out.Values[i] = ec._ReplayDeadLettersPayload_refused(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "replayed":
+			out.Values[i] = ec._ReplayDeadLettersPayload_replayed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._ReplayDeadLettersPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var returnHeldPaymentPayloadImplementors = []string{"ReturnHeldPaymentPayload"}
 
 func (ec *executionContext) _ReturnHeldPaymentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReturnHeldPaymentPayload) graphql.Marshaler {
@@ -1559,6 +1715,11 @@ func (ec *executionContext) unmarshalNReplayDeadLetterInput2seckillᚋgraphᚋmo
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNReplayDeadLettersInput2seckillᚋgraphᚋmodelᚐReplayDeadLettersInput(ctx context.Context, v any) (model.ReplayDeadLettersInput, error) {
+	res, err := ec.unmarshalInputReplayDeadLettersInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNReturnHeldPaymentInput2seckillᚋgraphᚋmodelᚐReturnHeldPaymentInput(ctx context.Context, v any) (model.ReturnHeldPaymentInput, error) {
 	res, err := ec.unmarshalInputReturnHeldPaymentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -1640,6 +1801,13 @@ func (ec *executionContext) marshalOReplayDeadLetterPayload2ᚖseckillᚋgraph�
 		return graphql.Null
 	}
 	return ec._ReplayDeadLetterPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOReplayDeadLettersPayload2ᚖseckillᚋgraphᚋmodelᚐReplayDeadLettersPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReplayDeadLettersPayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ReplayDeadLettersPayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOReturnHeldPaymentPayload2ᚖseckillᚋgraphᚋmodelᚐReturnHeldPaymentPayload(ctx context.Context, sel ast.SelectionSet, v *model.ReturnHeldPaymentPayload) graphql.Marshaler {

@@ -70,57 +70,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
-	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
-		ec.unmarshalInputAdjustStockInput,
-		ec.unmarshalInputApproveSaleInput,
-		ec.unmarshalInputCancelOrderInput,
-		ec.unmarshalInputCaptchaAnswerInput,
-		ec.unmarshalInputChangePasswordInput,
-		ec.unmarshalInputConfirmTotpInput,
-		ec.unmarshalInputCreateCaptchaInput,
-		ec.unmarshalInputCreateGoodsInput,
-		ec.unmarshalInputCreateSaleInput,
-		ec.unmarshalInputDecideInterventionInput,
-		ec.unmarshalInputDecideRefundInput,
-		ec.unmarshalInputDisableUserInput,
-		ec.unmarshalInputDropDeadLetterInput,
-		ec.unmarshalInputEnableUserInput,
-		ec.unmarshalInputEndSaleInput,
-		ec.unmarshalInputEndUserSessionsInput,
-		ec.unmarshalInputEnterQueueInput,
-		ec.unmarshalInputIssueSeckillPathInput,
-		ec.unmarshalInputJoinWaitlistInput,
-		ec.unmarshalInputLeaveQueueInput,
-		ec.unmarshalInputLeaveWaitlistInput,
-		ec.unmarshalInputLoginInput,
-		ec.unmarshalInputLogoutInput,
-		ec.unmarshalInputMoneyInput,
-		ec.unmarshalInputOrderFilter,
-		ec.unmarshalInputPauseSaleInput,
-		ec.unmarshalInputPayOrderInput,
-		ec.unmarshalInputPlaceOrderInput,
-		ec.unmarshalInputPreheatSaleInput,
-		ec.unmarshalInputRefreshSessionInput,
-		ec.unmarshalInputRegisterInput,
-		ec.unmarshalInputRejectSaleInput,
-		ec.unmarshalInputRemoveTotpInput,
-		ec.unmarshalInputReplayDeadLetterInput,
-		ec.unmarshalInputRequestRefundInput,
-		ec.unmarshalInputResumeSaleInput,
-		ec.unmarshalInputReturnHeldPaymentInput,
-		ec.unmarshalInputSaleFilter,
-		ec.unmarshalInputSaleItemInput,
-		ec.unmarshalInputSaleLookup,
-		ec.unmarshalInputSaleSort,
-		ec.unmarshalInputScheduleSaleInput,
-		ec.unmarshalInputSetSaleSwitchesInput,
-		ec.unmarshalInputSetUserRoleInput,
-		ec.unmarshalInputStartTotpInput,
-		ec.unmarshalInputSubmitSaleInput,
-		ec.unmarshalInputUpdateGoodsInput,
-		ec.unmarshalInputUpdateSaleInput,
-		ec.unmarshalInputVoidOrderInput,
-	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -130,7 +79,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
-				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -160,7 +108,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
-			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
@@ -1066,8 +1013,9 @@ extend type Query {
 `, BuiltIn: false},
 	{Name: "../schema/letter.graphqls", Input: `"""
 A message that could not be handled, and that was set aside. The order task that
-it stands for waits for a decision, for five minutes; then it fails, its units go
-back on sale, and the message stays here, with the reason.
+it stands for waits for a decision. After a minute the message is put back once; if it
+comes here again, the task fails after five minutes, its units go back on sale, and the
+message stays here, with the reason.
 """
 type DeadLetter {
   """How often the last server tried."""
@@ -1145,6 +1093,26 @@ type ReplayDeadLetterPayload {
   """The message, which is back in its stream; null when it is refused."""
   deadLetter: DeadLetter
   """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when its attempt to buy has ended."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `replayDeadLetters` + "`" + `.
+"""
+input ReplayDeadLettersInput {
+  """Why."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+}
+
+"""
+Outcome of ` + "`" + `replayDeadLetters` + "`" + `.
+"""
+type ReplayDeadLettersPayload {
+  """How many stay, because their attempt to buy has ended or their message is gone."""
+  refused: Int!
+  """How many are back in their streams."""
+  replayed: Int!
+  """Why it was refused; empty on success."""
   userErrors: [UserError!]!
 }
 
@@ -1248,6 +1216,12 @@ extend type Mutation {
     """What is needed."""
     input: ReplayDeadLetterInput!
   ): ReplayDeadLetterPayload @auth(role: OPERATOR)
+
+  """Puts all messages that were set aside back into their streams, for example after an outage."""
+  replayDeadLetters(
+    """What is needed."""
+    input: ReplayDeadLettersInput!
+  ): ReplayDeadLettersPayload @auth(role: OPERATOR)
 
   """Sends money back that fits nothing, as much as came."""
   returnHeldPayment(
@@ -3969,6 +3943,18 @@ func (ec *executionContext) childFields_ReplayDeadLetterPayload(ctx context.Cont
 		return ec.fieldContext_ReplayDeadLetterPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ReplayDeadLetterPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReplayDeadLettersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "refused":
+		return ec.fieldContext_ReplayDeadLettersPayload_refused(ctx, field)
+	case "replayed":
+		return ec.fieldContext_ReplayDeadLettersPayload_replayed(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReplayDeadLettersPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReplayDeadLettersPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -265,8 +265,9 @@ type CreateSalePayload struct {
 }
 
 // A message that could not be handled, and that was set aside. The order task that
-// it stands for waits for a decision, for five minutes; then it fails, its units go
-// back on sale, and the message stays here, with the reason.
+// it stands for waits for a decision. After a minute the message is put back once; if it
+// comes here again, the task fails after five minutes, its units go back on sale, and the
+// message stays here, with the reason.
 type DeadLetter struct {
 	// How often the last server tried.
 	Attempts int `json:"attempts"`
@@ -1120,6 +1121,22 @@ type ReplayDeadLetterPayload struct {
 	// The message, which is back in its stream; null when it is refused.
 	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
 	// Why it was refused; empty on success. `CONFLICT` when its attempt to buy has ended.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `replayDeadLetters`.
+type ReplayDeadLettersInput struct {
+	// Why.
+	Note string `json:"note"`
+}
+
+// Outcome of `replayDeadLetters`.
+type ReplayDeadLettersPayload struct {
+	// How many stay, because their attempt to buy has ended or their message is gone.
+	Refused int `json:"refused"`
+	// How many are back in their streams.
+	Replayed int `json:"replayed"`
+	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 

@@ -235,6 +235,8 @@ func (w *Writer) process(calls []*call) {
 	ends, faults := w.settle(ctx, requests)
 	if len(ends) > 0 {
 		w.publish(ctx, ends)
+	} else {
+		w.blameServer(requests, faults)
 	}
 	for task, end := range ends {
 		results[task] = Result{Outcome: end}
@@ -275,9 +277,9 @@ func (w *Writer) settle(ctx context.Context, requests []Requested) (map[uuid.UUI
 
 // IsTransient reports whether an error is independent of the requests, so that the same
 // batch may succeed later. A statement that Postgres rejects as such fails for every
-// request, and counts against none.
+// request, and counts against none; so does an error that all requests of a batch have.
 func IsTransient(err error) bool {
-	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) ||
+	return errors.Is(err, postgres.ErrCommitUnknown) || errors.Is(err, errNeedsCareful) || errors.Is(err, errAlike) ||
 		postgres.Retryable(err) || postgres.IsRefusal(err) || fault.Passing(err)
 }
 

@@ -7,6 +7,7 @@
 //	   └──► dead letter, its task SUBMITTED, its units reserved
 //	           ├ replayed: appended to its stream again and handled like a new message
 //	           ├ dropped:  the task fails, its units return to stock
+//	           ├ no decision within RetryAfter: replayed, once
 //	           └ no decision within Patience: the task fails; the letter stays
 //
 // It owns the log of operators' decisions. It does not own how messages become dead
@@ -18,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +37,9 @@ const (
 	// Patience is how long the task of a dead letter waits for an operator. Until then
 	// the buyer sees it as queued and its units are reserved.
 	Patience = 5 * time.Minute
+	// RetryAfter is when a dead letter without a decision is replayed, once: its cause may
+	// have passed.
+	RetryAfter = time.Minute
 	// checkEvery is the pause between two searches for overdue dead letters.
 	checkEvery = 5 * time.Second
 	// pageSize bounds one read of letters.
@@ -59,8 +64,9 @@ type DeadLettersConfig struct {
 type DeadLetters struct {
 	cfg DeadLettersConfig
 
-	mu     sync.Mutex
-	failed map[string]bool // letters whose task this process failed; guarded by mu
+	mu      sync.Mutex
+	failed  map[string]bool // letters whose task this process failed; guarded by mu
+	retried map[string]bool // letters that were retried, or come from a retry; guarded by mu
 }
 
 // NewDeadLetters returns DeadLetters.
@@ -71,7 +77,7 @@ func NewDeadLetters(cfg DeadLettersConfig) *DeadLetters {
 	if cfg.Patience == 0 {
 		cfg.Patience = Patience
 	}
-	return &DeadLetters{cfg: cfg, failed: map[string]bool{}}
+	return &DeadLetters{cfg: cfg, failed: map[string]bool{}, retried: map[string]bool{}}
 }
 
 // Letter is a dead letter and its order task.
@@ -189,7 +195,8 @@ func (d *DeadLetters) Loop() periodic.Loop {
 	return periodic.Loop{Name: "dead letters", Every: checkEvery, Timeout: time.Minute, Step: d.Step, Log: d.cfg.Log}
 }
 
-// Step fails the tasks of dead letters without a decision within Patience. It is a
+// Step replays each dead letter without a decision once, after RetryAfter, and fails the
+// tasks of those that come back and have no decision within Patience. It is a
 // periodic.Step.
 func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
@@ -197,7 +204,19 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 	var failed []error
 	err := d.each(ctx, func(l stream.Letter) error {
 		present[l.ID] = true
-		if d.failedBefore(l.ID) || d.cfg.Clock.Now().Sub(l.At) < d.cfg.Patience {
+		age := d.cfg.Clock.Now().Sub(l.At)
+		if d.failedBefore(l.ID) || age < min(RetryAfter, d.cfg.Patience) {
+			return nil
+		}
+		if retried, err := d.retry(ctx, l); err != nil || retried {
+			if retried {
+				counts["retried"]++
+			} else {
+				failed = append(failed, err)
+			}
+			return nil
+		}
+		if age < d.cfg.Patience {
 			return nil
 		}
 		ended, err := d.failOverdue(ctx, l)
@@ -212,6 +231,31 @@ func (d *DeadLetters) Step(ctx context.Context) (map[string]int, error) {
 	})
 	d.forgetAllBut(present)
 	return counts, errors.Join(append(failed, err)...)
+}
+
+// retry replays a letter that was not retried before, if a task waits for it.
+func (d *DeadLetters) retry(ctx context.Context, l stream.Letter) (bool, error) {
+	d.mu.Lock()
+	known := d.retried[l.ID]
+	d.mu.Unlock()
+	if known {
+		return false, nil
+	}
+	whole, err := d.Letter(ctx, l.ID)
+	if err != nil || whole == nil || len(whole.requests) == 0 || whole.Task != nil && whole.Task.Ended() {
+		return false, err
+	}
+	retried, err := d.cfg.Letters.RetryOnce(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	d.retried[l.ID] = true
+	d.mu.Unlock()
+	if retried {
+		d.cfg.Log.WarnContext(ctx, "dead letter replayed once", slog.String("letter", l.ID), slog.String("message", l.MessageID))
+	}
+	return retried, nil
 }
 
 // failOverdue fails the task of an overdue letter and reports whether it had not
@@ -262,9 +306,7 @@ func (d *DeadLetters) failedBefore(letterID string) bool {
 func (d *DeadLetters) forgetAllBut(present map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for letterID := range d.failed {
-		if !present[letterID] {
-			delete(d.failed, letterID)
-		}
-	}
+	absent := func(letterID string, _ bool) bool { return !present[letterID] }
+	maps.DeleteFunc(d.failed, absent)
+	maps.DeleteFunc(d.retried, absent)
 }

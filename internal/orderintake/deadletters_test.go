@@ -150,6 +150,7 @@ func TestALetterWithoutADecisionEndsItsTaskOnceAndStays(t *testing.T) {
 	if err != nil || len(counts) != 0 || r.status(task) != "" {
 		t.Fatalf("at once: %v %v %s", counts, err, r.status(task))
 	}
+	r.comesBack(task)
 	r.clock.Advance(orderintake.Patience + time.Minute)
 	for i := range 2 {
 		counts, err = r.dead.Step(t.Context())
@@ -270,6 +271,65 @@ func TestDroppingALetterWithAnUnreadablePayloadFailsItsTask(t *testing.T) {
 	}
 	if n, err := r.letters.Len(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d letters left, %v", n, err)
+	}
+}
+
+// comesBack lets the only dead letter be replayed once, and fail again.
+func (r *rig) comesBack(task uuid.UUID) {
+	r.t.Helper()
+	r.clock.Advance(orderintake.RetryAfter + time.Second)
+	counts, err := r.dead.Step(r.t.Context())
+	if r.must(err); counts["retried"] != 1 || counts["given_up"] != 0 {
+		r.t.Fatalf("after a minute: %v", counts)
+	}
+	entries, err := r.conn.Cmd.XRange(r.t.Context(), r.key, "-", "+").Result()
+	r.must(err)
+	if n, err := r.letters.Len(r.t.Context()); err != nil || n != 0 || len(entries) != 1 {
+		r.t.Fatalf("%d letters, %d messages, %v", n, len(entries), err)
+	}
+	msg, ok := stream.FromEntry(entries[0])
+	if !ok || msg.UUID != task.String() {
+		r.t.Fatalf("replayed %+v", entries[0])
+	}
+	r.must(r.conn.Cmd.XDel(r.t.Context(), r.key, entries[0].ID).Err())
+	r.spoil(msg)
+}
+
+func TestADeadLetterWithoutADecisionIsReplayedOnce(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	task := r.aside()
+	r.comesBack(task)
+	r.clock.Advance(orderintake.RetryAfter + time.Second)
+	counts, err := r.dead.Step(t.Context())
+	if n, failed := r.letters.Len(t.Context()); err != nil || failed != nil || len(counts) != 0 || n != 1 {
+		t.Errorf("after its second failure: %v, %v, %d letters", counts, err, n)
+	}
+}
+
+func TestAllDeadLettersAreReplayedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	for range 3 {
+		r.aside()
+	}
+	ended := r.aside()
+	_, err := r.writer.FailLostTask(t.Context(), &order.Task{
+		ID: ended, User: id.New(), Sale: r.sale, Item: r.item, Quantity: 1, CreatedAt: r.clock.Now(),
+	}, "test")
+	r.must(err)
+	if _, err := r.dead.ReplayAll(t.Context(), orderintake.Decision{Note: " "}); fault.ReasonOf(err) == "" {
+		t.Errorf("without a reason: %v", err)
+	}
+	out, err := r.dead.ReplayAll(t.Context(), orderintake.Decision{Actor: id.New(), Note: "the disk was full"})
+	if err != nil || out.Replayed != 3 || out.Refused != 1 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if n, err := r.letters.Len(t.Context()); err != nil || n != 1 {
+		t.Errorf("%d letters are left, %v", n, err)
+	}
+	if n := r.conn.Cmd.XLen(t.Context(), r.key).Val(); n != 3 {
+		t.Errorf("%d messages are back in the stream", n)
 	}
 }
 

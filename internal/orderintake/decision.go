@@ -77,6 +77,40 @@ func (d *DeadLetters) Replay(ctx context.Context, in Decision) (*Letter, error) 
 	return l, nil
 }
 
+// ReplayedAll counts what ReplayAll did.
+type ReplayedAll struct {
+	Replayed int
+	Refused  int // their tasks have ended, or they have no message
+}
+
+// ReplayAll replays all letters that there are now, for example after an outage. The
+// letter of the decision is ignored.
+func (d *DeadLetters) ReplayAll(ctx context.Context, in Decision) (out ReplayedAll, err error) {
+	if err := in.check(); err != nil {
+		return out, err
+	}
+	var letters []string
+	err = d.each(ctx, func(l stream.Letter) error {
+		letters = append(letters, l.ID)
+		return nil
+	})
+	for _, letter := range letters {
+		if err != nil {
+			break
+		}
+		in.Letter = letter
+		switch _, refused := d.Replay(ctx, in); fault.ReasonOf(refused) {
+		case fault.Conflict, fault.Unknown: // its task has ended, or it was decided in the meantime
+			out.Refused++
+		default:
+			if err = refused; err == nil {
+				out.Replayed++
+			}
+		}
+	}
+	return out, err
+}
+
 // Drop removes a message permanently: its task fails, and its units return to stock.
 // After a crash in between, the letter remains and can be dropped again.
 func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, error) {
@@ -98,10 +132,8 @@ func (d *DeadLetters) Drop(ctx context.Context, in Decision) (*Letter, error) {
 }
 
 func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
-	in.Note = strings.TrimSpace(in.Note)
-	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
-		rule := fmt.Sprintf("1 to %d characters", maxNote)
-		return nil, fault.BadField{At: []string{"input", "note"}, Rule: rule}
+	if err := in.check(); err != nil {
+		return nil, err
 	}
 	l, err := d.Letter(ctx, in.Letter)
 	if err != nil {
@@ -111,6 +143,15 @@ func (d *DeadLetters) open(ctx context.Context, in *Decision) (*Letter, error) {
 		return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "letterId"}}
 	}
 	return l, nil
+}
+
+// check trims the note and checks its length.
+func (in *Decision) check() error {
+	in.Note = strings.TrimSpace(in.Note)
+	if in.Note == "" || utf8.RuneCountInString(in.Note) > maxNote {
+		return fault.BadField{At: []string{"input", "note"}, Rule: fmt.Sprintf("1 to %d characters", maxNote)}
+	}
+	return nil
 }
 
 func conflict() error {

@@ -120,6 +120,7 @@ func TestATaskWithADeadLetterIsNotLost(t *testing.T) {
 			t.Errorf("%v %v", counts, err)
 		}
 	}
+	r.comesBack(task)
 	r.clock.Advance(orderintake.Patience)
 	if counts, err := r.dead.Step(t.Context()); err != nil || counts["given_up"] != 1 || r.status(task) != order.Failed {
 		t.Errorf("overdue: %v %v, task %s", counts, err, r.status(task))

@@ -29,6 +29,7 @@ const (
 	replayMemory   = 24 * time.Hour // how long a replay is remembered, so that it is not repeated
 	indexSuffix    = ":index"       // appended to the key of the letters
 	replayedSuffix = ":replayed:"   // appended to the key of a stream, followed by the id of a letter
+	retriedSuffix  = ":retried:"    // appended to the key of the letters, followed by the id of a message
 )
 
 // DeadLetters keeps dead letters until an operator replays or drops them. It implements
@@ -277,6 +278,20 @@ func (d *DeadLetters) Replay(ctx context.Context, id string) (Replay, error) {
 		return "", fmt.Errorf("replay dead letter %s: %w", id, err)
 	}
 	return Replayed, nil
+}
+
+// RetryOnce replays a letter unless a letter of the same message was retried in the last
+// 24 hours. It reports whether it did.
+func (d *DeadLetters) RetryOnce(ctx context.Context, l Letter) (bool, error) {
+	if l.MessageID == "" {
+		return false, nil
+	}
+	first, err := d.client.SetNX(ctx, d.key+retriedSuffix+l.MessageID, "1", replayMemory).Result()
+	if err != nil || !first {
+		return false, err
+	}
+	done, err := d.Replay(ctx, l.ID)
+	return done == Replayed, err
 }
 
 // Drop removes a letter permanently and reports whether it existed.

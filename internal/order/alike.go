@@ -1,0 +1,46 @@
+package order
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// minAlike is the number of requests that must fail alike, and none succeed, before
+	// the server is the cause and not the requests.
+	minAlike = 3
+	// alikeFor is how long requests that fail alike are retried without being counted.
+	alikeFor = 15 * time.Minute
+)
+
+// errAlike marks the error of requests that failed alike.
+var errAlike = errors.New("all orders of a batch fail alike")
+
+// blameServer marks the errors of a batch as transient if all of its requests failed
+// with the same SQLSTATE: a full disk, a trigger or a constraint that an operator has
+// added. Older requests are not marked, so that each becomes a dead letter in the end.
+func (w *Writer) blameServer(requests []Requested, faults map[uuid.UUID]error) {
+	if len(requests) < minAlike || len(faults) < len(requests) {
+		return
+	}
+	state := ""
+	for _, err := range faults {
+		s, ok := errors.AsType[interface {
+			error
+			SQLState() string
+		}](err)
+		if !ok || state != "" && s.SQLState() != state {
+			return
+		}
+		state = s.SQLState()
+	}
+	after := w.clock.Now().Add(-alikeFor)
+	for _, r := range requests {
+		if r.submittedAt().After(after) {
+			faults[r.Task] = fmt.Errorf("%w: %w", errAlike, faults[r.Task])
+		}
+	}
+}
