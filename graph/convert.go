@@ -51,9 +51,13 @@ func toItem(item *sale.Item) *model.SaleItem {
 	return &model.SaleItem{ID: id.Format(id.Item, item.ID), Price: toMoney(item.Price), Source: item}
 }
 
+// toStock hides the numbers of a hidden stock. Its revision is the second of the last
+// change then, because the true one counts the orders.
 func toStock(s storefront.Stock, hidden bool) *model.Stock {
 	out := &model.Stock{Level: s.Level, Revision: int(s.Revision), UpdatedAt: s.UpdatedAt}
-	if !hidden {
+	if hidden {
+		out.Revision = int(s.UpdatedAt.Unix())
+	} else {
 		out.Remaining, out.Total = &s.Remaining, &s.Total
 	}
 	return out

@@ -83,6 +83,9 @@ func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID)
 	}
 	switch kind {
 	case id.Goods:
+		if !snap.PublicGoods(u) && !isOperator(ctx) {
+			return nil, nil
+		}
 		return orNil(toGoods(snap.GoodsByID(u))), nil
 	case id.Item:
 		item := snap.Item(u)

@@ -10,6 +10,7 @@ import (
 	"seckill/internal/auth"
 	"seckill/internal/id"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 	"seckill/internal/waitlist"
 )
 
@@ -33,6 +34,12 @@ func toPlace(e *waitlist.Entry) *model.WaitlistEntry {
 	return out
 }
 
+// numbersHidden reports whether a message must not contain units of an item.
+func (r *Resolver) numbersHidden(ctx context.Context, item *sale.Item) bool {
+	hidden, err := r.stockHidden(ctx, item)
+	return hidden || err != nil
+}
+
 // soldOut converts a sold-out refusal. Its message says whether units may return to
 // stock, and when.
 func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.SoldOutError {
@@ -48,7 +55,7 @@ func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.So
 		out.Message = fewerLeft.in(ctx)
 	case restock.Gone:
 		out.Message = goneForGood.in(ctx)
-	case restock.Unpaid > 0 && restock.Next != nil:
+	case restock.Unpaid > 0 && restock.Next != nil && !r.numbersHidden(ctx, item):
 		out.Message = soldOutUntil.with(ctx, restock.Unpaid, restock.Next.UTC().Format(time.RFC3339))
 	case restock.Open:
 		out.Message = soldOutForNow.in(ctx)

@@ -996,7 +996,7 @@ type GoodsEdge {
 }
 
 extend type Query {
-  """Goods, newest first."""
+  """Goods of public sales, newest first; to operators all goods."""
   goods(
     """How many from the front, 1 to 100; 20 when neither is given."""
     first: Int @constraint(min: 1, max: 100)

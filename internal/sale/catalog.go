@@ -54,6 +54,7 @@ type Snapshot struct {
 	slugs     map[string]*Sale
 	items     map[uuid.UUID]*Item
 	goods     map[uuid.UUID]*Goods
+	public    map[uuid.UUID]bool // goods in sales that buyers may see
 }
 
 // NewCatalog returns a Catalog that reads from store at its first use.
@@ -183,6 +184,7 @@ func newSnapshot(sales []*Sale, goods []*Goods) *Snapshot {
 		Sales: sales, Goods: goods,
 		sales: make(map[uuid.UUID]*Sale, len(sales)), slugs: make(map[string]*Sale, len(sales)),
 		items: make(map[uuid.UUID]*Item), goods: make(map[uuid.UUID]*Goods, len(goods)),
+		public: make(map[uuid.UUID]bool),
 	}
 	sort.Slice(sales, func(i, j int) bool { return lessByTime(sales[i].StartsAt, sales[j].StartsAt, sales[i].ID, sales[j].ID) })
 	sort.Slice(goods, func(i, j int) bool {
@@ -196,6 +198,9 @@ func newSnapshot(sales []*Sale, goods []*Goods) *Snapshot {
 		s.slugs[v.Slug] = v
 		for _, item := range v.Items {
 			s.items[item.ID] = item
+			if v.Status.Public() && item.Goods != nil {
+				s.public[item.Goods.ID] = true
+			}
 		}
 	}
 	return s
@@ -219,3 +224,6 @@ func (s *Snapshot) Item(id uuid.UUID) *Item { return s.items[id] }
 
 // GoodsByID returns the product with that id, or nil.
 func (s *Snapshot) GoodsByID(id uuid.UUID) *Goods { return s.goods[id] }
+
+// PublicGoods reports whether a product is in a sale that buyers may see.
+func (s *Snapshot) PublicGoods(id uuid.UUID) bool { return s.public[id] }

@@ -73,16 +73,22 @@ func (s *Storefront) Sales(ctx context.Context, f SaleFilter, o SaleOrder, p Pag
 	return paginate(list, p, o.Descending, key)
 }
 
-// Goods lists the catalogue from memory, newest first.
-func (s *Storefront) Goods(ctx context.Context, search string, p PageInput) (Page[*sale.Goods], error) {
+// GoodsSearch selects products.
+type GoodsSearch struct {
+	Text string // part of the name; "" = all names
+	All  bool   // also those that are in no public sale, for operators
+}
+
+// Goods lists products from memory, newest first.
+func (s *Storefront) Goods(ctx context.Context, search GoodsSearch, p PageInput) (Page[*sale.Goods], error) {
 	snap, err := s.Catalog(ctx)
 	if err != nil {
 		return Page[*sale.Goods]{}, err
 	}
-	search = strings.ToLower(search)
+	text := strings.ToLower(search.Text)
 	var list []*sale.Goods
 	for _, g := range snap.Goods {
-		if search == "" || strings.Contains(strings.ToLower(g.Name), search) {
+		if (search.All || snap.PublicGoods(g.ID)) && strings.Contains(strings.ToLower(g.Name), text) {
 			list = append(list, g)
 		}
 	}
