@@ -1,0 +1,62 @@
+//go:build attack
+
+package attack_test
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Slowest times that an innocent buyer may see during a flood: 5 times those of a quiet
+// server. Below floor no buyer notices, and a single pause of the machine is as long.
+const (
+	slowest = 5
+	floor   = 100 * time.Millisecond
+)
+
+// pace compares a percentile with that of the quiet server. A slow pace fails no run: the
+// attackers share the machine with the server.
+func pace(p99, quiet time.Duration) string {
+	if p99 > max(slowest*quiet, floor) {
+		return "SLOW"
+	}
+	return "in time"
+}
+
+// innocent measures an innocent buyer until stop, which returns the 99th percentile.
+func (s *target) innocent() (stop func() time.Duration) {
+	done := make(chan struct{})
+	var p99 time.Duration
+	var running sync.WaitGroup
+	running.Go(func() { p99 = s.follow(done, 0) })
+	return func() time.Duration {
+		close(done)
+		running.Wait()
+		return p99
+	}
+}
+
+// requests returns the 99th percentile of n requests of an innocent buyer.
+func (s *target) requests(n int) time.Duration { return s.follow(nil, n) }
+
+// follow sends requests from an address of its own until done, or n of them.
+func (s *target) follow(done <-chan struct{}, n int) time.Duration {
+	const body = `{"query":"{ sales(first: 3) { edges { node { id phase } } } }"}`
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var times []time.Duration
+	for ended := false; !ended; {
+		began := time.Now()
+		s.send("93.199.1.1", body, nil)
+		times = append(times, time.Since(began))
+		ended = len(times) == n
+		select {
+		case <-done:
+			ended = true
+		case <-tick.C:
+		}
+	}
+	slices.Sort(times)
+	return times[len(times)*99/100]
+}
