@@ -232,7 +232,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Finish: s.figures.Keep, Note: s.feed.Act,
-		Forget: g.catalog.Forget, Hands: orderintake.HandsWait, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
+		Catalog: g.catalog, Hands: orderintake.HandsWait, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
@@ -338,7 +338,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
 			Paths: in.admission.paths, Queue: in.admission.queue, Waitlist: in.waiting.service, Tries: tries, Risk: in.admission.risk,
-			Placed: s.counts.Placed, Stepped: s.counts.Stepped,
+			Counts: s.counts,
 		}),
 	}
 }
@@ -362,13 +362,10 @@ type adminParts struct {
 func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 	out := admin{
 		operator: operator.New(operator.Config{
-			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Forget: g.catalog.Forget,
-			Gate: g.gate, Orders: in.orders.store, Load: in.scheduler.preloader.LoadBy,
-			SetState: in.scheduler.preloader.Turn, RefreshStock: g.stock.Refresh, Payments: in.payments.service, Publish: s.feed.Act,
+			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
+			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
+			Stock: g.stock, Payments: in.payments.service, Feed: s.feed, Security: in.accounts.security,
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
-			Audit: func(ctx context.Context, by uuid.UUID, kind, detail string) { // records what an operator viewed
-				in.accounts.security.Write(ctx, account.Event{Kind: account.EventKind(kind), Actor: by, Detail: detail})
-			},
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
 		bearer:  bearer{in.accounts.tokens},

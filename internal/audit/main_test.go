@@ -102,7 +102,7 @@ func (w *world) load(ctx context.Context, saleID uuid.UUID) error {
 			})
 			return requests, err
 		},
-		Forget: func() {}, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+		Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
 	}).Load(ctx, saleID)
 }
 

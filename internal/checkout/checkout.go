@@ -36,8 +36,7 @@ type Checkout struct {
 	waitlist *waitlist.Service
 	tries    *Tries
 	risk     *risk.Hook
-	placed   func(salestats.Placement)
-	stepped  func(sale uuid.UUID, step salestats.Step, n int)
+	counts   *salestats.Recorder
 }
 
 // Config holds the dependencies of a Checkout.
@@ -51,26 +50,18 @@ type Config struct {
 	Waitlist *waitlist.Service
 	Tries    *Tries     // nil = NoLimit
 	Risk     *risk.Hook // asked about buyers before admission; nil = none
-	// Placed counts a call of Place on a public item; nil = not counted.
-	Placed func(salestats.Placement)
-	// Stepped counts issued path tokens; nil = not counted.
-	Stepped func(sale uuid.UUID, step salestats.Step, n int)
+	// Counts counts calls of Place on public items, and issued path tokens.
+	Counts *salestats.Recorder
 }
 
 // New returns a Checkout.
 func New(cfg Config) *Checkout {
-	if cfg.Placed == nil {
-		cfg.Placed = func(salestats.Placement) {}
-	}
-	if cfg.Stepped == nil {
-		cfg.Stepped = func(uuid.UUID, salestats.Step, int) {}
-	}
 	if cfg.Tries == nil {
 		cfg.Tries = NoLimit()
 	}
 	return &Checkout{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders, paths: cfg.Paths,
-		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, placed: cfg.Placed, stepped: cfg.Stepped,
+		queue: cfg.Queue, waitlist: cfg.Waitlist, tries: cfg.Tries, risk: cfg.Risk, counts: cfg.Counts,
 	}
 }
 
@@ -99,7 +90,7 @@ func (c *Checkout) Place(ctx context.Context, in PlaceInput) (Placed, error) {
 	}
 	began := time.Now()
 	placed, err := c.take(ctx, parent, item, in)
-	c.placed(salestats.Placement{
+	c.counts.Placed(salestats.Placement{
 		Sale: parent.ID, Took: time.Since(began), Replayed: placed.Replayed, Err: err,
 	})
 	return placed, err

@@ -57,7 +57,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 		return Issued{Ticket: ticket}, err
 	}
 	if err == nil {
-		c.stepped(parent.ID, salestats.StepPath, 1)
+		c.counts.Stepped(parent.ID, salestats.StepPath, 1)
 	}
 	return Issued{Path: issued}, limited(err, parent)
 }

@@ -104,8 +104,8 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	if err := draftOutcome(err); err != nil {
 		return nil, err
 	}
-	s.cfg.Forget()
-	s.cfg.Publish(ctx, c.Line())
+	s.forgetCatalog()
+	s.publish(ctx, c.Line())
 	return s.cfg.Sales.ByID(ctx, saleID)
 }
 

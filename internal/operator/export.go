@@ -14,6 +14,7 @@ import (
 	"seckill/ent"
 	entorder "seckill/ent/order"
 	entuser "seckill/ent/user"
+	"seckill/internal/account"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/sale"
@@ -45,7 +46,7 @@ func (s *Service) ExportOrders(ctx context.Context, by sale.Actor, saleID uuid.U
 		return nil, unknown("saleId")
 	}
 	if err == nil {
-		s.cfg.Audit(ctx, by.ID, "ORDERS_EXPORTED", id.Format(id.Sale, saleID))
+		s.audit(ctx, by.ID, account.EventExport, id.Format(id.Sale, saleID))
 	}
 	return export, err
 }

@@ -53,7 +53,7 @@ func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) 
 	if err != nil {
 		return nil, unknownOutcome(fmt.Errorf("create goods: %w", err))
 	}
-	s.cfg.Forget()
+	s.forgetCatalog()
 	return s.cfg.Sales.GoodsByID(ctx, goodsID)
 }
 
@@ -119,7 +119,7 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 			return nil, unknownOutcome(fmt.Errorf("update goods %s: %w", goodsID, err))
 		}
 		if n == 1 {
-			s.cfg.Forget()
+			s.forgetCatalog()
 			return s.cfg.Sales.GoodsByID(ctx, goodsID)
 		}
 	}

@@ -94,7 +94,7 @@ func (s *Service) publishRequest(ctx context.Context, v *sale.Sale, act *Interve
 		s.cfg.Log.ErrorContext(ctx, "request not published", slog.Any("error", err))
 		return
 	}
-	s.cfg.Publish(ctx, sale.LogLine{
+	s.publish(ctx, sale.LogLine{
 		ID: act.ID, Sale: v.ID, Actor: &act.RequestedBy, Act: what, From: v.Status, To: v.Status, Revision: v.Revision,
 		Note: act.Note, Details: details, At: act.CreatedAt.UTC(),
 	})

@@ -112,24 +112,27 @@ func newEnv(t *testing.T, db *postgres.DB, conn *redisconn.Conn, prefix string) 
 	e.pre = preload.New(preload.Config{
 		DB: db, Gate: reservation.NewGate(reservation.GateConfig{Client: conn.Script, Keys: e.keys}),
 		Pending:  func(context.Context, int) ([]order.Requested, error) { return nil, nil },
-		Versions: versions, Forget: e.catalog.Forget, Clock: e.clock, Log: log,
+		Versions: versions, Catalog: e.catalog, Clock: e.clock, Log: log,
 	})
 	e.ops = operator.New(e.config(versions))
 	return e
 }
 
+// Act implements operator.Feed.
+func (e *env) Act(_ context.Context, line sale.LogLine) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.notes = append(e.notes, line)
+}
+
 func (e *env) config(versions *sale.Versions) operator.Config {
 	return operator.Config{
-		DB: e.db, Sales: e.sales, Versions: versions, Forget: e.catalog.Forget,
+		DB: e.db, Sales: e.sales, Versions: versions, Catalog: e.catalog,
 		Gate: reservation.NewGate(reservation.GateConfig{Client: e.conn.Script, Keys: e.keys}), Orders: e.orders,
-		Load: e.pre.LoadBy, SetState: e.pre.Turn,
+		Gates:    e.pre,
 		Payments: e.pays,
-		Publish: func(_ context.Context, line sale.LogLine) {
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			e.notes = append(e.notes, line)
-		},
-		Clock: e.clock, Log: slog.New(slog.DiscardHandler),
+		Feed:     e,
+		Clock:    e.clock, Log: slog.New(slog.DiscardHandler),
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/account"
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -46,29 +47,35 @@ type Config struct {
 	DB       *postgres.DB
 	Sales    *sale.Store
 	Versions *sale.Versions // nil = other processes detect changes by polling
-	Forget   func()         // invalidates the catalogue of this process
+	Catalog  *sale.Catalog  // the catalogue of this process, which reads again after each change
 	Gate     *reservation.Gate
 	Orders   *order.Store
-	// Load builds the gates of a scheduled sale on behalf of an actor.
-	Load func(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
-	// SetState sets the state of a sale's gates to match its status.
-	SetState func(ctx context.Context, sale uuid.UUID) error
-	// RefreshStock reloads the gates in this process, so that the operator sees a change
-	// of stock at once; nil = it is visible a moment later.
-	RefreshStock func(ctx context.Context) error
-	Payments     *payment.Service
-	// Publish is called with each log entry after its commit, for the live feed; may be
-	// nil.
-	Publish func(ctx context.Context, line sale.LogLine)
-	// Audit is called when an operator exports orders ("ORDERS_EXPORTED") or searches for
-	// buyers ("BUYERS_SEARCHED"); may be nil.
-	Audit func(ctx context.Context, by uuid.UUID, kind, detail string)
+	Gates    Gates
+	// Stock is the copy of the gates in this process, refreshed after a change of stock so
+	// that the operator sees it at once; nil = it is visible a moment later.
+	Stock    *reservation.StockCache
+	Payments *payment.Service
+	Feed     Feed                 // nil = log entries are not published
+	Security *account.SecurityLog // records what operators view; nil = not recorded
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
 	Clock          clock.Clock
 	NewID          id.Generator // nil = id.New
 	Log            *slog.Logger
+}
+
+// Gates loads the gates of sales and sets their states; preload.Preloader implements it.
+type Gates interface {
+	// LoadBy builds the gates of a scheduled sale on behalf of an actor.
+	LoadBy(ctx context.Context, sale uuid.UUID, by sale.Actor, note string) (bool, error)
+	// SetState sets the state of a sale's gates to match its status.
+	SetState(ctx context.Context, sale uuid.UUID) error
+}
+
+// Feed publishes log entries after their commit; salestats.Feed implements it.
+type Feed interface {
+	Act(ctx context.Context, line sale.LogLine)
 }
 
 // Service implements the operations. It is safe for concurrent use.
@@ -81,15 +88,6 @@ func New(cfg Config) *Service {
 	}
 	if cfg.NewID == nil {
 		cfg.NewID = id.New
-	}
-	if cfg.RefreshStock == nil {
-		cfg.RefreshStock = func(context.Context) error { return nil }
-	}
-	if cfg.Audit == nil {
-		cfg.Audit = func(context.Context, uuid.UUID, string, string) {}
-	}
-	if cfg.Publish == nil {
-		cfg.Publish = func(context.Context, sale.LogLine) {}
 	}
 	return &Service{cfg: cfg}
 }
@@ -135,8 +133,8 @@ func (s *Service) do(ctx context.Context, a act) (*sale.Sale, error) {
 		if err != nil {
 			return nil, unknownOutcome(err)
 		}
-		s.cfg.Forget()
-		s.cfg.Publish(ctx, line)
+		s.forgetCatalog()
+		s.publish(ctx, line)
 		return s.cfg.Sales.ByID(ctx, a.sale)
 	}
 	v, err := s.cfg.Sales.ByID(ctx, a.sale)
@@ -184,8 +182,26 @@ func (s *Service) write(ctx context.Context, fn func(ctx context.Context, tx *en
 
 // setState updates the gates of a sale. A failure does not undo the operation.
 func (s *Service) setState(ctx context.Context, saleID uuid.UUID) {
-	if err := s.cfg.SetState(ctx, saleID); err != nil {
+	if err := s.cfg.Gates.SetState(ctx, saleID); err != nil {
 		s.cfg.Log.WarnContext(ctx, "gates follow later", slog.String("sale", id.Format(id.Sale, saleID)), slog.Any("error", err))
+	}
+}
+
+func (s *Service) forgetCatalog() {
+	if s.cfg.Catalog != nil {
+		s.cfg.Catalog.Forget()
+	}
+}
+
+func (s *Service) publish(ctx context.Context, line sale.LogLine) {
+	if s.cfg.Feed != nil {
+		s.cfg.Feed.Act(ctx, line)
+	}
+}
+
+func (s *Service) audit(ctx context.Context, by uuid.UUID, kind account.EventKind, detail string) {
+	if s.cfg.Security != nil {
+		s.cfg.Security.Write(ctx, account.Event{Kind: kind, Actor: by, Detail: detail})
 	}
 }
 

@@ -33,7 +33,7 @@ func (s *Service) Preheat(ctx context.Context, in ActInput) (*sale.Sale, error) 
 		case !sale.Allowed(sale.ActPreheat, v.Status, sale.Preheated), !s.cfg.Clock.Now().Before(v.EndsAt):
 			return v, conflict("saleId")
 		}
-		_, err = s.cfg.Load(ctx, in.Sale, in.By, in.Note)
+		_, err = s.cfg.Gates.LoadBy(ctx, in.Sale, in.By, in.Note)
 		if err != nil && !errors.Is(err, sale.ErrForbidden) {
 			return nil, fault.Wrap(fault.Unavailable, "The sale could not be loaded; it is tried again by itself.", err)
 		}

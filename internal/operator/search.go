@@ -15,6 +15,7 @@ import (
 	"seckill/ent/predicate"
 	"seckill/ent/saleitem"
 	entuser "seckill/ent/user"
+	"seckill/internal/account"
 	"seckill/internal/auth"
 	"seckill/internal/id"
 	"seckill/internal/order"
@@ -50,7 +51,7 @@ func (s *Service) FindUsers(ctx context.Context, by sale.Actor, text string) ([]
 	if err != nil {
 		return nil, err
 	}
-	s.cfg.Audit(ctx, by.ID, "BUYERS_SEARCHED", fmt.Sprintf("%d found", len(rows)))
+	s.audit(ctx, by.ID, account.EventBuyerSearch, fmt.Sprintf("%d found", len(rows)))
 	people := make([]Person, len(rows))
 	for i, r := range rows {
 		people[i] = Person{ID: r.ID, Account: r.Account, DisplayName: r.DisplayName, Role: auth.Role(r.Role),

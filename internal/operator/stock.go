@@ -196,8 +196,8 @@ func (s *Service) writeStock(ctx context.Context, by sale.Actor, v *sale.Sale, a
 	if err != nil {
 		return err
 	}
-	s.cfg.Forget()
-	s.cfg.Publish(ctx, c.Line())
+	s.forgetCatalog()
+	s.publish(ctx, c.Line())
 	return nil
 }
 
@@ -271,7 +271,10 @@ func (s *Service) tryFinish(ctx context.Context, act *Intervention) *Interventio
 			slog.String("intervention", id.Format(id.Act, act.ID)), slog.String("state", string(act.State)), slog.Any("error", err))
 		return act
 	}
-	if err := s.cfg.RefreshStock(ctx); err != nil {
+	if s.cfg.Stock == nil {
+		return now
+	}
+	if err := s.cfg.Stock.Refresh(ctx); err != nil {
 		s.cfg.Log.WarnContext(ctx, "gates are seen later", slog.Any("error", err))
 	}
 	return now

@@ -191,8 +191,8 @@ func (s *Service) logVoid(ctx context.Context, act *Intervention) (*Intervention
 		case err != nil:
 			return nil, err
 		}
-		s.cfg.Forget()
-		s.cfg.Publish(ctx, c.Line())
+		s.forgetCatalog()
+		s.publish(ctx, c.Line())
 		return s.Intervention(ctx, act.ID)
 	}
 	return act, nil

@@ -173,7 +173,7 @@ func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T
 		s.step(preload.New(preload.Config{
 			DB: s.db, Gate: reservation.NewGate(reservation.GateConfig{Client: s.conn.Script, Keys: s.keys}),
 			Pending: func(context.Context, int) ([]order.Requested, error) { return nil, nil },
-			Forget:  func() {}, Clock: s.clock, Log: quiet,
+			Clock:   s.clock, Log: quiet,
 		}).Step)
 		s.settleDown()
 		for i, o := range late {

@@ -141,10 +141,10 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 			return false, err
 		}
 	}
-	if err := p.Turn(ctx, row.ID); err != nil { // a pause during the build found no gate to change
+	if err := p.SetState(ctx, row.ID); err != nil { // a pause during the build found no gate to change
 		return false, err
 	}
-	p.forget()
+	p.forgetCatalog()
 	p.log.InfoContext(ctx, "sale loaded", slog.String("sale", id.Format(id.Sale, row.ID)),
 		slog.Int64("epoch", row.Epoch), slog.Int("items", len(items)))
 	return true, nil

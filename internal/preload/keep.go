@@ -86,9 +86,9 @@ func (p *Preloader) turn(ctx context.Context, row *ent.Sale, item uuid.UUID, sta
 	return err
 }
 
-// Turn sets the state of a sale's gates according to its status, at once. Operators
+// SetState sets the state of a sale's gates according to its status, at once. Operators
 // call it after a change; if they cannot, Step does it.
-func (p *Preloader) Turn(ctx context.Context, saleID uuid.UUID) error {
+func (p *Preloader) SetState(ctx context.Context, saleID uuid.UUID) error {
 	row, err := p.db.Ent.Sale.Get(ctx, saleID)
 	if err != nil {
 		return fmt.Errorf("read sale %s: %w", saleID, err)

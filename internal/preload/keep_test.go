@@ -191,7 +191,7 @@ func TestAnEndedSaleLeavesRedisOnceAllIsSettled(t *testing.T) {
 				return f.db.Ent.SaleFigures.Create().SetID(sale).SetFigures("{}").SetUpdatedAt(f.clock.Now()).
 					OnConflictColumns(salefigures.FieldID).UpdateNewValues().Exec(ctx)
 			},
-			Forget: func() {}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+			Clock: f.clock, Log: slog.New(slog.DiscardHandler),
 		}).Step(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -70,7 +70,7 @@ type Preloader struct {
 	versions *sale.Versions
 	finish   func(ctx context.Context, sale uuid.UUID) error
 	note     func(ctx context.Context, line sale.LogLine)
-	forget   func()
+	catalog  *sale.Catalog
 	hands    time.Duration
 	slot     time.Duration
 	slots    int
@@ -90,12 +90,13 @@ type Config struct {
 	// Finish stores the figures of a sale before its gates leave Redis; may be nil.
 	Finish func(ctx context.Context, sale uuid.UUID) error
 	// Note receives every act after its commit, for the live log; may be nil.
-	Note   func(ctx context.Context, line sale.LogLine)
-	Forget func()        // invalidates the catalogue of this process
-	Hands  time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
-	Slot   time.Duration // 0 = DefaultSlot
-	Slots  int           // 0 = DefaultSlots
-	Clock  clock.Clock
+	Note func(ctx context.Context, line sale.LogLine)
+	// Catalog is the catalogue of this process, which reads again after each change; nil = none.
+	Catalog *sale.Catalog
+	Hands   time.Duration // how long a rebuild waits for messages in workers' hands; 0 = it does not
+	Slot    time.Duration // 0 = DefaultSlot
+	Slots   int           // 0 = DefaultSlots
+	Clock   clock.Clock
 	// ClocksAgree returns an error unless the clocks agree well enough for an act that
 	// cannot be undone; nil = they always do.
 	ClocksAgree func(ctx context.Context) error
@@ -121,8 +122,14 @@ func New(cfg Config) *Preloader {
 	}
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
-		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, forget: cfg.Forget,
+		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, catalog: cfg.Catalog,
 		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log,
+	}
+}
+
+func (p *Preloader) forgetCatalog() {
+	if p.catalog != nil {
+		p.catalog.Forget()
 	}
 }
 
@@ -161,7 +168,7 @@ func (p *Preloader) Step(ctx context.Context) (map[string]int, error) {
 	}
 	_ = all.Wait() // the errors are in errs
 	if len(counts) > 0 {
-		p.forget()
+		p.forgetCatalog()
 	}
 	return counts, errors.Join(errs...)
 }
@@ -251,7 +258,7 @@ func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (stri
 	if err != nil || !ended {
 		return "", err
 	}
-	return "ended", p.Turn(ctx, row.ID)
+	return "ended", p.SetState(ctx, row.ID)
 }
 
 // change applies a change to a sale as it was read, with the clock as actor unless the

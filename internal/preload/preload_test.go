@@ -71,7 +71,7 @@ func (f *fixture) preloader() *preload.Preloader {
 	return preload.New(preload.Config{
 		DB: f.db, Gate: reservation.NewGate(reservation.GateConfig{Client: f.redis.Script, Keys: f.keys}),
 		Pending: func(context.Context, int) ([]order.Requested, error) { return f.pending, nil },
-		Forget:  func() {}, Clock: f.clock, Log: slog.New(slog.DiscardHandler),
+		Clock:   f.clock, Log: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -80,7 +80,7 @@ func TestPausingAndEndingActOnAGateOfAnOlderEpoch(t *testing.T) {
 	} {
 		f := loaded(t)
 		f.must(t, f.db.Ent.Sale.UpdateOneID(f.sale).AddEpoch(1).SetStatus(status).AddRevision(2).Exec(t.Context()))
-		f.must(t, f.preloader().Turn(t.Context(), f.sale))
+		f.must(t, f.preloader().SetState(t.Context(), f.sale))
 		if g := f.gate(t); g["gate"] != want || g["epoch"] != "1" {
 			t.Errorf("%s: gate %v", status, g)
 		}

@@ -90,7 +90,7 @@ func TestASaleThatIsHeldWhileItIsLoadedIsHeld(t *testing.T) {
 		})
 		both.Go(func() {
 			f.set(t, entsale.StatusPAUSED)
-			if err := f.preloader().Turn(t.Context(), f.sale); err != nil {
+			if err := f.preloader().SetState(t.Context(), f.sale); err != nil {
 				t.Error(err)
 			}
 		})
