@@ -207,6 +207,23 @@ func TestTheEndIsShownToAllWhoWait(t *testing.T) {
 	})
 }
 
+// Until the sale has ended, the clock of Redis alone closes no ticket: it may be wrong.
+func TestAWrongClockOfRedisClosesNoTicket(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 1)
+		buyer := f.enter(id.New())
+		f.set("closes", time.Now().Add(-time.Hour).UnixMilli())
+		if n := f.step()["closed"]; n != 0 || f.ticket(buyer).Status != queue.Waiting {
+			t.Errorf("%d closed, %+v", n, f.ticket(buyer))
+		}
+		f.set("gate", reservation.GateEnded)
+		if n := f.step()["closed"]; n != 1 || f.ticket(buyer).Status != queue.Closed {
+			t.Errorf("after the end: %d closed, %+v", n, f.ticket(buyer))
+		}
+	})
+}
+
 func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {

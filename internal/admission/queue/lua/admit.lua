@@ -1,5 +1,5 @@
 -- admit: one pass over the waiting room of an item: frees tickets without a heartbeat,
--- closes the room when the sale is over, admits the first buyers. Loaded behind
+-- closes the room when the sale has ended, admits the first buyers. Loaded behind
 -- reservation/lua/prelude.lua and path/lua/unused.lua.
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
@@ -56,7 +56,7 @@ end
 local gate = read_gate(item)
 local stock = gate.stock
 left = stock or -1
-if ARGV[1] == '1' or gate.state == 'ended' or (gate.closes and now >= gate.closes) then
+if ARGV[1] == '1' or gate.state == 'ended' then
   for _, ticket in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
     out(ticket, 'CLOSED')
     closed = closed + 1
