@@ -12,6 +12,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 )
 
 // Kinds of ledger lines that are not caused by an order.
@@ -35,6 +36,7 @@ func (s *state) findings() findings {
 		f.deadLetters(it)
 		f.money(it, time.Now())
 		f.promised(it)
+		f.stopped(s, it)
 		before := len(f.lines)
 		f.inRedis(s, it)
 		f.drift += len(f.lines) - before
@@ -47,6 +49,17 @@ func (s *state) findings() findings {
 func (f *findings) promised(it *itemState) {
 	if it.gate.there && it.gate.stock < 0 {
 		f.add("%d more units are reserved than there are", -it.gate.stock)
+	}
+}
+
+// stopped reports a gate that sells although its sale is paused or over: the operator's
+// act, or the end of the sale, did not reach it.
+func (f *findings) stopped(s *state, it *itemState) {
+	if !it.gate.there || it.gate.state != reservation.GateOpen || it.later.state != reservation.GateOpen {
+		return
+	}
+	if s.status == sale.Paused || s.status == sale.Ended || s.status == sale.Cancelled {
+		f.add("its gate is open, although its sale is %s", s.status)
 	}
 }
 

@@ -2,6 +2,8 @@ package orderintake_test
 
 import (
 	"context"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,4 +76,46 @@ func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *test
 	r.must(r.conn.Cmd.Del(t.Context(), r.keys.Tasks(r.shard, a.Task)).Err()) // its copy in Redis expires
 	r.clock.Advance(time.Hour)
 	want(order.Succeeded)
+}
+
+// countedReads counts the commands that read a stream.
+type countedReads struct{ n atomic.Int64 }
+
+func (c *countedReads) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *countedReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "xr") {
+			c.n.Add(1)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *countedReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func TestQueriesForTasksReadNoStreamWhileTheirGateIsRebuilt(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	a, orders := r.reserve()
+	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
+	if begun, err := gate.Begin(t.Context(), r.sale, r.item, 2); err != nil || !begun {
+		t.Fatal(begun, err)
+	}
+	reads := &countedReads{}
+	r.conn.Cmd.AddHook(reads)
+	r.conn.Script.AddHook(reads)
+	for range 3 {
+		r.clock.Advance(time.Minute)
+		for _, owner := range []uuid.UUID{a.User, uuid.Nil} {
+			if task, err := orders.Task(t.Context(), a.Task, owner); err != nil || task == nil || task.Status != order.Submitted {
+				t.Errorf("task %+v, %v", task, err)
+			}
+		}
+	}
+	if n := reads.n.Load(); n != 0 {
+		t.Errorf("%d reads of streams", n)
+	}
 }
