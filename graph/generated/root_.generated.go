@@ -569,7 +569,7 @@ A puzzle that expires soon and can be answered once.
 """
 type CaptchaChallenge {
   """
-  Whether this is a PROOF_OF_WORK made before the opening of its sale. Its answer then serves
+  Whether it was made before the opening of its sale. Its answer then serves
   ` + "`" + `enterQueue` + "`" + ` before the opening, and nothing after it: ask for another one at the opening.
   """
   early: Boolean!

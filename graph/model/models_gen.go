@@ -131,7 +131,7 @@ type CaptchaAnswerInput struct {
 
 // A puzzle that expires soon and can be answered once.
 type CaptchaChallenge struct {
-	// Whether this is a PROOF_OF_WORK made before the opening of its sale. Its answer then serves
+	// Whether it was made before the opening of its sale. Its answer then serves
 	// `enterQueue` before the opening, and nothing after it: ask for another one at the opening.
 	Early bool `json:"early"`
 	// When it expires.

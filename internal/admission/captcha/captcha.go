@@ -83,7 +83,7 @@ type Challenge struct {
 	Image      string // PNG as a data URL; "" for ProofOfWork and External
 	Parameters string // JSON {algorithm, salt, challenge, maxNumber, signature}, or {siteKey} for External; "" for images
 	ExpiresAt  time.Time
-	// Early means a ProofOfWork that was created before the opening: its answer gives a
+	// Early means a challenge of a sale that was created before the opening: its answer gives a
 	// place in the waiting room before the opening, and nothing after it.
 	Early bool
 }

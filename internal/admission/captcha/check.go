@@ -15,7 +15,7 @@ const (
 	Right   Verdict = "right"
 	Wrong   Verdict = "wrong"   // the challenge stays open until the third wrong answer
 	NotOpen Verdict = "unknown" // used, expired, void, or of another user
-	Early   Verdict = "early"   // right, but the proof of work was created before the opening
+	Early   Verdict = "early"   // right, but the challenge was created before the opening
 )
 
 // Judgement is the verdict on an answer that was not right, with what the next

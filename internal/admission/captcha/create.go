@@ -80,13 +80,15 @@ func (s *Service) create(ctx context.Context, scope Scope, o opening) (Challenge
 	if scope.Sale != uuid.Nil && s.cfg.Posed != nil {
 		s.cfg.Posed(scope.Sale)
 	}
-	c := Challenge{ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires}
+	c := Challenge{
+		ID: id.Format(id.Challenge, challenge), Kind: p.kind, Image: p.image, ExpiresAt: expires,
+		Early: scope.Sale != uuid.Nil && now.Before(rules.Opens),
+	}
 	switch p.kind {
 	case Text, Math:
 	case External:
 		c.Parameters, err = s.cfg.Outside.parameters()
 	case ProofOfWork:
-		c.Early = now.Before(rules.Opens)
 		c.Parameters, err = s.parameters(p.works[level-1], expires)
 	}
 	return c, err

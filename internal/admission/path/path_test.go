@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"seckill/internal/admission/captcha"
 	"seckill/internal/admission/path"
 	"seckill/internal/fault"
@@ -120,21 +122,39 @@ func TestBeforeTheOpeningNothingIsGivenAndNothingUsedUp(t *testing.T) {
 	f.issue(f.input(user, f.solve(*r.Challenge)))
 }
 
-func TestAPictureReadBeforeTheOpeningIsGoodAfterIt(t *testing.T) {
+// A program can read pictures before the opening as well as solve proofs of work.
+func TestAPictureReadBeforeTheOpeningGivesNothingAfterIt(t *testing.T) {
 	t.Parallel()
 	f, mini := embedded(t, 0)
 	opens := time.Now().Add(time.Minute).Truncate(time.Millisecond).UTC()
 	f.gate("opens", opens.UnixMilli())
 	user := id.New()
 	mini.SetTime(opens.Add(-time.Second))
-	c, err := f.captchas.Create(t.Context(), captcha.CreateInput{Purpose: captcha.Seckill, Sale: f.sale, User: user, Kind: captcha.Text})
-	if err != nil {
-		t.Fatalf("create: %v", err)
-	}
+	a := f.challenge(user)
+	f.asPicture(user)
 	mini.SetTime(opens)
-	r := refused[captcha.Invalid](f, f.input(user, captcha.Answer{ChallengeID: c.ID, Text: "wrong"}))
-	if r.Challenge == nil || r.Challenge.Kind != captcha.Text {
-		t.Errorf("after a wrong answer to a picture: %+v", r)
+	r := refused[captcha.Required](f, f.input(user, a))
+	if r.Challenge == nil || r.Challenge.Kind != captcha.Text || r.Challenge.Early || f.permits() != 0 {
+		t.Errorf("a picture that was read before the opening: %+v; want another one", r)
+	}
+	a = f.challenge(user)
+	f.asPicture(user)
+	f.issue(f.input(user, a))
+}
+
+// asPicture makes the open challenges of a user pictures, whose answer a test does not
+// know otherwise.
+func (f *fixture) asPicture(user uuid.UUID) {
+	f.t.Helper()
+	key := f.captchas.Key(captcha.Scope{Purpose: captcha.Seckill, Sale: f.sale, User: user}, uuid.Nil)
+	fields, err := f.redis.HGetAll(f.t.Context(), key).Result()
+	if err != nil || len(fields) == 0 {
+		f.t.Fatal(fields, err)
+	}
+	for name, value := range fields {
+		if err := f.redis.HSet(f.t.Context(), key, name, strings.Replace(value, "PROOF_OF_WORK", "TEXT", 1)).Err(); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 }
 

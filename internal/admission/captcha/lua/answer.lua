@@ -8,7 +8,7 @@
 --
 -- answer(key, challenge, mac, now, opens)  returns a verdict and the kind ("" if unknown):
 --   "right" (nothing is changed), "wrong" (counted; the third voids the challenge),
---   "unknown" (no such challenge is open), "early" (right, but a proof of work that was
+--   "unknown" (no such challenge is open), "early" (right, but the challenge was
 --   created before opens (Unix ms); 0 = every time is late enough)
 -- use_up(key)  voids all open challenges of the hash; the path token stays recorded
 --
@@ -27,7 +27,7 @@ local function answer(key, challenge, mac, now, opens)
     return 'unknown', kind or ''
   end
   if want == mac then
-    if kind == 'PROOF_OF_WORK' and (tonumber(created) or now) < opens then return 'early', kind end
+    if (tonumber(created) or now) < opens then return 'early', kind end
     return 'right', kind
   end
   tries = tonumber(tries) + 1
