@@ -186,8 +186,10 @@ func (f *fixture) buy(t *queue.Ticket) bool {
 	if stock == 0 || t.Path == nil {
 		return false
 	}
+	epoch, err := f.redis.HGet(ctx, item, "epoch").Int64()
+	f.must(err)
 	permit := tokens.Permit(t.User, f.item, t.Path.Token)
-	if permit.Epoch != 7 || f.redis.ZScore(ctx, permits, t.User.String()).Val() != float64(permit.Until.UnixMilli()) {
+	if permit.Epoch != epoch || f.redis.ZScore(ctx, permits, t.User.String()).Val() != float64(permit.Until.UnixMilli()) {
 		return false
 	}
 	_, err = f.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {

@@ -224,6 +224,36 @@ func TestAWrongClockOfRedisClosesNoTicket(t *testing.T) {
 	})
 }
 
+// A rebuild of the gate takes all path tokens away. Who was admitted is first again, before
+// those who wait, without another captcha.
+func TestARebuiltGateCostsTheAdmittedNoTurn(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fixture) {
+		f.set("stock", 1)
+		first := f.enter(id.New())
+		f.step()
+		if f.ticket(first).Status != queue.Admitted {
+			t.Fatalf("%+v", f.ticket(first))
+		}
+		second := f.enter(id.New())
+		f.build(8)
+		f.set("stock", 1)
+		if again := f.enter(first.User); again.ID != first.ID || again.Status != queue.Waiting {
+			t.Fatalf("after the rebuild: %+v, want ticket %s", again, first.ID)
+		}
+		if n := f.step()["admitted"]; n != 1 || f.ticket(second).Status != queue.Waiting {
+			t.Errorf("%d admitted, the second is %+v", n, f.ticket(second))
+		}
+		got := f.ticket(first)
+		if got.Status != queue.Admitted || got.Path == nil {
+			t.Fatalf("the first is %+v", got)
+		}
+		if !f.buy(got) {
+			t.Error("the new path token buys nothing")
+		}
+	})
+}
+
 func TestWatchingIsTheHeartbeatAndEndsWithThePath(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fixture) {

@@ -110,7 +110,7 @@ for i = 1, #heads, 2 do
     redis.call('HSET', captcha, 'permits', permits, 'user', user, 'request', '')
     redis.call('PEXPIRE', captcha, life)
     redis.call('ZADD', permits, ms(now + life), user)
-    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life))
+    redis.call('HSET', prefix .. ticket, 'status', 'ADMITTED', 'epoch', gate.epoch, 'expires', ms(now + life), 'score', ms(at))
     redis.call('ZREM', queue, ticket)
     redis.call('ZREM', beats, ticket)
   end

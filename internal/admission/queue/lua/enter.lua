@@ -18,7 +18,8 @@
 --       [13] time that expiries are counted, ms   [14] prefix of [11], without the user
 --
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
---   placed  detail = ticket, the new or the present one
+--   placed  detail = ticket, the new or the present one. An admitted ticket whose path token
+--           a rebuild of the gate took away waits again, at its score.
 --   not_loaded, paused, ended, holding (detail = task), expiries (detail = wait, ms),
 --   captcha (detail = "verdict|kind"), sold_out: no ticket, nothing used up
 --
@@ -47,13 +48,24 @@ end
 
 local before = redis.call('HGET', places, user)
 if before then
-  local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'expires')
+  local t = redis.call('HMGET', ARGV[7] .. before, 'status', 'expires', 'epoch', 'score')
   if t[1] == 'WAITING' then
     redis.call('ZADD', beats, 'XX', ms(now), before)
     stay(before)
     return reply('placed', before)
   end
   if t[1] == 'ADMITTED' and tonumber(t[2]) > now and tonumber(redis.call('ZSCORE', KEYS[13], user) or '0') == tonumber(t[2]) then
+    stay(before)
+    return reply('placed', before)
+  end
+  -- A rebuild of the gate took the path token away: the buyer is first again.
+  if t[1] == 'ADMITTED' and t[4] and tonumber(t[2]) > now and gate.loaded and tonumber(t[3]) < tonumber(gate.epoch)
+    and redis.call('HEXISTS', reservations, user) == 0 then
+    redis.call('ZADD', queue, t[4], before)
+    redis.call('ZADD', beats, ms(now), before)
+    redis.call('HSET', ARGV[7] .. before, 'status', 'WAITING')
+    redis.call('HDEL', ARGV[7] .. before, 'epoch', 'expires', 'score')
+    redis.call('SADD', rooms, ARGV[8] .. '|' .. ARGV[9])
     stay(before)
     return reply('placed', before)
   end
