@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/ent/predicate"
 	"seckill/ent/waitlistentry"
 	"seckill/internal/periodic"
 	"seckill/internal/reservation"
@@ -140,14 +141,14 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 
 // giveBack releases the units of ended entries, and then marks the rows. An entry that
 // was redeemed at the last moment has no reservation under its own id. While the gate
-// is being built, entries wait.
+// is being built, entries wait. A row that was marked again in the meantime stays marked.
 func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) error {
 	rows, err := s.db.Ent.WaitlistEntry.Query().
 		Where(waitlistentry.ItemID(it.id), waitlistentry.ReturnDue(true)).Limit(maxPlaces).All(ctx)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	done := make([]uuid.UUID, 0, len(rows))
+	done := make([]predicate.WaitlistEntry, 0, len(rows))
 	for _, row := range rows {
 		ref := fromRow(row).ref()
 		ref.Expired = ref.Expired && !it.over
@@ -161,13 +162,13 @@ func (s *Service) giveBack(ctx context.Context, it item, counts map[string]int) 
 		if r.Done {
 			counts["returned"]++
 		}
-		done = append(done, row.ID)
+		done = append(done, waitlistentry.And(waitlistentry.ID(row.ID), waitlistentry.Version(row.Version)))
 	}
 	if len(done) == 0 {
 		return nil
 	}
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return tx.WaitlistEntry.Update().Where(waitlistentry.IDIn(done...), waitlistentry.ReturnDue(true)).SetReturnDue(false).Exec(ctx)
+		return tx.WaitlistEntry.Update().Where(waitlistentry.Or(done...)).SetReturnDue(false).Exec(ctx)
 	})
 }
 
@@ -262,13 +263,14 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 }
 
 // holdsRightly marks an entry for release if it had ended before units were reserved
-// for it.
+// for it. The version grows, so that a release that saw the entry before clears no mark.
 func (s *Service) holdsRightly(ctx context.Context, e *Entry, code reservation.ReacquireCode) error {
 	if code != reservation.Reacquired {
 		return nil
 	}
 	return s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		return tx.WaitlistEntry.Update().
-			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).SetReturnDue(true).Exec(ctx)
+			Where(waitlistentry.ID(e.ID), waitlistentry.StatusNotIn(openStatuses...)).
+			AddVersion(1).SetReturnDue(true).Exec(ctx)
 	})
 }
