@@ -1,0 +1,72 @@
+/** The account page, one-time codes at the sign-in, and what administrators change about users. */
+import { createHmac } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { look } from './axe';
+import { demoPerson, fillSignIn, signIn, stage } from './shop';
+
+const it = stage({ SECKILL_LIMITS: 'off' });
+
+/** The code that an authenticator app shows (RFC 6238: SHA-1, 30 s, six digits). */
+function codeOf(secret: string, atMs: number): string {
+  const bits = [...secret].map((char) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(char).toString(2).padStart(5, '0')).join('');
+  const key = Buffer.from(bits.match(/.{8}/g)!.map((byte) => parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(atMs / 30_000)));
+  const mac = createHmac('sha1', key).update(counter).digest();
+  const offset = mac.at(-1)! & 15;
+  return String((mac.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, '0');
+}
+
+test('a user changes the password and sets up one-time codes, and then needs both to sign in', async () => {
+  const page = await it.page();
+  const { account, password } = demoPerson('alice');
+  const next = 'a new long passphrase';
+  await signIn(page, it.demo, 'alice', '/account');
+  await look(page, 'account');
+  const change = page.locator('section', { hasText: 'Change password' });
+  await change.getByLabel('Current password').fill(password);
+  await change.getByLabel('New password').fill(next);
+  await change.getByRole('button', { name: 'Change password' }).click();
+  await page.getByText('Password changed.').waitFor();
+
+  const codes = page.locator('section', { hasText: 'One-time codes' });
+  await codes.getByLabel('Current password').fill(next);
+  await codes.getByRole('button', { name: 'Set up' }).click();
+  const secret = await codes.locator('code').innerText();
+  await codes.getByLabel('One-time code').fill(codeOf(secret, Date.now()));
+  await codes.getByRole('button', { name: 'Turn on' }).click();
+  await page.getByText('One-time codes are on.').waitFor();
+  const recovery = await codes.locator('li').allInnerTexts();
+  expect(recovery).toHaveLength(10);
+  await look(page, 'recovery codes');
+
+  const other = await it.page();
+  await other.goto(`${it.demo.url}/sign-in?next=/account`);
+  await fillSignIn(other, account, next);
+  await other.getByLabel('One-time code').fill('000000');
+  await other.locator('main form button.btn-main').click();
+  await other.getByRole('alert').waitFor();
+  await other.getByLabel('One-time code').fill(recovery[0]!);
+  await other.locator('main form button.btn-main').click();
+  await other.waitForURL(`${it.demo.url}/account`);
+});
+
+test('an administrator disables a user, whose session ends, and enables the user again', async () => {
+  const bob = await it.page();
+  await signIn(bob, it.demo, 'bob', '/orders');
+  const page = await it.page();
+  await signIn(page, it.demo, 'admin', '/operate/people');
+  await look(page, 'people');
+  await page.getByRole('button', { name: 'Manage: Bob' }).click();
+  const sheet = page.getByRole('dialog');
+  await look(page, 'manage a user');
+  await sheet.getByLabel('Reason').fill('a bot');
+  await sheet.getByRole('button', { name: 'Disable sign-in' }).click();
+  await page.locator('main li', { hasText: 'bob@demo.example' }).getByText('Disabled').waitFor();
+  await bob.reload();
+  await bob.getByRole('link', { name: 'Sign in' }).first().waitFor();
+  await page.getByRole('button', { name: 'Manage: Bob' }).click();
+  await sheet.getByRole('button', { name: 'Enable sign-in' }).click();
+  await sheet.waitFor({ state: 'detached' });
+  await signIn(bob, it.demo, 'bob', '/orders');
+});
