@@ -34,6 +34,8 @@ type cli struct {
 	Export  exportCmd  `cmd:"" help:"Write the orders of a sale as CSV."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine settings and services, and say what to mend."`
 
+	DeadLetters deadLettersCmd `cmd:"" name:"deadletters" help:"Replay messages that failed permanently."`
+
 	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`
 	Config     configCmd     `cmd:"" help:"Show the settings."`
 	Version    versionCmd    `cmd:"" help:"Show the version of this binary."`

@@ -22,14 +22,15 @@ var shown = map[string][]string{
 	"seed": {
 		"config", "profile", "services", "jwt-key", "path-ttl", "payment-window", "permit-ratio",
 	},
-	"user":       {"config", "database-url"},
-	"audit":      {"config", "services"},
-	"report":     {"config", "services"},
-	"export":     {"config", "database-url"},
-	"doctor":     {"general", "services", "jwt-key"},
-	"schema":     {},
-	"version":    {},
-	"completion": {},
+	"user":        {"config", "database-url"},
+	"audit":       {"config", "services"},
+	"report":      {"config", "services"},
+	"export":      {"config", "database-url"},
+	"deadletters": {"config", "services"},
+	"doctor":      {"general", "services", "jwt-key"},
+	"schema":      {},
+	"version":     {},
+	"completion":  {},
 }
 
 // printHelp prints kong's help without the settings that are irrelevant for the command.

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=2bfd63f3d9de";
+export{r as resumePlaces}from"./attempt.js?v=2c5ec58f71e2";

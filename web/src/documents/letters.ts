@@ -77,6 +77,21 @@ export const ReplayLetter = graphql(
   [FailureParts],
 );
 
+export const ReplayLetters = graphql(
+  `
+  mutation ReplayLetters($input: ReplayDeadLettersInput!) {
+    act: replayDeadLetters(input: $input) {
+      replayed
+      refused
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
 export const DropLetter = graphql(
   `
   mutation DropLetter($input: DropDeadLetterInput!) {

@@ -6,7 +6,7 @@ import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { Failure } from '../api/types';
-import { DropLetter, Letter as LetterDoc, ReplayLetter, ReturnHeld, SetAside } from '../documents/letters';
+import { DropLetter, Letter as LetterDoc, ReplayLetter, ReplayLetters, ReturnHeld, SetAside } from '../documents/letters';
 import { count, money } from '../i18n/text';
 import { Broken, Loading, Stale, Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
@@ -40,6 +40,7 @@ export function DeadLetters() {
           </div>
           <Stale fault={page.value.fault} again={reload} />
           <Part name="op.letters" none="op.lettersNone" many={deadLetters?.length ?? 0}>
+            {(deadLetters?.length ?? 0) > 1 && <ReplayAll many={deadLetters!.length} reload={reload} />}
             {deadLetters?.map((letter) => <LetterRow key={letter.id} letter={letter} reload={reload} />)}
           </Part>
           <Part name="op.held" none="op.heldNone" many={heldPayments?.length ?? 0}>
@@ -73,6 +74,8 @@ interface Ask {
   name: string;
   sure: string;
   send: (note: string) => Promise<Failure | undefined>;
+  /** What is shown after success; op.saved without it. */
+  result?: () => string;
 }
 
 /** The dialog that confirms an action. */
@@ -84,7 +87,7 @@ function Sheet({ ask, close, done }: { ask: Ask; close: () => void; done: () => 
         send={({ note = '' }) => ask.send(note)}
         done={() => {
           close();
-          toast(ot('op.saved'));
+          toast(ask.result?.() ?? ot('op.saved'));
           done();
         }}
       >
@@ -92,6 +95,33 @@ function Sheet({ ask, close, done }: { ask: Ask; close: () => void; done: () => 
         <Note label={ot('op.reason')} required />
       </Form>
     </Dialog>
+  );
+}
+
+/** The page shows no more messages than this; there may be others. */
+const SHOWN = 100;
+
+/** The button that puts all messages back into their streams. */
+function ReplayAll({ many, reload }: { many: number; reload: () => void }) {
+  const asking = useSignal(false);
+  let result = '';
+  const ask: Ask = {
+    name: ot('op.replayAll'),
+    sure: ot('op.sure.replayAll', { count: count(many) + (many < SHOWN ? '' : '+') }),
+    send: async (note) => {
+      const { act } = await request(ReplayLetters, { input: { note } });
+      if (act) result = ot('op.replayedAll', { replayed: count(act.replayed), refused: count(act.refused) });
+      return act?.userErrors[0];
+    },
+    result: () => result,
+  };
+  return (
+    <li>
+      <button class="btn" onClick={() => (asking.value = true)}>
+        {ask.name}
+      </button>
+      {asking.value && <Sheet ask={ask} close={() => (asking.value = false)} done={reload} />}
+    </li>
   );
 }
 

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/redis/go-redis/v9"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/reservation"
+	"seckill/internal/stream"
+	"seckill/internal/testenv"
+)
+
+func TestDeadLettersAreReplayedFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	conn, _ := testenv.Redis(t)
+	environ := services(t)
+	prefix, _ := lookupIn(environ)("SECKILL_REDIS_PREFIX")
+	keys := reservation.Keys{Prefix: prefix}
+	letters := stream.NewDeadLetters(stream.DeadLettersConfig{Client: conn.Cmd, Key: keys.DeadLetters(), Log: slog.New(slog.DiscardHandler)})
+	sale := id.New()
+	orders := keys.Orders(id.ShardOf(sale))
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		msg, err := order.Requested{
+			V: 1, Task: id.NewTask(id.ShardOf(sale)), User: id.New(), Sale: sale, Item: id.New(), Quantity: 1,
+			UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
+		}.Message()
+		must(err)
+		fields, err := stream.Entry(msg)
+		must(err)
+		entry, err := conn.Cmd.XAdd(t.Context(), &redis.XAddArgs{Stream: orders, Values: fields}).Result()
+		must(err)
+		msg.Metadata.Set("_stream_entry", entry) // as the subscriber does
+		msg.Metadata.Set(middleware.PoisonedTopicKey, orders)
+		must(letters.Publish(letters.Key(), msg))
+		must(conn.Cmd.XDel(t.Context(), orders, entry).Err())
+	}
+	list, err := letters.List(t.Context(), "", 10)
+	must(err)
+
+	replay := func(code int, printed, complaint string, args ...string) {
+		t.Helper()
+		got := command(t, environ, append([]string{"deadletters", "replay"}, args...)...)
+		got.wants(t, code, complaint)
+		if !strings.Contains(got.stdout, printed) {
+			t.Errorf("%s printed %q", args, got.stdout)
+		}
+	}
+	replay(exitUnfit, "", "missing flags: --note", "--all")
+	replay(exitUnfit, "", "either --all or ids", "--note", "x")
+	replay(exitUnfit, "", "either --all or ids", "--note", "x", "--all", list[0].ID)
+	replay(exitUnfit, "", "--note: give 1 to 200 characters", "--note", " ", "--all")
+	replay(exitUnfit, "", "there is no dead letter 1-1", "--note", "x", "1-1")
+	replay(exitOK, "replayed 1, refused 0\n", "", "--note", "a first try", list[0].ID)
+	replay(exitOK, "replayed 2, refused 0\n", "", "--note", "the disk was full", "--all")
+	replay(exitOK, "replayed 0, refused 0\n", "", "--note", "the disk was full", "--all")
+	if n := conn.Cmd.XLen(t.Context(), orders).Val(); n != 3 {
+		t.Errorf("%d messages are back in the stream", n)
+	}
+	if n, err := letters.Len(t.Context()); err != nil || n != 0 {
+		t.Errorf("%d letters are left, %v", n, err)
+	}
+}

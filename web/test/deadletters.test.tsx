@@ -1,0 +1,56 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, expect, test, vi } from 'vitest';
+import { speak } from '../src/i18n/text';
+import { prepare } from '../src/operator';
+import { DeadLetters } from '../src/operator/deadletters';
+import { Toasts } from '../src/ui/toast';
+import { server } from './shop';
+
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+});
+
+const letter = (id: string) => ({
+  id, reason: 'the disk is full', stream: 'orders', attempts: 5, deliveries: 1, setAsideAt: '2026-11-20T12:00:00.000Z', orderTask: null,
+});
+const page = (...ids: string[]) => ({ deadLetters: ids.map(letter), heldPayments: [], deadLetterActs: [] });
+const shown = (): string => document.body.textContent!;
+const button = (name: string): HTMLElement | undefined => [...document.querySelectorAll('button')].find((b) => b.textContent === name);
+const show = (): Promise<void> =>
+  act(() =>
+    render(
+      <>
+        <DeadLetters />
+        <Toasts />
+      </>,
+      document.body,
+    ),
+  ) as Promise<void>;
+
+test.each([
+  ['en', 'Retry all', 'Messages: 3.', 'Retried: 2. Not retried: 1; their orders have ended, or their content is gone.'],
+  ['zh', '全部重新投递', '共 3 条消息', '已重新投递 2 条；1 条未投递：订单已结束，或内容已丢失。'],
+] as const)('all failed messages are retried after a confirmation that names their number (%s)', async (language, name, sure, result) => {
+  await speak(language);
+  await prepare();
+  const asked = server({
+    SetAside: [page('1-0', '2-0', '3-0'), page('3-0')],
+    ReplayLetters: ['cut', { act: { replayed: 2, refused: 1, userErrors: [] } }],
+  });
+  await show();
+  await vi.waitFor(() => expect(button(name)).toBeDefined());
+  await act(() => button(name)!.click());
+  expect(shown()).toContain(sure);
+  document.querySelector<HTMLTextAreaElement>('[name=note]')!.value = 'there is room again';
+  const submit = (): Promise<void> =>
+    act(() => void document.querySelector('form')!.dispatchEvent(new Event('submit', { bubbles: true, cancelable: true })));
+  await submit();
+  await vi.waitFor(() => expect(document.querySelector('form [role=alert]')).not.toBeNull());
+  await submit();
+  await vi.waitFor(() => expect(shown()).toContain(result));
+  expect(asked.filter((one) => one.name === 'ReplayLetters').at(-1)!.variables).toEqual({ input: { note: 'there is room again' } });
+  await vi.waitFor(() => expect(document.querySelectorAll('li.note')).toHaveLength(1));
+  expect(button(name)).toBeUndefined(); // one message has a button of its own
+});
