@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=2c5ec58f71e2";
+export{r as resumePlaces}from"./attempt.js?v=67c06f55dd8b";
