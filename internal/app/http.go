@@ -46,7 +46,7 @@ type serverParts struct {
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
 // listener. A process without the API role has only the admin listener.
 func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.Server, trusted *periodic.Loop, err error) {
-	ready := server.NewReadiness(checks(b, g, in.accounts.revocations)...)
+	ready := server.NewReadiness(b.clock, checks(b, g, in.accounts.revocations)...)
 	opts := server.Options{
 		AdminAddr: b.cfg.AdminAddr, Admin: server.NewAdmin(ready, telemetry.MetricsHandler(b.registry)), Ready: ready,
 		DrainDelay: b.cfg.DrainDelay, DrainTimeout: b.cfg.DrainTimeout, Log: b.log,

@@ -10,29 +10,55 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"seckill/internal/clock"
 )
 
-// checkTimeout is the timeout of one readiness check.
-const checkTimeout = time.Second
+const (
+	// checkTimeout is the timeout of one readiness check.
+	checkTimeout = time.Second
+	// maxAway is how long after its last good check a dependency may be away before the
+	// process is not ready: a failover of Redis or Postgres is over by then, and would
+	// otherwise take all processes out of the balancer at once. It is longer than the
+	// usual 10 s between two requests of a balancer.
+	maxAway = 15 * time.Second
+)
 
-// Check tests whether a dependency of the process is available.
+// Check tests whether a dependency of the process is available. Calls may overlap.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
 }
 
 // NewReadiness returns a Readiness with the given checks.
-func NewReadiness(checks ...Check) *Readiness { return &Readiness{checks: checks} }
+func NewReadiness(c clock.Clock, checks ...Check) *Readiness {
+	return &Readiness{clock: c, checks: checks, passed: make([]time.Time, len(checks))}
+}
 
 // finding is the outcome of one check.
 type finding struct {
-	Name   string `json:"name"`
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason,omitempty"`
+	Name      string `json:"name"`
+	OK        bool   `json:"ok"`
+	Reason    string `json:"reason,omitempty"`
+	Tolerated bool   `json:"tolerated,omitempty"` // it failed, and passed at most maxAway ago
 }
 
 // Draining reports whether the server is stopping.
 func (r *Readiness) Draining() bool { return r.draining.Load() }
+
+// run runs one check. A check that never passed is not tolerated.
+func (r *Readiness) run(ctx context.Context, i int) finding {
+	asked := r.clock.Now()
+	err := r.checks[i].Run(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.passed[i] = asked
+		return finding{Name: r.checks[i].Name, OK: true}
+	}
+	last := r.passed[i]
+	return finding{Name: r.checks[i].Name, Reason: err.Error(), Tolerated: !last.IsZero() && asked.Sub(last) <= maxAway}
+}
 
 // ask runs all checks concurrently.
 func (r *Readiness) ask(ctx context.Context) (ready bool, findings []finding) {
@@ -40,27 +66,23 @@ func (r *Readiness) ask(ctx context.Context) (ready bool, findings []finding) {
 	defer cancel()
 	findings = make([]finding, len(r.checks), len(r.checks)+1)
 	var wg sync.WaitGroup
-	for i, c := range r.checks {
-		wg.Go(func() {
-			findings[i] = finding{Name: c.Name, OK: true}
-			if err := c.Run(ctx); err != nil {
-				findings[i] = finding{Name: c.Name, Reason: err.Error()}
-			}
-		})
+	for i := range r.checks {
+		wg.Go(func() { findings[i] = r.run(ctx, i) })
 	}
 	wg.Wait()
 	if r.Draining() {
 		findings = append(findings, finding{Name: "server", Reason: "draining"})
 	}
 	for _, f := range findings {
-		if !f.OK {
+		if !f.OK && !f.Tolerated {
 			return false, findings
 		}
 	}
 	return true, findings
 }
 
-// ServeHTTP answers /readyz: 200 if all checks pass, else 503, with the reasons.
+// ServeHTTP answers /readyz: 200 if all checks pass or are tolerated, else 503, with the
+// reasons.
 func (r *Readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	ready, findings := r.ask(req.Context())
 	w.Header().Set("Content-Type", "application/json")

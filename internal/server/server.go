@@ -13,8 +13,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"seckill/internal/clock"
 )
 
 // Timeouts of both listeners. A request may be sent slowly, but not for long; sockets and
@@ -181,6 +184,9 @@ func (s *Server) drain(ctx context.Context) error {
 
 // Readiness reports whether the process accepts requests.
 type Readiness struct {
+	clock    clock.Clock
 	checks   []Check
 	draining atomic.Bool
+	mu       sync.Mutex
+	passed   []time.Time // guarded by mu; when each check passed last; zero = never
 }

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"seckill/internal/clock"
 	"seckill/internal/server"
 )
 
@@ -294,7 +295,7 @@ func TestPlaygroundIsSelfHosted(t *testing.T) {
 
 func TestReadinessShowsReasons(t *testing.T) {
 	t.Parallel()
-	ready := server.NewReadiness(
+	ready := server.NewReadiness(clock.System{},
 		server.Check{Name: "redis", Run: func(context.Context) error { return nil }},
 		server.Check{Name: "postgres", Run: func(context.Context) error { return errors.New("no route") }},
 	)
@@ -318,7 +319,7 @@ func TestReadinessShowsReasons(t *testing.T) {
 func TestDrainFinishesWhatRuns(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
-	ready := server.NewReadiness()
+	ready := server.NewReadiness(clock.System{})
 	drained := make(chan struct{})
 	s, err := server.Listen(t.Context(), server.Options{
 		PublicAddr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
