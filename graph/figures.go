@@ -34,6 +34,9 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		InFlightUnits: s.Units.InFlight, Conserved: s.Units.Conserved,
 		Rejections: make([]*model.RejectionCount, len(s.Refused)), Series: make([]*model.SaleStatsPoint, len(s.Series)),
 	}
+	if !s.CountedSince.IsZero() {
+		out.CountedSince = &s.CountedSince
+	}
 	for i, r := range s.Refused {
 		out.Rejections[i] = &model.RejectionCount{Code: r.Reason, Count: int(r.Count)}
 	}

@@ -434,6 +434,29 @@ func (ec *executionContext) fieldContext_SaleStats_conserved(_ context.Context, 
 	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _SaleStats_countedSince(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleStats_countedSince(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CountedSince, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleStats_countedSince(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleStats", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
 func (ec *executionContext) _SaleStats_failedTasks(ctx context.Context, field graphql.CollectedField, obj *model.SaleStats) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1542,6 +1565,11 @@ func (ec *executionContext) _SaleStats(ctx context.Context, sel ast.SelectionSet
 		case "conserved":
 			out.Values[i] = ec._SaleStats_conserved(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "countedSince":
+			out.Values[i] = ec._SaleStats_countedSince(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "failedTasks":

@@ -813,6 +813,11 @@ type SaleStats @auth(role: OPERATOR) {
   cancelledOrders: Int!
   """Whether each store adds up in itself and they agree on the total."""
   conserved: Boolean!
+  """
+  Since when captchas, path tokens, calls of ` + "`" + `placeOrder` + "`" + ` and their latency count; later than the
+  opening when Redis lost the counts before. Null when nothing is counted, or it is unknown.
+  """
+  countedSince: DateTime
   """Attempts that ended without an order so far."""
   failedTasks: Int!
   """` + "`" + `placeOrder` + "`" + ` calls that ended in a fault so far."""
@@ -4147,6 +4152,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_cancelledOrders(ctx, field)
 	case "conserved":
 		return ec.fieldContext_SaleStats_conserved(ctx, field)
+	case "countedSince":
+		return ec.fieldContext_SaleStats_countedSince(ctx, field)
 	case "failedTasks":
 		return ec.fieldContext_SaleStats_failedTasks(ctx, field)
 	case "faults":

@@ -1404,6 +1404,9 @@ type SaleStats struct {
 	CancelledOrders int `json:"cancelledOrders"`
 	// Whether each store adds up in itself and they agree on the total.
 	Conserved bool `json:"conserved"`
+	// Since when captchas, path tokens, calls of `placeOrder` and their latency count; later than the
+	// opening when Redis lost the counts before. Null when nothing is counted, or it is unknown.
+	CountedSince *time.Time `json:"countedSince,omitempty"`
 	// Attempts that ended without an order so far.
 	FailedTasks int `json:"failedTasks"`
 	// `placeOrder` calls that ended in a fault so far.

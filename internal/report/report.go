@@ -66,6 +66,8 @@ type Requests struct {
 	Refused  []salestats.Rejection `json:"refused"` // most frequent first
 	P50Ms    float64               `json:"p50Ms"`   // latency of placeOrder
 	P99Ms    float64               `json:"p99Ms"`
+	// CountedSince is set when Redis lost the counts of earlier requests.
+	CountedSince *time.Time `json:"countedSince,omitempty"`
 }
 
 // Orders are the numbers of orders by outcome.
@@ -177,6 +179,7 @@ func (src Source) Build(ctx context.Context, saleID uuid.UUID) (*Report, error) 
 		return nil, err
 	}
 	r.addFigures(stats)
+	r.Requests.CountedSince = stats.CountedLate(v.StartsAt)
 	book, err := src.readBook(ctx, v)
 	if err != nil {
 		return nil, fmt.Errorf("report of sale %s: %w", saleID, err)

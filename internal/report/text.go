@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // JSON writes the report for programs.
@@ -25,6 +26,9 @@ func (r *Report) Text(out io.Writer) error {
 		r.Units.Sold, r.Units.Total, r.Units.Held, r.Units.Remaining, orNever(r.Sale.SoldOutMs))
 	fmt.Fprintf(&b, "  requests   %d: %d accepted, %d replayed, %d faulted; p50 %s, p99 %s\n", r.Requests.Total,
 		r.Requests.Accepted, r.Requests.Replayed, r.Requests.Faulted, lasts(r.Requests.P50Ms), lasts(r.Requests.P99Ms))
+	if since := r.Requests.CountedSince; since != nil {
+		fmt.Fprintf(&b, "  counted    requests since %s; Redis lost the counts before\n", since.Format(time.RFC3339))
+	}
 	for _, f := range r.Requests.Refused {
 		fmt.Fprintf(&b, "  refused    %d %s\n", f.Count, f.Reason)
 	}

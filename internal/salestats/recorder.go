@@ -77,6 +77,7 @@ type Recorder struct {
 // keep placeOrder fast.
 type batch struct {
 	seq                                   int64
+	since                                 int64 // Unix time in ms
 	requests, accepted, replayed, faulted int64
 	steps                                 map[Step]int64
 	refused                               map[fault.Reason]int64
@@ -141,7 +142,9 @@ func (r *Recorder) batch(sale uuid.UUID) *batch {
 		if len(r.open) >= maxSales {
 			return nil
 		}
-		b = &batch{steps: map[Step]int64{}, refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{}}
+		b = &batch{
+			since: r.cfg.Clock.Now().UnixMilli(), steps: map[Step]int64{}, refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{},
+		}
 		r.open[sale] = b
 	}
 	return b
@@ -260,6 +263,7 @@ func (b *batch) counters() (fields []any) {
 			fields = append(fields, field, n)
 		}
 	}
+	fields = append(fields, "?"+sinceField, b.since)
 	add("requests", b.requests)
 	add("accepted", b.accepted)
 	add("replayed", b.replayed)

@@ -74,6 +74,10 @@ func number(field any) (int64, bool) {
 	return n, err == nil
 }
 
+// sinceField is the counter field that holds when counting began, as Unix time in ms. It
+// is absent from counters that version 0.1 began.
+const sinceField = "since"
+
 // counters are the counter fields of a sale.
 type counters map[string]int64
 
@@ -129,6 +133,9 @@ func (c counters) lack(kept counters) bool {
 func (c counters) into(s *Stats) {
 	s.Requests, s.Accepted, s.Replayed, s.Faulted = c["requests"], c["accepted"], c["replayed"], c["faulted"]
 	s.Captchas, s.Paths = c[string(StepCaptcha)], c[string(StepPath)]
+	if since := c[sinceField]; since > 0 {
+		s.CountedSince = time.UnixMilli(since).UTC()
+	}
 	took := latencies{}
 	for field, n := range c {
 		if reason, ok := strings.CutPrefix(field, "r:"); ok {

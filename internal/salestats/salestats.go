@@ -32,12 +32,19 @@ const (
 	// (Reader.Keep).
 	countersLife = 7 * 24 * time.Hour
 	seriesLife   = 48 * time.Hour
+	// startOfCounting is how long after the opening the first count of a sale may come,
+	// although none is missing.
+	startOfCounting = 5 * time.Second
 )
 
 // Stats are the present figures of a sale.
 type Stats struct {
 	Sale uuid.UUID
 	At   time.Time
+
+	// CountedSince is when counting of the figures up to P99 began: after the loss of
+	// Redis, later than the opening. Zero = unknown.
+	CountedSince time.Time
 
 	Captchas int64 // challenges issued
 	Paths    int64 // path tokens issued
@@ -66,6 +73,16 @@ type Stats struct {
 	GMV   money.Amount // total of paid orders
 
 	Series []Point // the last five minutes, oldest first
+}
+
+// CountedLate returns CountedSince if counting began later than the opening of the sale,
+// else nil: earlier requests are missing from the figures.
+func (s *Stats) CountedLate(opening time.Time) *time.Time {
+	if s.CountedSince.Before(opening.Add(startOfCounting)) {
+		return nil
+	}
+	since := s.CountedSince
+	return &since
 }
 
 // Units are the figures of a sale's units. Remaining and Total are those of the gate if

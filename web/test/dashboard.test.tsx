@@ -15,7 +15,7 @@ const point = (s: number, left = 0): Point => ({ at: T0 / 1000 + s, requests: 1,
 /** The figures at a second, and how many units were left. */
 const stats = (s: number, left: number) => ({
   at: iso(s), conserved: true, totalUnits: 100, remainingUnits: left, pendingUnits: 100 - left, paidUnits: 0,
-  captchas: 0, paths: 0, requests: 0, accepted: 0, orders: 0, paidOrders: 0, lapsedOrders: 0, refundedOrders: 0,
+  countedSince: null, captchas: 0, paths: 0, requests: 0, accepted: 0, orders: 0, paidOrders: 0, lapsedOrders: 0, refundedOrders: 0,
   p99Ms: 1, queueDepth: 0, queueAgeSeconds: 0, requestsPerSecond: 1, ordersPerSecond: 1,
   gmv: { amount: '1.00', currencyCode: 'CNY' }, rejections: [],
 });
@@ -38,7 +38,7 @@ const pass = async (ms: number): Promise<void> => {
   await vi.advanceTimersByTimeAsync(20);
 };
 const show = async (live: boolean, id = 'sal_1'): Promise<void> => {
-  render(<Dashboard id={id} live={live} />, div);
+  render(<Dashboard id={id} live={live} opening={iso(0)} />, div);
   await pass(100);
 };
 /** A frame comes in. */
@@ -75,6 +75,21 @@ afterEach(async () => {
   await pass(3_000); // the socket closes when nothing is followed for a while
   vi.useRealTimers();
   vi.unstubAllGlobals();
+});
+
+test('figures whose counts were lost say since when they count', async () => {
+  await show(false);
+  const countedFrom = (countedSince: string | null) => {
+    const answer = whole(60, 50, 0);
+    return { sale: { ...answer.sale, saleStats: { ...answer.sale.saleStats, countedSince } } };
+  };
+  await open.pop()!(countedFrom(iso(1)));
+  expect(div.textContent).toContain('100');
+  expect(div.querySelector('p.note time')).toBeNull();
+  render(null, div);
+  await show(false, 'sal_2');
+  await open.pop()!(countedFrom(iso(42)));
+  expect(div.querySelector('p.note time')!.getAttribute('datetime')).toBe(iso(42));
 });
 
 describe('a series', () => {

@@ -10,6 +10,7 @@ import { T0 } from './shop';
 const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   at: new Date(at).toISOString(),
   conserved: true,
+  countedSince: null,
   captchas: 30,
   paths: 12,
   requests: 9,

@@ -4,7 +4,8 @@
 -- ARGV  [1] process   [2] number of the batch, increasing   [3] TTL of the counters, s
 --       [4] TTL of a stretch, s   [5] how many counters follow, then field, n, …
 --       then for each stretch: how many fields follow, then field, n, …; a field
---       that begins with "=" is set to n instead of incremented by n
+--       that begins with "=" is set to n instead of incremented by n, and one that
+--       begins with "?" only if there were no counters before
 -- Reply 1 counted | 0 counted before
 --
 -- Invariant: a batch that is sent again after a lost reply counts once.
@@ -13,15 +14,17 @@ local mark = 'p:' .. ARGV[1]
 if tonumber(redis.call('HGET', KEYS[1], mark) or '0') >= tonumber(ARGV[2]) then
   return 0
 end
+local first = redis.call('EXISTS', KEYS[1]) == 0
 redis.call('HSET', KEYS[1], mark, ARGV[2])
 local a = 5
 for k = 1, #KEYS do
   local n = tonumber(ARGV[a])
   for i = 1, n do
     local field, by = ARGV[a + 2 * i - 1], ARGV[a + 2 * i]
-    if string.sub(field, 1, 1) == '=' then
+    local kind = string.sub(field, 1, 1)
+    if kind == '=' or (kind == '?' and first) then
       redis.call('HSET', KEYS[k], string.sub(field, 2), by)
-    else
+    elseif kind ~= '?' then
       redis.call('HINCRBY', KEYS[k], field, by)
     end
   end

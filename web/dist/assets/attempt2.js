@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=67c06f55dd8b";
+export{r as resumePlaces}from"./attempt.js?v=02452ce875fc";

@@ -7,6 +7,7 @@ export const FigureParts = graphql(
   fragment FigureParts on SaleStats {
     at
     conserved
+    countedSince
     totalUnits
     remainingUnits
     pendingUnits

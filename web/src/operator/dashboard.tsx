@@ -18,6 +18,8 @@ import { ot } from './texts';
 const POLL_MS = 2_000;
 /** Least time between two requests for missing seconds, in ms. */
 const FILL_MS = 10_000;
+/** How long after the opening the first count may come, although none is missing, in ms. */
+const FIRST_COUNT_MS = 5_000;
 /** Lines of the feed that are kept. */
 const FEED_LINES = 50;
 
@@ -39,7 +41,7 @@ async function load(id: string, signal: AbortSignal) {
 }
 
 /** The figures, the plots and the feed of a sale. */
-export function Dashboard({ id, live }: { id: string; live: boolean }) {
+export function Dashboard({ id, live, opening }: { id: string; live: boolean; opening: string }) {
   // The figures are loaded again when the sale ends: the last frame is not final.
   const { page, reload } = useLoad(`figures ${id} ${live}`, (signal) => load(id, signal));
   const { figures, series } = useMemo(() => ({ figures: signal<Figures | null>(null), series: signal<Point[]>([]) }), [id]);
@@ -98,6 +100,11 @@ export function Dashboard({ id, live }: { id: string; live: boolean }) {
         {ot('op.figures')}
       </h2>
       <Stale fault={fault} again={reload} />
+      {now.countedSince && Date.parse(now.countedSince) - Date.parse(opening) >= FIRST_COUNT_MS && (
+        <p class="note text-warn">
+          {ot('op.countedSince')} <When at={now.countedSince} />
+        </p>
+      )}
       <dl class="grid grid-cols-2 gap-4 sm:grid-cols-4">
         <Figure name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
         <Figure name={ot('op.pending')}>{count(now.pendingUnits)}</Figure>

@@ -69,7 +69,7 @@ function Shown({ sale, reload }: { sale: Whole; reload: () => Promise<void> }) {
       {sale.notice && <p class="note">{ot('op.notice', { text: sale.notice })}</p>}
       {REVIEWED.includes(sale.status) && <Review sale={sale} />}
       <Acts sale={sale} reload={reload} />
-      {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} />}
+      {sold && <Dashboard id={sale.id} live={sale.status !== 'ENDED'} opening={sale.startsAt} />}
       <Interventions key={acts.value} saleId={sale.id} moved={reload} />
       <div class="grid items-start gap-6 lg:grid-cols-2">
         <div class="grid gap-6">

@@ -57,6 +57,7 @@ export const zh: Record<OpKey, string> = {
   'op.left': '可售',
   'op.log': '操作记录',
   'op.byClock': '系统',
+  'op.countedSince': '以下数据不含更早的请求，统计开始于',
   'op.figures': '实时数据',
   'op.remaining': '可售',
   'op.pending': '待付款',

@@ -58,6 +58,7 @@ const en = {
   'op.left': 'Available',
   'op.log': 'Audit log',
   'op.byClock': 'System',
+  'op.countedSince': 'Earlier requests are missing from these figures. Counted since',
   'op.figures': 'Live figures',
   'op.remaining': 'Available',
   'op.pending': 'Awaiting payment',
