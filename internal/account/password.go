@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"runtime"
 	"sync"
 	"time"
 
@@ -13,13 +14,16 @@ import (
 )
 
 const (
-	hashWorkers = 2  // each uses a core for 25 ms and 19 MiB; the other cores serve orders
 	hashWaiting = 64 // requests waiting for a worker: the last waits about 1 s
 	// hashPerNetwork limits untrusted requests in the queue per network.
 	hashPerNetwork = 8
 	// hashRetry is the retry delay when the queue is full: about the time to empty it.
 	hashRetry = time.Second
 )
+
+// hashWorkers is how many passwords are hashed at once. Each uses a core for 25 ms and
+// 19 MiB: two, but at most half of the cores, so that the others serve orders.
+var hashWorkers = max(1, min(2, runtime.GOMAXPROCS(0)/2))
 
 // owaspMinimum are the minimum argon2id parameters of the OWASP Password Storage sheet:
 // 19 MiB, two passes, one lane.
