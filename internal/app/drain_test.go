@@ -24,7 +24,13 @@ func TestSIGTERMAnswersTheRequestsInFlight(t *testing.T) {
 		got, err = s.place(made.Users[0].AccessToken, in)
 		answered <- err
 	}()
-	await(t, caught, "the request does not reach the gate")
+	select {
+	case <-caught:
+	case err := <-answered:
+		t.Fatalf("answered before it reached the gate: %v %+v", err, got)
+	case <-time.After(testenv.Wait):
+		t.Fatalf("the request does not reach the gate:\n%s", p.said())
+	}
 	p.terminate()
 	gate.Release()
 	if err := <-answered; err != nil || got.why() != "" || got.OrderTask == nil {

@@ -175,7 +175,8 @@ func (s *site) report(token, saleID string, orders int) {
 func lastQuery(t *testing.T, db *sql.DB, name string) (last sql.NullTime) {
 	t.Helper()
 	err := db.QueryRowContext(t.Context(), `SELECT max(query_start) FROM pg_stat_activity
-		WHERE datname = $1 AND query NOT LIKE '%"revoked_at" >= %' AND query NOT LIKE '%"disabled_at" >= %'`, name).Scan(&last)
+		WHERE datname = $1 AND query NOT LIKE '%"revoked_at" >= %' AND query NOT LIKE '%"disabled_at" >= %'
+		AND query <> 'SELECT clock_timestamp()'`, name).Scan(&last)
 	if err != nil {
 		t.Fatal(err)
 	}
