@@ -96,10 +96,19 @@ func (p *Proxy) hold(needle string, reply bool) <-chan struct{} {
 	return h.caught
 }
 
+// endsIn reports whether the needle ends in the chunk, seen being the bytes before it.
+func (h *hold) endsIn(seen, chunk []byte) bool {
+	before := seen[max(0, len(seen)-len(h.needle)+1):]
+	return bytes.Contains(slices.Concat(before, chunk), h.needle)
+}
+
+// longestNeedle bounds the bytes of a needle that are in the chunk before.
+const longestNeedle = 128
+
 // keepRequest blocks as long as a request is held.
-func (p *Proxy) keepRequest(chunk []byte, due *atomic.Pointer[hold]) {
+func (p *Proxy) keepRequest(seen, chunk []byte, due *atomic.Pointer[hold]) {
 	p.mu.Lock()
-	i := slices.IndexFunc(p.holds, func(h *hold) bool { return bytes.Contains(chunk, h.needle) })
+	i := slices.IndexFunc(p.holds, func(h *hold) bool { return h.endsIn(seen, chunk) })
 	if i < 0 || p.closed {
 		p.mu.Unlock()
 		return
@@ -175,11 +184,13 @@ func (p *Proxy) accept() {
 		}
 		var due atomic.Pointer[hold] // set when the reply on this connection is to be held
 		p.running.Go(func() {
+			var seen []byte // the end of the former chunk: a needle may be split
 			p.pass(client, server, func(chunk []byte) bool {
 				if !p.request(chunk) {
 					return false
 				}
-				p.keepRequest(chunk, &due)
+				p.keepRequest(seen, chunk, &due)
+				seen = bytes.Clone(chunk[max(0, len(chunk)-longestNeedle):])
 				return true
 			})
 		})
