@@ -262,8 +262,8 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	cache := order.NewCache(b.svc.redis, b.keys.Tasks, g.clock)
 	store := order.NewStore(order.StoreConfig{
 		DB: b.svc.db, Cache: cache, Clock: g.clock, Log: b.log,
-		Submitted: orderintake.Submitted{Gate: g.gate, Loaded: g.loaded}.Task,
-		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Loaded: g.loaded, Clock: g.clock}.Task,
+		Submitted: orderintake.Submitted{Gate: g.gate, Loaded: g.loaded},
+		Vanished:  orderintake.Vanished{Gate: g.gate, Items: g.items, Loaded: g.loaded, Clock: g.clock},
 	})
 	status := storefront.NewPublisher(m.bus, s.feed)
 	publisher := order.NewPublisher(order.PublisherConfig{
@@ -289,7 +289,7 @@ type waiting struct {
 func newWaitlist(b base, g gates, o orders) waiting {
 	service := waitlist.New(waitlist.Config{
 		DB: b.svc.db, Gate: g.gate, Publish: o.status.WaitlistEntries, Registerer: b.registry,
-		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
+		OfferFor: b.cfg.WaitlistOffer, Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	// An item whose gate is lost and not reloaded is not known to be sold out, but its
 	// waitlist still exists.

@@ -121,7 +121,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, ClocksAgree: g.clock.Agree, Registerer: b.registry, Log: b.log,
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Forged: func(ctx context.Context, provider string, count int) {
 			in.security.Write(ctx, account.Event{Kind: account.EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
 		},
@@ -232,15 +232,13 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Finish: s.figures.Keep, Note: s.feed.Act,
-		Catalog: g.catalog, Hands: orderintake.HandsWait, Clock: g.clock, ClocksAgree: g.clock.Agree, Log: b.log,
+		Catalog: g.catalog, Hands: orderintake.HandsWait, Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
 		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys},
-		Append: func(ctx context.Context, key string, messages ...*stream.Message) error {
-			return stream.Append(ctx, b.svc.redis.Script, key, messages...)
-		},
-		Orders: o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
+		Redis:   b.svc.redis.Script,
+		Orders:  o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
 		Orders: o.store, Writer: o.failing, Backlog: o.backlog, Clock: g.clock, Log: b.log,
@@ -289,9 +287,7 @@ func newWorker(b base, g gates, m messages, o orders) (worker, error) {
 	topics := orderTopics(b)
 	hands := orderintake.NewHands(orderintake.HandsConfig{
 		Gate: g.gate, Keys: b.keys, Log: b.log,
-		Append: func(ctx context.Context, key string, messages ...*stream.Message) error {
-			return stream.Append(ctx, b.svc.redis.Script, key, messages...)
-		},
+		Streams: stream.Appender{Client: b.svc.redis.Script},
 	})
 	handler := orderintake.NewHandler(o.writer, g.gate, hands)
 	router, err := newRouter(b, m, stream.Handler{Name: "orders", Topics: topics, Handle: handler.Handle, Split: order.Split},

@@ -30,14 +30,27 @@ const (
 type StoreConfig struct {
 	DB    *postgres.DB
 	Cache *Cache // nil = read Postgres only
-	// Submitted looks up a task whose order is not written yet; a Nil owner stands for
-	// any user. It returns nil when there is no such task. nil = there is none.
-	Submitted func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	// Submitted finds tasks whose order is not written yet; a Nil owner stands for any
+	// user. nil = there are none.
+	Submitted TaskFinder
 	// Vanished answers for a task of the owner that neither Redis nor Postgres has; nil =
 	// it is unknown.
-	Vanished func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	Vanished TaskFinder
 	Clock    clock.Clock // nil = clock.System
 	Log      *slog.Logger
+}
+
+// TaskFinder finds tasks that this package does not store.
+type TaskFinder interface {
+	// Task returns the task of a user, or nil when there is none.
+	Task(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+}
+
+// noTasks is the TaskFinder that finds none.
+type noTasks struct{}
+
+func (noTasks) Task(context.Context, uuid.UUID, uuid.UUID) (*Task, error) {
+	return nil, nil //nolint:nilnil // there is none
 }
 
 // Store reads tasks and orders: from Redis while its copies are recent enough,
@@ -46,8 +59,8 @@ type StoreConfig struct {
 type Store struct {
 	db        *postgres.DB
 	cache     *Cache
-	submitted func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
-	vanished  func(ctx context.Context, task, owner uuid.UUID) (*Task, error)
+	submitted TaskFinder
+	vanished  TaskFinder
 	clock     clock.Clock
 	watched   *watchedTasks
 	accepted  *acceptedTasks
@@ -63,12 +76,11 @@ func NewStore(cfg StoreConfig) *Store {
 	if s.clock == nil {
 		s.clock = clock.System{}
 	}
-	none := func(context.Context, uuid.UUID, uuid.UUID) (*Task, error) { return nil, nil } //nolint:nilnil // there is none
 	if s.submitted == nil {
-		s.submitted = none
+		s.submitted = noTasks{}
 	}
 	if s.vanished == nil {
-		s.vanished = none
+		s.vanished = noTasks{}
 	}
 	return s
 }
@@ -106,13 +118,13 @@ func (s *Store) task(ctx context.Context, id, owner uuid.UUID) (*Task, error) {
 		return record, nil
 	}
 	if record = s.watched.last(id); record == nil && cacheErr == nil && owner == uuid.Nil {
-		record, cacheErr = s.submitted(ctx, id, owner)
+		record, cacheErr = s.submitted.Task(ctx, id, owner)
 	}
 	if record == nil && cacheErr != nil {
 		return nil, fmt.Errorf("look up task %s: %w", id, cacheErr) // it may be SUBMITTED
 	}
 	if record == nil && owner != uuid.Nil {
-		return s.vanished(ctx, id, owner)
+		return s.vanished.Task(ctx, id, owner)
 	}
 	s.watched.note(record)
 	return record, nil
@@ -129,7 +141,7 @@ func (s *Store) record(ctx context.Context, id, owner uuid.UUID) (record *Task, 
 	if owner == uuid.Nil {
 		return nil, nil //nolint:nilnil // no record is an answer
 	}
-	return s.submitted(ctx, id, owner)
+	return s.submitted.Task(ctx, id, owner)
 }
 
 // endedTask returns the end of a task from Postgres, or nil, and copies it to Redis.

@@ -24,11 +24,10 @@ const (
 
 // HandsConfig holds the dependencies of Hands.
 type HandsConfig struct {
-	Gate *reservation.Gate
-	Keys reservation.Keys
-	// Append appends messages to a stream: stream.Append.
-	Append func(ctx context.Context, key string, messages ...*stream.Message) error
-	Log    *slog.Logger
+	Gate    *reservation.Gate
+	Keys    reservation.Keys
+	Streams stream.Appender
+	Log     *slog.Logger
 }
 
 // Hands are the messages that this process is handling. While the gate of one is being
@@ -129,7 +128,7 @@ func (h *Hands) append(ctx context.Context, ref reservation.ItemRef, requests []
 	if err != nil {
 		return fmt.Errorf("message in hand: %w", err)
 	}
-	if err := h.cfg.Append(ctx, h.cfg.Keys.Orders(id.ShardOf(ref.Sale)), msg); err != nil {
+	if err := h.cfg.Streams.Append(ctx, h.cfg.Keys.Orders(id.ShardOf(ref.Sale)), msg); err != nil {
 		return fmt.Errorf("append a message in hand: %w", err)
 	}
 	return nil

@@ -75,7 +75,7 @@ func TestThePoisonOrdersOfAMessageAreSetAsideAlone(t *testing.T) {
 	r.exec(`ALTER TABLE orders ADD CONSTRAINT poison CHECK (user_id NOT IN ('` + kept.User.String() + `', '` + dropped.User.String() + `'))`)
 	msg, err := order.NewMessage(requests...)
 	r.must(err)
-	r.must(stream.Append(t.Context(), r.conn.Cmd, r.key, msg))
+	r.must(stream.Appender{Client: r.conn.Cmd}.Append(t.Context(), r.key, msg))
 	r.work()
 	letters := map[string]string{} // by task
 	testenv.Eventually(t, testenv.Wait, func() bool {

@@ -44,7 +44,7 @@ func (r *rig) reserve() (reservation.Attempt, *order.Store) {
 	submitted := orderintake.Submitted{Gate: gate, Loaded: func(context.Context) ([]reservation.ItemRef, error) {
 		return []reservation.ItemRef{{Sale: r.sale, Item: r.item}}, nil
 	}}
-	return a, order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Submitted: submitted.Task, Clock: r.clock, Log: quiet})
+	return a, order.NewStore(order.StoreConfig{DB: r.db, Cache: r.cache, Submitted: submitted, Clock: r.clock, Log: quiet})
 }
 
 func TestATaskIsSubmittedWhileItsUnitsAreReservedAndItsOrderIsNotWritten(t *testing.T) {

@@ -127,9 +127,7 @@ func TestMessagesInHandAreAppendedAgainOncePerBuild(t *testing.T) {
 	gate := reservation.NewGate(reservation.GateConfig{Client: r.conn.Script, Keys: r.keys})
 	hands := orderintake.NewHands(orderintake.HandsConfig{
 		Gate: gate, Keys: r.keys, Log: quiet,
-		Append: func(ctx context.Context, key string, messages ...*stream.Message) error {
-			return stream.Append(ctx, r.conn.Script, key, messages...)
-		},
+		Streams: stream.Appender{Client: r.conn.Script},
 	})
 	h := orderintake.NewHandler(r.writer, gate, hands)
 	request := r.request(1)

@@ -25,8 +25,8 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 	}
 	orders := order.NewStore(order.StoreConfig{
 		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-		Submitted: orderintake.Submitted{Gate: gate, Loaded: items}.Task,
-		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock}.Task,
+		Submitted: orderintake.Submitted{Gate: gate, Loaded: items},
+		Vanished:  orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock},
 	})
 	want := func(when string, task, owner uuid.UUID, status order.TaskStatus) {
 		t.Helper()
@@ -41,7 +41,7 @@ func TestAnOldTaskThatNoStoreKnowsIsFailedForItsBuyerOnly(t *testing.T) {
 	r.must(r.conn.Cmd.HDel(t.Context(), r.keys.Reservations(r.shard, r.item), a.User.String()).Err())
 	lost := order.NewStore(order.StoreConfig{ // of a process that has not seen it before
 		DB: r.db, Cache: r.cache, Clock: r.clock, Log: quiet,
-		Vanished: orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock}.Task,
+		Vanished: orderintake.Vanished{Gate: gate, Items: items, Loaded: items, Clock: r.clock},
 	})
 	orders = lost
 	begun, err := gate.Begin(t.Context(), r.sale, r.item, 2)

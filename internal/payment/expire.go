@@ -65,7 +65,7 @@ func (s *Service) ExpireOverdue(ctx context.Context) (map[string]int, error) {
 			break
 		}
 		if last == nil {
-			if err := s.clocksAgree(ctx); err != nil {
+			if err := s.shared.Agree(ctx); err != nil {
 				return counts, fmt.Errorf("%d or more orders are overdue: %w", len(overdue), err)
 			}
 		}

@@ -60,9 +60,8 @@ type Config struct {
 	Forged   func(ctx context.Context, provider string, count int)
 	Patience time.Duration // bound on the wait for providers in one expiry step; 0 = 6 s
 	Clock    clock.Clock   // nil = clock.System
-	// ClocksAgree returns an error unless the clocks agree well enough for an act that
-	// cannot be undone; nil = they always do.
-	ClocksAgree func(ctx context.Context) error
+	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
+	Shared *clock.Shared
 	// Registerer registers the metrics; nil = they are not exported.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -79,7 +78,7 @@ type Service struct {
 	publishEvent func(ctx context.Context, event uuid.UUID) error
 	patience     time.Duration
 	clock        clock.Clock
-	clocksAgree  func(context.Context) error
+	shared       *clock.Shared
 	metrics      *metrics
 	forged       forgeries
 	log          *slog.Logger
@@ -89,17 +88,17 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{},
-		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, clocksAgree: cfg.ClocksAgree,
+		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}
 	for _, p := range cfg.Providers {
 		s.providers[p.Name()] = p
 	}
-	if s.clocksAgree == nil {
-		s.clocksAgree = func(context.Context) error { return nil }
-	}
 	if s.clock == nil {
 		s.clock = clock.System{}
+	}
+	if s.shared == nil {
+		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
 	}
 	s.forged.report, s.forged.clock = cfg.Forged, s.clock
 	return s

@@ -75,7 +75,7 @@ type Preloader struct {
 	slot     time.Duration
 	slots    int
 	clock    clock.Clock
-	agree    func(context.Context) error
+	shared   *clock.Shared
 	log      *slog.Logger
 }
 
@@ -97,10 +97,9 @@ type Config struct {
 	Slot    time.Duration // 0 = DefaultSlot
 	Slots   int           // 0 = DefaultSlots
 	Clock   clock.Clock
-	// ClocksAgree returns an error unless the clocks agree well enough for an act that
-	// cannot be undone; nil = they always do.
-	ClocksAgree func(ctx context.Context) error
-	Log         *slog.Logger
+	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
+	Shared *clock.Shared
+	Log    *slog.Logger
 }
 
 // New returns a Preloader.
@@ -117,13 +116,13 @@ func New(cfg Config) *Preloader {
 	if cfg.Note == nil {
 		cfg.Note = func(context.Context, sale.LogLine) {}
 	}
-	if cfg.ClocksAgree == nil {
-		cfg.ClocksAgree = func(context.Context) error { return nil }
+	if cfg.Shared == nil {
+		cfg.Shared = clock.NewShared(cfg.Clock, nil, nil, cfg.Log)
 	}
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
 		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, catalog: cfg.Catalog,
-		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log,
+		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 	}
 }
 
@@ -204,7 +203,7 @@ func (p *Preloader) advance(ctx context.Context, row *ent.Sale, now time.Time) (
 		return named("rebuilt")(p.load(ctx, row, sale.TheClock, "the gate was not in Redis"))
 	}
 	if status == sale.Preheated && !now.Before(row.StartsAt) {
-		if err := p.agree(ctx); err != nil {
+		if err := p.shared.Agree(ctx); err != nil {
 			return "", fmt.Errorf("the sale is to open: %w", err)
 		}
 		return named("opened")(p.change(ctx, row, sale.Change{Act: sale.ActOpen, To: sale.Live, At: now}, nil))
@@ -247,7 +246,7 @@ func (p *Preloader) items(ctx context.Context, row *ent.Sale) ([]*ent.SaleItem, 
 // end ends a sale whose closing time has passed. A sale that was never loaded is also
 // settled.
 func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (string, error) {
-	if err := p.agree(ctx); err != nil {
+	if err := p.shared.Agree(ctx); err != nil {
 		return "", fmt.Errorf("the sale is to end: %w", err)
 	}
 	ended, err := p.change(ctx, row, sale.Change{Act: sale.ActEnd, To: sale.Ended, At: now}, func(u *ent.SaleUpdate) {

@@ -45,7 +45,7 @@ func (p *Preloader) settle(ctx context.Context, row *ent.Sale, now time.Time) (s
 	if !rested {
 		return "", nil
 	}
-	if err := p.agree(ctx); err != nil {
+	if err := p.shared.Agree(ctx); err != nil {
 		return "", fmt.Errorf("the sale is to be settled: %w", err)
 	}
 	settled, err := p.settled(ctx, row, items)

@@ -38,12 +38,11 @@ type Gates interface {
 
 // Config holds the dependencies of New.
 type Config struct {
-	Catalog *sale.Catalog
-	Gates   Gates
-	Keys    reservation.Keys
-	Auditor audit.Auditor
-	// Append appends messages to a stream: stream.Append.
-	Append      func(ctx context.Context, key string, messages ...*stream.Message) error
+	Catalog     *sale.Catalog
+	Gates       Gates
+	Keys        reservation.Keys
+	Auditor     audit.Auditor
+	Streams     stream.Appender
 	Orders      *order.Store
 	Payments    *payment.Service
 	DeadLetters *stream.DeadLetters
@@ -88,7 +87,7 @@ func (s installation) Resend(ctx context.Context, v *sale.Sale, lost audit.Lost)
 		if err != nil {
 			return err
 		}
-		return s.cfg.Append(ctx, s.cfg.Keys.Orders(id.ShardOf(v.ID)), msg)
+		return s.cfg.Streams.Append(ctx, s.cfg.Keys.Orders(id.ShardOf(v.ID)), msg)
 	}
 	return fmt.Errorf("item %s is not in the catalogue", lost.Item)
 }

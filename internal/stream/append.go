@@ -38,9 +38,14 @@ const (
 	splitMemory = 24 * time.Hour // how long a split is remembered, so that it is not repeated
 )
 
+// Appender appends messages with orders to streams.
+type Appender struct {
+	Client redis.UniversalClient
+}
+
 // Append appends messages to a stream, all or none.
-func Append(ctx context.Context, client redis.UniversalClient, key string, messages ...*Message) error {
-	return appendTo(ctx, client, []string{key, SumKey(key)}, messages)
+func (a Appender) Append(ctx context.Context, key string, messages ...*Message) error {
+	return appendTo(ctx, a.Client, []string{key, SumKey(key)}, messages)
 }
 
 // appendSplit appends the parts of an entry, once.

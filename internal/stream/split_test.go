@@ -43,7 +43,7 @@ func TestOnePoisonOrderOfAMessageIsSetAsideAlone(t *testing.T) {
 			}
 			return nil
 		}, func(c *RouterConfig) { c.Handlers[0].Split = splitAtCommas })
-		if err := Append(t.Context(), r.redis, r.topic, several(0, "a", "b"), several(1, "c", "poison", "d")); err != nil {
+		if err := (Appender{r.redis}).Append(t.Context(), r.topic, several(0, "a", "b"), several(1, "c", "poison", "d")); err != nil {
 			t.Fatal(err)
 		}
 		testenv.Eventually(t, patience, func() bool { return len(r.letters()) == 1 }, "the poison order is set aside")
@@ -99,7 +99,7 @@ func TestStatisticsCountOrders(t *testing.T) {
 		}
 		put := func(messages ...*Message) {
 			t.Helper()
-			if err := Append(t.Context(), r.redis, r.topic, messages...); err != nil {
+			if err := (Appender{r.redis}).Append(t.Context(), r.topic, messages...); err != nil {
 				t.Fatal(err)
 			}
 		}

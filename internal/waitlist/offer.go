@@ -122,7 +122,7 @@ func (s *Service) expire(ctx context.Context, it item, counts map[string]int) er
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	if err := s.agree(ctx); err != nil {
+	if err := s.shared.Agree(ctx); err != nil {
 		return fmt.Errorf("%d or more offers are to expire: %w", len(rows), err)
 	}
 	for _, row := range rows {

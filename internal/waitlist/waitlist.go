@@ -114,10 +114,9 @@ type Config struct {
 	Registerer prometheus.Registerer
 	OfferFor   time.Duration // 0 = OfferFor
 	Clock      clock.Clock   // nil = clock.System
-	// ClocksAgree returns an error unless the clocks agree well enough for an act that
-	// cannot be undone; nil = they always do.
-	ClocksAgree func(ctx context.Context) error
-	Log         *slog.Logger
+	// Shared compares the clocks before an act that cannot be undone; nil = Clock alone.
+	Shared *clock.Shared
+	Log    *slog.Logger
 }
 
 // Service implements the use cases of the waitlist. It is safe for concurrent use, and
@@ -129,7 +128,7 @@ type Service struct {
 	metrics        *metrics
 	offerFor       time.Duration
 	clock          clock.Clock
-	agree          func(context.Context) error
+	shared         *clock.Shared
 	log            *slog.Logger
 	waiting        atomic.Bool // an item had a waitlist in the last Step
 
@@ -146,16 +145,16 @@ type Service struct {
 func New(cfg Config) *Service {
 	s := &Service{
 		db: cfg.DB, gate: cfg.Gate, publishEntries: cfg.Publish, metrics: newMetrics(cfg.Registerer),
-		offerFor: cfg.OfferFor, clock: cfg.Clock, agree: cfg.ClocksAgree, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
+		offerFor: cfg.OfferFor, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log, gates: gates{seen: map[uuid.UUID]service{}},
 	}
 	if s.offerFor == 0 {
 		s.offerFor = OfferFor
 	}
-	if s.agree == nil {
-		s.agree = func(context.Context) error { return nil }
-	}
 	if s.clock == nil {
 		s.clock = clock.System{}
+	}
+	if s.shared == nil {
+		s.shared = clock.NewShared(s.clock, nil, nil, s.log)
 	}
 	s.joins = batch.New(batch.Config[JoinInput, joined]{
 		Process: s.joinAll, MaxBatch: maxTogether, MaxInFlight: 1, MaxWaiting: maxAsking, Timeout: tripTimeout, // one at a time: entries are appended in order
