@@ -237,7 +237,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
 		Auditor: audit.Auditor{DB: b.svc.db, Redis: b.svc.redis, Keys: b.keys},
-		Redis:   b.svc.redis.Script,
+		Streams: stream.Appender{Client: b.svc.redis.Script},
 		Orders:  o.store, Payments: p.service, DeadLetters: m.deadLetters, Clock: g.clock, Registerer: b.registry, Log: b.log,
 	})
 	lost := orderintake.NewLostTasks(orderintake.LostTasksConfig{
