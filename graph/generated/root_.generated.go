@@ -583,7 +583,10 @@ type CaptchaChallenge {
   kind: CaptchaKind!
   """Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL."""
   media: URL
-  """Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey."""
+  """
+  Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey, and
+  script, the address of the widget's script, if the installation has one.
+  """
   parameters: String
   """What to do, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   prompt: String!

@@ -144,7 +144,8 @@ type CaptchaChallenge struct {
 	Kind captcha.Kind `json:"kind"`
 	// Second picture (the piece of a SLIDE) or the sound of an AUDIO, as a data URL.
 	Media *string `json:"media,omitempty"`
-	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey.
+	// Parameters of a PROOF_OF_WORK as JSON: algorithm, salt, challenge, maxNumber; of an EXTERNAL one: siteKey, and
+	// script, the address of the widget's script, if the installation has one.
 	Parameters *string `json:"parameters,omitempty"`
 	// What to do, in the language of `Accept-Language`.
 	Prompt string `json:"prompt"`

@@ -57,7 +57,9 @@ func outsideCaptcha(cfg *config.Config) *captcha.Outside {
 	if cfg.CaptchaVerifyURL == "" {
 		return nil
 	}
-	return &captcha.Outside{VerifyURL: cfg.CaptchaVerifyURL, SiteKey: cfg.CaptchaSiteKey, Secret: cfg.CaptchaSecret.Reveal()}
+	return &captcha.Outside{
+		VerifyURL: cfg.CaptchaVerifyURL, SiteKey: cfg.CaptchaSiteKey, Secret: cfg.CaptchaSecret.Reveal(), ScriptURL: cfg.CaptchaScriptURL,
+	}
 }
 
 func newRisk(b base) *risk.Hook {

@@ -88,7 +88,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 	return server.NewPublic(server.PublicOptions{
 		GraphQL: auth.WithCookies(handler, secure(b.cfg)), Site: server.WithFirstQuery(pages, handler, web.FirstQuery),
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
-		Origins: b.cfg.AllowedOrigins, Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
+		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
 		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.operator),
 		Registerer: b.registry, Log: b.log,

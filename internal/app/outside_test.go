@@ -36,6 +36,7 @@ func TestServicesOfTheInstallationDecideWhoGetsAPath(t *testing.T) {
 	t.Cleanup(outside.Close)
 	s := newSite(t, func(cfg *config.Config) {
 		cfg.CaptchaVerifyURL, cfg.CaptchaSiteKey, cfg.CaptchaSecret = outside.URL+"/siteverify", "site", "outside secret"
+		cfg.CaptchaScriptURL = outside.URL + "/api.js"
 		cfg.RiskURL, cfg.RiskTimeout = outside.URL+"/risk", testenv.Wait
 	})
 	s.start("api", "worker", "scheduler")
@@ -49,7 +50,7 @@ func TestServicesOfTheInstallationDecideWhoGetsAPath(t *testing.T) {
 		}
 		s.ask(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: EXTERNAL}) { challenge { id kind parameters } } }`,
 			map[string]any{"s": made.SaleID}).into(t, &data)
-		if c := data.CreateCaptcha.Challenge; c.Kind != "EXTERNAL" || c.Parameters != `{"siteKey":"site"}` {
+		if c := data.CreateCaptcha.Challenge; c.Kind != "EXTERNAL" || c.Parameters != `{"siteKey":"site","script":"`+outside.URL+`/api.js"}` {
 			t.Fatalf("challenge %+v", c)
 		}
 		return data.CreateCaptcha.Challenge.ID

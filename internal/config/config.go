@@ -8,6 +8,7 @@ package config
 import (
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -67,6 +68,8 @@ type Config struct {
 	CaptchaVerifyURL string        `name:"captcha-verify-url" group:"gate" placeholder:"URL" help:"siteverify address of an outside captcha (hCaptcha, Turnstile, reCAPTCHA): captchas of the kind EXTERNAL can be answered then."`
 	CaptchaSiteKey   string        `group:"gate" placeholder:"KEY" help:"Public key of the outside captcha."`
 	CaptchaSecret    Secret        `group:"gate" placeholder:"SECRET" help:"Secret of the outside captcha."`
+	CaptchaScriptURL string        `name:"captcha-script-url" group:"gate" placeholder:"URL" help:"Script of the outside captcha's widget: with it, the shop shows the widget, and its pages may load from the origin of the script."`
+	CaptchaOrigins   []string      `group:"gate" placeholder:"ORIGIN" help:"Origins, besides the script's own, of what the widget loads and frames: https://newassets.hcaptcha.com, https://*.hcaptcha.com."`
 	RiskURL          string        `name:"risk-url" group:"gate" placeholder:"URL" help:"A service that is asked whether a buyer gets a path or a place in the waiting room: docs/integrate-a-spa.md."`
 	RiskTimeout      time.Duration `default:"50ms" group:"gate" help:"How long the risk service may take."`
 	RiskFailure      RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
@@ -114,6 +117,16 @@ func (c *Config) WhoIntrospects() Introspection {
 		return IntrospectionOff
 	}
 	return IntrospectionOn
+}
+
+// CaptchaSources returns the origins from which the widget of the outside captcha loads;
+// none without a widget. Validate has checked them.
+func (c *Config) CaptchaSources() []string {
+	u, err := url.Parse(c.CaptchaScriptURL)
+	if c.CaptchaScriptURL == "" || err != nil {
+		return nil
+	}
+	return append([]string{u.Scheme + "://" + u.Host}, c.CaptchaOrigins...)
 }
 
 // LimitsOn reports whether rate limits are enforced. Validate requires them in

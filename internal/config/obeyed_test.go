@@ -13,7 +13,7 @@ import (
 // throughMethod lists the settings that the program reads with a method of Config.
 var throughMethod = map[string]string{
 	"Profile": "Production", "Limits": "LimitsOn", "Sandbox": "SandboxOn", "JWTKey": "SigningKeys", "JWTPreviousKeys": "SigningKeys",
-	"Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
+	"CaptchaOrigins": "CaptchaSources", "Introspection": "WhoIntrospects", "Playground": "PlaygroundOn",
 }
 
 func TestEverySettingIsObeyedSomewhere(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -186,6 +187,42 @@ func (p *Problems) outside(c *Config) {
 	}
 	if c.CaptchaVerifyURL != "" && (c.CaptchaSecret == "" || c.CaptchaSiteKey == "") {
 		p.add("captcha-verify-url", "is set without SECKILL_CAPTCHA_SECRET and SECKILL_CAPTCHA_SITE_KEY: the operator of the captcha gives you both")
+	}
+	p.widget(c)
+}
+
+// maxCaptchaOrigins bounds the header of every page; hCaptcha names two.
+const maxCaptchaOrigins = 16
+
+// source is an origin as a Content-Security-Policy names it, with * for subdomains.
+var source = regexp.MustCompile(`^https?://(\*\.[a-z0-9-]+\.)?[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?$`)
+
+// widget checks where the widget of the outside captcha comes from: each origin becomes
+// part of the pages' Content-Security-Policy.
+func (p *Problems) widget(c *Config) {
+	fits := func(origin string) bool {
+		return source.MatchString(origin) && (strings.HasPrefix(origin, "https:") || !c.Production())
+	}
+	if c.CaptchaScriptURL == "" {
+		if len(c.CaptchaOrigins) > 0 {
+			p.add("captcha-origins", "is set without SECKILL_CAPTCHA_SCRIPT_URL: give the address of the widget's script")
+		}
+		return
+	}
+	if c.CaptchaVerifyURL == "" {
+		p.add("captcha-script-url", "is set without SECKILL_CAPTCHA_VERIFY_URL: give the address that verifies the answers")
+	}
+	sources := c.CaptchaSources()
+	if len(sources) == 0 || !fits(sources[0]) {
+		p.add("captcha-script-url", "is no address of a script: write https://host/api.js")
+	}
+	if len(c.CaptchaOrigins) > maxCaptchaOrigins {
+		p.add("captcha-origins", "has %d origins: give at most %d", len(c.CaptchaOrigins), maxCaptchaOrigins)
+	}
+	for _, origin := range c.CaptchaOrigins {
+		if !fits(origin) {
+			p.add("captcha-origins", "has %q, which is not an origin: write https://check.example or https://*.check.example", origin)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,16 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"pictures by FTP":      {func(c *Config) { c.Media = "ftp://foo/x" }, "SECKILL_MEDIA is neither a folder nor a store that speaks S3"},
 		"no bucket":            {func(c *Config) { c.Media = "s3://foo" }, "SECKILL_MEDIA names no bucket: write s3://"},
 		"port beyond the last": {func(c *Config) { c.HTTPAddr = ":99999" }, `SECKILL_HTTP_ADDR is ":99999": choose a port up to 65535`},
-		"batch of none":        {func(c *Config) { c.OrderBatch = 0 }, "SECKILL_ORDER_BATCH is 0"},
+		"script of no check":   {func(c *Config) { c.CaptchaScriptURL = "https://a.example/api.js" }, "SECKILL_CAPTCHA_SCRIPT_URL is set without SECKILL_CAPTCHA_VERIFY_URL"},
+		"script by HTTP":       {func(c *Config) { check(c).CaptchaScriptURL = "http://a.example/api.js" }, "SECKILL_CAPTCHA_SCRIPT_URL is no address of a script"},
+		"script that ends a policy": {
+			func(c *Config) { check(c).CaptchaScriptURL = "https://a.example;b/api.js" }, "SECKILL_CAPTCHA_SCRIPT_URL is no address",
+		},
+		"path as an origin": {
+			func(c *Config) { check(c).CaptchaOrigins = []string{"https://a.example/x"} }, `SECKILL_CAPTCHA_ORIGINS has "https://a.example/x"`,
+		},
+		"any origin":    {func(c *Config) { check(c).CaptchaOrigins = []string{"https://*"} }, `SECKILL_CAPTCHA_ORIGINS has "https://*"`},
+		"batch of none": {func(c *Config) { c.OrderBatch = 0 }, "SECKILL_ORDER_BATCH is 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +81,26 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 				t.Errorf("error is %v, want one line with %q", err, test.want)
 			}
 		})
+	}
+}
+
+// check sets an outside captcha.
+func check(c *Config) *Config {
+	c.CaptchaVerifyURL, c.CaptchaSiteKey, c.CaptchaSecret = "https://a.example/verify", "site", "secret"
+	c.CaptchaScriptURL = "https://a.example/api.js"
+	c.CaptchaOrigins = []string{"https://*.a.example", "https://b.example:8443"}
+	return c
+}
+
+func TestAnOutsideCaptchaIsASetOfSettings(t *testing.T) {
+	t.Parallel()
+	c := check(Default())
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	want := []string{"https://a.example", "https://*.a.example", "https://b.example:8443"}
+	if got := c.CaptchaSources(); !slices.Equal(got, want) {
+		t.Errorf("pages load from %v, want %v", got, want)
 	}
 }
 

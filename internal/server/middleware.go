@@ -152,9 +152,20 @@ var (
 	sameOrigin    = []string{"same-origin"}
 	hsts          = []string{"max-age=31536000; includeSubDomains"}
 	noPermissions = []string{"camera=(), microphone=(), geolocation=(), payment=(), usb=()"}
-	csp           = []string{"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; media-src 'self' data:; " +
-		"font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
 )
+
+// pageCSP returns the content policy of pages. The widget of an outside captcha loads
+// scripts, styles and frames and sends requests, all to the same origins.
+func (o PublicOptions) pageCSP() []string {
+	self, frames := "'self'", ""
+	if len(o.CaptchaOrigins) > 0 {
+		others := " " + strings.Join(o.CaptchaOrigins, " ")
+		self, frames = self+others, "frame-src"+others+"; "
+	}
+	return []string{"default-src 'none'; script-src " + self + "; style-src " + self + "; img-src 'self' data: https:; media-src 'self' data:; " +
+		"font-src 'self'; connect-src " + self + "; " + frames +
+		"worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"}
+}
 
 // apiCSP is for responses that are data: they are neither rendered nor framed.
 var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
@@ -164,6 +175,7 @@ var apiCSP = []string{"default-src 'none'; frame-ancestors 'none'"}
 // because on the hot path each header costs time (more than eight grow the map, about 2
 // µs).
 func (o PublicOptions) securityHeaders(next http.Handler) http.Handler {
+	csp := o.pageCSP()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h["X-Content-Type-Options"] = nosniff

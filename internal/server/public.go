@@ -36,6 +36,9 @@ type PublicOptions struct {
 	// Origins are other browser origins that may use the API
 	// ("https://shop.example.com").
 	Origins []string
+	// CaptchaOrigins are the origins from which pages may load and frame the widget of an
+	// outside captcha; none = pages load nothing from elsewhere.
+	CaptchaOrigins []string
 	// Address is the public URL of the installation; pages from there are of the server's
 	// own origin, even if a proxy changes Host. "" = use Host.
 	Address string

@@ -36,12 +36,16 @@ type Outside struct {
 	VerifyURL string // for example https://challenges.cloudflare.com/turnstile/v0/siteverify
 	SiteKey   string // public; sent to clients
 	Secret    string
+	ScriptURL string       // script of the widget; sent to clients; "" = clients know it
 	Client    *http.Client // nil = a client on the shared transport
 }
 
 // parameters encodes the parameters for the client.
 func (o *Outside) parameters() (string, error) {
-	text, err := json.Marshal(map[string]string{"siteKey": o.SiteKey})
+	text, err := json.Marshal(struct {
+		SiteKey string `json:"siteKey"`
+		Script  string `json:"script,omitempty"`
+	}{o.SiteKey, o.ScriptURL})
 	if err != nil {
 		return "", fmt.Errorf("write outside check: %w", err)
 	}

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=02452ce875fc";
+export{r as resumePlaces}from"./attempt.js?v=a82c1beb7fe6";

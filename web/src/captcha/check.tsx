@@ -1,4 +1,4 @@
-/** The captcha: a picture to read, or a proof of work by the browser. */
+/** The captcha: a picture to read, a proof of work by the browser, or the widget of another operator. */
 import { useSignal } from '@preact/signals';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import { now } from '../api/clock';
@@ -11,6 +11,7 @@ import { CreateCaptcha } from '../documents/account';
 import { apologise, explain, t } from '../i18n/text';
 import { readOut } from '../ui/live-region';
 import type { Answer } from '../purchase/attempt';
+import { Outside, readOutside } from './outside';
 import { Puzzle } from './picture';
 import { readWork } from './work';
 import type { Report } from './worker';
@@ -20,6 +21,7 @@ type State =
   | { state: 'loading' }
   | { state: 'picture'; challenge: Challenge }
   | { state: 'work'; challenge: Challenge; share: number }
+  | { state: 'outside'; challenge: Challenge }
   | { state: 'worked' }
   | { state: 'failed'; why: string };
 
@@ -56,7 +58,8 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   const fail = (why: string): void => void (state.value = { state: 'failed', why });
 
   const answered = (to: Challenge, answer: string): void => {
-    if (to.kind === 'PROOF_OF_WORK') {
+    if (to.kind === 'PROOF_OF_WORK' || to.kind === 'EXTERNAL') {
+      stop.current();
       state.value = { state: 'worked' };
       readOut(t('check.worked'));
     }
@@ -65,8 +68,9 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
 
   const show = (next: Challenge, quietly = false): void => {
     stop.current();
-    if (next.image) {
-      state.value = { state: 'picture', challenge: next };
+    const outside = next.kind === 'EXTERNAL' && readOutside(next.parameters);
+    if (next.image || outside) {
+      state.value = { state: next.image ? 'picture' : 'outside', challenge: next };
       const left = setTimeout(() => void fetchOne(), Math.max(1_000, Date.parse(next.expiresAt) - now()));
       stop.current = () => clearTimeout(left);
       return;
@@ -113,6 +117,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
   }, [challenge]);
 
   const picture = state.value.state === 'picture' ? state.value.challenge : null;
+  const outside = state.value.state === 'outside' ? state.value.challenge : null;
   useEffect(() => {
     if (picture) input.current?.focus();
   }, [picture?.id]);
@@ -130,6 +135,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
         </p>
       )}
       <Body state={state.value} again={() => void fetchOne()} />
+      {outside && <Outside key={outside.id} parameters={outside.parameters} done={(token) => answered(outside, token)} broken={fail} />}
       {picture && (
         <form
           class="grid gap-3"
@@ -166,7 +172,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
           </p>
         </form>
       )}
-      {!picture && byBrowser() && state.value.state !== 'worked' && (
+      {!picture && !outside && byBrowser() && state.value.state !== 'worked' && (
         <button type="button" class="link justify-self-start text-sm" onClick={() => like(false)}>
           {t('check.byPicture')}
         </button>
@@ -179,6 +185,7 @@ export function Check({ purpose, saleId, challenge, failure, onAnswer }: Props) 
 function Body({ state, again }: { state: State; again: () => void }) {
   switch (state.state) {
     case 'picture':
+    case 'outside':
       return null;
     case 'loading':
       return (

@@ -134,6 +134,7 @@ export const en = {
   'check.picture': 'Picture with a task to solve',
   'check.loading': 'Loading…',
   'check.failed': 'The check failed. Try another one.',
+  'check.unreachable': 'The check could not be loaded from {host}. A content blocker may stop it: allow this address, then try again.',
   'check.fresh': 'Your spot expired. Verify once more.',
   'sign.in': 'Sign in',
   'sign.up': 'Create an account',

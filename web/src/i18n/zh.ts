@@ -136,6 +136,7 @@ export const zh: Record<Key, string> = {
   'check.picture': '验证图片',
   'check.loading': '加载中…',
   'check.failed': '验证未成功，请换一张。',
+  'check.unreachable': '无法从 {host} 加载验证，可能被内容拦截插件阻止。请允许该地址后重试。',
   'check.fresh': '您的名额已过期，请再验证一次。',
   'sign.in': '登录',
   'sign.up': '注册账号',

@@ -7,7 +7,7 @@ import type { AdminSale } from './acts';
 import { Field, Form } from './form';
 import { ot } from './texts';
 
-const kinds = ['TEXT', 'MATH', 'PROOF_OF_WORK'] as const satisfies CaptchaKind[];
+const kinds = ['TEXT', 'MATH', 'PROOF_OF_WORK', 'EXTERNAL'] as const satisfies CaptchaKind[];
 
 /** Statuses without access controls. */
 const OVER = ['ENDED', 'CANCELLED'];

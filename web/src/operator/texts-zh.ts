@@ -134,6 +134,7 @@ export const zh: Record<OpKey, string> = {
   'op.kind.TEXT': '字符',
   'op.kind.MATH': '算式',
   'op.kind.PROOF_OF_WORK': '免输入验证',
+  'op.kind.EXTERNAL': '第三方验证',
   'op.permitRatio': '每件库存的放行数（0 不限）',
   'op.inflow': '每秒放行人数（0 不限）',
   'op.limitBurst': '瞬时次数（0 为默认）',

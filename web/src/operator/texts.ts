@@ -135,6 +135,7 @@ const en = {
   'op.kind.TEXT': 'Characters',
   'op.kind.MATH': 'Arithmetic',
   'op.kind.PROOF_OF_WORK': 'Proof of work',
+  'op.kind.EXTERNAL': 'External check',
   'op.permitRatio': 'Permits per available unit (0 = no limit)',
   'op.inflow': 'Admitted buyers per second (0 = no limit)',
   'op.limitBurst': 'Rate limit burst (0 = default)',

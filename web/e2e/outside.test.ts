@@ -1,0 +1,125 @@
+/** The shop with the captcha of another operator, whose script, frame and verification a server of the test plays. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { button, curtain, demoPerson, signIn, startDemo, type Demo } from './shop';
+
+const SECRET = 'secret of the shop';
+
+/** Like the scripts of hCaptcha and reCAPTCHA: a frame with a box to tick, and a task in a popup of the page. */
+const script = `(() => {
+  const address = new URL(document.currentScript.src);
+  window.hcaptcha = {
+    render(at, { sitekey, callback }) {
+      const frame = document.createElement('iframe');
+      frame.title = 'Check of ' + sitekey;
+      frame.src = 'http://localhost:' + address.port + '/frame';
+      at.append(frame);
+      addEventListener('message', ({ source }) => {
+        if (source !== frame.contentWindow) return;
+        const popup = document.createElement('button');
+        popup.textContent = 'Pick the drones';
+        popup.style.cssText = 'position: fixed; top: 0; left: 0; z-index: 2000000000';
+        popup.onclick = () => (popup.remove(), callback('token of ' + sitekey));
+        document.body.append(popup);
+      });
+      return 1;
+    },
+    remove() {},
+  };
+  window[address.searchParams.get('onload')]();
+})();`;
+const frame = `<!doctype html><button onclick="parent.postMessage('ticked', '*')">I am human</button>`;
+
+const it = curtain();
+let check: Server;
+let demo: Demo;
+let host: string;
+const verified: string[] = [];
+let accepts = true;
+
+beforeAll(async () => {
+  check = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url!, 'http://check');
+    if (pathname === '/api.js') return response.setHeader('content-type', 'text/javascript').end(script);
+    if (pathname === '/frame') return response.setHeader('content-type', 'text/html').end(frame);
+    let body = '';
+    for await (const part of request) body += part;
+    const sent = new URLSearchParams(body);
+    verified.push(`${sent.get('secret')}, ${sent.get('response')}`);
+    return response.end(JSON.stringify({ success: accepts }));
+  });
+  await new Promise<void>((resolve) => check.listen(0, '127.0.0.1', resolve));
+  const { port } = check.address() as AddressInfo;
+  host = `127.0.0.1:${port}`;
+  demo = await startDemo({
+    SECKILL_LIMITS: 'off',
+    SECKILL_CAPTCHA_VERIFY_URL: `http://${host}/siteverify`,
+    SECKILL_CAPTCHA_SCRIPT_URL: `http://${host}/api.js`,
+    SECKILL_CAPTCHA_ORIGINS: `http://localhost:${port}`,
+    SECKILL_CAPTCHA_SITE_KEY: 'shop',
+    SECKILL_CAPTCHA_SECRET: SECRET,
+  });
+  const operator = await it.page();
+  await signIn(operator, demo, 'operator', '/operate');
+  await operator.getByRole('link', { name: demo.open.title }).click();
+  await operator.locator('summary', { hasText: 'Access controls' }).click();
+  await operator.getByLabel('External check').check();
+  await operator.getByRole('button', { name: 'Save' }).click();
+  await operator.getByText('Access controls changed').first().waitFor();
+});
+afterAll(async () => {
+  await demo?.stop();
+  check?.close();
+});
+
+/** Opens the sale as a buyer; answers what the page has loaded from the other operator. */
+async function visit(who: string, options: Parameters<typeof it.page>[0] = {}): Promise<{ page: Page; loaded: string[] }> {
+  const page = await it.page(options);
+  const loaded: string[] = [];
+  page.on('request', (request) => {
+    if (new URL(request.url()).host === host) loaded.push(new URL(request.url()).pathname);
+  });
+  await signIn(page, demo, demoPerson(who), `/s/${demo.open.slug}`);
+  return { page, loaded };
+}
+
+/** Answers the widget. */
+async function answer(page: Page): Promise<void> {
+  await page.frameLocator('iframe[title="Check of shop"]').getByRole('button', { name: 'I am human' }).click();
+  await page.getByRole('button', { name: 'Pick the drones' }).click();
+}
+
+test('a buyer answers the widget of another operator and buys; nothing of it is loaded before', async () => {
+  const { page, loaded } = await visit('alice');
+  await button(page, 'buy').waitFor();
+  expect(loaded).toEqual([]);
+  accepts = false;
+  await button(page, 'buy').click();
+  await answer(page);
+  await page.getByRole('alert').waitFor(); // refused: the next challenge is there
+  accepts = true;
+  await answer(page);
+  await button(page, 'pay').waitFor();
+  expect(verified).toEqual([`${SECRET}, token of shop`, `${SECRET}, token of shop`]);
+  expect(loaded).toEqual(['/api.js']);
+});
+
+test('a widget that is blocked says whose it is, in both languages, and can be tried again', async () => {
+  for (const [who, locale, words, again] of [
+    ['bob', 'en-GB', 'could not be loaded from', 'Try again'],
+    ['operator', 'zh-CN', '无法从', '重试'],
+  ] as const) {
+    const { page } = await visit(who, { locale });
+    await page.route(`http://${host}/api.js?*`, (route) => route.abort());
+    await button(page, 'buy').click();
+    const alert = page.getByRole('dialog').getByRole('alert').filter({ hasText: words });
+    await alert.waitFor();
+    expect(await alert.textContent()).toContain(host);
+    await page.unroute(`http://${host}/api.js?*`);
+    await alert.getByRole('button', { name: again }).click();
+    await answer(page);
+    await button(page, 'pay').waitFor();
+  }
+});
