@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -282,27 +281,3 @@ func readDrafts(s *target) error {
 }
 
 // bombs uploads a small file that declares a huge picture.
-func bombs(s *target) error {
-	operator, err := s.staff("artist@example.com", "OPERATOR")
-	if err != nil {
-		return err
-	}
-	// A WebP of 50 bytes that declares 16383 × 4096 pixels (VP8L).
-	bomb := "RIFF\x2a\x00\x00\x00WEBPVP8L\x1d\x00\x00\x00\x2f\xfe\xff\xff\x03" + strings.Repeat("\x00", 25)
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, s.url+"/media/", strings.NewReader(bomb))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+operator)
-	req.Header.Set("Content-Type", "image/webp")
-	req.Header.Set("X-Forwarded-For", "93.189.1.1")
-	res, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	if text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)); res.StatusCode != http.StatusUnprocessableEntity && res.StatusCode != http.StatusBadRequest && res.StatusCode != http.StatusRequestEntityTooLarge && res.StatusCode != http.StatusUnsupportedMediaType {
-		return fmt.Errorf("answered %d: %s", res.StatusCode, text)
-	}
-	return nil
-}
