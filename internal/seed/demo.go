@@ -92,25 +92,25 @@ type demoCatalogue struct {
 
 func demoGoods() demoCatalogue {
 	return demoCatalogue{
-		phone: goodsDraft{name: "Aurora X5 phone, 256 GB", shape: phoneShape, tint: "#c7d2fe", priceMinor: 5999_00,
+		phone: goodsDraft{name: "Aurora X5 phone, 256 GB", picture: "phone", priceMinor: 5999_00,
 			description: "A 6.3-inch screen that is readable in the sun, two days of battery, and a camera that needs no flash."},
-		laptop: goodsDraft{name: "Feather 14 laptop", shape: laptopShape, tint: "#bae6fd", priceMinor: 7999_00,
+		laptop: goodsDraft{name: "Feather 14 laptop", picture: "laptop", priceMinor: 7999_00,
 			description: "980 grams with its charger in the lid. 32 GB of memory, fanless, eleven hours on the road."},
-		vacuum: goodsDraft{name: "Glide robot vacuum", shape: vacuumShape, tint: "#bbf7d0", priceMinor: 2799_00,
+		vacuum: goodsDraft{name: "Glide robot vacuum", picture: "vacuum", priceMinor: 2799_00,
 			description: "Maps the flat once, remembers where the cables lie, and empties itself for two months."},
 		headphones: headphones(),
-		reader: goodsDraft{name: "Quill e-reader, 7 inch", shape: readerShape, tint: "#fde68a", priceMinor: 1099_00,
+		reader: goodsDraft{name: "Quill e-reader, 7 inch", picture: "reader", priceMinor: 1099_00,
 			description: "Paper-white, warm light at night, buttons to turn the page, and it survives the bathtub."},
-		watch: goodsDraft{name: "Pebblestone watch", shape: watchShape, tint: "#fecaca", priceMinor: 1299_00,
+		watch: goodsDraft{name: "Pebblestone watch", picture: "watch", priceMinor: 1299_00,
 			description: "Shows the time for thirty days on one charge. Also counts steps, if asked."},
-		espresso: goodsDraft{name: "Hearth espresso machine", shape: espressoShape, tint: "#e7d3c1", priceMinor: 2499_00,
+		espresso: goodsDraft{name: "Hearth espresso machine", picture: "espresso", priceMinor: 2499_00,
 			description: "Warm in ninety seconds, nine bars, a steam wand that forgives beginners."},
-		drone: goodsDraft{name: "Kestrel mini drone", shape: droneShape, tint: "#ddd6fe", priceMinor: 3299_00,
+		drone: goodsDraft{name: "Kestrel mini drone", picture: "drone", priceMinor: 3299_00,
 			description: "249 grams, 38 minutes in the air, comes home by itself when the wind turns."},
 	}
 }
 
 func headphones() goodsDraft {
-	return goodsDraft{name: "Nimbus headphones", shape: headphonesShape, tint: "#fbcfe8", priceMinor: 1899_00,
+	return goodsDraft{name: "Nimbus headphones", picture: "headphones", priceMinor: 1899_00,
 		description: "Over the ear, 40 hours, and quiet enough to hear the second violin on a train."}
 }

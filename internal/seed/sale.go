@@ -22,7 +22,7 @@ type goodsDraft struct {
 	id          uuid.UUID // zero until created
 	name        string
 	description string
-	shape, tint string // of the picture
+	picture     string // name of a file of the folder pictures, without extension
 	priceMinor  int64  // regular price, in fen
 }
 
@@ -88,7 +88,7 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 func createGoods(ctx context.Context, tx *ent.Tx, now time.Time, fresh []*goodsDraft) error {
 	for _, g := range fresh {
 		err := tx.Goods.Create().SetID(g.id).SetName(g.name).SetDescription(g.description).
-			SetImageURL(picture(g.shape, g.tint)).SetListPriceMinor(g.priceMinor).SetCurrency(currency).
+			SetImageURL(picture(g.picture)).SetListPriceMinor(g.priceMinor).SetCurrency(currency).
 			SetCreatedAt(now).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write goods: %w", err)

@@ -3,8 +3,10 @@ package seed_test
 import (
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -195,8 +197,12 @@ func TestTheDemoHasTwoSalesAndAnAccountOfEachRole(t *testing.T) {
 			if len(goods) != 8 {
 				t.Errorf("%d goods, want 8", len(goods))
 			}
+			drawings := map[string]bool{}
 			for _, g := range goods {
-				checkGoods(t, g)
+				drawings[drawing(t, g)] = true
+			}
+			if len(drawings) != len(goods) {
+				t.Errorf("%d drawings for %d goods", len(drawings), len(goods))
 			}
 			roles := map[user.Role]int{}
 			for _, u := range db.Ent.User.Query().AllX(t.Context()) {
@@ -209,11 +215,21 @@ func TestTheDemoHasTwoSalesAndAnAccountOfEachRole(t *testing.T) {
 	}
 }
 
-func checkGoods(t *testing.T, g *ent.Goods) {
+// drawing checks a product and returns its picture as SVG.
+func drawing(t *testing.T, g *ent.Goods) string {
 	t.Helper()
-	if g.Currency != "CNY" || g.ListPriceMinor < 100 || len(g.Description) < 40 || g.ImageURL == nil || !strings.HasPrefix(*g.ImageURL, "data:image/svg+xml;base64,") {
-		t.Errorf("goods is %v", g)
+	if g.Currency != "CNY" || g.ListPriceMinor < 100 || len(g.Description) < 40 || g.ImageURL == nil {
+		t.Fatalf("goods is %v", g)
 	}
+	escaped, ok := strings.CutPrefix(*g.ImageURL, "data:image/svg+xml,")
+	svg, err := url.PathUnescape(escaped)
+	var element struct {
+		XMLName xml.Name `xml:"http://www.w3.org/2000/svg svg"`
+	}
+	if !ok || err != nil || xml.Unmarshal([]byte(svg), &element) != nil {
+		t.Errorf("the picture of %s is %.60q", g.Name, *g.ImageURL)
+	}
+	return svg
 }
 
 // databases returns one database of each kind that a demo or a seed can run on.
