@@ -6421,6 +6421,7 @@ type PaymentMutation struct {
 	transaction     *string
 	qr_code         *string
 	redirect_url    *string
+	declined        *bool
 	version         *int64
 	addversion      *int64
 	expires_at      *time.Time
@@ -6956,6 +6957,42 @@ func (m *PaymentMutation) ResetRedirectURL() {
 	m.redirect_url = nil
 }
 
+// SetDeclined sets the "declined" field.
+func (m *PaymentMutation) SetDeclined(b bool) {
+	m.declined = &b
+}
+
+// Declined returns the value of the "declined" field in the mutation.
+func (m *PaymentMutation) Declined() (r bool, exists bool) {
+	v := m.declined
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeclined returns the old "declined" field's value of the Payment entity.
+// If the Payment object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PaymentMutation) OldDeclined(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeclined is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeclined requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeclined: %w", err)
+	}
+	return oldValue.Declined, nil
+}
+
+// ResetDeclined resets all changes to the "declined" field.
+func (m *PaymentMutation) ResetDeclined() {
+	m.declined = nil
+}
+
 // SetVersion sets the "version" field.
 func (m *PaymentMutation) SetVersion(i int64) {
 	m.version = &i
@@ -7295,7 +7332,7 @@ func (m *PaymentMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PaymentMutation) Fields() []string {
-	fields := make([]string, 0, 18)
+	fields := make([]string, 0, 19)
 	if m.order_id != nil {
 		fields = append(fields, payment.FieldOrderID)
 	}
@@ -7328,6 +7365,9 @@ func (m *PaymentMutation) Fields() []string {
 	}
 	if m.redirect_url != nil {
 		fields = append(fields, payment.FieldRedirectURL)
+	}
+	if m.declined != nil {
+		fields = append(fields, payment.FieldDeclined)
 	}
 	if m.version != nil {
 		fields = append(fields, payment.FieldVersion)
@@ -7380,6 +7420,8 @@ func (m *PaymentMutation) Field(name string) (ent.Value, bool) {
 		return m.QrCode()
 	case payment.FieldRedirectURL:
 		return m.RedirectURL()
+	case payment.FieldDeclined:
+		return m.Declined()
 	case payment.FieldVersion:
 		return m.Version()
 	case payment.FieldExpiresAt:
@@ -7425,6 +7467,8 @@ func (m *PaymentMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldQrCode(ctx)
 	case payment.FieldRedirectURL:
 		return m.OldRedirectURL(ctx)
+	case payment.FieldDeclined:
+		return m.OldDeclined(ctx)
 	case payment.FieldVersion:
 		return m.OldVersion(ctx)
 	case payment.FieldExpiresAt:
@@ -7524,6 +7568,13 @@ func (m *PaymentMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRedirectURL(v)
+		return nil
+	case payment.FieldDeclined:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeclined(v)
 		return nil
 	case payment.FieldVersion:
 		v, ok := value.(int64)
@@ -7703,6 +7754,9 @@ func (m *PaymentMutation) ResetField(name string) error {
 		return nil
 	case payment.FieldRedirectURL:
 		m.ResetRedirectURL()
+		return nil
+	case payment.FieldDeclined:
+		m.ResetDeclined()
 		return nil
 	case payment.FieldVersion:
 		m.ResetVersion()
@@ -8974,6 +9028,7 @@ type RefundMutation struct {
 	reason          *string
 	restock         *bool
 	decided_by      *uuid.UUID
+	decided_at      *time.Time
 	decision        *string
 	version         *int64
 	addversion      *int64
@@ -9521,6 +9576,55 @@ func (m *RefundMutation) ResetDecidedBy() {
 	delete(m.clearedFields, refund.FieldDecidedBy)
 }
 
+// SetDecidedAt sets the "decided_at" field.
+func (m *RefundMutation) SetDecidedAt(t time.Time) {
+	m.decided_at = &t
+}
+
+// DecidedAt returns the value of the "decided_at" field in the mutation.
+func (m *RefundMutation) DecidedAt() (r time.Time, exists bool) {
+	v := m.decided_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDecidedAt returns the old "decided_at" field's value of the Refund entity.
+// If the Refund object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RefundMutation) OldDecidedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDecidedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDecidedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDecidedAt: %w", err)
+	}
+	return oldValue.DecidedAt, nil
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (m *RefundMutation) ClearDecidedAt() {
+	m.decided_at = nil
+	m.clearedFields[refund.FieldDecidedAt] = struct{}{}
+}
+
+// DecidedAtCleared returns if the "decided_at" field was cleared in this mutation.
+func (m *RefundMutation) DecidedAtCleared() bool {
+	_, ok := m.clearedFields[refund.FieldDecidedAt]
+	return ok
+}
+
+// ResetDecidedAt resets all changes to the "decided_at" field.
+func (m *RefundMutation) ResetDecidedAt() {
+	m.decided_at = nil
+	delete(m.clearedFields, refund.FieldDecidedAt)
+}
+
 // SetDecision sets the "decision" field.
 func (m *RefundMutation) SetDecision(s string) {
 	m.decision = &s
@@ -9811,7 +9915,7 @@ func (m *RefundMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RefundMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.order_id != nil {
 		fields = append(fields, refund.FieldOrderID)
 	}
@@ -9844,6 +9948,9 @@ func (m *RefundMutation) Fields() []string {
 	}
 	if m.decided_by != nil {
 		fields = append(fields, refund.FieldDecidedBy)
+	}
+	if m.decided_at != nil {
+		fields = append(fields, refund.FieldDecidedAt)
 	}
 	if m.decision != nil {
 		fields = append(fields, refund.FieldDecision)
@@ -9893,6 +10000,8 @@ func (m *RefundMutation) Field(name string) (ent.Value, bool) {
 		return m.Restock()
 	case refund.FieldDecidedBy:
 		return m.DecidedBy()
+	case refund.FieldDecidedAt:
+		return m.DecidedAt()
 	case refund.FieldDecision:
 		return m.Decision()
 	case refund.FieldVersion:
@@ -9936,6 +10045,8 @@ func (m *RefundMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldRestock(ctx)
 	case refund.FieldDecidedBy:
 		return m.OldDecidedBy(ctx)
+	case refund.FieldDecidedAt:
+		return m.OldDecidedAt(ctx)
 	case refund.FieldDecision:
 		return m.OldDecision(ctx)
 	case refund.FieldVersion:
@@ -10033,6 +10144,13 @@ func (m *RefundMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDecidedBy(v)
+		return nil
+	case refund.FieldDecidedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDecidedAt(v)
 		return nil
 	case refund.FieldDecision:
 		v, ok := value.(string)
@@ -10148,6 +10266,9 @@ func (m *RefundMutation) ClearedFields() []string {
 	if m.FieldCleared(refund.FieldDecidedBy) {
 		fields = append(fields, refund.FieldDecidedBy)
 	}
+	if m.FieldCleared(refund.FieldDecidedAt) {
+		fields = append(fields, refund.FieldDecidedAt)
+	}
 	return fields
 }
 
@@ -10164,6 +10285,9 @@ func (m *RefundMutation) ClearField(name string) error {
 	switch name {
 	case refund.FieldDecidedBy:
 		m.ClearDecidedBy()
+		return nil
+	case refund.FieldDecidedAt:
+		m.ClearDecidedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Refund nullable field %s", name)
@@ -10205,6 +10329,9 @@ func (m *RefundMutation) ResetField(name string) error {
 		return nil
 	case refund.FieldDecidedBy:
 		m.ResetDecidedBy()
+		return nil
+	case refund.FieldDecidedAt:
+		m.ResetDecidedAt()
 		return nil
 	case refund.FieldDecision:
 		m.ResetDecision()

@@ -40,6 +40,8 @@ type Payment struct {
 	QrCode string `json:"qr_code,omitempty"`
 	// RedirectURL holds the value of the "redirect_url" field.
 	RedirectURL string `json:"redirect_url,omitempty"`
+	// CLOSED because the provider refused it
+	Declined bool `json:"declined,omitempty"`
 	// compare-and-set guard
 	Version int64 `json:"version,omitempty"`
 	// ExpiresAt holds the value of the "expires_at" field.
@@ -62,6 +64,8 @@ func (*Payment) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case payment.FieldDeclined:
+			values[i] = new(sql.NullBool)
 		case payment.FieldAmountMinor, payment.FieldVersion, payment.FieldChecks:
 			values[i] = new(sql.NullInt64)
 		case payment.FieldProvider, payment.FieldIdempotencyKey, payment.FieldStatus, payment.FieldCurrency, payment.FieldProviderRef, payment.FieldTransaction, payment.FieldQrCode, payment.FieldRedirectURL:
@@ -156,6 +160,12 @@ func (_m *Payment) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field redirect_url", values[i])
 			} else if value.Valid {
 				_m.RedirectURL = value.String
+			}
+		case payment.FieldDeclined:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field declined", values[i])
+			} else if value.Valid {
+				_m.Declined = value.Bool
 			}
 		case payment.FieldVersion:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -268,6 +278,9 @@ func (_m *Payment) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("redirect_url=")
 	builder.WriteString(_m.RedirectURL)
+	builder.WriteString(", ")
+	builder.WriteString("declined=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Declined))
 	builder.WriteString(", ")
 	builder.WriteString("version=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Version))

@@ -130,6 +130,20 @@ func (_c *PaymentCreate) SetNillableRedirectURL(v *string) *PaymentCreate {
 	return _c
 }
 
+// SetDeclined sets the "declined" field.
+func (_c *PaymentCreate) SetDeclined(v bool) *PaymentCreate {
+	_c.mutation.SetDeclined(v)
+	return _c
+}
+
+// SetNillableDeclined sets the "declined" field if the given value is not nil.
+func (_c *PaymentCreate) SetNillableDeclined(v *bool) *PaymentCreate {
+	if v != nil {
+		_c.SetDeclined(*v)
+	}
+	return _c
+}
+
 // SetVersion sets the "version" field.
 func (_c *PaymentCreate) SetVersion(v int64) *PaymentCreate {
 	_c.mutation.SetVersion(v)
@@ -257,6 +271,10 @@ func (_c *PaymentCreate) defaults() {
 		v := payment.DefaultRedirectURL
 		_c.mutation.SetRedirectURL(v)
 	}
+	if _, ok := _c.mutation.Declined(); !ok {
+		v := payment.DefaultDeclined
+		_c.mutation.SetDeclined(v)
+	}
 	if _, ok := _c.mutation.Version(); !ok {
 		v := payment.DefaultVersion
 		_c.mutation.SetVersion(v)
@@ -346,6 +364,9 @@ func (_c *PaymentCreate) check() error {
 		if err := payment.RedirectURLValidator(v); err != nil {
 			return &ValidationError{Name: "redirect_url", err: fmt.Errorf(`ent: validator failed for field "Payment.redirect_url": %w`, err)}
 		}
+	}
+	if _, ok := _c.mutation.Declined(); !ok {
+		return &ValidationError{Name: "declined", err: errors.New(`ent: missing required field "Payment.declined"`)}
 	}
 	if _, ok := _c.mutation.Version(); !ok {
 		return &ValidationError{Name: "version", err: errors.New(`ent: missing required field "Payment.version"`)}
@@ -444,6 +465,10 @@ func (_c *PaymentCreate) createSpec() (*Payment, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.RedirectURL(); ok {
 		_spec.SetField(payment.FieldRedirectURL, field.TypeString, value)
 		_node.RedirectURL = value
+	}
+	if value, ok := _c.mutation.Declined(); ok {
+		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
+		_node.Declined = value
 	}
 	if value, ok := _c.mutation.Version(); ok {
 		_spec.SetField(payment.FieldVersion, field.TypeInt64, value)
@@ -582,6 +607,18 @@ func (u *PaymentUpsert) SetRedirectURL(v string) *PaymentUpsert {
 // UpdateRedirectURL sets the "redirect_url" field to the value that was provided on create.
 func (u *PaymentUpsert) UpdateRedirectURL() *PaymentUpsert {
 	u.SetExcluded(payment.FieldRedirectURL)
+	return u
+}
+
+// SetDeclined sets the "declined" field.
+func (u *PaymentUpsert) SetDeclined(v bool) *PaymentUpsert {
+	u.Set(payment.FieldDeclined, v)
+	return u
+}
+
+// UpdateDeclined sets the "declined" field to the value that was provided on create.
+func (u *PaymentUpsert) UpdateDeclined() *PaymentUpsert {
+	u.SetExcluded(payment.FieldDeclined)
 	return u
 }
 
@@ -820,6 +857,20 @@ func (u *PaymentUpsertOne) SetRedirectURL(v string) *PaymentUpsertOne {
 func (u *PaymentUpsertOne) UpdateRedirectURL() *PaymentUpsertOne {
 	return u.Update(func(s *PaymentUpsert) {
 		s.UpdateRedirectURL()
+	})
+}
+
+// SetDeclined sets the "declined" field.
+func (u *PaymentUpsertOne) SetDeclined(v bool) *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetDeclined(v)
+	})
+}
+
+// UpdateDeclined sets the "declined" field to the value that was provided on create.
+func (u *PaymentUpsertOne) UpdateDeclined() *PaymentUpsertOne {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateDeclined()
 	})
 }
 
@@ -1242,6 +1293,20 @@ func (u *PaymentUpsertBulk) SetRedirectURL(v string) *PaymentUpsertBulk {
 func (u *PaymentUpsertBulk) UpdateRedirectURL() *PaymentUpsertBulk {
 	return u.Update(func(s *PaymentUpsert) {
 		s.UpdateRedirectURL()
+	})
+}
+
+// SetDeclined sets the "declined" field.
+func (u *PaymentUpsertBulk) SetDeclined(v bool) *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.SetDeclined(v)
+	})
+}
+
+// UpdateDeclined sets the "declined" field to the value that was provided on create.
+func (u *PaymentUpsertBulk) UpdateDeclined() *PaymentUpsertBulk {
+	return u.Update(func(s *PaymentUpsert) {
+		s.UpdateDeclined()
 	})
 }
 

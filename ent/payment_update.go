@@ -99,6 +99,20 @@ func (_u *PaymentUpdate) SetNillableRedirectURL(v *string) *PaymentUpdate {
 	return _u
 }
 
+// SetDeclined sets the "declined" field.
+func (_u *PaymentUpdate) SetDeclined(v bool) *PaymentUpdate {
+	_u.mutation.SetDeclined(v)
+	return _u
+}
+
+// SetNillableDeclined sets the "declined" field if the given value is not nil.
+func (_u *PaymentUpdate) SetNillableDeclined(v *bool) *PaymentUpdate {
+	if v != nil {
+		_u.SetDeclined(*v)
+	}
+	return _u
+}
+
 // SetVersion sets the "version" field.
 func (_u *PaymentUpdate) SetVersion(v int64) *PaymentUpdate {
 	_u.mutation.ResetVersion()
@@ -312,6 +326,9 @@ func (_u *PaymentUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.RedirectURL(); ok {
 		_spec.SetField(payment.FieldRedirectURL, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Declined(); ok {
+		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
+	}
 	if value, ok := _u.mutation.Version(); ok {
 		_spec.SetField(payment.FieldVersion, field.TypeInt64, value)
 	}
@@ -430,6 +447,20 @@ func (_u *PaymentUpdateOne) SetRedirectURL(v string) *PaymentUpdateOne {
 func (_u *PaymentUpdateOne) SetNillableRedirectURL(v *string) *PaymentUpdateOne {
 	if v != nil {
 		_u.SetRedirectURL(*v)
+	}
+	return _u
+}
+
+// SetDeclined sets the "declined" field.
+func (_u *PaymentUpdateOne) SetDeclined(v bool) *PaymentUpdateOne {
+	_u.mutation.SetDeclined(v)
+	return _u
+}
+
+// SetNillableDeclined sets the "declined" field if the given value is not nil.
+func (_u *PaymentUpdateOne) SetNillableDeclined(v *bool) *PaymentUpdateOne {
+	if v != nil {
+		_u.SetDeclined(*v)
 	}
 	return _u
 }
@@ -676,6 +707,9 @@ func (_u *PaymentUpdateOne) sqlSave(ctx context.Context) (_node *Payment, err er
 	}
 	if value, ok := _u.mutation.RedirectURL(); ok {
 		_spec.SetField(payment.FieldRedirectURL, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Declined(); ok {
+		_spec.SetField(payment.FieldDeclined, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.Version(); ok {
 		_spec.SetField(payment.FieldVersion, field.TypeInt64, value)

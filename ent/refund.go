@@ -40,6 +40,8 @@ type Refund struct {
 	Restock bool `json:"restock,omitempty"`
 	// DecidedBy holds the value of the "decided_by" field.
 	DecidedBy *uuid.UUID `json:"decided_by,omitempty"`
+	// by an operator, or by itself
+	DecidedAt *time.Time `json:"decided_at,omitempty"`
 	// remark of the operator
 	Decision string `json:"decision,omitempty"`
 	// compare-and-set guard
@@ -68,7 +70,7 @@ func (*Refund) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullInt64)
 		case refund.FieldTransaction, refund.FieldIdempotencyKey, refund.FieldCause, refund.FieldStatus, refund.FieldCurrency, refund.FieldReason, refund.FieldDecision:
 			values[i] = new(sql.NullString)
-		case refund.FieldTryAt, refund.FieldCreatedAt, refund.FieldUpdatedAt:
+		case refund.FieldDecidedAt, refund.FieldTryAt, refund.FieldCreatedAt, refund.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		case refund.FieldID, refund.FieldOrderID, refund.FieldPaymentID:
 			values[i] = new(uuid.UUID)
@@ -159,6 +161,13 @@ func (_m *Refund) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.DecidedBy = new(uuid.UUID)
 				*_m.DecidedBy = *value.S.(*uuid.UUID)
+			}
+		case refund.FieldDecidedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field decided_at", values[i])
+			} else if value.Valid {
+				_m.DecidedAt = new(time.Time)
+				*_m.DecidedAt = value.Time
 			}
 		case refund.FieldDecision:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -265,6 +274,11 @@ func (_m *Refund) String() string {
 	if v := _m.DecidedBy; v != nil {
 		builder.WriteString("decided_by=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.DecidedAt; v != nil {
+		builder.WriteString("decided_at=")
+		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")
 	builder.WriteString("decision=")

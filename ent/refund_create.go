@@ -114,6 +114,20 @@ func (_c *RefundCreate) SetNillableDecidedBy(v *uuid.UUID) *RefundCreate {
 	return _c
 }
 
+// SetDecidedAt sets the "decided_at" field.
+func (_c *RefundCreate) SetDecidedAt(v time.Time) *RefundCreate {
+	_c.mutation.SetDecidedAt(v)
+	return _c
+}
+
+// SetNillableDecidedAt sets the "decided_at" field if the given value is not nil.
+func (_c *RefundCreate) SetNillableDecidedAt(v *time.Time) *RefundCreate {
+	if v != nil {
+		_c.SetDecidedAt(*v)
+	}
+	return _c
+}
+
 // SetDecision sets the "decision" field.
 func (_c *RefundCreate) SetDecision(v string) *RefundCreate {
 	_c.mutation.SetDecision(v)
@@ -407,6 +421,10 @@ func (_c *RefundCreate) createSpec() (*Refund, *sqlgraph.CreateSpec) {
 		_spec.SetField(refund.FieldDecidedBy, field.TypeUUID, value)
 		_node.DecidedBy = &value
 	}
+	if value, ok := _c.mutation.DecidedAt(); ok {
+		_spec.SetField(refund.FieldDecidedAt, field.TypeTime, value)
+		_node.DecidedAt = &value
+	}
 	if value, ok := _c.mutation.Decision(); ok {
 		_spec.SetField(refund.FieldDecision, field.TypeString, value)
 		_node.Decision = value
@@ -522,6 +540,24 @@ func (u *RefundUpsert) UpdateDecidedBy() *RefundUpsert {
 // ClearDecidedBy clears the value of the "decided_by" field.
 func (u *RefundUpsert) ClearDecidedBy() *RefundUpsert {
 	u.SetNull(refund.FieldDecidedBy)
+	return u
+}
+
+// SetDecidedAt sets the "decided_at" field.
+func (u *RefundUpsert) SetDecidedAt(v time.Time) *RefundUpsert {
+	u.Set(refund.FieldDecidedAt, v)
+	return u
+}
+
+// UpdateDecidedAt sets the "decided_at" field to the value that was provided on create.
+func (u *RefundUpsert) UpdateDecidedAt() *RefundUpsert {
+	u.SetExcluded(refund.FieldDecidedAt)
+	return u
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (u *RefundUpsert) ClearDecidedAt() *RefundUpsert {
+	u.SetNull(refund.FieldDecidedAt)
 	return u
 }
 
@@ -727,6 +763,27 @@ func (u *RefundUpsertOne) UpdateDecidedBy() *RefundUpsertOne {
 func (u *RefundUpsertOne) ClearDecidedBy() *RefundUpsertOne {
 	return u.Update(func(s *RefundUpsert) {
 		s.ClearDecidedBy()
+	})
+}
+
+// SetDecidedAt sets the "decided_at" field.
+func (u *RefundUpsertOne) SetDecidedAt(v time.Time) *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetDecidedAt(v)
+	})
+}
+
+// UpdateDecidedAt sets the "decided_at" field to the value that was provided on create.
+func (u *RefundUpsertOne) UpdateDecidedAt() *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateDecidedAt()
+	})
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (u *RefundUpsertOne) ClearDecidedAt() *RefundUpsertOne {
+	return u.Update(func(s *RefundUpsert) {
+		s.ClearDecidedAt()
 	})
 }
 
@@ -1113,6 +1170,27 @@ func (u *RefundUpsertBulk) UpdateDecidedBy() *RefundUpsertBulk {
 func (u *RefundUpsertBulk) ClearDecidedBy() *RefundUpsertBulk {
 	return u.Update(func(s *RefundUpsert) {
 		s.ClearDecidedBy()
+	})
+}
+
+// SetDecidedAt sets the "decided_at" field.
+func (u *RefundUpsertBulk) SetDecidedAt(v time.Time) *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.SetDecidedAt(v)
+	})
+}
+
+// UpdateDecidedAt sets the "decided_at" field to the value that was provided on create.
+func (u *RefundUpsertBulk) UpdateDecidedAt() *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.UpdateDecidedAt()
+	})
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (u *RefundUpsertBulk) ClearDecidedAt() *RefundUpsertBulk {
+	return u.Update(func(s *RefundUpsert) {
+		s.ClearDecidedAt()
 	})
 }
 

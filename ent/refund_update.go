@@ -78,6 +78,26 @@ func (_u *RefundUpdate) ClearDecidedBy() *RefundUpdate {
 	return _u
 }
 
+// SetDecidedAt sets the "decided_at" field.
+func (_u *RefundUpdate) SetDecidedAt(v time.Time) *RefundUpdate {
+	_u.mutation.SetDecidedAt(v)
+	return _u
+}
+
+// SetNillableDecidedAt sets the "decided_at" field if the given value is not nil.
+func (_u *RefundUpdate) SetNillableDecidedAt(v *time.Time) *RefundUpdate {
+	if v != nil {
+		_u.SetDecidedAt(*v)
+	}
+	return _u
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (_u *RefundUpdate) ClearDecidedAt() *RefundUpdate {
+	_u.mutation.ClearDecidedAt()
+	return _u
+}
+
 // SetDecision sets the "decision" field.
 func (_u *RefundUpdate) SetDecision(v string) *RefundUpdate {
 	_u.mutation.SetDecision(v)
@@ -253,6 +273,12 @@ func (_u *RefundUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.DecidedByCleared() {
 		_spec.ClearField(refund.FieldDecidedBy, field.TypeUUID)
 	}
+	if value, ok := _u.mutation.DecidedAt(); ok {
+		_spec.SetField(refund.FieldDecidedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DecidedAtCleared() {
+		_spec.ClearField(refund.FieldDecidedAt, field.TypeTime)
+	}
 	if value, ok := _u.mutation.Decision(); ok {
 		_spec.SetField(refund.FieldDecision, field.TypeString, value)
 	}
@@ -344,6 +370,26 @@ func (_u *RefundUpdateOne) SetNillableDecidedBy(v *uuid.UUID) *RefundUpdateOne {
 // ClearDecidedBy clears the value of the "decided_by" field.
 func (_u *RefundUpdateOne) ClearDecidedBy() *RefundUpdateOne {
 	_u.mutation.ClearDecidedBy()
+	return _u
+}
+
+// SetDecidedAt sets the "decided_at" field.
+func (_u *RefundUpdateOne) SetDecidedAt(v time.Time) *RefundUpdateOne {
+	_u.mutation.SetDecidedAt(v)
+	return _u
+}
+
+// SetNillableDecidedAt sets the "decided_at" field if the given value is not nil.
+func (_u *RefundUpdateOne) SetNillableDecidedAt(v *time.Time) *RefundUpdateOne {
+	if v != nil {
+		_u.SetDecidedAt(*v)
+	}
+	return _u
+}
+
+// ClearDecidedAt clears the value of the "decided_at" field.
+func (_u *RefundUpdateOne) ClearDecidedAt() *RefundUpdateOne {
+	_u.mutation.ClearDecidedAt()
 	return _u
 }
 
@@ -551,6 +597,12 @@ func (_u *RefundUpdateOne) sqlSave(ctx context.Context) (_node *Refund, err erro
 	}
 	if _u.mutation.DecidedByCleared() {
 		_spec.ClearField(refund.FieldDecidedBy, field.TypeUUID)
+	}
+	if value, ok := _u.mutation.DecidedAt(); ok {
+		_spec.SetField(refund.FieldDecidedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DecidedAtCleared() {
+		_spec.ClearField(refund.FieldDecidedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.Decision(); ok {
 		_spec.SetField(refund.FieldDecision, field.TypeString, value)

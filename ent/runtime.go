@@ -230,12 +230,16 @@ func init() {
 	payment.DefaultRedirectURL = paymentDescRedirectURL.Default.(string)
 	// payment.RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
 	payment.RedirectURLValidator = paymentDescRedirectURL.Validators[0].(func(string) error)
+	// paymentDescDeclined is the schema descriptor for declined field.
+	paymentDescDeclined := paymentFields[12].Descriptor()
+	// payment.DefaultDeclined holds the default value on creation for the declined field.
+	payment.DefaultDeclined = paymentDescDeclined.Default.(bool)
 	// paymentDescVersion is the schema descriptor for version field.
-	paymentDescVersion := paymentFields[12].Descriptor()
+	paymentDescVersion := paymentFields[13].Descriptor()
 	// payment.DefaultVersion holds the default value on creation for the version field.
 	payment.DefaultVersion = paymentDescVersion.Default.(int64)
 	// paymentDescChecks is the schema descriptor for checks field.
-	paymentDescChecks := paymentFields[15].Descriptor()
+	paymentDescChecks := paymentFields[16].Descriptor()
 	// payment.DefaultChecks holds the default value on creation for the checks field.
 	payment.DefaultChecks = paymentDescChecks.Default.(int)
 	paymenteventFields := schema.PaymentEvent{}.Fields()
@@ -331,17 +335,17 @@ func init() {
 	// refund.DefaultRestock holds the default value on creation for the restock field.
 	refund.DefaultRestock = refundDescRestock.Default.(bool)
 	// refundDescDecision is the schema descriptor for decision field.
-	refundDescDecision := refundFields[12].Descriptor()
+	refundDescDecision := refundFields[13].Descriptor()
 	// refund.DefaultDecision holds the default value on creation for the decision field.
 	refund.DefaultDecision = refundDescDecision.Default.(string)
 	// refund.DecisionValidator is a validator for the "decision" field. It is called by the builders before save.
 	refund.DecisionValidator = refundDescDecision.Validators[0].(func(string) error)
 	// refundDescVersion is the schema descriptor for version field.
-	refundDescVersion := refundFields[13].Descriptor()
+	refundDescVersion := refundFields[14].Descriptor()
 	// refund.DefaultVersion holds the default value on creation for the version field.
 	refund.DefaultVersion = refundDescVersion.Default.(int64)
 	// refundDescTries is the schema descriptor for tries field.
-	refundDescTries := refundFields[14].Descriptor()
+	refundDescTries := refundFields[15].Descriptor()
 	// refund.DefaultTries holds the default value on creation for the tries field.
 	refund.DefaultTries = refundDescTries.Default.(int)
 	saleFields := schema.Sale{}.Fields()

@@ -61,13 +61,13 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 		if err != nil || p == nil {
 			return nil, err
 		}
-		node, orderID = toPayment(p), p.Order
+		node, orderID = toPayment(ctx, p), p.Order
 	} else {
 		f, err := r.Payments.Refund(ctx, u)
 		if err != nil || f == nil {
 			return nil, err
 		}
-		node, orderID = toRefund(f), f.Order
+		node, orderID = toRefund(ctx, f), f.Order
 	}
 	o, err := r.Orders.OrderFor(ctx, orderID, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
 	if err != nil || o == nil {

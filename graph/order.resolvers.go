@@ -31,12 +31,20 @@ func (r *orderResolver) Item(ctx context.Context, obj *model.Order) (*model.Sale
 	return toItem(r.item(ctx, obj.Source.Item)), nil
 }
 
-func (r *orderResolver) Refunds(ctx context.Context, obj *model.Order) ([]*model.Refund, error) {
-	byOrder, err := r.Payments.RefundsOf(ctx, obj.Source.ID)
+func (r *orderResolver) Payments(ctx context.Context, obj *model.Order) ([]*model.Payment, error) {
+	list, err := r.Resolver.Payments.PaymentsOf(ctx, obj.Source.ID)
 	if err != nil {
 		return nil, err
 	}
-	return toRefunds(byOrder[obj.Source.ID]), nil
+	return toPayments(ctx, list), nil
+}
+
+func (r *orderResolver) Refunds(ctx context.Context, obj *model.Order) ([]*model.Refund, error) {
+	byOrder, err := r.Resolver.Payments.RefundsOf(ctx, obj.Source.ID)
+	if err != nil {
+		return nil, err
+	}
+	return toRefunds(ctx, byOrder[obj.Source.ID]), nil
 }
 
 func (r *orderResolver) Timeline(ctx context.Context, obj *model.Order) ([]*model.OrderLogEntry, error) {

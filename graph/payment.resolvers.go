@@ -43,7 +43,7 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input.Method), IdempotencyKey: input.IdempotencyKey,
 	})
 	return &model.PayOrderPayload{
-		Order: r.toOrder(paying.Order), Payment: toPayment(paying.Payment), Replayed: paying.Replayed,
+		Order: r.toOrder(paying.Order), Payment: toPayment(ctx, paying.Payment), Replayed: paying.Replayed,
 	}, err
 }
 
@@ -56,6 +56,6 @@ func (r *mutationResolver) RequestRefund(ctx context.Context, input model.Reques
 		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Reason: input.Reason, IdempotencyKey: input.IdempotencyKey,
 	})
 	return &model.RequestRefundPayload{
-		Order: r.toOrder(asked.Order), Refund: toRefund(asked.Refund), Replayed: asked.Replayed,
+		Order: r.toOrder(asked.Order), Refund: toRefund(ctx, asked.Refund), Replayed: asked.Replayed,
 	}, err
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"seckill/graph/model"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/order"
@@ -22,16 +23,28 @@ var paymentStatuses = map[payment.Status]model.PaymentStatus{
 	payment.Refunded: model.PaymentStatusRefunded,
 }
 
-func toPayment(p *payment.Payment) *model.Payment {
+func toPayment(ctx context.Context, p *payment.Payment) *model.Payment {
 	if p == nil {
 		return nil
 	}
-	return &model.Payment{
+	out := &model.Payment{
 		ID: id.Format(id.Payment, p.ID), Status: paymentStatuses[p.Status],
 		Amount: toMoney(money.Amount{Minor: p.AmountMinor, Currency: p.Currency}),
-		Method: model.PaymentMethod(strings.ToUpper(p.Provider)), ExpiresAt: p.ExpiresAt,
-		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL),
+		Method: model.PaymentMethod(strings.ToUpper(p.Provider)), CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt,
+		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL), Transaction: orAbsent(p.Transaction),
 	}
+	if p.Declined && p.Status == payment.Closed {
+		out.Failure = basicError(ctx, fault.PaymentDeclined, nil)
+	}
+	return out
+}
+
+func toPayments(ctx context.Context, list []*payment.Payment) []*model.Payment {
+	out := make([]*model.Payment, len(list))
+	for i, p := range list {
+		out[i] = toPayment(ctx, p)
+	}
+	return out
 }
 
 // refundStatuses maps statuses to those of the API: a refund that was approved but not
@@ -41,20 +54,30 @@ var refundStatuses = map[payment.RefundStatus]model.RefundStatus{
 	payment.RefundRejected: model.RefundStatusRejected, payment.RefundSucceeded: model.RefundStatusSucceeded,
 }
 
-func toRefund(r *payment.Refund) *model.Refund {
+func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 	if r == nil {
 		return nil
 	}
-	return &model.Refund{
-		ID: id.Format(id.Refund, r.ID), Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt,
-		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}),
+	out := &model.Refund{
+		ID: id.Format(id.Refund, r.ID), Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt, DecidedAt: r.DecidedAt,
+		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}), Transaction: orAbsent(r.Transaction),
 	}
+	if reason, ok := ownReasons[r.Cause]; ok && r.DecidedBy == nil {
+		out.Reason = reason.in(ctx)
+	}
+	return out
 }
 
-func toRefunds(list []*payment.Refund) []*model.Refund {
+// ownReasons are the reasons of refunds that nobody asked for.
+var ownReasons = map[payment.Cause]text{
+	payment.Late:   {"The money came after the order had ended.", "款项到账时订单已结束。"},
+	payment.Double: {"The order was paid twice.", "订单被重复支付。"},
+}
+
+func toRefunds(ctx context.Context, list []*payment.Refund) []*model.Refund {
 	out := make([]*model.Refund, len(list))
 	for i, r := range list {
-		out[i] = toRefund(r)
+		out[i] = toRefund(ctx, r)
 	}
 	return out
 }

@@ -35,6 +35,8 @@ const (
 	FieldQrCode = "qr_code"
 	// FieldRedirectURL holds the string denoting the redirect_url field in the database.
 	FieldRedirectURL = "redirect_url"
+	// FieldDeclined holds the string denoting the declined field in the database.
+	FieldDeclined = "declined"
 	// FieldVersion holds the string denoting the version field in the database.
 	FieldVersion = "version"
 	// FieldExpiresAt holds the string denoting the expires_at field in the database.
@@ -67,6 +69,7 @@ var Columns = []string{
 	FieldTransaction,
 	FieldQrCode,
 	FieldRedirectURL,
+	FieldDeclined,
 	FieldVersion,
 	FieldExpiresAt,
 	FieldCheckAt,
@@ -111,6 +114,8 @@ var (
 	DefaultRedirectURL string
 	// RedirectURLValidator is a validator for the "redirect_url" field. It is called by the builders before save.
 	RedirectURLValidator func(string) error
+	// DefaultDeclined holds the default value on creation for the "declined" field.
+	DefaultDeclined bool
 	// DefaultVersion holds the default value on creation for the "version" field.
 	DefaultVersion int64
 	// DefaultChecks holds the default value on creation for the "checks" field.
@@ -207,6 +212,11 @@ func ByQrCode(opts ...sql.OrderTermOption) OrderOption {
 // ByRedirectURL orders the results by the redirect_url field.
 func ByRedirectURL(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldRedirectURL, opts...).ToFunc()
+}
+
+// ByDeclined orders the results by the declined field.
+func ByDeclined(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeclined, opts...).ToFunc()
 }
 
 // ByVersion orders the results by the version field.

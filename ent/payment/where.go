@@ -105,6 +105,11 @@ func RedirectURL(v string) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldRedirectURL, v))
 }
 
+// Declined applies equality check predicate on the "declined" field. It's identical to DeclinedEQ.
+func Declined(v bool) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldDeclined, v))
+}
+
 // Version applies equality check predicate on the "version" field. It's identical to VersionEQ.
 func Version(v int64) predicate.Payment {
 	return predicate.Payment(sql.FieldEQ(FieldVersion, v))
@@ -733,6 +738,16 @@ func RedirectURLEqualFold(v string) predicate.Payment {
 // RedirectURLContainsFold applies the ContainsFold predicate on the "redirect_url" field.
 func RedirectURLContainsFold(v string) predicate.Payment {
 	return predicate.Payment(sql.FieldContainsFold(FieldRedirectURL, v))
+}
+
+// DeclinedEQ applies the EQ predicate on the "declined" field.
+func DeclinedEQ(v bool) predicate.Payment {
+	return predicate.Payment(sql.FieldEQ(FieldDeclined, v))
+}
+
+// DeclinedNEQ applies the NEQ predicate on the "declined" field.
+func DeclinedNEQ(v bool) predicate.Payment {
+	return predicate.Payment(sql.FieldNEQ(FieldDeclined, v))
 }
 
 // VersionEQ applies the EQ predicate on the "version" field.

@@ -35,6 +35,8 @@ const (
 	FieldRestock = "restock"
 	// FieldDecidedBy holds the string denoting the decided_by field in the database.
 	FieldDecidedBy = "decided_by"
+	// FieldDecidedAt holds the string denoting the decided_at field in the database.
+	FieldDecidedAt = "decided_at"
 	// FieldDecision holds the string denoting the decision field in the database.
 	FieldDecision = "decision"
 	// FieldVersion holds the string denoting the version field in the database.
@@ -65,6 +67,7 @@ var Columns = []string{
 	FieldReason,
 	FieldRestock,
 	FieldDecidedBy,
+	FieldDecidedAt,
 	FieldDecision,
 	FieldVersion,
 	FieldTries,
@@ -219,6 +222,11 @@ func ByRestock(opts ...sql.OrderTermOption) OrderOption {
 // ByDecidedBy orders the results by the decided_by field.
 func ByDecidedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDecidedBy, opts...).ToFunc()
+}
+
+// ByDecidedAt orders the results by the decided_at field.
+func ByDecidedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDecidedAt, opts...).ToFunc()
 }
 
 // ByDecision orders the results by the decision field.

@@ -100,6 +100,11 @@ func DecidedBy(v uuid.UUID) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldDecidedBy, v))
 }
 
+// DecidedAt applies equality check predicate on the "decided_at" field. It's identical to DecidedAtEQ.
+func DecidedAt(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldDecidedAt, v))
+}
+
 // Decision applies equality check predicate on the "decision" field. It's identical to DecisionEQ.
 func Decision(v string) predicate.Refund {
 	return predicate.Refund(sql.FieldEQ(FieldDecision, v))
@@ -608,6 +613,56 @@ func DecidedByIsNil() predicate.Refund {
 // DecidedByNotNil applies the NotNil predicate on the "decided_by" field.
 func DecidedByNotNil() predicate.Refund {
 	return predicate.Refund(sql.FieldNotNull(FieldDecidedBy))
+}
+
+// DecidedAtEQ applies the EQ predicate on the "decided_at" field.
+func DecidedAtEQ(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldEQ(FieldDecidedAt, v))
+}
+
+// DecidedAtNEQ applies the NEQ predicate on the "decided_at" field.
+func DecidedAtNEQ(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldNEQ(FieldDecidedAt, v))
+}
+
+// DecidedAtIn applies the In predicate on the "decided_at" field.
+func DecidedAtIn(vs ...time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldIn(FieldDecidedAt, vs...))
+}
+
+// DecidedAtNotIn applies the NotIn predicate on the "decided_at" field.
+func DecidedAtNotIn(vs ...time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldNotIn(FieldDecidedAt, vs...))
+}
+
+// DecidedAtGT applies the GT predicate on the "decided_at" field.
+func DecidedAtGT(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldGT(FieldDecidedAt, v))
+}
+
+// DecidedAtGTE applies the GTE predicate on the "decided_at" field.
+func DecidedAtGTE(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldGTE(FieldDecidedAt, v))
+}
+
+// DecidedAtLT applies the LT predicate on the "decided_at" field.
+func DecidedAtLT(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldLT(FieldDecidedAt, v))
+}
+
+// DecidedAtLTE applies the LTE predicate on the "decided_at" field.
+func DecidedAtLTE(v time.Time) predicate.Refund {
+	return predicate.Refund(sql.FieldLTE(FieldDecidedAt, v))
+}
+
+// DecidedAtIsNil applies the IsNil predicate on the "decided_at" field.
+func DecidedAtIsNil() predicate.Refund {
+	return predicate.Refund(sql.FieldIsNull(FieldDecidedAt))
+}
+
+// DecidedAtNotNil applies the NotNil predicate on the "decided_at" field.
+func DecidedAtNotNil() predicate.Refund {
+	return predicate.Refund(sql.FieldNotNull(FieldDecidedAt))
 }
 
 // DecisionEQ applies the EQ predicate on the "decision" field.

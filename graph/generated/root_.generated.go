@@ -70,6 +70,58 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
+	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
+		ec.unmarshalInputAdjustStockInput,
+		ec.unmarshalInputApproveSaleInput,
+		ec.unmarshalInputCancelOrderInput,
+		ec.unmarshalInputCaptchaAnswerInput,
+		ec.unmarshalInputChangePasswordInput,
+		ec.unmarshalInputConfirmTotpInput,
+		ec.unmarshalInputCreateCaptchaInput,
+		ec.unmarshalInputCreateGoodsInput,
+		ec.unmarshalInputCreateSaleInput,
+		ec.unmarshalInputDecideInterventionInput,
+		ec.unmarshalInputDecideRefundInput,
+		ec.unmarshalInputDisableUserInput,
+		ec.unmarshalInputDropDeadLetterInput,
+		ec.unmarshalInputEnableUserInput,
+		ec.unmarshalInputEndSaleInput,
+		ec.unmarshalInputEndUserSessionsInput,
+		ec.unmarshalInputEnterQueueInput,
+		ec.unmarshalInputIssueSeckillPathInput,
+		ec.unmarshalInputJoinWaitlistInput,
+		ec.unmarshalInputLeaveQueueInput,
+		ec.unmarshalInputLeaveWaitlistInput,
+		ec.unmarshalInputLoginInput,
+		ec.unmarshalInputLogoutInput,
+		ec.unmarshalInputMoneyInput,
+		ec.unmarshalInputOrderFilter,
+		ec.unmarshalInputPauseSaleInput,
+		ec.unmarshalInputPayOrderInput,
+		ec.unmarshalInputPlaceOrderInput,
+		ec.unmarshalInputPreheatSaleInput,
+		ec.unmarshalInputRefreshSessionInput,
+		ec.unmarshalInputRegisterInput,
+		ec.unmarshalInputRejectSaleInput,
+		ec.unmarshalInputRemoveTotpInput,
+		ec.unmarshalInputReplayDeadLetterInput,
+		ec.unmarshalInputReplayDeadLettersInput,
+		ec.unmarshalInputRequestRefundInput,
+		ec.unmarshalInputResumeSaleInput,
+		ec.unmarshalInputReturnHeldPaymentInput,
+		ec.unmarshalInputSaleFilter,
+		ec.unmarshalInputSaleItemInput,
+		ec.unmarshalInputSaleLookup,
+		ec.unmarshalInputSaleSort,
+		ec.unmarshalInputScheduleSaleInput,
+		ec.unmarshalInputSetSaleSwitchesInput,
+		ec.unmarshalInputSetUserRoleInput,
+		ec.unmarshalInputStartTotpInput,
+		ec.unmarshalInputSubmitSaleInput,
+		ec.unmarshalInputUpdateGoodsInput,
+		ec.unmarshalInputUpdateSaleInput,
+		ec.unmarshalInputVoidOrderInput,
+	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -79,6 +131,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
+				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -108,6 +161,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
+			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
@@ -1960,6 +2014,8 @@ type Order implements Node {
   number: String!
   """When it was paid."""
   paidAt: DateTime
+  """Payments that were begun, newest first. At most 10."""
+  payments: [Payment!]! @listSize(assumedSize: 10)
   """When it expires if unpaid; null once it cannot expire."""
   paymentDeadline: DateTime
   """How many."""
@@ -2050,7 +2106,10 @@ extend type Subscription {
   """Every order of the caller, in one stream: a SNAPSHOT for each open one, then an UPDATE for each change."""
   myOrderUpdates: OrderEvent! @auth
 
-  """One order."""
+  """
+  One order: each change of its state, and what happens to its payments and refunds. The stream completes once the order is CANCELLED
+  or REFUNDED; money that comes later shows in ` + "`" + `myOrderUpdates` + "`" + `.
+  """
   orderStatus(
     """Global id."""
     orderId: ID!
@@ -2101,12 +2160,16 @@ type Refund implements Node {
   amount: Money!
   """When it was asked for."""
   createdAt: DateTime!
+  """When it was decided, by an operator or by itself; null while it waits."""
+  decidedAt: DateTime
   """Opaque global id."""
   id: ID!
-  """Why, in the person's words."""
+  """Why: in the words of who asked for it; of money that came too late or twice in those of the shop."""
   reason: String!
   """How it stands."""
   status: RefundStatus!
+  """The provider's number of the transaction that goes back; null when it is the payment's own."""
+  transaction: String @auth(role: OPERATOR)
 }
 
 """
@@ -2137,18 +2200,26 @@ One try to pay an order.
 type Payment implements Node {
   """How much."""
   amount: Money!
+  """When it was begun."""
+  createdAt: DateTime!
   """When it expires."""
   expiresAt: DateTime!
+  """Why the provider refused it; null when it did not. The order can be paid again at once."""
+  failure: UserError
   """Opaque global id."""
   id: ID!
   """How it is paid."""
   method: PaymentMethod!
+  """When the money came in; null until then."""
+  paidAt: DateTime
   """Text to show as a QR code; null where the method has none."""
   qrCode: String
   """Where to send the person; null where there is nowhere to go."""
   redirectUrl: URL
   """How it stands."""
   status: PaymentStatus!
+  """The provider's number of the transaction; null until paid."""
+  transaction: String @auth(role: OPERATOR)
 }
 
 """
@@ -3629,6 +3700,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_number(ctx, field)
 	case "paidAt":
 		return ec.fieldContext_Order_paidAt(ctx, field)
+	case "payments":
+		return ec.fieldContext_Order_payments(ctx, field)
 	case "paymentDeadline":
 		return ec.fieldContext_Order_paymentDeadline(ctx, field)
 	case "quantity":
@@ -3779,18 +3852,26 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 	switch field.Name {
 	case "amount":
 		return ec.fieldContext_Payment_amount(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Payment_createdAt(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_Payment_expiresAt(ctx, field)
+	case "failure":
+		return ec.fieldContext_Payment_failure(ctx, field)
 	case "id":
 		return ec.fieldContext_Payment_id(ctx, field)
 	case "method":
 		return ec.fieldContext_Payment_method(ctx, field)
+	case "paidAt":
+		return ec.fieldContext_Payment_paidAt(ctx, field)
 	case "qrCode":
 		return ec.fieldContext_Payment_qrCode(ctx, field)
 	case "redirectUrl":
 		return ec.fieldContext_Payment_redirectUrl(ctx, field)
 	case "status":
 		return ec.fieldContext_Payment_status(ctx, field)
+	case "transaction":
+		return ec.fieldContext_Payment_transaction(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Payment", field.Name)
 }
@@ -3891,12 +3972,16 @@ func (ec *executionContext) childFields_Refund(ctx context.Context, field graphq
 		return ec.fieldContext_Refund_amount(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Refund_createdAt(ctx, field)
+	case "decidedAt":
+		return ec.fieldContext_Refund_decidedAt(ctx, field)
 	case "id":
 		return ec.fieldContext_Refund_id(ctx, field)
 	case "reason":
 		return ec.fieldContext_Refund_reason(ctx, field)
 	case "status":
 		return ec.fieldContext_Refund_status(ctx, field)
+	case "transaction":
+		return ec.fieldContext_Refund_transaction(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Refund", field.Name)
 }

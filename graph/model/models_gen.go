@@ -704,6 +704,8 @@ type Order struct {
 	Number string `json:"number"`
 	// When it was paid.
 	PaidAt *time.Time `json:"paidAt,omitempty"`
+	// Payments that were begun, newest first. At most 10.
+	Payments []*Payment `json:"payments"`
 	// When it expires if unpaid; null once it cannot expire.
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"`
 	// How many.
@@ -870,18 +872,26 @@ type PayOrderPayload struct {
 type Payment struct {
 	// How much.
 	Amount *Money `json:"amount"`
+	// When it was begun.
+	CreatedAt time.Time `json:"createdAt"`
 	// When it expires.
 	ExpiresAt time.Time `json:"expiresAt"`
+	// Why the provider refused it; null when it did not. The order can be paid again at once.
+	Failure UserError `json:"failure,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// How it is paid.
 	Method PaymentMethod `json:"method"`
+	// When the money came in; null until then.
+	PaidAt *time.Time `json:"paidAt,omitempty"`
 	// Text to show as a QR code; null where the method has none.
 	QRCode *string `json:"qrCode,omitempty"`
 	// Where to send the person; null where there is nowhere to go.
 	RedirectURL *string `json:"redirectUrl,omitempty"`
 	// How it stands.
 	Status PaymentStatus `json:"status"`
+	// The provider's number of the transaction; null until paid.
+	Transaction *string `json:"transaction,omitempty"`
 }
 
 func (Payment) IsNode() {}
@@ -1037,12 +1047,16 @@ type Refund struct {
 	Amount *Money `json:"amount"`
 	// When it was asked for.
 	CreatedAt time.Time `json:"createdAt"`
+	// When it was decided, by an operator or by itself; null while it waits.
+	DecidedAt *time.Time `json:"decidedAt,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
-	// Why, in the person's words.
+	// Why: in the words of who asked for it; of money that came too late or twice in those of the shop.
 	Reason string `json:"reason"`
 	// How it stands.
 	Status RefundStatus `json:"status"`
+	// The provider's number of the transaction that goes back; null when it is the payment's own.
+	Transaction *string `json:"transaction,omitempty"`
 }
 
 func (Refund) IsNode() {}

@@ -69,6 +69,18 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 	return moved, moveStock(ctx, tx, stock, moved)
 }
 
+// Note writes to an order's log what its buyer must see although the state does not
+// change, such as a declined payment, in the caller's transaction. The version grows as
+// with a move, so that the change is published to followers.
+func Note(ctx context.Context, tx *ent.Tx, o *Order, at time.Time, e Entry) (*Order, error) {
+	noted := o.moved(o.Status, instant(at))
+	noted.Noted = true
+	if err := compareAndSet(ctx, tx, o, noted, NoMovement); err != nil {
+		return nil, err
+	}
+	return noted, Log(ctx, tx, noted, at, e)
+}
+
 func (o *Order) moved(to Status, at time.Time) *Order {
 	next := *o
 	next.Status = to

@@ -71,6 +71,9 @@ type Order struct {
 	// ClaimID is the name of the reservation in Redis when it is not the order's id:
 	// the order expired and reacquired its units. See Reservation.
 	ClaimID *uuid.UUID `json:"claim,omitempty"`
+
+	// Noted reports that the version is due to Note: the state is that of the version before.
+	Noted bool `json:"-"`
 }
 
 // Kind is how an order was created.

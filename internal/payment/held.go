@@ -75,30 +75,36 @@ func (s *Service) ReturnHeld(ctx context.Context, event, operator uuid.UUID, not
 	case e.Transaction == "" && p.Status != Closed, e.Transaction != "" && e.Transaction == p.Transaction:
 		return uuid.Nil, fault.Refused{Why: fault.Conflict, At: at}
 	}
+	var noted *order.Order
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		return s.returnHeld(ctx, tx, e, p, refundDraft{
+		noted, err = s.returnHeld(ctx, tx, e, p, refundDraft{
 			payment: p, cause: Late, status: RefundSending, key: "held:" + e.ID.String(), reason: note, decider: operator, came: e,
 		})
+		return err
 	})
 	if err != nil {
 		return uuid.Nil, fmt.Errorf("return held money of event %s: %w", event, err)
 	}
+	if noted != nil {
+		s.publisher.Publish(ctx, noted)
+	}
 	return p.ID, nil
 }
 
-func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, d refundDraft) error {
+// returnHeld returns the order, or nil when another operator was first.
+func (s *Service) returnHeld(ctx context.Context, tx *ent.Tx, e *ent.PaymentEvent, p *Payment, d refundDraft) (*order.Order, error) {
 	n, err := tx.PaymentEvent.Update().Where(paymentevent.ID(e.ID), paymentevent.StateEQ(paymentevent.StateHELD)).
 		SetState(paymentevent.StateHANDLED).SetOutcome("sent back by an operator").SetHandledAt(s.now()).Save(ctx)
 	if err != nil || n == 0 {
-		return err // 0 rows: another operator did it
+		return nil, err // 0 rows: another operator did it
 	}
 	if e.Transaction == "" {
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := s.newRefund(ctx, tx, d); err != nil {
-		return err
+		return nil, err
 	}
-	return s.logUnmoved(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentReturned, Note: d.reason})
+	return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentReturned, Note: d.reason})
 }

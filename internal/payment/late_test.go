@@ -10,6 +10,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
 	"seckill/internal/reservation"
 )
 
@@ -108,5 +109,42 @@ func TestLateMoneyWaitsForAGateThatWasLost(t *testing.T) {
 		s.clock.Advance(time.Minute)
 		s.must(s.pay.Settle(t.Context(), event))
 		s.wantOrder(o, order.Paid)
+	})
+}
+
+// What happens to the payments of an order is published although its state stays: a
+// refusal, money that came too late, and its refund.
+func TestWhatHappensToPaymentsIsPublished(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, s *shop) {
+		o := s.buy()
+		seen := o.Version
+		published := func(what string) {
+			t.Helper()
+			if now := s.published.of(o.ID); now == nil || now.Version <= seen || !now.Noted {
+				t.Errorf("%s is not published: %+v", what, now)
+			} else {
+				seen = now.Version
+			}
+		}
+		p := s.begin(o, "key-1")
+		s.must(s.pay.Settle(t.Context(), s.say(p, payment.EventDeclined)))
+		published("a refusal")
+		list, err := s.pay.PaymentsOf(t.Context(), o.ID)
+		s.must(err)
+		if len(list) != 1 || !list[0].Declined || list[0].Status != payment.Closed {
+			t.Errorf("payments %+v", list)
+		}
+		s.approve(s.begin(o, "key-2"), sandbox.Late)
+		cancelled, err := s.pay.Cancel(t.Context(), o.ID, o.User, "")
+		s.must(err)
+		seen = cancelled.Version + 1 // the money and its refund are two changes
+		s.clock.Advance(window + time.Minute)
+		s.settleDown()
+		published("money that came too late, or its refund,")
+		refunds, err := s.pay.RefundsOf(t.Context(), o.ID)
+		s.must(err)
+		if list := refunds[o.ID]; len(list) != 1 || list[0].Status != payment.RefundSucceeded || list[0].DecidedAt == nil {
+			t.Errorf("refunds %+v", list)
+		}
 	})
 }

@@ -64,6 +64,7 @@ type Payment struct {
 	Currency       string
 	ProviderRef    string // the provider's reference; empty while CREATING
 	Transaction    string // the provider's transaction number, once paid
+	Declined       bool   // closed because the provider refused it
 	QRCode         string // text to show as a QR code; may be empty
 	RedirectURL    string // where to redirect the buyer; may be empty
 	Version        int64
@@ -76,7 +77,7 @@ func fromRow(row *ent.Payment) *Payment {
 	return &Payment{
 		ID: row.ID, Order: row.OrderID, User: row.UserID, Provider: row.Provider, IdempotencyKey: row.IdempotencyKey,
 		Status: Status(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency, ProviderRef: row.ProviderRef,
-		Transaction: row.Transaction, QRCode: row.QrCode, RedirectURL: row.RedirectURL, Version: row.Version,
+		Transaction: row.Transaction, Declined: row.Declined, QRCode: row.QrCode, RedirectURL: row.RedirectURL, Version: row.Version,
 		ExpiresAt: row.ExpiresAt.UTC(), CreatedAt: row.CreatedAt.UTC(), PaidAt: row.PaidAt,
 	}
 }
@@ -121,7 +122,8 @@ type Refund struct {
 	Reason         string // as entered by the requester
 	Restock        bool   // whether the units return to stock
 	DecidedBy      *uuid.UUID
-	Decision       string // operator's remark
+	DecidedAt      *time.Time // nil while it waits for an operator
+	Decision       string     // operator's remark
 	Version        int64
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
@@ -131,7 +133,7 @@ func refundFromRow(row *ent.Refund) *Refund {
 	return &Refund{
 		ID: row.ID, Order: row.OrderID, Payment: row.PaymentID, Transaction: row.Transaction, IdempotencyKey: row.IdempotencyKey,
 		Cause: Cause(row.Cause), Status: RefundStatus(row.Status), AmountMinor: row.AmountMinor, Currency: row.Currency,
-		Reason: row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, Decision: row.Decision, Version: row.Version,
+		Reason: row.Reason, Restock: row.Restock, DecidedBy: row.DecidedBy, DecidedAt: row.DecidedAt, Decision: row.Decision, Version: row.Version,
 		CreatedAt: row.CreatedAt.UTC(), UpdatedAt: row.UpdatedAt.UTC(),
 	}
 }

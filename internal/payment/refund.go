@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
-	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
@@ -128,6 +127,9 @@ func (s *Service) newRefund(ctx context.Context, tx *ent.Tx, d refundDraft) erro
 	row := tx.Refund.Create().SetID(d.id).SetOrderID(d.payment.Order).SetPaymentID(d.payment.ID).SetIdempotencyKey(d.key).
 		SetCause(entrefund.Cause(d.cause)).SetStatus(entrefund.Status(d.status)).SetAmountMinor(d.payment.AmountMinor).
 		SetCurrency(d.payment.Currency).SetReason(d.reason).SetRestock(d.restock).SetTryAt(now).SetCreatedAt(now).SetUpdatedAt(now)
+	if d.status != RefundRequested {
+		row.SetDecidedAt(now)
+	}
 	if d.decider != uuid.Nil {
 		row.SetDecidedBy(d.decider)
 	}
@@ -233,7 +235,7 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		now := s.now()
 		n, err := tx.Refund.Update().Where(entrefund.ID(r.ID), entrefund.Version(r.Version)).
-			SetStatus(status).SetDecidedBy(d.Operator).SetDecision(d.Note).SetRestock(!d.KeepUnits).
+			SetStatus(status).SetDecidedBy(d.Operator).SetDecidedAt(now).SetDecision(d.Note).SetRestock(!d.KeepUnits).
 			SetTryAt(now).SetUpdatedAt(now).AddVersion(1).Save(ctx)
 		if err != nil {
 			return err
@@ -245,11 +247,8 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 			moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Paid, At: now, Entry: entry})
 			return err
 		}
-		moved = o
-		if err := s.unchanged(ctx, tx, o); err != nil {
-			return err
-		}
-		return order.Log(ctx, tx, o, now, entry)
+		moved, err = order.Note(ctx, tx, o, now, entry)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("decide on refund %s: %w", r.ID, err)
@@ -257,26 +256,14 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 	return moved, nil
 }
 
-// unchanged locks an order in the version that was read until the transaction ends.
-func (s *Service) unchanged(ctx context.Context, tx *ent.Tx, o *order.Order) error {
-	n, err := tx.Order.Update().Where(entorder.ID(o.ID), entorder.Version(o.Version)).SetUpdatedAt(o.UpdatedAt).Save(ctx)
-	if err != nil {
-		return fmt.Errorf("hold order %s: %w", o.ID, err)
-	}
-	if n == 0 {
-		return order.ErrMoved
-	}
-	return nil
-}
-
-// logUnmoved writes to the log of an order whose state does not change.
-func (s *Service) logUnmoved(ctx context.Context, tx *ent.Tx, id uuid.UUID, entry order.Entry) error {
+// noteOrder writes to the log of an order whose state does not change; see order.Note.
+func (s *Service) noteOrder(ctx context.Context, tx *ent.Tx, id uuid.UUID, entry order.Entry) (*order.Order, error) {
 	row, err := tx.Order.Get(ctx, id)
 	if err != nil {
-		return fmt.Errorf("read order %s: %w", id, err)
+		return nil, fmt.Errorf("read order %s: %w", id, err)
 	}
 	entry.By = order.Actor{Kind: order.Provider}
-	return order.Log(ctx, tx, order.FromRow(row), s.now(), entry)
+	return order.Note(ctx, tx, order.FromRow(row), s.now(), entry)
 }
 
 // retryRefund is the pause before a refund is sent again; it doubles.
@@ -346,7 +333,8 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 		}
 		entry := order.Entry{By: order.Actor{Kind: order.Provider}, Code: order.CodeRefunded}
 		if !r.Cause.moves() {
-			return s.logUnmoved(ctx, tx, o.ID, entry)
+			moved, err = s.noteOrder(ctx, tx, o.ID, entry)
+			return err
 		}
 		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
 		return err

@@ -133,20 +133,20 @@ func (s *Service) settle(ctx context.Context, e *ent.PaymentEvent) (done, error)
 	return done{}, fmt.Errorf("order %s in state %s", o.ID, o.Status)
 }
 
-// settleClosed records that a payment ended unpaid. Its order is unchanged: the buyer
-// may try again until the deadline.
+// settleClosed records that a payment ended unpaid. The state of its order is unchanged:
+// the buyer may try again until the deadline.
 func (s *Service) settleClosed(ctx context.Context, e *ent.PaymentEvent, p *Payment) (done, error) {
 	if !p.Status.IsOpen() {
 		return s.finish(ctx, e, outcomeRepeated, nil)
 	}
 	return s.finish(ctx, e, outcomeClosed, func(ctx context.Context, tx *ent.Tx) (*order.Order, error) {
-		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
+		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, e); err != nil {
 			return nil, err
 		}
 		if e.Kind != paymentevent.KindDECLINED {
 			return nil, nil
 		}
-		return nil, s.logUnmoved(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
+		return s.noteOrder(ctx, tx, p.Order, order.Entry{Code: order.CodePaymentDeclined})
 	})
 }
 
@@ -158,7 +158,7 @@ func (s *Service) settleMismatch(ctx context.Context, e *ent.PaymentEvent, p *Pa
 		if err := s.mark(ctx, tx, p, entpayment.StatusCLOSED, nil); err != nil {
 			return nil, err
 		}
-		return nil, s.logUnmoved(ctx, tx, o.ID, order.Entry{Code: order.CodePaymentHeld})
+		return s.noteOrder(ctx, tx, o.ID, order.Entry{Code: order.CodePaymentHeld})
 	})
 }
 
@@ -247,17 +247,14 @@ func (s *Service) sendBack(ctx context.Context, e *ent.PaymentEvent, p *Payment,
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
 			return nil, err
 		}
-		if err := s.unchanged(ctx, tx, o); err != nil {
-			return nil, err
-		}
-		err := s.newRefund(ctx, tx, refundDraft{
-			payment: p, cause: cause, status: RefundSending, key: ownKey("auto", p), reason: string(what),
+		noted, err := order.Note(ctx, tx, o, s.now(), order.Entry{
+			By: order.Actor{Kind: order.Provider}, Code: order.CodePaymentReturned,
 		})
 		if err != nil {
 			return nil, err
 		}
-		return nil, order.Log(ctx, tx, o, s.now(), order.Entry{
-			By: order.Actor{Kind: order.Provider}, Code: order.CodePaymentReturned,
+		return noted, s.newRefund(ctx, tx, refundDraft{
+			payment: p, cause: cause, status: RefundSending, key: ownKey("auto", p), reason: string(what),
 		})
 	})
 }
@@ -288,16 +285,19 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 }
 
 // mark changes a payment's state with a compare-and-set; with an event it also records
-// the money.
+// the money, or that the provider declined.
 func (s *Service) mark(ctx context.Context, tx *ent.Tx, p *Payment, to entpayment.Status, e *ent.PaymentEvent) error {
 	now := s.now()
 	update := tx.Payment.Update().Where(entpayment.ID(p.ID), entpayment.Version(p.Version)).
 		SetStatus(to).AddVersion(1).SetUpdatedAt(now)
-	if e != nil {
+	switch {
+	case e != nil && e.Kind == paymentevent.KindSUCCEEDED:
 		update.SetTransaction(e.Transaction).SetPaidAt(now)
 		if e.ProviderRef != "" {
 			update.SetProviderRef(e.ProviderRef)
 		}
+	case e != nil && e.Kind == paymentevent.KindDECLINED:
+		update.SetDeclined(true)
 	}
 	n, err := update.Save(ctx)
 	if err != nil {

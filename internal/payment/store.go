@@ -38,6 +38,24 @@ func one(row *ent.Payment, err error) (*Payment, error) {
 	return fromRow(row), nil
 }
 
+// maxPayments bounds the payments read of one order. A buyer begins one after the other
+// until the deadline.
+const maxPayments = 10
+
+// PaymentsOf returns the payments of an order, newest first, at most maxPayments.
+func (s *Service) PaymentsOf(ctx context.Context, order uuid.UUID) ([]*Payment, error) {
+	rows, err := s.db.Ent.Payment.Query().Where(entpayment.OrderID(order)).
+		Order(ent.Desc(entpayment.FieldID)).Limit(maxPayments).All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read payments of order %s: %w", order, err)
+	}
+	payments := make([]*Payment, len(rows))
+	for i, row := range rows {
+		payments[i] = fromRow(row)
+	}
+	return payments, nil
+}
+
 func (s *Service) open(ctx context.Context, orders []uuid.UUID) ([]*Payment, error) {
 	if len(orders) == 0 {
 		return nil, nil

@@ -115,6 +115,9 @@ func (f *Feed) Moved(orders ...*order.Order) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, o := range orders {
+		if o.Noted {
+			continue
+		}
 		line := f.line(joined{o.Sale, LineMoved, o.Status})
 		line.Status = o.Status
 		line.add(o.UpdatedAt, o.ID)

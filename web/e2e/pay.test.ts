@@ -33,7 +33,8 @@ test('a buyer pays by QR code, sees it at once, and asks for the money back', as
 test('a declined payment can be tried again', async () => {
   const page = await order('bob');
   await atTheBank(page, 'Decline');
-  await page.getByRole('button', { name: /Start over/ }).click();
+  await page.getByText('The bank declined it.').waitFor(); // pushed to the open page
+  await page.getByRole('button', { name: /^Pay ¥.* again$/ }).click();
   await atTheBank(page, 'Approve, notify three times');
   await status(page, 'Paid').waitFor();
 });

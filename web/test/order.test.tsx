@@ -37,3 +37,24 @@ test('the reason for a refund is kept when the request fails', async () => {
   await open();
   expect(document.querySelector('textarea')!.value).toBe('It does not fit');
 });
+
+test('a declined payment shows why and can be retried on the page', async () => {
+  await speak('en');
+  const total = { amount: '1.00', currencyCode: 'CNY' };
+  const order = { id: 'ord_2', revision: 1, availableActions: ['PAY', 'CANCEL'], total, payments: [] } as unknown as Order;
+  const payment = (id: string) => ({ id, status: 'PENDING', amount: total, qrCode: null, redirectUrl: `https://bank.example/${id}`, expiresAt: '' });
+  const answer = (id: string) => ({ payOrder: { payment: payment(id), order: null, userErrors: [] } });
+  server({ PayOrder: [answer('pay_1'), answer('pay_2')] });
+  await act(() => render(<OrderActions order={order} />, document.body));
+  const press = (name: RegExp): Promise<void> =>
+    act(() => [...document.querySelectorAll<HTMLElement>('button')].find((b) => name.test(b.textContent))!.click());
+  await press(/^Pay/);
+  await vi.waitFor(() => expect(document.querySelector('a')?.href).toContain('pay_1'));
+  const declined = { ...order, revision: 2, payments: [{ id: 'pay_1', failure: { code: 'PAYMENT_DECLINED' } }] } as unknown as Order;
+  await act(() => render(<OrderActions order={declined} />, document.body));
+  expect(document.querySelector('[role=alert]')!.textContent).toContain('The bank declined it');
+  expect(document.querySelector('a')).toBeNull();
+  await press(/again/);
+  await vi.waitFor(() => expect(document.querySelector('a')?.href).toContain('pay_2'));
+  expect(document.querySelector('[role=alert]')).toBeNull();
+});

@@ -33,6 +33,12 @@ export const OrderParts = graphql(
       title
     }
     availableActions
+    payments {
+      id
+      failure {
+        code
+      }
+    }
     timeline {
       at
       status

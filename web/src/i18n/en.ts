@@ -189,6 +189,8 @@ export const en = {
   'order.refundSend': 'Request refund of {amount}',
   'order.payQr': 'Scan to pay',
   'order.payOpen': 'Open the payment page',
+  'order.declined': 'No money was taken. The units stay yours until the deadline.',
+  'order.payRetry': 'Pay {amount} again',
   'order.payAgain': 'Payment declined? Start over',
   'order.payWaiting': 'Waiting for the payment…',
   'order.warn2m': 'Two minutes left to pay.',

@@ -191,6 +191,8 @@ export const zh: Record<Key, string> = {
   'order.refundSend': '申请退款 {amount}',
   'order.payQr': '扫码支付',
   'order.payOpen': '打开支付页面',
+  'order.declined': '未扣款，付款期限内商品仍为您保留。',
+  'order.payRetry': '重新支付 {amount}',
   'order.payAgain': '支付未成功？重新支付',
   'order.payWaiting': '等待支付结果…',
   'order.warn2m': '付款时间还剩两分钟。',

@@ -64,7 +64,10 @@ export function OrderActions({ order }: { order: Order }) {
   const state = useSignal<State>({ state: 'idle', why: null });
   const reason = useSignal(''); // kept when the request fails
   const can = (act: 'PAY' | 'CANCEL' | 'REFUND'): boolean => order.availableActions?.includes(act) ?? false;
-  const payment = can('PAY') ? payments.value[order.id] : undefined;
+  const last = can('PAY') ? order.payments?.[0] : undefined;
+  const declined = last?.failure ? last.id : null;
+  const begun = can('PAY') ? payments.value[order.id] : undefined;
+  const payment = begun?.id === declined ? undefined : begun;
   const sending = state.value.state === 'sending';
 
   const run = async (act: 'PAY' | 'CANCEL' | 'REFUND', send: () => Promise<OrderPayload | null>): Promise<void> => {
@@ -97,12 +100,17 @@ export function OrderActions({ order }: { order: Order }) {
   return (
     <div class="grid gap-3">
       {payment && <PayHere payment={payment} again={() => void run('PAY', () => payAgain(order))} />}
+      {declined && !payment && (
+        <p class="note font-medium" role="alert">
+          {t('error.PAYMENT_DECLINED')} {t('order.declined')}
+        </p>
+      )}
       <div class="flex flex-wrap gap-3">
         {can('PAY') && !payment && (
-          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => pay(order))}>
+          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => (declined ? payAgain(order) : pay(order)))}>
             {sending && <span class="spin" />}
             <span>
-              {t('button.pay', { amount: money(order.total) })}
+              {t(declined ? 'order.payRetry' : 'button.pay', { amount: money(order.total) })}
               {order.paymentDeadline && <TimeLeft until={Date.parse(order.paymentDeadline)} />}
             </span>
           </button>
