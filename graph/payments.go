@@ -68,7 +68,7 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 	return out
 }
 
-// ownReasons are the reasons of refunds that nobody asked for.
+// ownReasons are the reasons of refunds that begin by themselves.
 var ownReasons = map[payment.Cause]text{
 	payment.Late:   {"The money came after the order had ended.", "款项到账时订单已结束。"},
 	payment.Double: {"The order was paid twice.", "订单被重复支付。"},

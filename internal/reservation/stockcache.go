@@ -79,6 +79,7 @@ type StockCache struct {
 
 	mu       sync.RWMutex
 	views    map[uuid.UUID]View          // guarded by mu; by item
+	lost     map[uuid.UUID]bool          // guarded by mu; loaded items without a gate in Redis
 	accepted map[uuid.UUID]*acceptedKeys // guarded by mu; by sale; the values are immutable
 }
 
@@ -188,20 +189,22 @@ func (c *StockCache) Refresh(ctx context.Context) error {
 		return fmt.Errorf("read gates: %w", err)
 	}
 	now := c.clock.Now()
-	fresh := make([]View, 0, len(refs))
+	fresh, lost := make([]View, 0, len(refs)), map[uuid.UUID]bool{}
 	for i, ref := range refs {
 		if v, ok := viewFrom(ref, cmds[i].Val(), now); ok {
 			fresh = append(fresh, v)
+		} else {
+			lost[ref.Item] = true
 		}
 	}
-	c.replace(fresh)
+	c.replace(fresh, lost)
 	c.shared.Observe(ctx, clock.Redis, clockCmd.Val(), sent, now)
 	return nil
 }
 
 // replace stores fresh views, and keeps a newer view that Update stored in the
 // meantime.
-func (c *StockCache) replace(fresh []View) {
+func (c *StockCache) replace(fresh []View, lost map[uuid.UUID]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	views := make(map[uuid.UUID]View, len(fresh))
@@ -217,7 +220,7 @@ func (c *StockCache) replace(fresh []View) {
 	if changed {
 		c.touch(c.clock.Now())
 	}
-	c.views = views
+	c.views, c.lost = views, lost
 }
 
 // newer returns the newer of an old view and a view that was read. Since is kept while
@@ -258,6 +261,13 @@ func (c *StockCache) View(item uuid.UUID) (View, bool) {
 	defer c.mu.RUnlock()
 	v, ok := c.views[item]
 	return v, ok
+}
+
+// Lost reports whether Redis had no gate of a loaded item at the last refresh.
+func (c *StockCache) Lost(item uuid.UUID) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.lost[item]
 }
 
 // ServerTime returns the time that all processes share.

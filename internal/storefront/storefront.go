@@ -105,14 +105,19 @@ func level(remaining, total int) Level {
 	return Plenty
 }
 
-// Phase returns the phase of a sale at now, as a buyer sees it.
+// Phase returns the phase of a sale at now, as a buyer sees it. A sale without its gate
+// is paused until the gate is rebuilt.
 func (s *Storefront) Phase(v *sale.Sale, now time.Time) sale.Phase {
 	soldOut, held := true, false
 	for _, item := range v.Items {
-		if view, ok := s.stock.View(item.ID); ok {
+		view, ok := s.stock.View(item.ID)
+		switch {
+		case ok:
 			soldOut = soldOut && view.ForSale(now) == 0
 			held = held || view.State == reservation.GatePaused || view.State == reservation.GateLoading
-		} else {
+		case s.stock.Lost(item.ID):
+			soldOut, held = false, true
+		default:
 			soldOut = soldOut && item.Available == 0
 		}
 	}

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=a82c1beb7fe6";
+export{r as resumePlaces}from"./attempt.js?v=a05334b71569";
