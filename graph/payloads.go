@@ -8,6 +8,7 @@ import (
 
 	"seckill/graph/model"
 	"seckill/internal/fault"
+	"seckill/internal/telemetry"
 )
 
 // refused converts the error of a mutation. A refusal becomes userErrors of the payload
@@ -18,6 +19,7 @@ func (r *Resolver) refused(ctx context.Context, payload any, err error) (any, er
 		return nil, err
 	}
 	field := graphql.GetFieldContext(ctx).Field.Name
+	telemetry.OperationFrom(ctx).Fail(string(refusal.Reason()))
 	set, ok := payloads[field]
 	if !ok {
 		return nil, fmt.Errorf("no payload is known for %s: %w", field, err)

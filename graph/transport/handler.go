@@ -21,6 +21,7 @@ import (
 
 	"seckill/graph/guard"
 	"seckill/internal/fault"
+	"seckill/internal/telemetry"
 )
 
 // Handler serves GraphQL requests of all transports on one path.
@@ -29,6 +30,7 @@ type Handler struct {
 	exec   *executor.Executor
 	fields graphql.FieldMiddleware
 	bodies *bodies
+	served *telemetry.OperationMetrics
 }
 
 // NewHandler returns a Handler with an executor on the guard of opts.
@@ -45,7 +47,7 @@ func NewHandler(opts Options) *Handler {
 	for _, e := range opts.Extensions {
 		exec.Use(e)
 	}
-	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), bodies: newBodies(opts.MaxBody)}
+	return &Handler{opts: opts, exec: exec, fields: aroundFields(opts.Extensions), bodies: newBodies(opts.MaxBody), served: telemetry.NewOperationMetrics(opts.Registerer)}
 }
 
 // aroundFields returns the field middleware of the extensions, the first outermost. A
@@ -76,9 +78,12 @@ func aroundFields(extensions []graphql.HandlerExtension) graphql.FieldMiddleware
 // ServeHTTP selects the transport by method and headers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer h.recovered(w, r)
+	if isUpgrade(r) {
+		h.serveSocket(w, r) // each of its operations is counted by itself
+		return
+	}
+	defer h.count(r.Context(), time.Now())
 	switch {
-	case isUpgrade(r):
-		h.serveSocket(w, r)
 	case r.Method == http.MethodPost && !isJSON(r.Header.Get("Content-Type")):
 		refuse(w, r, &badRequest{http.StatusUnsupportedMediaType, "The content type must be application/json."})
 	case r.Method == http.MethodPost && isCoded(r.Header.Get("Content-Encoding")):
@@ -99,6 +104,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, POST, OPTIONS")
 		refuse(w, r, &badRequest{http.StatusMethodNotAllowed, "Use POST."})
 	}
+}
+
+// count counts the operation of a request that began at a time.
+func (h *Handler) count(ctx context.Context, began time.Time) {
+	h.served.Observe(telemetry.OperationFrom(ctx), time.Since(began))
 }
 
 // isUpgrade ignores offers of other protocols: Java's client offers h2c with every
@@ -167,7 +177,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 	defer cancel()
 	op, refusal := h.prepare(ctx, params)
 	if refusal != nil {
-		writeRefusal(w, kind, refusal)
+		writeRefusal(ctx, w, kind, refusal)
 		return
 	}
 	if bad := h.misplaced(w, r.Method, op); bad != nil {
@@ -180,6 +190,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, params *graphql
 		h.writeFault(ctx, w, kind, errTimeout())
 		return
 	}
+	note(ctx, resp)
 	if h.shareable(r, op, resp) {
 		writeShared(w, r, kind, resp)
 		return
@@ -235,7 +246,11 @@ func (h *Handler) authenticate(ctx context.Context, header string) (Caller, erro
 	if !strings.EqualFold(scheme, "bearer") || token == "" {
 		return Caller{}, fault.New(fault.Unauthenticated, "The authorization must be a bearer token.")
 	}
-	return h.opts.Authenticate(ctx, token)
+	caller, err := h.opts.Authenticate(ctx, token)
+	if op := telemetry.OperationFrom(ctx); op != nil {
+		op.User = caller.User
+	}
+	return caller, err
 }
 
 // prepare parses and validates an operation and checks its limits. refusal is nil when
@@ -260,6 +275,7 @@ func (h *Handler) prepare(ctx context.Context, params *graphql.RawParams) (op *g
 		return nil, h.exec.DispatchError(graphql.WithOperationContext(ctx, op), h.public(errs))
 	}
 	op.ResolverMiddleware = h.fields
+	describe(ctx, op)
 	return op, nil
 }
 
@@ -289,6 +305,7 @@ func (h *Handler) faultResponse(ctx context.Context, err error) *graphql.Respons
 
 func (h *Handler) writeFault(ctx context.Context, w http.ResponseWriter, kind mediaType, err error) {
 	resp := h.faultResponse(ctx, err)
+	note(ctx, resp)
 	if codeOf(resp.Errors[0]) == string(fault.Unauthenticated) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -306,7 +323,7 @@ func retryAfter(w http.ResponseWriter, wait time.Duration) {
 // unreadable charges for a request that could not be decoded, and answers it.
 func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) {
 	if spent := h.opts.Guard.ChargeRefused(r.Context()); spent != nil {
-		writeRefusal(w, accepted(r.Header.Get("Accept")), &graphql.Response{Errors: gqlerror.List{spent}})
+		writeRefusal(r.Context(), w, accepted(r.Header.Get("Accept")), &graphql.Response{Errors: gqlerror.List{spent}})
 		return
 	}
 	refuse(w, r, err)
@@ -314,7 +331,8 @@ func (h *Handler) unreadable(w http.ResponseWriter, r *http.Request, err error) 
 
 // writeRefusal writes the refusal of an operation, with a Retry-After header if it has a
 // retry time.
-func writeRefusal(w http.ResponseWriter, kind mediaType, refusal *graphql.Response) {
+func writeRefusal(ctx context.Context, w http.ResponseWriter, kind mediaType, refusal *graphql.Response) {
+	note(ctx, refusal)
 	if ms, ok := refusal.Errors[0].Extensions[guard.RetryAfterMs].(int64); ok {
 		retryAfter(w, time.Duration(ms)*time.Millisecond)
 	}
@@ -323,6 +341,7 @@ func writeRefusal(w http.ResponseWriter, kind mediaType, refusal *graphql.Respon
 
 // refuse answers a request that could not be read.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	telemetry.OperationFrom(r.Context()).Fail(string(fault.BadInput))
 	status, reason := http.StatusBadRequest, "The request is malformed."
 	if bad, ok := errors.AsType[*badRequest](err); ok {
 		status, reason = bad.status, bad.reason
@@ -343,6 +362,7 @@ func (h *Handler) recovered(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	}
 	resp := h.faultResponse(r.Context(), h.opts.Recover(r.Context(), v))
+	note(r.Context(), resp)
 	writeResponse(w, accepted(r.Header.Get("Accept")), http.StatusInternalServerError, resp)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/graph/guard"
@@ -62,7 +63,10 @@ type Options struct {
 	// Shared lists root fields whose answers to a GET without a token are the same for
 	// all users and may be cached for one second.
 	Shared []string
-	// Log receives panics and violated invariants; discarded by default.
+	// Registerer exports the metrics of operations; nil = they are not exported.
+	Registerer prometheus.Registerer
+	// Log receives the operations of sockets, panics and violated invariants; discarded by
+	// default.
 	Log *slog.Logger
 }
 

@@ -53,6 +53,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request, read func(
 		}
 	}()
 	if refusal != nil {
+		note(ctx, refusal)
 		e.next(reply{Response: refusal})
 		e.complete()
 		return
@@ -72,7 +73,9 @@ func (h *Handler) collapse(ctx context.Context, e *events, v any) {
 	if v == http.ErrAbortHandler { //nolint:errorlint // net/http's own sentinel, thrown as it is
 		panic(v)
 	}
-	e.next(reply{Response: h.faultResponse(ctx, h.opts.Recover(ctx, v))})
+	resp := h.faultResponse(ctx, h.opts.Recover(ctx, v))
+	note(ctx, resp)
+	e.next(reply{Response: resp})
 	e.complete()
 }
 
@@ -88,13 +91,16 @@ func (h *Handler) pump(ctx context.Context, e *events, op *graphql.OperationCont
 			e.begin()
 			return
 		case limited.Err() != nil:
-			e.next(reply{Response: h.faultResponse(ctx, errTimeout())})
+			resp := h.faultResponse(ctx, errTimeout())
+			note(ctx, resp)
+			e.next(reply{Response: resp})
 			e.complete()
 			return
 		case resp == nil:
 			e.complete()
 			return
 		}
+		note(ctx, resp)
 		if !e.next(h.costed(op, resp)) {
 			return
 		}

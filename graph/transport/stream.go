@@ -2,12 +2,15 @@ package transport
 
 import (
 	"context"
+	"log/slog"
+	"time"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
 	"seckill/internal/fault"
+	"seckill/internal/telemetry"
 )
 
 // stream is one operation on a socket.
@@ -21,13 +24,14 @@ type stream struct {
 
 func newStream(s *socket, id string) *stream {
 	st := &stream{s: s, id: id}
-	st.ctx, st.cancel = context.WithCancel(s.caller.Context)
+	st.ctx, st.cancel = context.WithCancel(telemetry.WithOperation(s.caller.Context))
 	return st
 }
 
 // run executes the operation and sends its results.
 func (st *stream) run(params *graphql.RawParams) {
 	defer st.cancel()
+	defer st.count(time.Now())
 	defer func() {
 		if v := recover(); v != nil {
 			st.refuse(st.s.h.opts.Recover(st.ctx, v))
@@ -60,6 +64,7 @@ func (st *stream) run(params *graphql.RawParams) {
 			st.finish("error", resp.Errors) // refused before it ran
 			return
 		}
+		note(st.ctx, resp)
 		if !st.next(st.s.h.costed(op, resp)) {
 			return
 		}
@@ -81,8 +86,21 @@ func (st *stream) next(r reply) bool {
 	return !st.over && st.s.write(*buf)
 }
 
+// count counts the operation, and logs it: the request of the socket is logged when the
+// socket closes.
+func (st *stream) count(began time.Time) {
+	op, took := telemetry.OperationFrom(st.ctx), time.Since(began)
+	op.User = st.s.caller.User
+	st.s.h.served.Observe(op, took)
+	attrs := append(op.Attrs(), slog.Float64("ms", float64(took.Microseconds())/1000))
+	st.s.h.opts.Log.LogAttrs(st.ctx, slog.LevelInfo, "operation", attrs...)
+}
+
 // finish sends the last message of the stream and frees its id.
 func (st *stream) finish(kind string, errs gqlerror.List) {
+	if len(errs) > 0 {
+		telemetry.OperationFrom(st.ctx).Fail(codeOf(errs[0]))
+	}
 	buf := append(header[:], `{"type":"`+kind+`","id":`...)
 	buf = appendJSON(buf, st.id)
 	if errs != nil {

@@ -17,6 +17,7 @@ import (
 // shownMetrics are the metrics that a process with all roles exposes after one paid
 // order. Dashboards and alerts depend on their names and labels.
 var shownMetrics = []string{
+	`seckill_graphql_operation_seconds_count{code="OK",field="placeOrder"} 1`,
 	"seckill_notifier_followers ",
 	`seckill_order_batch_size_bucket{le="1"}`,
 	`seckill_order_faults_total{step="announce"}`, `seckill_order_faults_total{step="record"}`, `seckill_order_faults_total{step="transaction"}`,

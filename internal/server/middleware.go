@@ -64,7 +64,7 @@ func (h *publicHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if given := r.Header.Get("X-Request-Id"); given != "" {
 		id = telemetry.AcceptRequestID(given)
 	}
-	ctx := &withClient{telemetry.WithRequestID(r.Context(), id), clientAddr(r, h.opts.TrustedProxies)}
+	ctx := &withClient{telemetry.WithRequest(r.Context(), id, telemetry.TraceID(r.Header.Get("Traceparent"))), clientAddr(r, h.opts.TrustedProxies)}
 	r = r.WithContext(ctx)
 	rec := &recorder{ResponseWriter: w}
 	w.Header()["X-Request-Id"] = []string{id}
@@ -101,9 +101,9 @@ func (h *publicHandler) done(ctx context.Context, r *http.Request, rec *recorder
 	if !h.opts.Log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	h.opts.Log.LogAttrs(ctx, slog.LevelInfo, "request",
-		slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", rec.status),
+	attrs := append(make([]slog.Attr, 0, 9), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", rec.status),
 		slog.Int64("bytes", rec.bytes), slog.Float64("ms", float64(took.Microseconds())/1000))
+	h.opts.Log.LogAttrs(ctx, slog.LevelInfo, "request", append(attrs, telemetry.OperationFrom(ctx).Attrs()...)...)
 }
 
 // method keeps methods invented by a client out of the log.

@@ -12,7 +12,10 @@ import (
 	"regexp"
 )
 
-type requestIDKey struct{}
+type (
+	requestIDKey struct{}
+	traceIDKey   struct{}
+)
 
 // wellFormed is the accepted format of an external request id: it is written to log lines
 // and response headers.
@@ -29,22 +32,28 @@ func AcceptRequestID(given string) string {
 	return NewRequestID()
 }
 
-// WithRequestID returns a context whose log lines carry the request id.
-func WithRequestID(ctx context.Context, requestID string) context.Context {
-	return &withRequestID{ctx, requestID}
+// WithRequest returns a context whose log lines carry the request id and the trace id, ""
+// = none, and which holds an Operation.
+func WithRequest(ctx context.Context, requestID, traceID string) context.Context {
+	return &withRequest{Context: ctx, id: requestID, trace: traceID}
 }
 
-// withRequestID is like context.WithValue, with one allocation instead of two: each
-// request has one.
-type withRequestID struct {
+// withRequest is a single allocation for what each request has.
+type withRequest struct {
 	context.Context
-	id string
+	id, trace string
+	op        Operation
 }
 
-// Value returns the request id, or the parent's value.
-func (c *withRequestID) Value(key any) any {
-	if _, ok := key.(requestIDKey); ok {
+// Value returns the request id, the trace id, the operation, or the parent's value.
+func (c *withRequest) Value(key any) any {
+	switch key.(type) {
+	case requestIDKey:
 		return c.id
+	case traceIDKey:
+		return c.trace
+	case operationKey:
+		return &c.op
 	}
 	return c.Context.Value(key)
 }
@@ -55,12 +64,31 @@ func RequestID(ctx context.Context) string {
 	return requestID
 }
 
-// requestAttr adds the request id of the context to each record.
+// traceparent is the header of W3C Trace Context, version 00
+// (https://www.w3.org/TR/trace-context/#traceparent-header).
+var traceparent = regexp.MustCompile(`^00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// TraceID returns the trace id of a traceparent header, "" if there is none.
+func TraceID(header string) string {
+	if header == "" {
+		return ""
+	}
+	found := traceparent.FindStringSubmatch(header)
+	if found == nil || found[1] == "00000000000000000000000000000000" {
+		return ""
+	}
+	return found[1]
+}
+
+// requestAttr adds the ids of the request and its trace to each record.
 type requestAttr struct{ slog.Handler }
 
 func (h requestAttr) Handle(ctx context.Context, record slog.Record) error {
 	if requestID := RequestID(ctx); requestID != "" {
 		record.AddAttrs(slog.String("request_id", requestID))
+	}
+	if trace, _ := ctx.Value(traceIDKey{}).(string); trace != "" {
+		record.AddAttrs(slog.String("trace_id", trace))
 	}
 	return h.Handler.Handle(ctx, record) //nolint:wrapcheck // a decorator adds nothing to the error
 }

@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 )
 
 func TestLogLinesCarryTheRequestID(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	log := NewLogger(&out, LogOptions{}).With(slog.String("part", "edge"))
-	log.InfoContext(WithRequestID(context.Background(), "req-12345678"), "hello", slog.Int("n", 1))
+	log.InfoContext(WithRequest(context.Background(), "req-12345678", ""), "hello", slog.Int("n", 1))
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatal(err)
@@ -27,6 +28,35 @@ func TestLogLinesCarryTheRequestID(t *testing.T) {
 	want := map[string]any{"level": "INFO", "msg": "hello", "part": "edge", "n": 1.0, "request_id": "req-12345678"}
 	if diff := cmp.Diff(want, line); diff != "" {
 		t.Errorf("line (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheLineOfAnOperationHasItsTraceAndNoUserID(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	ctx := WithRequest(context.Background(), "req-12345678", TraceID("00-"+trace+"-00f067aa0ba902b7-01"))
+	op := OperationFrom(ctx)
+	if op.Attrs() != nil {
+		t.Error("a request outside of GraphQL has an operation")
+	}
+	op.Field, op.Name, op.User = "placeOrder", "Buy", uuid.MustParse("01980a4e-7d2b-7c1a-9f00-1234567890ab")
+	op.Fail("SOLD_OUT")
+	op.Fail("INTERNAL")
+	NewLogger(&out, LogOptions{}).LogAttrs(ctx, slog.LevelInfo, "request", op.Attrs()...)
+	line := out.String()
+	for _, part := range []string{`"operation":"placeOrder","name":"Buy","code":"SOLD_OUT","user":"`, `"trace_id":"` + trace + `"`} {
+		if !strings.Contains(line, part) {
+			t.Errorf("%s has no %s", line, part)
+		}
+	}
+	if strings.Contains(line, op.User.String()) {
+		t.Errorf("the id of the user is in %s", line)
+	}
+	for _, header := range []string{"", "00-" + trace, "01-" + trace + "-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"} {
+		if got := TraceID(header); got != "" {
+			t.Errorf("the trace of %q is %q", header, got)
+		}
 	}
 }
 
