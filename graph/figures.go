@@ -141,6 +141,7 @@ var actTexts = map[sale.Act]text{
 	sale.ActRebuild:  {"rebuilt its gates", "重建库存闸门"},
 	sale.ActAdjust:   {"changed its stock", "调整库存"},
 	sale.ActVoid:     {"voided an order", "作废订单"},
+	sale.ActExpire:   {"expired an unpaid order", "结束未付订单"},
 	sale.ActSwitch:   {"switched its rules", "切换规则"},
 }
 

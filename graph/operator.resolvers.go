@@ -166,6 +166,15 @@ func (r *mutationResolver) VoidOrder(ctx context.Context, input model.VoidOrderI
 	return &model.VoidOrderPayload{Order: r.toOrder(done.Order), Intervention: toIntervention(done.Intervention)}, err
 }
 
+func (r *mutationResolver) ExpireOrder(ctx context.Context, input model.ExpireOrderInput) (*model.ExpireOrderPayload, error) {
+	orderID, err := id.Parse(id.Order, input.OrderID)
+	if err != nil {
+		return nil, unknown("orderId")
+	}
+	o, err := r.Operator.ExpireOrder(ctx, operator.ExpireInput{By: actor(ctx), Order: orderID, Note: input.Note})
+	return &model.ExpireOrderPayload{Order: r.toOrder(o)}, err
+}
+
 func (r *mutationResolver) DecideIntervention(ctx context.Context, input model.DecideInterventionInput) (*model.DecideInterventionPayload, error) {
 	interventionID, err := id.Parse(id.Act, input.InterventionID)
 	if err != nil {

@@ -72,6 +72,7 @@ var payloads = map[string]setUserErrors{
 	"resumeSale":         userErrorsOf(func(p *model.ResumeSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"endSale":            userErrorsOf(func(p *model.EndSalePayload) *[]model.UserError { return &p.UserErrors }),
 	"adjustStock":        userErrorsOf(func(p *model.AdjustStockPayload) *[]model.UserError { return &p.UserErrors }),
+	"expireOrder":        userErrorsOf(func(p *model.ExpireOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"voidOrder":          userErrorsOf(func(p *model.VoidOrderPayload) *[]model.UserError { return &p.UserErrors }),
 	"decideIntervention": userErrorsOf(func(p *model.DecideInterventionPayload) *[]model.UserError { return &p.UserErrors }),
 	"setSaleSwitches":    userErrorsOf(func(p *model.SetSaleSwitchesPayload) *[]model.UserError { return &p.UserErrors }),

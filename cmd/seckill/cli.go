@@ -34,6 +34,7 @@ type cli struct {
 	Export  exportCmd  `cmd:"" help:"Write the orders of a sale as CSV."`
 	Doctor  doctorCmd  `cmd:"" help:"Examine settings and services, and say what to mend."`
 
+	Order       orderCmd       `cmd:"" help:"Act on one order."`
 	DeadLetters deadLettersCmd `cmd:"" name:"deadletters" help:"Replay messages that failed permanently."`
 
 	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`

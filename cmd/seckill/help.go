@@ -27,6 +27,7 @@ var shown = map[string][]string{
 	"report":      {"config", "services"},
 	"export":      {"config", "database-url"},
 	"deadletters": {"config", "services"},
+	"order":       {"config", "services", "jwt-key"},
 	"doctor":      {"general", "services", "jwt-key"},
 	"schema":      {},
 	"version":     {},

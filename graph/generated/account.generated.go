@@ -42,6 +42,7 @@ type MutationResolver interface {
 	UpdateSale(ctx context.Context, input model.UpdateSaleInput) (*model.UpdateSalePayload, error)
 	AdjustStock(ctx context.Context, input model.AdjustStockInput) (*model.AdjustStockPayload, error)
 	VoidOrder(ctx context.Context, input model.VoidOrderInput) (*model.VoidOrderPayload, error)
+	ExpireOrder(ctx context.Context, input model.ExpireOrderInput) (*model.ExpireOrderPayload, error)
 	DecideIntervention(ctx context.Context, input model.DecideInterventionInput) (*model.DecideInterventionPayload, error)
 	SetSaleSwitches(ctx context.Context, input model.SetSaleSwitchesInput) (*model.SetSaleSwitchesPayload, error)
 	CancelOrder(ctx context.Context, input model.CancelOrderInput) (*model.CancelOrderPayload, error)
@@ -284,6 +285,20 @@ func (ec *executionContext) field_Mutation_enterQueue_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.EnterQueueInput, error) {
 			return ec.unmarshalNEnterQueueInput2seckillᚋgraphᚋmodelᚐEnterQueueInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_expireOrder_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.ExpireOrderInput, error) {
+			return ec.unmarshalNExpireOrderInput2seckillᚋgraphᚋmodelᚐExpireOrderInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2380,6 +2395,68 @@ func (ec *executionContext) fieldContext_Mutation_voidOrder(ctx context.Context,
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_voidOrder_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_expireOrder(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_expireOrder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().ExpireOrder(ctx, fc.Args["input"].(model.ExpireOrderInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.ExpireOrderPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.ExpireOrderPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.ExpireOrderPayload) graphql.Marshaler {
+			return ec.marshalOExpireOrderPayload2ᚖseckillᚋgraphᚋmodelᚐExpireOrderPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_expireOrder(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ExpireOrderPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_expireOrder_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4634,6 +4711,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "voidOrder":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_voidOrder(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "expireOrder":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_expireOrder(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

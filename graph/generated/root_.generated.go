@@ -1787,6 +1787,26 @@ type VoidOrderPayload {
 }
 
 """
+Input of ` + "`" + `expireOrder` + "`" + `.
+"""
+input ExpireOrderInput {
+  """Why; the buyer sees it."""
+  note: String! @constraint(minLength: 1, maxLength: 200)
+  """Unpaid order to expire."""
+  orderId: ID!
+}
+
+"""
+Outcome of ` + "`" + `expireOrder` + "`" + `.
+"""
+type ExpireOrderPayload {
+  """The order as it stands now."""
+  order: Order
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
 Input of ` + "`" + `decideIntervention` + "`" + `.
 """
 input DecideInterventionInput {
@@ -1962,6 +1982,16 @@ extend type Mutation {
     """What is needed."""
     input: VoidOrderInput!
   ): VoidOrderPayload @auth(role: OPERATOR)
+
+  """
+  Expires an unpaid order whose money will not come, for example because its payment provider is gone: ` + "`" + `voidOrder` + "`" + ` waits for
+  the provider, this does not. The units are free at once. Money that comes later takes them again while some are left,
+  and goes back otherwise.
+  """
+  expireOrder(
+    """What is needed."""
+    input: ExpireOrderInput!
+  ): ExpireOrderPayload @auth(role: OPERATOR)
 
   """Confirms or declines what another person has asked for."""
   decideIntervention(
@@ -3496,6 +3526,16 @@ func (ec *executionContext) childFields_EnterQueuePayload(ctx context.Context, f
 		return ec.fieldContext_EnterQueuePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EnterQueuePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ExpireOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "order":
+		return ec.fieldContext_ExpireOrderPayload_order(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ExpireOrderPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ExpireOrderPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

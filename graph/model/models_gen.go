@@ -446,6 +446,22 @@ type EnterQueuePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `expireOrder`.
+type ExpireOrderInput struct {
+	// Why; the buyer sees it.
+	Note string `json:"note"`
+	// Unpaid order to expire.
+	OrderID string `json:"orderId"`
+}
+
+// Outcome of `expireOrder`.
+type ExpireOrderPayload struct {
+	// The order as it stands now.
+	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Something that can be put on sale.
 type Goods struct {
 	// When it was made.

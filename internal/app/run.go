@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"seckill/internal/config"
+	"seckill/internal/operator"
 	"seckill/internal/order"
 	"seckill/internal/periodic"
 	"seckill/internal/preload"
@@ -64,6 +65,7 @@ type App struct {
 	server    *server.Server // nil when the process only runs a command
 	tabs      *[]server.Tab  // of the playground
 	seeding   seeding
+	operator  *operator.Service // for commands
 }
 
 // PublicAddr returns the address of the public listener, nil without one.

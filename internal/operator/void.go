@@ -49,7 +49,10 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	if o.User == in.By.ID {
 		return Voided{Order: o}, selfApproval("orderId")
 	}
-	if err := s.voidable(ctx, o); err != nil {
+	if o.Status != order.PendingPayment && o.Status != order.Paid {
+		return Voided{Order: o}, conflict("orderId")
+	}
+	if err := s.endable(ctx, o, sale.ActVoid); err != nil {
 		return Voided{Order: o}, err
 	}
 	if before, err := s.openVoid(ctx, o.ID); err != nil || before != nil {
@@ -82,16 +85,13 @@ func (s *Service) VoidOrder(ctx context.Context, in VoidInput) (Voided, error) {
 	return Voided{Order: o, Intervention: act}, nil
 }
 
-// voidable refuses an order that has ended, or whose sale's status does not allow a void.
-func (s *Service) voidable(ctx context.Context, o *order.Order) error {
-	if o.Status != order.PendingPayment && o.Status != order.Paid {
-		return conflict("orderId")
-	}
+// endable refuses an order whose sale's status does not allow the act.
+func (s *Service) endable(ctx context.Context, o *order.Order, what sale.Act) error {
 	v, err := s.cfg.Sales.ByID(ctx, o.Sale)
 	if err != nil {
 		return err
 	}
-	if v == nil || len(sale.Targets(sale.ActVoid, v.Status)) == 0 {
+	if v == nil || len(sale.Targets(what, v.Status)) == 0 {
 		return conflict("orderId")
 	}
 	return nil

@@ -127,19 +127,19 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 		Order(ent.Asc(entorder.FieldID)).Limit(returnBatch).All(ctx)
 	claims := make([]Reservation, len(rows))
 	var refunded []uuid.UUID
-	var cancelled []*ent.Order
+	var ended []*ent.Order // which may count against their buyers
 	for i, row := range rows {
 		claims[i] = FromRow(row).Reservation()
 		switch row.Status {
 		case entorder.StatusREFUNDED:
 			refunded = append(refunded, row.ID)
-		case entorder.StatusCANCELLED:
-			cancelled = append(cancelled, row)
+		case entorder.StatusCANCELLED, entorder.StatusEXPIRED:
+			ended = append(ended, row)
 		default:
 		}
 	}
-	if err == nil && len(cancelled) > 0 {
-		err = countCancelled(ctx, db, cancelled, claims)
+	if err == nil && len(ended) > 0 {
+		err = countExpiries(ctx, db, ended, claims)
 	}
 	if err != nil || len(refunded) == 0 {
 		return claims, err
@@ -157,17 +157,19 @@ func ordersDue(ctx context.Context, db *postgres.DB, but []uuid.UUID) ([]Reserva
 	return claims, nil
 }
 
-// countCancelled marks the reservations of orders that their buyers cancelled late, or
+// countExpiries marks the reservations of orders that their buyers cancelled late, or
 // after other cancellations in the sale, as expired: they withheld units from others.
-func countCancelled(ctx context.Context, db *postgres.DB, cancelled []*ent.Order, claims []Reservation) error {
-	ids, users := make([]uuid.UUID, len(cancelled)), make([]uuid.UUID, len(cancelled))
-	for i, row := range cancelled {
+// Orders that an operator expired do not count: their buyers are not to blame.
+func countExpiries(ctx context.Context, db *postgres.DB, ended []*ent.Order, claims []Reservation) error {
+	ids, users := make([]uuid.UUID, len(ended)), make([]uuid.UUID, len(ended))
+	for i, row := range ended {
 		ids[i], users[i] = row.ID, row.UserID
 	}
-	events, err := db.Ent.OrderEvent.Query().Where(
-		orderevent.OrderIDIn(ids...), orderevent.CodeEQ(orderevent.CodeCANCELLED), orderevent.ActorEQ(orderevent.ActorBUYER),
-	).All(ctx)
-	if err != nil {
+	events, err := db.Ent.OrderEvent.Query().Where(orderevent.OrderIDIn(ids...), orderevent.Or(
+		orderevent.And(orderevent.CodeEQ(orderevent.CodeCANCELLED), orderevent.ActorEQ(orderevent.ActorBUYER)),
+		orderevent.And(orderevent.CodeEQ(orderevent.CodeLAPSED), orderevent.ActorEQ(orderevent.ActorOPERATOR)),
+	)).All(ctx)
+	if err != nil || len(events) == 0 {
 		return err
 	}
 	var sums []struct {
@@ -185,11 +187,10 @@ func countCancelled(ctx context.Context, db *postgres.DB, cancelled []*ent.Order
 		often[[2]uuid.UUID{sum.UserID, sum.SaleID}] = sum.Count > freeCancels
 	}
 	for _, e := range events {
-		row := cancelled[slices.Index(ids, e.OrderID)]
-		if e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[[2]uuid.UUID{row.UserID, row.SaleID}] {
-			i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == e.OrderID })
-			claims[i].Expired = true
-		}
+		row := ended[slices.Index(ids, e.OrderID)]
+		i := slices.IndexFunc(claims, func(c Reservation) bool { return c.Order == e.OrderID })
+		claims[i].Expired = e.Code == orderevent.CodeCANCELLED &&
+			(e.CreatedAt.Sub(row.CreatedAt) > CancelGrace || often[[2]uuid.UUID{row.UserID, row.SaleID}])
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ const (
 	ActRebuild Act = "REBUILD" // a gate that Redis lost is rebuilt
 	ActAdjust  Act = "ADJUST_STOCK"
 	ActVoid    Act = "VOID_ORDER"
+	ActExpire  Act = "EXPIRE_ORDER" // an unpaid order, before the clock does
 	ActSwitch  Act = "SET_SWITCHES"
 )
 
@@ -96,6 +97,10 @@ var moves = []move{
 	{ActVoid, Live, Live, operators},
 	{ActVoid, Paused, Paused, operators},
 	{ActVoid, Ended, Ended, operators},
+	{ActExpire, Preheated, Preheated, operators},
+	{ActExpire, Live, Live, operators},
+	{ActExpire, Paused, Paused, operators},
+	{ActExpire, Ended, Ended, operators},
 	{ActSwitch, Draft, Draft, operators},
 	{ActSwitch, PendingApproval, PendingApproval, operators},
 	{ActSwitch, Rejected, Rejected, operators},
@@ -154,6 +159,6 @@ func Statuses() []Status {
 func Acts() []Act {
 	return []Act{
 		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
-		ActEnd, ActCancel, ActSettle, ActRebuild, ActAdjust, ActVoid, ActSwitch,
+		ActEnd, ActCancel, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch,
 	}
 }

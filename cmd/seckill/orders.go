@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"seckill/internal/app"
+	"seckill/internal/config"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/order"
+)
+
+type orderCmd struct {
+	Expire orderExpireCmd `cmd:"" help:"Expire an unpaid order whose money will not come; its units are free at once."`
+}
+
+type orderExpireCmd struct {
+	Order    string `arg:"" name:"id" help:"Id of the order (ord_…)."`
+	Operator string `required:"" placeholder:"ACCOUNT" help:"Account of the operator in whose name it is logged."`
+	Note     string `required:"" placeholder:"TEXT" help:"Why; the buyer sees it."`
+}
+
+// Help returns the examples.
+func (orderExpireCmd) Help() string {
+	return "For a payment provider that is gone: without this, such an order expires an hour after its deadline. A provider that " +
+		"answers is asked first, and an order that turns out to be paid stays. Money that comes later takes the units again " +
+		"while some are left, and goes back otherwise.\n\n" + examples(
+		"seckill order expire ord_… --operator ops@example.com --note 'the bank closed'",
+	)
+}
+
+// Run expires the order.
+func (e orderExpireCmd) Run(c *call) error {
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedRedis, config.NeedKeys); err != nil {
+		return err
+	}
+	orderID, err := id.Parse(id.Order, e.Order)
+	if err != nil {
+		return fmt.Errorf("%s is no id of an order: they begin with ord_", e.Order)
+	}
+	o, err := app.ExpireOrder(c.ctx, c.cfg, app.ExpireOrderInput{Order: orderID, Account: e.Operator, Note: e.Note}, silent())
+	if err != nil {
+		return e.inWords(o, err)
+	}
+	_, err = fmt.Fprintf(c.env.stdout, "order %s is %s\n", o.Number, o.Status)
+	return err
+}
+
+// inWords explains a refusal on the command line.
+func (e orderExpireCmd) inWords(o *order.Order, err error) error {
+	if bad, ok := errors.AsType[fault.BadField](err); ok && strings.Join(bad.At, ".") == "input.note" {
+		return errors.New("--note: give 1 to 200 characters")
+	}
+	switch {
+	case fault.CodeOf(err) == fault.Forbidden:
+		return fmt.Errorf("--operator %s: this user is no operator", e.Operator)
+	case fault.ReasonOf(err) == fault.Unknown:
+		return fmt.Errorf("there is no order %s", e.Order)
+	case fault.ReasonOf(err) == fault.Conflict && o != nil && o.Status == order.PendingPayment:
+		return fmt.Errorf("order %s is the operator's own, or its sale is settled: another operator has to do it", e.Order)
+	case fault.ReasonOf(err) == fault.Conflict && o != nil:
+		return fmt.Errorf("order %s is %s: only unpaid orders expire", e.Order, o.Status)
+	}
+	return err
+}

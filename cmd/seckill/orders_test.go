@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"seckill/internal/id"
+	"seckill/internal/order"
+	"seckill/internal/postgres"
+	"seckill/internal/seed"
+)
+
+func TestUnpaidOrdersAreExpiredFromTheCommandLine(t *testing.T) {
+	t.Parallel()
+	environ := services(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	seeded := command(t, environ, "seed", "--users", "1", "--stock", "3", "--json")
+	seeded.wants(t, exitOK)
+	var made seed.Result
+	must(json.Unmarshal([]byte(seeded.stdout), &made))
+	for account, role := range map[string]string{"ops@example.com": "operator", "clerk@example.com": "customer"} {
+		command(t, environ, "user", "create", "--account", account, "--role", role, "--password", "a long enough password").wants(t, exitOK)
+	}
+	sale, err := id.Parse(id.Sale, made.SaleID)
+	must(err)
+	item, err := id.Parse(id.Item, made.ItemID)
+	must(err)
+	url, _ := lookupIn(environ)("SECKILL_DATABASE_URL")
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	must(err)
+	defer func() { _ = db.Close() }()
+	writer := order.NewWriter(order.WriterConfig{DB: db, Publisher: order.NewPublisher(order.PublisherConfig{Log: slog.New(slog.DiscardHandler)})})
+	task := id.NewTask(id.ShardOf(sale))
+	_, err = writer.Write(t.Context(), order.Requested{
+		V: 1, Task: task, User: id.New(), Sale: sale, Item: item, Quantity: 1,
+		UnitPriceMinor: 1999, Currency: "EUR", PaymentWindowSeconds: 900, Epoch: 1, SubmittedAtMs: time.Now().UnixMilli(),
+	})
+	must(err)
+	must(writer.Close(t.Context()))
+	orderID := id.Format(id.Order, task)
+
+	expire := func(code int, complaint string, args ...string) answer {
+		t.Helper()
+		got := command(t, environ, append([]string{"order", "expire"}, args...)...)
+		got.wants(t, code, complaint)
+		return got
+	}
+	expire(exitUnfit, "missing flags: --note", orderID, "--operator", "ops@example.com")
+	expire(exitUnfit, "no id of an order", "123", "--operator", "ops@example.com", "--note", "x")
+	expire(exitUnfit, "there is no such active user", orderID, "--operator", "unknown@example.com", "--note", "x")
+	expire(exitUnfit, "this user is no operator", orderID, "--operator", "clerk@example.com", "--note", "x")
+	expire(exitUnfit, "--note: give 1 to 200 characters", orderID, "--operator", "ops@example.com", "--note", " ")
+	expire(exitUnfit, "there is no order", id.Format(id.Order, id.New()), "--operator", "ops@example.com", "--note", "x")
+	if done := expire(exitOK, "", orderID, "--operator", "ops@example.com", "--note", "the bank closed"); !strings.HasSuffix(done.stdout, " is EXPIRED\n") {
+		t.Errorf("printed %q", done.stdout)
+	}
+	expire(exitUnfit, "is EXPIRED: only unpaid orders expire", orderID, "--operator", "ops@example.com", "--note", "x")
+}
