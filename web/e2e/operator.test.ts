@@ -52,6 +52,13 @@ test('rules at the gate are changed live, goods are made, orders are found, call
   await operator.locator('main .chip', { hasText: 'Cancelled' }).first().waitFor();
   await button(buyer, 'buy').waitFor(); // the buyer has heard of it
 
+  await buy(buyer);
+  await operator.reload();
+  await operator.getByRole('button', { name: /^No payment expected/ }).first().click();
+  await operator.getByRole('dialog').getByLabel('Reason').fill('The bank closed.');
+  await operator.getByRole('dialog').getByRole('button', { name: /^Expire order of ¥/ }).click();
+  await operator.locator('main .chip', { hasText: 'Expired' }).first().waitFor();
+
   await operator.getByRole('navigation', { name: 'Admin' }).getByRole('link', { name: 'Catalogue' }).click();
   await operator.getByRole('button', { name: 'New product' }).click();
   const sheet = operator.getByRole('dialog');

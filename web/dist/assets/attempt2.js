@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=a05334b71569";
+export{r as resumePlaces}from"./attempt.js?v=7f0e98d18717";

@@ -80,6 +80,23 @@ export const VoidOrder = graphql(
   [InterventionParts, FailureParts],
 );
 
+export const ExpireOrder = graphql(
+  `
+  mutation ExpireOrder($input: ExpireOrderInput!) {
+    expireOrder(input: $input) {
+      order {
+        id
+        status
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [FailureParts],
+);
+
 export const DecideIntervention = graphql(
   `
   mutation DecideIntervention($input: DecideInterventionInput!) {

@@ -5,15 +5,15 @@ import { toFault } from '../api/fault';
 import type { Connection } from '../api/paged';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
-import type { OrderStatus } from '../api/types';
-import { SearchOrders, VoidOrder } from '../documents/interventions';
+import type { Failure, OrderStatus } from '../api/types';
+import { ExpireOrder, SearchOrders, VoidOrder } from '../documents/interventions';
 import { DecideRefund, AdminOrders } from '../documents/operator';
 import { apologise, explain, money, t } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
-import { Field, Form, Note } from './form';
+import { Field, Form, Note, type Values } from './form';
 import { Paged } from './paged';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
@@ -70,6 +70,7 @@ export function Orders() {
 
 function Row({ order, reload }: { order: Found; reload: () => void }) {
   const voiding = useSignal(false);
+  const expiring = useSignal(false);
   const asked = order.refunds?.find(({ status }) => status === 'REQUESTED');
   return (
     <li class="card grid gap-3 px-4 py-3">
@@ -90,28 +91,64 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
             <span class="sr-only"> {order.number}</span>
           </button>
         )}
+        {order.status === 'PENDING_PAYMENT' && (
+          <button class="link text-sm" onClick={() => (expiring.value = true)}>
+            {ot('op.expire')}
+            <span class="sr-only"> {order.number}</span>
+          </button>
+        )}
       </div>
       {asked && <Decide refund={asked} reload={reload} />}
       {voiding.value && (
-        <Dialog title={ot('op.void.of', { number: order.number })} close={() => (voiding.value = false)}>
-          <Form
-            label={ot('op.voidBy', { amount: money(order.total) })}
-            send={async ({ note = '' }) => {
-              const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note } });
-              if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
-              return voidOrder?.userErrors[0];
-            }}
-            done={() => {
-              voiding.value = false;
-              reload();
-            }}
-          >
-            <p>{ot('op.voidHow', { amount: money(order.total) })}</p>
-            <Note label={ot('op.reason')} required />
-          </Form>
-        </Dialog>
+        <Ending
+          title={ot('op.void.of', { number: order.number })}
+          label={ot('op.voidBy', { amount: money(order.total) })}
+          how={ot('op.voidHow', { amount: money(order.total) })}
+          send={async ({ note = '' }) => {
+            const { voidOrder } = await request(VoidOrder, { input: { orderId: order.id, note } });
+            if (voidOrder?.intervention) toast(ot(voidOrder.intervention.state === 'REQUESTED' ? 'op.asked' : 'op.saved'));
+            return voidOrder?.userErrors[0];
+          }}
+          close={() => (voiding.value = false)}
+          reload={reload}
+        />
+      )}
+      {expiring.value && (
+        <Ending
+          title={ot('op.expire.of', { number: order.number })}
+          label={ot('op.expireBy', { amount: money(order.total) })}
+          how={ot('op.expireHow')}
+          send={async ({ note = '' }) => (await request(ExpireOrder, { input: { orderId: order.id, note } })).expireOrder?.userErrors[0]}
+          close={() => (expiring.value = false)}
+          reload={reload}
+        />
       )}
     </li>
+  );
+}
+
+interface EndingProps {
+  title: string;
+  label: string;
+  how: string;
+  send: (values: Values) => Promise<Failure | null | undefined>;
+  close: () => void;
+  reload: () => void;
+}
+
+/** Asks for the reason, and confirms that an order is to end. */
+function Ending({ title, label, how, send, close, reload }: EndingProps) {
+  const done = (): void => {
+    close();
+    reload();
+  };
+  return (
+    <Dialog title={title} close={close}>
+      <Form label={label} send={send} done={done}>
+        <p>{how}</p>
+        <Note label={ot('op.reason')} required />
+      </Form>
+    </Dialog>
   );
 }
 
