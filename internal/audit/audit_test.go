@@ -240,6 +240,14 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 		"gate of an older time": {func(w *world) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "epoch", 0).Err())
 		}, "its gate has epoch 0, and its sale epoch 1"},
+		"gate of an older run of Redis": {func(w *world) {
+			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "run", "0123456789abcdef0123456789abcdef01234567").Err())
+		}, "its gate was built before the last restart or failover of Redis"},
+		"gate of older data": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.SaleItem.UpdateOneID(w.item).SetGateRevision(1_000_000).Exec(ctx)
+			})
+		}, "its gate is older than one before: its stock has revision 1007, and had 1000000"},
 		"gate half built": {func(w *world) {
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "gate", "loading").Err())
 		}, "its gate is being built"},

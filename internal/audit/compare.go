@@ -210,6 +210,7 @@ func (f *findings) gate(it *itemState, epoch int64) {
 	if g.epoch != epoch {
 		f.add("its gate has epoch %d, and its sale epoch %d", g.epoch, epoch)
 	}
+	f.history(it)
 	if g.reserved < 0 || g.stock+g.reserved != g.total {
 		f.add("stock %d + reserved %d in Redis is not the %d units that were loaded", g.stock, g.reserved, g.total)
 	}
@@ -234,6 +235,17 @@ func (f *findings) gate(it *itemState, epoch int64) {
 	f.notes = append(f.notes, f.sentence("it changed while its holders were read, so that their sum was not checked"))
 }
 
+// history checks that the gate is of the present Redis, with no older data than the
+// schedulers have seen. The revision was read after that of the row.
+func (f *findings) history(it *itemState) {
+	if it.gate.stale && it.later.stale {
+		f.add("its gate was built before the last restart or failover of Redis")
+	}
+	if it.later.whole() && it.later.revision < it.row.GateRevision {
+		f.add("its gate is older than one before: its stock has revision %d, and had %d", it.later.revision, it.row.GateRevision)
+	}
+}
+
 // holders checks that each reservation has a live order, a message that will become one,
 // an offer of the waitlist, or an end whose units are being released. A reservation
 // missing in the second reading was released in between.
@@ -252,7 +264,11 @@ func (f *findings) holders(it *itemState) {
 		_, queued := it.queued[h.task]
 		_, dead := it.dead[h.task]
 		place, placed := it.places[h.task]
+		unsettled, late := it.late[h.task]
 		switch {
+		case unsettled: // the transaction that pays the order may be open
+		case late:
+			stale = append(stale, h.task)
 		case placed && (place.Status.IsOpen() || place.ReturnDue):
 			if place.User != user || place.Quantity != h.quantity {
 				different = append(different, h.task)

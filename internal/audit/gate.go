@@ -20,6 +20,10 @@ const (
 
 // readGate reads an item's gate with its reservations, consistently unless it is torn.
 func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, error) {
+	now, err := a.gates().State(ctx, sale, item)
+	if err != nil {
+		return gate{}, err
+	}
 	shard := id.ShardOf(sale)
 	itemKey, holdersKey := a.Keys.Item(shard, item), a.Keys.Reservations(shard, item)
 	count, err := a.Redis.Cmd.HLen(ctx, holdersKey).Result()
@@ -35,7 +39,12 @@ func (a *Auditor) readGate(ctx context.Context, sale, item uuid.UUID) (gate, err
 	if err != nil {
 		return g, fmt.Errorf("read the gate of item %s: %w", item, err)
 	}
+	g.stale, g.revision = now.Stale, now.Revision
 	return g, nil
+}
+
+func (a *Auditor) gates() *reservation.Gate {
+	return reservation.NewGate(reservation.GateConfig{Client: a.Redis.Script, Keys: a.Keys})
 }
 
 func (a *Auditor) readAtOnce(ctx context.Context, itemKey, holdersKey string) (gate, error) {

@@ -73,6 +73,9 @@ func (it *itemState) readRecord(ctx context.Context, tx *ent.Tx, saleID uuid.UUI
 	if it.payments, err = readMoney(ctx, tx, saleID, it.id); err != nil {
 		return err
 	}
+	if it.late, err = readLate(ctx, tx, it); err != nil {
+		return err
+	}
 	if it.moving, err = readMoving(ctx, tx, it.id); err != nil {
 		return err
 	}

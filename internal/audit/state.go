@@ -29,6 +29,7 @@ type itemState struct {
 	moving   int                    // units that operators are moving between Postgres and Redis
 	failures map[uuid.UUID]failure  // by task
 	payments map[uuid.UUID]paymentRow
+	late     map[uuid.UUID]bool            // reservations for late payments, by name: whether the payment is still to be settled
 	places   map[uuid.UUID]*waitlist.Entry // waitlist entries that are offers, or that have units reserved in Redis
 	gate     gate                          // read before everything else
 	later    gate                          // read after everything else
@@ -55,6 +56,8 @@ type gate struct {
 	there     bool
 	state     string
 	epoch     int64
+	revision  int64 // of the stock; 0 while it is being built
+	stale     bool  // it was built before the last restart or failover of Redis
 	total     int
 	stock     int
 	reserved  int

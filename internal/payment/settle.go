@@ -27,9 +27,12 @@ const (
 	holdAfter = 24 * time.Hour
 )
 
-// reacquireNamespace is the UUID namespace of the names under which expired orders
-// reacquire units. The name is the same for every attempt, so that it happens once.
+// reacquireNamespace is the UUID namespace of LateClaim.
 var reacquireNamespace = uuid.MustParse("8f2f3c52-6a1d-5f0e-9c0b-6d2a55a1e7b4")
+
+// LateClaim returns the name under which an expired order reacquires its units when it is
+// paid late. It is the same for every attempt, so that it happens once.
+func LateClaim(order uuid.UUID) uuid.UUID { return uuid.NewSHA1(reacquireNamespace, order[:]) }
 
 // outcome is the result of an event.
 type outcome string
@@ -188,7 +191,7 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 // otherwise the money is refunded.
 func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, o *order.Order) (done, error) {
 	claim := o.Reservation()
-	claim.Name = uuid.NewSHA1(reacquireNamespace, o.ID[:])
+	claim.Name = LateClaim(o.ID)
 	taken, epoch, err := s.gate.Reacquire(ctx, claim)
 	if err != nil {
 		return done{}, fmt.Errorf("reacquire units: %w", err)
