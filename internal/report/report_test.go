@@ -22,6 +22,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
+	"seckill/internal/redisconn"
 	"seckill/internal/report"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
@@ -42,6 +43,8 @@ const (
 type env struct {
 	t      *testing.T
 	db     *postgres.DB
+	conn   *redisconn.Conn
+	keys   reservation.Keys
 	sale   uuid.UUID
 	item   uuid.UUID
 	opens  time.Time
@@ -57,7 +60,7 @@ func setup(t *testing.T) *env {
 	keys := reservation.Keys{Prefix: prefix}
 	opens := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	e := &env{
-		t: t, db: testenv.Postgres(t), sale: id.New(), item: id.New(), opens: opens, clock: clock.NewFake(opens),
+		t: t, db: testenv.Postgres(t), conn: conn, keys: keys, sale: id.New(), item: id.New(), opens: opens, clock: clock.NewFake(opens),
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
 	e.count = salestats.NewRecorder(salestats.Config{Client: conn.Script, Keys: keys, Clock: e.clock, Log: slog.New(slog.DiscardHandler)})
