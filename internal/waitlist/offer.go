@@ -244,8 +244,8 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 			u.SetStatus(waitlistentry.StatusWAITING).ClearOfferExpiresAt()
 		}
 	case reservation.ReacquireOther: // the user has another reservation, or is redeeming now
-		if e.Status == Offered {
-			return stock, nil
+		if former, err := s.holdsFormer(ctx, e); err != nil || former || e.Status == Offered {
+			return stock, err
 		}
 		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
 	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
@@ -260,6 +260,21 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 	}
 	counts[what]++
 	return stock, nil
+}
+
+// holdsFormer reports whether the reservation of the user is that of a former entry, or
+// has gone meanwhile: the entry gets its offer once those units are released.
+func (s *Service) holdsFormer(ctx context.Context, e *Entry) (bool, error) {
+	held, err := s.gate.ReservationTasks(ctx, e.Sale, e.Item, []uuid.UUID{e.User})
+	if err != nil {
+		return false, err
+	}
+	task, reserved := held[e.User]
+	if !reserved {
+		return true, nil
+	}
+	former, err := s.Entry(ctx, task)
+	return former != nil, err
 }
 
 // holdsRightly marks an entry for release if it had ended before units were reserved
