@@ -175,3 +175,53 @@ func TestTheModuleOfThePageForApplicationsBuysAUnit(t *testing.T) {
 		t.Fatalf("node: %v\n%s", err, out)
 	}
 }
+
+var (
+	testDeclared = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+	testNamed    = regexp.MustCompile("`(Test[A-Z]\\w*)")
+	testFile     = regexp.MustCompile("`(web/[a-z0-9/]+\\.test\\.tsx?)`")
+)
+
+func TestTestsOfTheDocumentationExist(t *testing.T) {
+	t.Parallel()
+	declared := map[string]bool{}
+	for _, root := range []string{"cmd", "graph", "internal", "test", "web"} {
+		err := filepath.WalkDir(filepath.Join(top, root), func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.Name() == "node_modules":
+				return fs.SkipDir
+			case !strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			for _, found := range testDeclared.FindAllSubmatch(text, -1) {
+				declared[string(found[1])] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	named := 0
+	for page, text := range pages(t) {
+		if strings.HasPrefix(page, "CHANGELOG") {
+			continue // describes releases that had other tests
+		}
+		for _, found := range testNamed.FindAllStringSubmatch(text, -1) {
+			if named++; !declared[found[1]] {
+				t.Errorf("%s: there is no test %s", page, found[1])
+			}
+		}
+		for _, found := range testFile.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(top, found[1])); err != nil {
+				t.Errorf("%s: %s does not exist", page, found[1])
+			}
+		}
+	}
+	if named < 100 {
+		t.Errorf("found %d tests in the documentation", named)
+	}
+}
