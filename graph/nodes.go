@@ -61,7 +61,7 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 		if err != nil || p == nil {
 			return nil, err
 		}
-		node, orderID = toPayment(ctx, p), p.Order
+		node, orderID = r.toPayment(ctx, p), p.Order
 	} else {
 		f, err := r.Payments.Refund(ctx, u)
 		if err != nil || f == nil {

@@ -36,7 +36,11 @@ func (r *orderResolver) Payments(ctx context.Context, obj *model.Order) ([]*mode
 	if err != nil {
 		return nil, err
 	}
-	return toPayments(ctx, list), nil
+	return r.toPayments(ctx, list), nil
+}
+
+func (r *orderResolver) PaymentOptions(ctx context.Context, obj *model.Order) ([]*model.PaymentOption, error) {
+	return toOptions(ctx, r.Resolver.Payments.Options(obj.Source)), nil
 }
 
 func (r *orderResolver) Refunds(ctx context.Context, obj *model.Order) ([]*model.Refund, error) {

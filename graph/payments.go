@@ -1,8 +1,8 @@
 package graph
 
 import (
+	"cmp"
 	"context"
-	"strings"
 
 	"seckill/graph/model"
 	"seckill/internal/fault"
@@ -10,10 +10,40 @@ import (
 	"seckill/internal/money"
 	"seckill/internal/order"
 	"seckill/internal/payment"
+	"seckill/internal/payment/sandbox"
 )
 
-// providerOf returns the name of the provider of a method.
-func providerOf(m model.PaymentMethod) string { return strings.ToLower(string(m)) }
+// providerOf returns the name of the provider that an input names; "" for none.
+func providerOf(in model.PayOrderInput) string {
+	switch {
+	case in.OptionID != nil:
+		return *in.OptionID
+	case in.Method != nil && *in.Method == model.PaymentMethodSandbox:
+		return sandbox.Name
+	}
+	return ""
+}
+
+// methodOf returns the method of a provider.
+func methodOf(provider string) model.PaymentMethod {
+	if provider == sandbox.Name {
+		return model.PaymentMethodSandbox
+	}
+	return model.PaymentMethodOther
+}
+
+func toOption(ctx context.Context, o payment.Option) *model.PaymentOption {
+	label := text{o.Label.English, cmp.Or(o.Label.Chinese, o.Label.English)}
+	return &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon}
+}
+
+func toOptions(ctx context.Context, list []payment.Option) []*model.PaymentOption {
+	out := make([]*model.PaymentOption, len(list))
+	for i, o := range list {
+		out[i] = toOption(ctx, o)
+	}
+	return out
+}
 
 // paymentStatuses maps statuses to those of the API; a payment that its provider has not
 // confirmed yet is pending like any other.
@@ -23,14 +53,15 @@ var paymentStatuses = map[payment.Status]model.PaymentStatus{
 	payment.Refunded: model.PaymentStatusRefunded,
 }
 
-func toPayment(ctx context.Context, p *payment.Payment) *model.Payment {
+func (r *Resolver) toPayment(ctx context.Context, p *payment.Payment) *model.Payment {
 	if p == nil {
 		return nil
 	}
 	out := &model.Payment{
 		ID: id.Format(id.Payment, p.ID), Status: paymentStatuses[p.Status],
 		Amount: toMoney(money.Amount{Minor: p.AmountMinor, Currency: p.Currency}),
-		Method: model.PaymentMethod(strings.ToUpper(p.Provider)), CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt,
+		Method: methodOf(p.Provider), Option: toOption(ctx, r.Payments.Option(p.Provider)),
+		CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt, PaidAt: p.PaidAt,
 		QRCode: orAbsent(p.QRCode), RedirectURL: orAbsent(p.RedirectURL), Transaction: orAbsent(p.Transaction),
 	}
 	if p.Declined && p.Status == payment.Closed {
@@ -39,10 +70,10 @@ func toPayment(ctx context.Context, p *payment.Payment) *model.Payment {
 	return out
 }
 
-func toPayments(ctx context.Context, list []*payment.Payment) []*model.Payment {
+func (r *Resolver) toPayments(ctx context.Context, list []*payment.Payment) []*model.Payment {
 	out := make([]*model.Payment, len(list))
 	for i, p := range list {
-		out[i] = toPayment(ctx, p)
+		out[i] = r.toPayment(ctx, p)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/order"
+	"seckill/internal/payment"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -498,6 +499,38 @@ func (ec *executionContext) fieldContext_Payment_method(_ context.Context, field
 	return graphql.NewScalarFieldContext("Payment", field, false, false, errors.New("field of type PaymentMethod does not have child fields"))
 }
 
+func (ec *executionContext) _Payment_option(ctx context.Context, field graphql.CollectedField, obj *model.Payment) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Payment_option(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Option, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.PaymentOption) graphql.Marshaler {
+			return ec.marshalNPaymentOption2ᚖseckillᚋgraphᚋmodelᚐPaymentOption(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Payment_option(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Payment",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PaymentOption(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Payment_paidAt(ctx context.Context, field graphql.CollectedField, obj *model.Payment) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -629,6 +662,98 @@ func (ec *executionContext) _Payment_transaction(ctx context.Context, field grap
 }
 func (ec *executionContext) fieldContext_Payment_transaction(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Payment", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PaymentOption_displayName(ctx context.Context, field graphql.CollectedField, obj *model.PaymentOption) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PaymentOption_displayName(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DisplayName, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PaymentOption_displayName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PaymentOption", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PaymentOption_icon(ctx context.Context, field graphql.CollectedField, obj *model.PaymentOption) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PaymentOption_icon(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Icon, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PaymentOption_icon(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PaymentOption", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PaymentOption_id(ctx context.Context, field graphql.CollectedField, obj *model.PaymentOption) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PaymentOption_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PaymentOption_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PaymentOption", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _PaymentOption_kind(ctx context.Context, field graphql.CollectedField, obj *model.PaymentOption) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PaymentOption_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v payment.Kind) graphql.Marshaler {
+			return ec.marshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PaymentOption_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PaymentOption", field, false, false, errors.New("field of type PaymentKind does not have child fields"))
 }
 
 func (ec *executionContext) _Refund_amount(ctx context.Context, field graphql.CollectedField, obj *model.Refund) (ret graphql.Marshaler) {
@@ -1045,7 +1170,7 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"idempotencyKey", "method", "orderId"}
+	fieldsInOrder := [...]string{"idempotencyKey", "method", "optionId", "orderId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1061,11 +1186,18 @@ func (ec *executionContext) unmarshalInputPayOrderInput(ctx context.Context, obj
 			it.IdempotencyKey = data
 		case "method":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("method"))
-			data, err := ec.unmarshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPaymentMethod(ctx, v)
+			data, err := ec.unmarshalOPaymentMethod2ᚖseckillᚋgraphᚋmodelᚐPaymentMethod(ctx, v)
 			if err != nil {
 				return it, err
 			}
 			it.Method = data
+		case "optionId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("optionId"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OptionID = data
 		case "orderId":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("orderId"))
 			data, err := ec.unmarshalNID2string(ctx, v)
@@ -1359,6 +1491,11 @@ func (ec *executionContext) _Payment(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "option":
+			out.Values[i] = ec._Payment_option(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "paidAt":
 			out.Values[i] = ec._Payment_paidAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -1382,6 +1519,59 @@ func (ec *executionContext) _Payment(ctx context.Context, sel ast.SelectionSet, 
 		case "transaction":
 			out.Values[i] = ec._Payment_transaction(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var paymentOptionImplementors = []string{"PaymentOption"}
+
+func (ec *executionContext) _PaymentOption(ctx context.Context, sel ast.SelectionSet, obj *model.PaymentOption) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, paymentOptionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PaymentOption")
+		case "displayName":
+			out.Values[i] = ec._PaymentOption_displayName(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "icon":
+			out.Values[i] = ec._PaymentOption_icon(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "id":
+			out.Values[i] = ec._PaymentOption_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "kind":
+			out.Values[i] = ec._PaymentOption_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		default:
@@ -1644,6 +1834,23 @@ func (ec *executionContext) marshalNPayment2ᚖseckillᚋgraphᚋmodelᚐPayment
 	return ec._Payment(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx context.Context, v any) (payment.Kind, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := payment.Kind(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx context.Context, sel ast.SelectionSet, v payment.Kind) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
+}
+
 func (ec *executionContext) unmarshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, v any) (model.PaymentMethod, error) {
 	var res model.PaymentMethod
 	err := res.UnmarshalGQL(v)
@@ -1652,6 +1859,32 @@ func (ec *executionContext) unmarshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPa
 
 func (ec *executionContext) marshalNPaymentMethod2seckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, sel ast.SelectionSet, v model.PaymentMethod) graphql.Marshaler {
 	return v
+}
+
+func (ec *executionContext) marshalNPaymentOption2ᚕᚖseckillᚋgraphᚋmodelᚐPaymentOptionᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.PaymentOption) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNPaymentOption2ᚖseckillᚋgraphᚋmodelᚐPaymentOption(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNPaymentOption2ᚖseckillᚋgraphᚋmodelᚐPaymentOption(ctx context.Context, sel ast.SelectionSet, v *model.PaymentOption) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PaymentOption(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNPaymentStatus2seckillᚋgraphᚋmodelᚐPaymentStatus(ctx context.Context, v any) (model.PaymentStatus, error) {
@@ -1731,6 +1964,22 @@ func (ec *executionContext) marshalOPayment2ᚖseckillᚋgraphᚋmodelᚐPayment
 		return graphql.Null
 	}
 	return ec._Payment(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalOPaymentMethod2ᚖseckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, v any) (*model.PaymentMethod, error) {
+	if v == nil {
+		return nil, nil
+	}
+	var res = new(model.PaymentMethod)
+	err := res.UnmarshalGQL(v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOPaymentMethod2ᚖseckillᚋgraphᚋmodelᚐPaymentMethod(ctx context.Context, sel ast.SelectionSet, v *model.PaymentMethod) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return v
 }
 
 func (ec *executionContext) marshalORefund2ᚖseckillᚋgraphᚋmodelᚐRefund(ctx context.Context, sel ast.SelectionSet, v *model.Refund) graphql.Marshaler {

@@ -70,58 +70,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	opCtx := graphql.GetOperationContext(ctx)
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
-	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
-		ec.unmarshalInputAdjustStockInput,
-		ec.unmarshalInputApproveSaleInput,
-		ec.unmarshalInputCancelOrderInput,
-		ec.unmarshalInputCaptchaAnswerInput,
-		ec.unmarshalInputChangePasswordInput,
-		ec.unmarshalInputConfirmTotpInput,
-		ec.unmarshalInputCreateCaptchaInput,
-		ec.unmarshalInputCreateGoodsInput,
-		ec.unmarshalInputCreateSaleInput,
-		ec.unmarshalInputDecideInterventionInput,
-		ec.unmarshalInputDecideRefundInput,
-		ec.unmarshalInputDisableUserInput,
-		ec.unmarshalInputDropDeadLetterInput,
-		ec.unmarshalInputEnableUserInput,
-		ec.unmarshalInputEndSaleInput,
-		ec.unmarshalInputEndUserSessionsInput,
-		ec.unmarshalInputEnterQueueInput,
-		ec.unmarshalInputIssueSeckillPathInput,
-		ec.unmarshalInputJoinWaitlistInput,
-		ec.unmarshalInputLeaveQueueInput,
-		ec.unmarshalInputLeaveWaitlistInput,
-		ec.unmarshalInputLoginInput,
-		ec.unmarshalInputLogoutInput,
-		ec.unmarshalInputMoneyInput,
-		ec.unmarshalInputOrderFilter,
-		ec.unmarshalInputPauseSaleInput,
-		ec.unmarshalInputPayOrderInput,
-		ec.unmarshalInputPlaceOrderInput,
-		ec.unmarshalInputPreheatSaleInput,
-		ec.unmarshalInputRefreshSessionInput,
-		ec.unmarshalInputRegisterInput,
-		ec.unmarshalInputRejectSaleInput,
-		ec.unmarshalInputRemoveTotpInput,
-		ec.unmarshalInputReplayDeadLetterInput,
-		ec.unmarshalInputReplayDeadLettersInput,
-		ec.unmarshalInputRequestRefundInput,
-		ec.unmarshalInputResumeSaleInput,
-		ec.unmarshalInputReturnHeldPaymentInput,
-		ec.unmarshalInputSaleFilter,
-		ec.unmarshalInputSaleItemInput,
-		ec.unmarshalInputSaleLookup,
-		ec.unmarshalInputSaleSort,
-		ec.unmarshalInputScheduleSaleInput,
-		ec.unmarshalInputSetSaleSwitchesInput,
-		ec.unmarshalInputSetUserRoleInput,
-		ec.unmarshalInputStartTotpInput,
-		ec.unmarshalInputSubmitSaleInput,
-		ec.unmarshalInputUpdateGoodsInput,
-		ec.unmarshalInputUpdateSaleInput,
-		ec.unmarshalInputVoidOrderInput,
-	)
 	first := true
 
 	switch opCtx.Operation.Operation {
@@ -131,7 +79,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			var data graphql.Marshaler
 			if first {
 				first = false
-				ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 				data = ec._Query(ctx, opCtx.Operation.SelectionSet)
 			} else {
 				if atomic.LoadInt32(&ec.PendingDeferred) > 0 {
@@ -161,7 +108,6 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 				return nil
 			}
 			first = false
-			ctx = graphql.WithUnmarshalerMap(ctx, inputUnmarshalMap)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
 			data.MarshalGQL(&buf)
@@ -2048,6 +1994,8 @@ type Order implements Node {
   payments: [Payment!]! @listSize(assumedSize: 10)
   """When it expires if unpaid; null once it cannot expire."""
   paymentDeadline: DateTime
+  """Where it can be paid; empty unless it can be paid now."""
+  paymentOptions: [PaymentOption!]! @listSize(assumedSize: 5)
   """How many."""
   quantity: Int!
   """Refunds asked for or made."""
@@ -2203,11 +2151,37 @@ type Refund implements Node {
 }
 
 """
-Ways to pay.
+Ways to pay that the first clients knew. ` + "`" + `PaymentOption` + "`" + ` has them all.
 """
 enum PaymentMethod {
+  """Another one: see ` + "`" + `Payment.option` + "`" + `. Not for input."""
+  OTHER
   """The built-in provider for demos, tests and drills: QR page, signed call-backs, approves or declines on request."""
   SANDBOX
+}
+
+"""
+How a buyer pays with an option.
+"""
+enum PaymentKind {
+  """By scanning ` + "`" + `Payment.qrCode` + "`" + `."""
+  QR
+  """At ` + "`" + `Payment.redirectUrl` + "`" + `, which leads back to the order."""
+  REDIRECT
+}
+
+"""
+A provider that a buyer may choose to pay at.
+"""
+type PaymentOption {
+  """Its name for the buyer, in the language of the request."""
+  displayName: String!
+  """A word that clients have a picture for, such as ` + "`" + `bank` + "`" + `, ` + "`" + `card` + "`" + ` or ` + "`" + `wallet` + "`" + `; new ones may be added."""
+  icon: String!
+  """For ` + "`" + `PayOrderInput.optionId` + "`" + `: the same in all languages."""
+  id: ID!
+  """How a buyer pays with it."""
+  kind: PaymentKind!
 }
 
 """
@@ -2239,7 +2213,9 @@ type Payment implements Node {
   """Opaque global id."""
   id: ID!
   """How it is paid."""
-  method: PaymentMethod!
+  method: PaymentMethod! @deprecated(reason: "Use ` + "`" + `option` + "`" + `.")
+  """At which provider it is paid."""
+  option: PaymentOption!
   """When the money came in; null until then."""
   paidAt: DateTime
   """Text to show as a QR code; null where the method has none."""
@@ -2258,8 +2234,10 @@ Input of ` + "`" + `payOrder` + "`" + `.
 input PayOrderInput {
   """Made by the client once per press of the button and kept for retries."""
   idempotencyKey: String! @constraint(minLength: 16, maxLength: 64, pattern: "[A-Za-z0-9_-]+")
-  """How to pay."""
-  method: PaymentMethod!
+  """How to pay. ` + "`" + `optionId` + "`" + ` comes first where both are given."""
+  method: PaymentMethod @deprecated(reason: "Use ` + "`" + `optionId` + "`" + `.")
+  """Which of ` + "`" + `Order.paymentOptions` + "`" + `. A payment that was begun with another option is closed first."""
+  optionId: ID @constraint(maxLength: 32)
   """Order to pay."""
   orderId: ID!
 }
@@ -3744,6 +3722,8 @@ func (ec *executionContext) childFields_Order(ctx context.Context, field graphql
 		return ec.fieldContext_Order_payments(ctx, field)
 	case "paymentDeadline":
 		return ec.fieldContext_Order_paymentDeadline(ctx, field)
+	case "paymentOptions":
+		return ec.fieldContext_Order_paymentOptions(ctx, field)
 	case "quantity":
 		return ec.fieldContext_Order_quantity(ctx, field)
 	case "refunds":
@@ -3902,6 +3882,8 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 		return ec.fieldContext_Payment_id(ctx, field)
 	case "method":
 		return ec.fieldContext_Payment_method(ctx, field)
+	case "option":
+		return ec.fieldContext_Payment_option(ctx, field)
 	case "paidAt":
 		return ec.fieldContext_Payment_paidAt(ctx, field)
 	case "qrCode":
@@ -3914,6 +3896,20 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 		return ec.fieldContext_Payment_transaction(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Payment", field.Name)
+}
+
+func (ec *executionContext) childFields_PaymentOption(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "displayName":
+		return ec.fieldContext_PaymentOption_displayName(ctx, field)
+	case "icon":
+		return ec.fieldContext_PaymentOption_icon(ctx, field)
+	case "id":
+		return ec.fieldContext_PaymentOption_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_PaymentOption_kind(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PaymentOption", field.Name)
 }
 
 func (ec *executionContext) childFields_PlaceOrderPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

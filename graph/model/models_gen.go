@@ -724,6 +724,8 @@ type Order struct {
 	Payments []*Payment `json:"payments"`
 	// When it expires if unpaid; null once it cannot expire.
 	PaymentDeadline *time.Time `json:"paymentDeadline,omitempty"`
+	// Where it can be paid; empty unless it can be paid now.
+	PaymentOptions []*PaymentOption `json:"paymentOptions"`
 	// How many.
 	Quantity int `json:"quantity"`
 	// Refunds asked for or made.
@@ -866,8 +868,10 @@ type PauseSalePayload struct {
 type PayOrderInput struct {
 	// Made by the client once per press of the button and kept for retries.
 	IdempotencyKey string `json:"idempotencyKey"`
-	// How to pay.
-	Method PaymentMethod `json:"method"`
+	// How to pay. `optionId` comes first where both are given.
+	Method *PaymentMethod `json:"method,omitempty"`
+	// Which of `Order.paymentOptions`. A payment that was begun with another option is closed first.
+	OptionID *string `json:"optionId,omitempty"`
 	// Order to pay.
 	OrderID string `json:"orderId"`
 }
@@ -898,6 +902,8 @@ type Payment struct {
 	ID string `json:"id"`
 	// How it is paid.
 	Method PaymentMethod `json:"method"`
+	// At which provider it is paid.
+	Option *PaymentOption `json:"option"`
 	// When the money came in; null until then.
 	PaidAt *time.Time `json:"paidAt,omitempty"`
 	// Text to show as a QR code; null where the method has none.
@@ -911,6 +917,18 @@ type Payment struct {
 }
 
 func (Payment) IsNode() {}
+
+// A provider that a buyer may choose to pay at.
+type PaymentOption struct {
+	// Its name for the buyer, in the language of the request.
+	DisplayName string `json:"displayName"`
+	// A word that clients have a picture for, such as `bank`, `card` or `wallet`; new ones may be added.
+	Icon string `json:"icon"`
+	// For `PayOrderInput.optionId`: the same in all languages.
+	ID string `json:"id"`
+	// How a buyer pays with it.
+	Kind payment.Kind `json:"kind"`
+}
 
 // Input of `placeOrder`.
 type PlaceOrderInput struct {
@@ -1907,21 +1925,24 @@ func (e OrderDirection) MarshalJSON() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Ways to pay.
+// Ways to pay that the first clients knew. `PaymentOption` has them all.
 type PaymentMethod string
 
 const (
+	// Another one: see `Payment.option`. Not for input.
+	PaymentMethodOther PaymentMethod = "OTHER"
 	// The built-in provider for demos, tests and drills: QR page, signed call-backs, approves or declines on request.
 	PaymentMethodSandbox PaymentMethod = "SANDBOX"
 )
 
 var AllPaymentMethod = []PaymentMethod{
+	PaymentMethodOther,
 	PaymentMethodSandbox,
 }
 
 func (e PaymentMethod) IsValid() bool {
 	switch e {
-	case PaymentMethodSandbox:
+	case PaymentMethodOther, PaymentMethodSandbox:
 		return true
 	}
 	return false

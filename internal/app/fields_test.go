@@ -25,6 +25,7 @@ var doors = map[string]string{
 	"OrderLogEntry":   `node(id: "{order}") { ... on Order { timeline { %s } } }`,
 	"Refund":          `node(id: "{order}") { ... on Order { refunds { %s } } }`,
 	"Payment":         `node(id: "{payment}") { ... on Payment { %s } }`,
+	"PaymentOption":   `node(id: "{payment}") { ... on Payment { option { %s } } }`,
 	"OrderConnection": `orders { %s }`,
 	"OrderEdge":       `orders { edges { %s } }`,
 	"OrderTask":       `orderTask(id: "{task}") { %s }`,

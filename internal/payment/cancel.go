@@ -118,7 +118,7 @@ func (s *Service) closeOne(ctx context.Context, p *Payment) closing {
 	}
 	var state State
 	err = s.ask(ctx, "close", func(ctx context.Context) (err error) {
-		state, err = provider.Close(ctx, p.ID)
+		state, err = provider.Close(ctx, p.known())
 		return err
 	})
 	if err != nil {

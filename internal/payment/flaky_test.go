@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/order"
 	"seckill/internal/payment"
 )
@@ -82,11 +80,11 @@ func (f *flaky) Create(ctx context.Context, in payment.CreateInput) (payment.Cre
 	return lossy(f, "create", func() (payment.Created, error) { return f.Provider.Create(ctx, in) })
 }
 
-func (f *flaky) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
+func (f *flaky) Query(ctx context.Context, p payment.Known) (payment.State, error) {
 	return lossy(f, "query", func() (payment.State, error) { return f.Provider.Query(ctx, p) })
 }
 
-func (f *flaky) Close(ctx context.Context, p uuid.UUID) (payment.State, error) {
+func (f *flaky) Close(ctx context.Context, p payment.Known) (payment.State, error) {
 	return lossy(f, "close", func() (payment.State, error) { return f.Provider.Close(ctx, p) })
 }
 

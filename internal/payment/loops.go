@@ -159,7 +159,7 @@ func (s *Service) check(ctx context.Context, p *Payment) (string, error) {
 	}
 	var state State
 	err = s.ask(ctx, "query", func(ctx context.Context) (err error) {
-		state, err = provider.Query(ctx, p.ID)
+		state, err = provider.Query(ctx, p.known())
 		return err
 	})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/internal/fault"
-	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
@@ -47,14 +46,10 @@ var errNotPayable = errors.New("order is not to be paid so any more")
 
 // Pay begins a payment of an order. The same key returns the same payment. Another key
 // returns the open payment, if its provider confirms that it is open: an order has at
-// most one open payment.
+// most one open payment. An open payment at another provider is closed first.
 func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, error) {
-	provider, err := s.provider(in.Provider)
-	if err != nil {
-		return Paying{}, fault.BadField{At: []string{"input", "method"}, Rule: "method is not offered"}
-	}
 	for range maxRaces {
-		paying, err := s.tryPay(ctx, provider, in)
+		paying, err := s.tryPay(ctx, in)
 		if err == nil || !(errors.Is(err, errNotPayable) || postgres.IsUnique(err)) {
 			return paying, err
 		}
@@ -62,7 +57,7 @@ func (s *Service) Pay(ctx context.Context, in PayInput) (Paying, error) {
 	return Paying{}, fault.New(fault.Unavailable, "the order is being changed; try again")
 }
 
-func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (Paying, error) {
+func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	o, err := s.own(ctx, in.Order, in.User)
 	if o == nil {
 		return Paying{}, err
@@ -71,13 +66,19 @@ func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (P
 	if err != nil {
 		return Paying{}, err
 	}
+	if p != nil && p.Provider != in.Provider {
+		return Paying{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
+	}
 	if p != nil {
-		p, err = s.create(ctx, provider, p)
+		p, err = s.create(ctx, p)
 		return Paying{Order: o, Payment: p, Replayed: true}, err
 	}
 	now := s.now()
 	if err := notPayable(o, now); err != nil {
 		return Paying{Order: o}, err
+	}
+	if provider := s.providers[in.Provider]; provider == nil || !provider.Terms().takes(o) {
+		return Paying{Order: o}, fault.BadField{At: []string{"input", "optionId"}, Rule: "option is not offered for this order"}
 	}
 	if p, err = s.openOf(ctx, o.ID); err != nil {
 		return Paying{}, err
@@ -87,10 +88,15 @@ func (s *Service) tryPay(ctx context.Context, provider Provider, in PayInput) (P
 		if p, err = s.begin(ctx, o, in, now); err != nil {
 			return Paying{}, err
 		}
+	case p.Provider != in.Provider:
+		if s.closeOne(ctx, p) == closedNot {
+			return Paying{}, fault.New(fault.Unavailable, "the payment that was begun cannot be closed yet; try again")
+		}
+		return Paying{}, errNotPayable // so that the next try finds what became of it
 	case s.over(ctx, p):
 		return Paying{}, errNotPayable
 	}
-	p, err = s.create(ctx, provider, p)
+	p, err = s.create(ctx, p)
 	return Paying{Order: o, Payment: p}, err
 }
 
@@ -161,18 +167,18 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 
 // create opens a payment at the provider, unless that has been done. The call may be
 // repeated, because the provider identifies the payment by its id.
-func (s *Service) create(ctx context.Context, provider Provider, p *Payment) (*Payment, error) {
+func (s *Service) create(ctx context.Context, p *Payment) (*Payment, error) {
 	if p.Status != Creating {
 		return p, nil
 	}
 	var made Created
-	err := s.ask(ctx, "create", func(ctx context.Context) (err error) {
-		made, err = provider.Create(ctx, CreateInput{
-			Payment: p.ID, Description: "Order " + id.Format(id.Order, p.Order), AmountMinor: p.AmountMinor, Currency: p.Currency,
-			ExpiresAt: p.ExpiresAt,
+	provider, err := s.provider(p.Provider)
+	if err == nil {
+		err = s.ask(ctx, "create", func(ctx context.Context) (err error) {
+			made, err = provider.Create(ctx, p.known().CreateInput)
+			return err
 		})
-		return err
-	})
+	}
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "the payment provider does not answer; try again", err)
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	"seckill/internal/id"
 )
 
 // Status is the state of a payment.
@@ -71,6 +72,14 @@ type Payment struct {
 	ExpiresAt      time.Time
 	CreatedAt      time.Time
 	PaidAt         *time.Time
+}
+
+// known returns what the payment's provider is told about it.
+func (p *Payment) known() Known {
+	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
+		Payment: p.ID, Order: p.Order, Description: "Order " + id.Format(id.Order, p.Order), AmountMinor: p.AmountMinor,
+		Currency: p.Currency, ExpiresAt: p.ExpiresAt,
+	}}
 }
 
 func fromRow(row *ent.Payment) *Payment {

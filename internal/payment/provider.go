@@ -1,12 +1,16 @@
 package payment
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
+
+	"seckill/internal/order"
 )
 
 // Provider takes payments and refunds them. A second provider has to implement only
@@ -19,13 +23,15 @@ type Provider interface {
 	// Name returns the provider's name, as in the database and in the path of its
 	// call-backs, /webhooks/payments/<name>.
 	Name() string
+	// Terms returns what buyers see of the provider, and what it takes.
+	Terms() Terms
 	// Create opens a payment that can be paid until it expires.
 	Create(ctx context.Context, in CreateInput) (Created, error)
 	// Query returns the state of a payment.
-	Query(ctx context.Context, payment uuid.UUID) (State, error)
+	Query(ctx context.Context, p Known) (State, error)
 	// Close ensures that a payment cannot be paid any more, and returns its state: a
 	// payment that was paid first stays paid.
-	Close(ctx context.Context, payment uuid.UUID) (State, error)
+	Close(ctx context.Context, p Known) (State, error)
 	// Refund refunds money of a payment. It returns nil once the provider has durably
 	// accepted the refund.
 	Refund(ctx context.Context, in RefundInput) error
@@ -35,16 +41,73 @@ type Provider interface {
 	Callback(header http.Header, body []byte) (Event, error)
 }
 
+// Terms are what buyers see of a provider, and what it takes.
+type Terms struct {
+	Label Label
+	Kind  Kind
+	Icon  string // a word that clients have a picture for: bank, card, wallet
+	// Least maps the currencies that the provider takes to their least amounts in minor
+	// units; nil = any amount in any currency.
+	Least map[string]int64
+	Reply Reply // to its call-backs
+}
+
+// takes reports whether the provider takes the money of an order.
+func (t Terms) takes(o *order.Order) bool {
+	least, ok := t.Least[o.Currency]
+	return t.Least == nil || ok && o.TotalMinor() >= least
+}
+
+// Label is the name of a provider for buyers.
+type Label struct {
+	English string
+	Chinese string // "" = the English one
+}
+
+// Kind is how a buyer pays.
+type Kind string
+
+// Kinds of payments.
+const (
+	QR       Kind = "QR"       // by scanning a code
+	Redirect Kind = "REDIRECT" // on a page of the provider that leads back to the order
+)
+
+// Reply acknowledges a call-back that was stored or needs no action. Zero = 200 without a
+// body. Any other call-back is answered with a status of 400 or more, which every provider
+// understands.
+type Reply struct {
+	Status      int
+	ContentType string
+	Body        string
+}
+
+func (r Reply) write(w http.ResponseWriter) {
+	if r.ContentType != "" {
+		w.Header().Set("Content-Type", r.ContentType)
+	}
+	w.WriteHeader(cmp.Or(r.Status, http.StatusOK))
+	_, _ = io.WriteString(w, r.Body) // the provider repeats the call-back
+}
+
 // ErrForged reports that a call-back does not come from the provider.
 var ErrForged = errors.New("call-back is not the provider's")
 
 // CreateInput is the input of Create.
 type CreateInput struct {
 	Payment     uuid.UUID // idempotency key
-	Description string    // shown to the buyer
+	Order       uuid.UUID
+	Description string // shown to the buyer
 	AmountMinor int64
 	Currency    string
 	ExpiresAt   time.Time
+}
+
+// Known is what the shop knows of a payment that it created, or tried to create.
+type Known struct {
+	CreateInput
+	Ref         string // the provider's reference; "" while the reply to Create is unknown
+	Transaction string // the one that paid it; "" until then
 }
 
 // Created is a payment as created by the provider.
@@ -57,8 +120,8 @@ type Created struct {
 // RefundInput is the input of Refund.
 type RefundInput struct {
 	Refund      uuid.UUID // idempotency key
-	Payment     uuid.UUID
-	Transaction string // the transaction to refund; "" = the one that paid the payment
+	Paid        Known
+	Transaction string // the transaction to refund; "" = Paid.Transaction
 	AmountMinor int64
 	Currency    string
 	Reason      string

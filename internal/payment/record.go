@@ -106,8 +106,8 @@ func (s *Service) known(ctx context.Context, provider, event string) (*ent.Payme
 	return row, err
 }
 
-// Webhooks handles POST /webhooks/payments/{provider}. It replies 200 once the event is
-// stored, for the first time or again.
+// Webhooks handles POST /webhooks/payments/{provider}. It acknowledges an event once
+// it is stored, for the first time or again.
 func (s *Service) Webhooks() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /webhooks/payments/{provider}", s.webhook)
@@ -136,7 +136,7 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "malformed call-back", http.StatusBadRequest)
 		return
 	case event.ID == "":
-		w.WriteHeader(http.StatusOK)
+		provider.Terms().Reply.write(w)
 		return
 	}
 	switch _, err := s.Record(r.Context(), provider.Name(), event); {
@@ -146,6 +146,6 @@ func (s *Service) webhook(w http.ResponseWriter, r *http.Request) {
 		s.log.ErrorContext(r.Context(), "store call-back", slog.String("provider", provider.Name()), slog.Any("error", err))
 		http.Error(w, "not stored; send it again", http.StatusServiceUnavailable)
 	default:
-		w.WriteHeader(http.StatusOK)
+		provider.Terms().Reply.write(w)
 	}
 }

@@ -281,7 +281,7 @@ func (s *Service) send(ctx context.Context, r *Refund) error {
 	}
 	err = s.ask(ctx, "refund", func(ctx context.Context) error {
 		return provider.Refund(ctx, RefundInput{
-			Refund: r.ID, Payment: p.ID, Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
+			Refund: r.ID, Paid: p.known(), Transaction: r.Transaction, AmountMinor: r.AmountMinor, Currency: r.Currency, Reason: r.Reason,
 		})
 	})
 	if err != nil {

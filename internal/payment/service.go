@@ -51,7 +51,7 @@ type Config struct {
 	Orders    *order.Store
 	Publisher *order.Publisher
 	Gate      Gate
-	Providers []Provider
+	Providers []Provider // in the order in which buyers see them
 	// PublishEvent publishes the message about a stored event. It may fail: a loop
 	// finds the event.
 	PublishEvent func(ctx context.Context, event uuid.UUID) error
@@ -75,6 +75,7 @@ type Service struct {
 	publisher    *order.Publisher
 	gate         Gate
 	providers    map[string]Provider
+	offered      []Provider // in the order of the settings
 	publishEvent func(ctx context.Context, event uuid.UUID) error
 	patience     time.Duration
 	clock        clock.Clock
@@ -87,7 +88,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{},
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}

@@ -26,22 +26,22 @@ type silent struct {
 
 func (s *silent) Name() string { return s.name }
 
-func (s *silent) Close(ctx context.Context, p uuid.UUID) (payment.State, error) {
-	if err := s.hang(ctx, p); err != nil {
+func (s *silent) Close(ctx context.Context, p payment.Known) (payment.State, error) {
+	if err := s.hang(ctx, p.Payment); err != nil {
 		return payment.State{}, err
 	}
 	return s.Provider.Close(ctx, p)
 }
 
-func (s *silent) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
-	if err := s.hang(ctx, p); err != nil {
+func (s *silent) Query(ctx context.Context, p payment.Known) (payment.State, error) {
+	if err := s.hang(ctx, p.Payment); err != nil {
 		return payment.State{}, err
 	}
 	return s.Provider.Query(ctx, p)
 }
 
 func (s *silent) Refund(ctx context.Context, in payment.RefundInput) error {
-	if err := s.hang(ctx, in.Payment); err != nil {
+	if err := s.hang(ctx, in.Paid.Payment); err != nil {
 		return err
 	}
 	return s.Provider.Refund(ctx, in)
@@ -189,14 +189,14 @@ func TestAProviderThatNeverAnswersHoldsUpNoOtherChecksOrRefunds(t *testing.T) {
 // answering is a provider before it stops replying.
 type answering struct{ *silent }
 
-func (a answering) Query(ctx context.Context, p uuid.UUID) (payment.State, error) {
+func (a answering) Query(ctx context.Context, p payment.Known) (payment.State, error) {
 	return a.Provider.Query(ctx, p)
 }
 
 // mad is a provider that panics.
 type mad struct{ payment.Provider }
 
-func (mad) Close(context.Context, uuid.UUID) (payment.State, error) { panic("mad") }
+func (mad) Close(context.Context, payment.Known) (payment.State, error) { panic("mad") }
 
 func TestAProviderThatPanicsEndsAStepAndNotTheProcess(t *testing.T) {
 	t.Parallel()

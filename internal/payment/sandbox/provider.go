@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"seckill/internal/clock"
 	"seckill/internal/payment"
 )
@@ -36,6 +34,11 @@ func NewProvider(bank *Bank, pageURL string, signer *Signer, c clock.Clock) *Pro
 // Name returns "sandbox".
 func (*Provider) Name() string { return Name }
 
+// Terms returns that the bank takes every amount.
+func (*Provider) Terms() payment.Terms {
+	return payment.Terms{Label: payment.Label{English: "Test bank", Chinese: "测试银行"}, Kind: payment.QR, Icon: "bank"}
+}
+
 // Create opens a charge.
 func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.Created, error) {
 	c, err := p.bank.Open(ctx, Charge{
@@ -49,27 +52,27 @@ func (p *Provider) Create(ctx context.Context, in payment.CreateInput) (payment.
 }
 
 // Query returns the state of a charge.
-func (p *Provider) Query(ctx context.Context, id uuid.UUID) (payment.State, error) {
-	return p.state(p.bank.ByMerchant(ctx, id))
+func (p *Provider) Query(ctx context.Context, known payment.Known) (payment.State, error) {
+	return p.state(p.bank.ByMerchant(ctx, known.Payment))
 }
 
 // Close closes a charge.
-func (p *Provider) Close(ctx context.Context, id uuid.UUID) (payment.State, error) {
-	return p.state(p.bank.Close(ctx, id))
+func (p *Provider) Close(ctx context.Context, known payment.Known) (payment.State, error) {
+	return p.state(p.bank.Close(ctx, known.Payment))
 }
 
 // Refund refunds money of a charge.
 func (p *Provider) Refund(ctx context.Context, in payment.RefundInput) error {
 	if in.Transaction != "" {
-		c, err := p.bank.ByMerchant(ctx, in.Payment)
+		c, err := p.bank.ByMerchant(ctx, in.Paid.Payment)
 		if err != nil {
 			return err
 		}
 		if c.Transaction != in.Transaction { // a charge has one transaction
-			return fmt.Errorf("%w: transaction %q of payment %s", ErrUnknown, in.Transaction, in.Payment)
+			return fmt.Errorf("%w: transaction %q of payment %s", ErrUnknown, in.Transaction, in.Paid.Payment)
 		}
 	}
-	return p.bank.Refund(ctx, in.Payment, in.Refund, in.AmountMinor)
+	return p.bank.Refund(ctx, in.Paid.Payment, in.Refund, in.AmountMinor)
 }
 
 func (p *Provider) state(c *Charge, err error) (payment.State, error) {

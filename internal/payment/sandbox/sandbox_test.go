@@ -104,7 +104,7 @@ func (b *branch) deliver(want int) {
 
 func (b *branch) phase(c *sandbox.Charge) payment.Phase {
 	b.t.Helper()
-	state, err := b.provider.Query(b.t.Context(), c.Merchant)
+	state, err := b.provider.Query(b.t.Context(), known(c.Merchant))
 	b.must(err)
 	return state.Phase
 }
@@ -130,7 +130,7 @@ func TestOneMerchantIDIsOneCharge(t *testing.T) {
 	if _, err := b.bank.Open(t.Context(), other); !errors.Is(err, sandbox.ErrMismatch) {
 		t.Errorf("same id, other amount: %v", err)
 	}
-	if state, err := b.provider.Query(t.Context(), id.New()); err != nil || state.Phase != payment.PhaseUnknown {
+	if state, err := b.provider.Query(t.Context(), known(id.New())); err != nil || state.Phase != payment.PhaseUnknown {
 		t.Errorf("unknown charge: %+v, %v", state, err)
 	}
 }
@@ -153,7 +153,7 @@ func TestTheHabitsOfTheBank(t *testing.T) {
 	b.deliver(0)
 	b.clock.Advance(20 * time.Second)
 	b.deliver(1) // delayed
-	if state, err := b.provider.Close(t.Context(), late.Merchant); err != nil || state.Phase != payment.PhaseClosed {
+	if state, err := b.provider.Close(t.Context(), known(late.Merchant)); err != nil || state.Phase != payment.PhaseClosed {
 		t.Errorf("close late: %+v, %v", state, err)
 	}
 	b.clock.Advance(10*time.Minute + 5*time.Second)
@@ -219,7 +219,7 @@ func TestAClosedOrExpiredChargeCannotBeApproved(t *testing.T) {
 	b.must(b.bank.Approve(t.Context(), paid.ID, sandbox.Prompt))
 	for c, want := range map[*sandbox.Charge]payment.Phase{closed: payment.PhaseClosed, paid: payment.PhasePaid} {
 		for range 2 {
-			if state, err := b.provider.Close(t.Context(), c.Merchant); err != nil || state.Phase != want {
+			if state, err := b.provider.Close(t.Context(), known(c.Merchant)); err != nil || state.Phase != want {
 				t.Errorf("close: %+v, %v, want %s", state, err, want)
 			}
 		}
@@ -352,3 +352,7 @@ func FuzzVerify(f *testing.F) {
 }
 
 var _ payment.Provider = (*sandbox.Provider)(nil)
+
+func known(merchant uuid.UUID) payment.Known {
+	return payment.Known{CreateInput: payment.CreateInput{Payment: merchant}}
+}
