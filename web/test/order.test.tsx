@@ -41,8 +41,9 @@ test('the reason for a refund is kept when the request fails', async () => {
 test('a declined payment shows why and can be retried on the page', async () => {
   await speak('en');
   const total = { amount: '1.00', currencyCode: 'CNY' };
-  const order = { id: 'ord_2', revision: 1, availableActions: ['PAY', 'CANCEL'], total, payments: [] } as unknown as Order;
-  const payment = (id: string) => ({ id, status: 'PENDING', amount: total, qrCode: null, redirectUrl: `https://bank.example/${id}`, expiresAt: '' });
+  const option = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR' };
+  const order = { id: 'ord_2', revision: 1, availableActions: ['PAY', 'CANCEL'], total, payments: [], paymentOptions: [option] } as unknown as Order;
+  const payment = (id: string) => ({ id, status: 'PENDING', option, amount: total, qrCode: null, redirectUrl: `https://bank.example/${id}`, expiresAt: '' });
   const answer = (id: string) => ({ payOrder: { payment: payment(id), order: null, userErrors: [] } });
   server({ PayOrder: [answer('pay_1'), answer('pay_2')] });
   await act(() => render(<OrderActions order={order} />, document.body));

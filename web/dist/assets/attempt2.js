@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=7f0e98d18717";
+export{r as resumePlaces}from"./attempt.js?v=7708c0ed8a16";

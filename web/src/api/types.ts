@@ -17,6 +17,7 @@ export type Viewer = NonNullable<Sale['viewer']>;
 export type Entry = NonNullable<Viewer['waitlistEntry']>;
 export type Task = ResultOf<typeof TaskParts>;
 export type Order = ResultOf<typeof OrderParts>;
+export type PaymentOption = Order['paymentOptions'][number];
 export type Payment = NonNullable<NonNullable<ResultOf<typeof PayOrder>['payOrder']>['payment']>;
 export type Phase = ReturnType<typeof graphql.scalar<'SalePhase'>>;
 export type Action = ReturnType<typeof graphql.scalar<'PurchaseAction'>>;

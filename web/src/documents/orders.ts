@@ -39,6 +39,12 @@ export const OrderParts = graphql(
         code
       }
     }
+    paymentOptions {
+      id
+      displayName
+      icon
+      kind
+    }
     timeline {
       at
       status

@@ -12,6 +12,10 @@ export const PayOrder = graphql(
         status
         qrCode
         redirectUrl
+        option {
+          id
+          kind
+        }
         expiresAt
         amount {
           ...MoneyParts

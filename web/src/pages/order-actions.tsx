@@ -11,6 +11,7 @@ import { apologise, digits, explain, money, t } from '../i18n/text';
 import { actKey, settleAct } from '../purchase/press';
 import { useLeft } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
+import { PayOptions } from './pay-options';
 import { Qr } from './qr';
 
 /** Payments begun in this tab, by order id. */
@@ -22,13 +23,21 @@ type State =
   | { state: 'asking'; act: 'CANCEL' | 'REFUND' }
   | { state: 'sending'; act: 'PAY' | 'CANCEL' | 'REFUND' };
 
-/** Begins another payment after a declined one, whose link is no longer shown. */
-function payAgain(order: Order): Promise<OrderPayload | null> {
+/** Shows the payment of an order no longer. */
+function forget(order: Order): void {
   const { [order.id]: _, ...others } = payments.peek();
   payments.value = others;
-  settleAct('pay', order.id);
-  return pay(order);
 }
+
+/** Begins another payment after a declined one, whose link is no longer shown. */
+function payAgain(order: Order, option: string): Promise<OrderPayload | null> {
+  forget(order);
+  settleAct(payAct(option), order.id);
+  return pay(order, option);
+}
+
+/** The act of paying with an option: a key belongs to one of them. */
+const payAct = (option: string): string => `pay ${option}`;
 
 /** Payload of a mutation on an order. */
 interface OrderPayload {
@@ -36,16 +45,20 @@ interface OrderPayload {
   userErrors: Failure[];
 }
 
-/** Begins a payment, or returns the one that was begun before. A closed one is replaced. */
-async function pay(order: Order): Promise<OrderPayload | null> {
-  const input = { orderId: order.id, method: 'SANDBOX' as const, idempotencyKey: actKey('pay', order.id) };
+/**
+ * Begins a payment, or returns the one that was begun before. A closed one is replaced. The provider's page opens at once
+ * where paying means to go there.
+ */
+async function pay(order: Order, option: string): Promise<OrderPayload | null> {
+  const input = { orderId: order.id, optionId: option, idempotencyKey: actKey(payAct(option), order.id) };
   const { payOrder } = await request(PayOrder, { input });
   if (payOrder?.payment?.status === 'PENDING') {
     payments.value = { ...payments.peek(), [order.id]: payOrder.payment };
+    if (payOrder.payment.option.kind === 'REDIRECT' && payOrder.payment.redirectUrl) location.assign(payOrder.payment.redirectUrl);
     return payOrder;
   }
-  settleAct('pay', order.id);
-  return payOrder?.payment?.status === 'CLOSED' ? pay(order) : payOrder;
+  settleAct(payAct(option), order.id);
+  return payOrder?.payment?.status === 'CLOSED' ? pay(order, option) : payOrder;
 }
 
 async function refund(order: Order, reason: string): Promise<OrderPayload | null> {
@@ -69,6 +82,9 @@ export function OrderActions({ order }: { order: Order }) {
   const begun = can('PAY') ? payments.value[order.id] : undefined;
   const payment = begun?.id === declined ? undefined : begun;
   const sending = state.value.state === 'sending';
+  const options = order.paymentOptions ?? [];
+  const chosen = useSignal<string | null>(null);
+  const option = (options.find(({ id }) => id === chosen.value) ?? options[0])?.id;
 
   const run = async (act: 'PAY' | 'CANCEL' | 'REFUND', send: () => Promise<OrderPayload | null>): Promise<void> => {
     if (state.peek().state === 'sending') return;
@@ -83,11 +99,11 @@ export function OrderActions({ order }: { order: Order }) {
     }
   };
   const [where, go] = useLocation();
-  const start = useSearch() === 'pay' && can('PAY') && !payment;
+  const start = useSearch() === 'pay' && can('PAY') && !payment && options.length === 1;
   useEffect(() => {
     if (!start) return;
     go(where, { replace: true }); // a reload or the way back does not start it again
-    void run('PAY', () => pay(order));
+    void run('PAY', () => pay(order, options[0]!.id));
   }, [start]);
   const close = (): void => void (state.value = { state: 'idle', why: null });
   const ask = (act: 'CANCEL' | 'REFUND'): void => {
@@ -99,15 +115,23 @@ export function OrderActions({ order }: { order: Order }) {
 
   return (
     <div class="grid gap-3">
-      {payment && <PayHere payment={payment} again={() => void run('PAY', () => payAgain(order))} />}
+      {payment && (
+        <PayHere
+          payment={payment}
+          again={() => void run('PAY', () => payAgain(order, payment.option.id))}
+          other={options.length > 1 ? () => forget(order) : null}
+        />
+      )}
       {declined && !payment && (
         <p class="note font-medium" role="alert">
           {t('error.PAYMENT_DECLINED')} {t('order.declined')}
         </p>
       )}
+      {can('PAY') && !payment && option && <PayOptions options={options} chosen={option} choose={(id) => (chosen.value = id)} />}
+      {can('PAY') && !payment && !option && <p class="note">{t('order.payNone')}</p>}
       <div class="flex flex-wrap gap-3">
-        {can('PAY') && !payment && (
-          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => (declined ? payAgain(order) : pay(order)))}>
+        {can('PAY') && !payment && option && (
+          <button class="btn btn-main btn-big" aria-disabled={sending} onClick={() => void run('PAY', () => (declined ? payAgain(order, option) : pay(order, option)))}>
             {sending && <span class="spin" />}
             <span>
               {t(declined ? 'order.payRetry' : 'button.pay', { amount: money(order.total) })}
@@ -183,7 +207,7 @@ function TimeLeft({ until }: { until: number }) {
 }
 
 /** How to pay: a code to scan and a page to open. */
-function PayHere({ payment, again }: { payment: Payment; again: () => void }) {
+function PayHere({ payment, again, other }: { payment: Payment; again: () => void; other: (() => void) | null }) {
   return (
     <div class="note grid justify-items-center gap-3 py-5 text-center">
       <p class="numeral text-2xl">{money(payment.amount)}</p>
@@ -194,7 +218,7 @@ function PayHere({ payment, again }: { payment: Payment; again: () => void }) {
         </>
       )}
       {payment.redirectUrl && (
-        <a class="btn btn-main" data-next href={payment.redirectUrl} target="_blank" rel="noopener">
+        <a class="btn btn-main" data-next href={payment.redirectUrl} target={payment.option.kind === 'REDIRECT' ? undefined : '_blank'} rel="noopener">
           {t('order.payOpen')}
         </a>
       )}
@@ -204,6 +228,11 @@ function PayHere({ payment, again }: { payment: Payment; again: () => void }) {
       <button class="link text-sm" onClick={again}>
         {t('order.payAgain')}
       </button>
+      {other && (
+        <button class="link text-sm" onClick={other}>
+          {t('order.payOther')}
+        </button>
+      )}
     </div>
   );
 }

@@ -10,7 +10,15 @@ const paths = {
   bell: 'M6 16V11a6 6 0 1 1 12 0v5l1.5 2h-15zm4 4h4',
   search: 'm20 20-4.5-4.5M17 10.5a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z',
   next: 'm9 5 7 7-7 7',
+  bank: 'M4 9h16L12 4 4 9Zm2 1v8m4-8v8m4-8v8m4-8v8M4 20h16',
+  card: 'M3 8a2 2 0 0 1 2-2h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2H5a2 2 0 0 1-2-2Zm0 2h18M6 15h4',
+  wallet: 'M4 7h14a2 2 0 0 1 2 2v8a2 2 0 0 1-2 2H6a2 2 0 0 1-2-2Zm0 0 11-3v3m1 6h4',
 };
+
+/** The icon of a name that the server gave; a card for names that are newer than this page. */
+export function known(name: string): keyof typeof paths {
+  return name in paths ? (name as keyof typeof paths) : 'card';
+}
 
 /** An icon, as large as the text beside it. */
 export function Icon({ name, size = 20 }: { name: keyof typeof paths; size?: number }) {

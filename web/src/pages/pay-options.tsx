@@ -1,0 +1,21 @@
+/** The choice of a provider to pay an order at. */
+import type { PaymentOption } from '../api/types';
+import { t } from '../i18n/text';
+import { Icon, known } from '../ui/icons';
+
+/** One provider per line; nothing where there is no choice. */
+export function PayOptions({ options, chosen, choose }: { options: PaymentOption[]; chosen: string; choose: (id: string) => void }) {
+  if (options.length < 2) return null;
+  return (
+    <fieldset class="grid gap-2">
+      <legend class="mb-2 font-medium">{t('order.payHow')}</legend>
+      {options.map(({ id, displayName, icon }) => (
+        <label key={id} class="note flex cursor-pointer items-center gap-3">
+          <input type="radio" name="pay-option" value={id} checked={id === chosen} onChange={() => choose(id)} />
+          <Icon name={known(icon)} />
+          <span class="font-medium">{displayName}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}

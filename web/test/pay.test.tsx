@@ -1,0 +1,70 @@
+import { render } from 'preact';
+import { act } from 'preact/test-utils';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Order, PaymentOption } from '../src/api/types';
+import { speak } from '../src/i18n/text';
+import { OrderActions } from '../src/pages/order-actions';
+import { server, type Reply } from './shop';
+
+const bank: PaymentOption = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR' };
+const card: PaymentOption = { id: 'card', displayName: 'Card', icon: 'card', kind: 'REDIRECT' };
+const total = { amount: '699.00', currencyCode: 'CNY' };
+let number = 0;
+
+/** Shows an unpaid order that can be paid with these options. */
+async function show(...paymentOptions: PaymentOption[]): Promise<void> {
+  number++;
+  const order = { id: `ord_${number}`, availableActions: ['PAY', 'CANCEL'], total, paymentOptions } as unknown as Order;
+  await act(() => render(<OrderActions order={order} />, document.body));
+}
+
+const begun = (option: PaymentOption, redirectUrl: string): Reply => ({
+  payOrder: { payment: { id: 'pay_1', status: 'PENDING', qrCode: null, redirectUrl, option, amount: total }, order: null, userErrors: [] },
+});
+
+const button = (text: string): HTMLElement => [...document.querySelectorAll('button')].find((one) => one.textContent!.startsWith(text))!;
+const press = (text: string): Promise<void> => act(() => button(text).click());
+
+const assign = vi.fn();
+beforeEach(async () => {
+  await speak('en');
+  assign.mockClear();
+  vi.stubGlobal('location', new Proxy(location, { get: (of, key) => (key === 'assign' ? assign : Reflect.get(of, key)) }));
+});
+afterEach(() => {
+  render(null, document.body);
+  vi.unstubAllGlobals();
+});
+
+test('one provider is no choice', async () => {
+  const asked = server({ PayOrder: [begun(bank, 'https://bank.example/1')] });
+  await show(bank);
+  expect(document.querySelector('input')).toBeNull();
+  await press('Pay ¥699');
+  await vi.waitFor(() => expect(document.querySelector('a')?.href).toBe('https://bank.example/1'));
+  expect(asked[0]!.variables.input).toMatchObject({ optionId: 'sandbox' });
+  expect(document.body.textContent).not.toContain('another way');
+  expect(assign).not.toHaveBeenCalled();
+});
+
+test('the buyer chooses among several, and is sent to the page of the chosen one', async () => {
+  const asked = server({ PayOrder: [begun(card, 'https://card.example/1'), begun(bank, 'https://bank.example/1')] });
+  await show(bank, card);
+  expect([...document.querySelectorAll('label')].map((label) => label.textContent)).toEqual(['Test bank', 'Card']);
+  await act(() => document.querySelector<HTMLInputElement>('input[value=card]')!.click());
+  await press('Pay ¥699');
+  await vi.waitFor(() => expect(assign).toHaveBeenCalledWith('https://card.example/1'));
+  await press('Pay in another way');
+  await act(() => document.querySelector<HTMLInputElement>('input[value=sandbox]')!.click());
+  await press('Pay ¥699');
+  await vi.waitFor(() => expect(document.querySelector('a')?.href).toBe('https://bank.example/1'));
+  const [first, second] = asked.map(({ variables }) => variables.input);
+  expect([first!.optionId, second!.optionId]).toEqual(['card', 'sandbox']);
+  expect(first!.idempotencyKey).not.toBe(second!.idempotencyKey);
+});
+
+test('an order that no provider takes says so', async () => {
+  await show();
+  expect(document.body.textContent).toContain('cannot be paid online');
+  expect(button('Pay')).toBeUndefined();
+});
