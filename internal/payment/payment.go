@@ -74,7 +74,7 @@ type Payment struct {
 	PaidAt         *time.Time
 }
 
-// known returns what the payment's provider is told about it.
+// known returns what the calls to the payment's provider need.
 func (p *Payment) known() Known {
 	return Known{Ref: p.ProviderRef, Transaction: p.Transaction, CreateInput: CreateInput{
 		Payment: p.ID, Order: p.Order, Description: "Order " + id.Format(id.Order, p.Order), AmountMinor: p.AmountMinor,
