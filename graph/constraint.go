@@ -132,19 +132,23 @@ func (*Constraints) ExtensionName() string { return "Constraints" }
 // mutation without a known payload, so that it fails the start and not a request.
 func (c *Constraints) Validate(graphql.ExecutableSchema) error { return c.err }
 
-// InterceptField implements graphql.FieldInterceptor. It also converts refusals of
-// mutations into userErrors: a second interceptor would cost a closure for each field of
-// each response.
+// InterceptField implements graphql.FieldInterceptor. It also counts calls at the gate and
+// converts refusals of mutations into userErrors: a second interceptor would cost a
+// closure for each field of each response.
 func (c *Constraints) InterceptField(ctx context.Context, next graphql.Resolver) (any, error) {
 	fc := graphql.GetFieldContext(ctx)
 	if !fc.IsResolver {
 		return next(ctx)
 	}
 	value, err := c.resolve(ctx, fc, next)
-	if err != nil && fc.Object == c.schema.Mutation.Name {
+	if fc.Object != c.schema.Mutation.Name {
+		return value, err
+	}
+	c.resolver.counted(ctx, fc, value, err)
+	if err != nil {
 		return c.resolver.refused(ctx, value, err)
 	}
-	return value, err
+	return value, nil
 }
 
 // resolve checks the arguments of a field before it resolves the field.

@@ -20,6 +20,7 @@ import (
 	"seckill/internal/payment"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/waitlist"
 )
 
 // userError converts a refusal. Refusals of the domains are converted nowhere else.
@@ -37,6 +38,8 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 		}
 	case operator.SelfApproval, payment.OwnOrder:
 		return model.BasicError{Code: code, Message: needsAnother.in(ctx), Path: path}
+	case waitlist.ForSale:
+		return model.BasicError{Code: code, Message: buyInstead.in(ctx), Path: path}
 	case operator.TooFew:
 		return model.BasicError{Code: code, Message: fewerFree.in(ctx), Path: path}
 	case reservation.NoneLeft:

@@ -32,18 +32,37 @@ func toStats(s *salestats.Stats) *model.SaleStats {
 		Orders: s.Orders, PaidOrders: s.Paid, LapsedOrders: s.Expired, CancelledOrders: s.Cancelled, RefundedOrders: s.Refunded, FailedTasks: s.Failed,
 		TotalUnits: s.Units.Total, RemainingUnits: s.Units.Remaining, PendingUnits: s.Units.Pending(), PaidUnits: s.Units.Sold,
 		InFlightUnits: s.Units.InFlight, Conserved: s.Units.Conserved,
-		Rejections: make([]*model.RejectionCount, len(s.Refused)), Series: make([]*model.SaleStatsPoint, len(s.Series)),
+		Rejections: toRejections(s.Refused), Series: make([]*model.SaleStatsPoint, len(s.Series)),
 	}
+	out.Gate = toGates(s.Gate)
+	out.NetValue, out.RefundedValue = toMoney(s.Net), toMoney(s.RefundSum)
+	out.UnpaidUnits, out.OfferedUnits = s.Units.Held, s.Units.Offered
 	if !s.CountedSince.IsZero() {
 		out.CountedSince = &s.CountedSince
-	}
-	for i, r := range s.Refused {
-		out.Rejections[i] = &model.RejectionCount{Code: r.Reason, Count: int(r.Count)}
 	}
 	for i, p := range s.Series {
 		out.Series[i] = &model.SaleStatsPoint{
 			At: p.At, Requests: p.Requests, Accepted: p.Accepted, Orders: p.Orders, RemainingUnits: p.Remaining,
 		}
+	}
+	return out
+}
+
+func toGates(list []salestats.Gate) []*model.GateStage {
+	out := make([]*model.GateStage, len(list))
+	for i, g := range list {
+		out[i] = &model.GateStage{
+			Stage: g.Stage, Calls: int(g.Calls), Passed: int(g.Passed), Queued: int(g.Queued), Faults: int(g.Faulted),
+			Rejections: toRejections(g.Refused),
+		}
+	}
+	return out
+}
+
+func toRejections(list []salestats.Rejection) []*model.RejectionCount {
+	out := make([]*model.RejectionCount, len(list))
+	for i, r := range list {
+		out[i] = &model.RejectionCount{Code: r.Reason, Count: int(r.Count)}
 	}
 	return out
 }

@@ -77,6 +77,7 @@ func message(ctx context.Context, why fault.Reason) string {
 // Messages of refused operator actions where the reason alone is ambiguous.
 var (
 	needsAnother = text{"It takes another person to decide on this.", "需由其他人员审批。"}
+	buyInstead   = text{"Units are on sale now: buy instead of waiting.", "目前有货，请直接购买，无需候补。"}
 	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
 )
 

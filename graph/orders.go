@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"slices"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/google/uuid"
@@ -124,12 +125,18 @@ func (r *Resolver) orderConnection(ctx context.Context, in order.ListInput) (*mo
 	return out, nil
 }
 
-// asked reports whether the current field selects a subfield of that name.
-func asked(ctx context.Context, name string) bool {
-	for _, f := range graphql.CollectFieldsCtx(ctx, nil) {
-		if f.Name == name {
-			return true
+// asked reports whether the current field selects a subfield: of the first name, in it one
+// of the second, and so on.
+func asked(ctx context.Context, names ...string) bool {
+	fields := graphql.CollectFieldsCtx(ctx, nil)
+	for depth, name := range names {
+		at := slices.IndexFunc(fields, func(f graphql.CollectedField) bool { return f.Name == name })
+		if at < 0 {
+			return false
+		}
+		if depth < len(names)-1 {
+			fields = graphql.CollectFields(graphql.GetOperationContext(ctx), fields[at].Selections, nil)
 		}
 	}
-	return false
+	return true
 }

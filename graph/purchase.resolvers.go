@@ -14,6 +14,7 @@ import (
 	"seckill/internal/fault"
 	idpkg "seckill/internal/id"
 	"seckill/internal/order"
+	"seckill/internal/orderintake"
 	"seckill/internal/storefront"
 )
 
@@ -56,6 +57,14 @@ func (r *orderTaskResolver) Order(ctx context.Context, obj *model.OrderTask) (*m
 	return r.toOrder(o), err
 }
 
+func (r *orderTaskResolver) Queue(ctx context.Context, obj *model.OrderTask) (*model.OrderQueue, error) {
+	if obj.Place != nil {
+		return toOrderQueue(obj.Place), nil
+	}
+	place, err := r.Line.Place(ctx, obj.Source)
+	return toOrderQueue(place), err
+}
+
 func (r *queryResolver) OrderTask(ctx context.Context, id string) (*model.OrderTask, error) {
 	t, err := r.ownTask(ctx, id)
 	if err != nil || t == nil {
@@ -75,6 +84,11 @@ func (r *subscriptionResolver) OrderTaskStatus(ctx context.Context, orderTaskID 
 	states, err := r.Store.WatchTask(ctx, t.ID, t.User)
 	if err != nil {
 		return nil, err
+	}
+	if asked(ctx, "orderTask", "queue") {
+		return storefront.Events(ctx, r.Line.Follow(ctx, states), func(p orderintake.Placed, snapshot bool) *model.OrderTaskEvent {
+			return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toPlacedTask(ctx, p), ServerTime: r.Store.Now()}
+		}), nil
 	}
 	return storefront.Events(ctx, states, func(t *order.Task, snapshot bool) *model.OrderTaskEvent {
 		return &model.OrderTaskEvent{Kind: kindOf(snapshot), OrderTask: toTask(ctx, t), ServerTime: r.Store.Now()}

@@ -1,9 +1,13 @@
 package graph
 
 import (
+	"context"
+	"time"
+
 	"seckill/graph/model"
 	"seckill/internal/admission/queue"
 	"seckill/internal/id"
+	"seckill/internal/orderintake"
 )
 
 func toTicket(t *queue.Ticket) *model.QueueTicket {
@@ -19,15 +23,36 @@ func toTicket(t *queue.Ticket) *model.QueueTicket {
 	return out
 }
 
+// toPlacedTask returns a task with its place in the line of orders.
+func toPlacedTask(ctx context.Context, p orderintake.Placed) *model.OrderTask {
+	out := toTask(ctx, p.Task)
+	out.Place = p.Place
+	return out
+}
+
+func toOrderQueue(p *orderintake.Place) *model.OrderQueue {
+	if p == nil {
+		return nil
+	}
+	return &model.OrderQueue{Ahead: p.Ahead, Estimate: toSeconds(p.Wait)}
+}
+
+func toSeconds(d *time.Duration) *int {
+	if d == nil {
+		return nil
+	}
+	seconds := int(d.Seconds())
+	return &seconds
+}
+
 func toPosition(t *queue.Ticket) *model.QueuePosition {
 	p := t.Position
 	if p == nil {
 		return nil
 	}
-	out := &model.QueuePosition{Ahead: p.Ahead, ChancePercent: p.Chance, UpdatedAt: t.At}
-	if p.Wait != nil {
-		seconds := int(p.Wait.Seconds())
-		out.EtaSeconds = &seconds
+	out := &model.QueuePosition{Ahead: p.Ahead, ChancePercent: p.Chance, EtaSeconds: toSeconds(p.Wait), UpdatedAt: t.At}
+	if p.Span != nil {
+		out.Wait = &model.QueueWait{FromSeconds: int(p.Span.From.Seconds()), ToSeconds: int(p.Span.To.Seconds())}
 	}
 	return out
 }

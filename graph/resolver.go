@@ -38,7 +38,9 @@ type Resolver struct {
 	Payments *payment.Service
 	Operator *operator.Service
 	Letters  *orderintake.DeadLetters
+	Line     *orderintake.Line
 	Figures  *salestats.Reader
+	Counts   *salestats.Recorder
 	Feed     *salestats.Feed
 	Reports  report.Source
 	Limits   *ratelimit.Limiter

@@ -103,7 +103,7 @@ func toItems(items []*sale.Item) []*model.SaleItem {
 func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.SaleViewer {
 	out := &model.SaleViewer{
 		Action: v.Action, RemainingLimit: v.RemainingLimit,
-		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place),
+		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place), QueueTicket: toTicket(v.Ticket),
 	}
 	if v.Action == storefront.ActionNone {
 		reason := disabledReasons[v.Phase].in(ctx)

@@ -21,6 +21,8 @@ import (
 type OrderTaskResolver interface {
 	Item(ctx context.Context, obj *model.OrderTask) (*model.SaleItem, error)
 	Order(ctx context.Context, obj *model.OrderTask) (*model.Order, error)
+
+	Queue(ctx context.Context, obj *model.OrderTask) (*model.OrderQueue, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -125,6 +127,52 @@ func (ec *executionContext) fieldContext_IssueSeckillPathPayload_userErrors(_ co
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _OrderQueue_ahead(ctx context.Context, field graphql.CollectedField, obj *model.OrderQueue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderQueue_ahead(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ahead, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_OrderQueue_ahead(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OrderQueue", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _OrderQueue_estimate(ctx context.Context, field graphql.CollectedField, obj *model.OrderQueue) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderQueue_estimate(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Estimate, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_OrderQueue_estimate(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("OrderQueue", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _OrderTask_createdAt(ctx context.Context, field graphql.CollectedField, obj *model.OrderTask) (ret graphql.Marshaler) {
@@ -336,6 +384,38 @@ func (ec *executionContext) _OrderTask_quantity(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_OrderTask_quantity(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("OrderTask", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _OrderTask_queue(ctx context.Context, field graphql.CollectedField, obj *model.OrderTask) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_OrderTask_queue(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.OrderTask().Queue(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.OrderQueue) graphql.Marshaler {
+			return ec.marshalOOrderQueue2ᚖseckillᚋgraphᚋmodelᚐOrderQueue(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_OrderTask_queue(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "OrderTask",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OrderQueue(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _OrderTask_revision(ctx context.Context, field graphql.CollectedField, obj *model.OrderTask) (ret graphql.Marshaler) {
@@ -770,6 +850,49 @@ func (ec *executionContext) _IssueSeckillPathPayload(ctx context.Context, sel as
 	return out
 }
 
+var orderQueueImplementors = []string{"OrderQueue"}
+
+func (ec *executionContext) _OrderQueue(ctx context.Context, sel ast.SelectionSet, obj *model.OrderQueue) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, orderQueueImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("OrderQueue")
+		case "ahead":
+			out.Values[i] = ec._OrderQueue_ahead(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "estimate":
+			out.Values[i] = ec._OrderQueue_estimate(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var orderTaskImplementors = []string{"OrderTask", "Node"}
 
 func (ec *executionContext) _OrderTask(ctx context.Context, sel ast.SelectionSet, obj *model.OrderTask) graphql.Marshaler {
@@ -888,6 +1011,44 @@ func (ec *executionContext) _OrderTask(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "queue":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._OrderTask_queue(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "revision":
 			out.Values[i] = ec._OrderTask_revision(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1119,6 +1280,13 @@ func (ec *executionContext) marshalOIssueSeckillPathPayload2ᚖseckillᚋgraph�
 		return graphql.Null
 	}
 	return ec._IssueSeckillPathPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOOrderQueue2ᚖseckillᚋgraphᚋmodelᚐOrderQueue(ctx context.Context, sel ast.SelectionSet, v *model.OrderQueue) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._OrderQueue(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOOrderTask2ᚖseckillᚋgraphᚋmodelᚐOrderTask(ctx context.Context, sel ast.SelectionSet, v *model.OrderTask) graphql.Marshaler {

@@ -250,6 +250,38 @@ func (ec *executionContext) fieldContext_QueuePosition_updatedAt(_ context.Conte
 	return graphql.NewScalarFieldContext("QueuePosition", field, false, false, errors.New("field of type DateTime does not have child fields"))
 }
 
+func (ec *executionContext) _QueuePosition_wait(ctx context.Context, field graphql.CollectedField, obj *model.QueuePosition) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueuePosition_wait(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Wait, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueWait) graphql.Marshaler {
+			return ec.marshalOQueueWait2ᚖseckillᚋgraphᚋmodelᚐQueueWait(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueuePosition_wait(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "QueuePosition",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueWait(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _QueuePositionEvent_kind(ctx context.Context, field graphql.CollectedField, obj *model.QueuePositionEvent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -470,6 +502,52 @@ func (ec *executionContext) fieldContext_QueueTicket_status(_ context.Context, f
 	return graphql.NewScalarFieldContext("QueueTicket", field, false, false, errors.New("field of type QueueTicketStatus does not have child fields"))
 }
 
+func (ec *executionContext) _QueueWait_fromSeconds(ctx context.Context, field graphql.CollectedField, obj *model.QueueWait) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueWait_fromSeconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.FromSeconds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueWait_fromSeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueWait", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _QueueWait_toSeconds(ctx context.Context, field graphql.CollectedField, obj *model.QueueWait) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueWait_toSeconds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ToSeconds, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_QueueWait_toSeconds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueWait", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -667,6 +745,11 @@ func (ec *executionContext) _QueuePosition(ctx context.Context, sel ast.Selectio
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "wait":
+			out.Values[i] = ec._QueuePosition_wait(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -827,6 +910,49 @@ func (ec *executionContext) _QueueTicket(ctx context.Context, sel ast.SelectionS
 	return out
 }
 
+var queueWaitImplementors = []string{"QueueWait"}
+
+func (ec *executionContext) _QueueWait(ctx context.Context, sel ast.SelectionSet, obj *model.QueueWait) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, queueWaitImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("QueueWait")
+		case "fromSeconds":
+			out.Values[i] = ec._QueueWait_fromSeconds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "toSeconds":
+			out.Values[i] = ec._QueueWait_toSeconds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -904,6 +1030,13 @@ func (ec *executionContext) marshalOQueueTicket2ᚖseckillᚋgraphᚋmodelᚐQue
 		return graphql.Null
 	}
 	return ec._QueueTicket(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOQueueWait2ᚖseckillᚋgraphᚋmodelᚐQueueWait(ctx context.Context, sel ast.SelectionSet, v *model.QueueWait) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._QueueWait(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

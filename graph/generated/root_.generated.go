@@ -825,12 +825,18 @@ type SaleStats @auth(role: OPERATOR) {
   failedTasks: Int!
   """` + "`" + `placeOrder` + "`" + ` calls that ended in a fault so far."""
   faults: Int!
-  """What paid orders come to."""
+  """The calls of buyers at the gate so far, by stage: captcha, path, waiting room, order. Unlike ` + "`" + `rejections` + "`" + `, of every stage."""
+  gate: [GateStage!]! @listSize(assumedSize: 4)
+  """What orders that are paid now come to."""
   gmv: Money!
-  """Units taken at the gate that are not in an order yet, or no longer."""
+  """Units taken at the gate that are neither on offer nor yet, or no longer, in an order."""
   inFlightUnits: Int!
   """Orders that expired so far."""
   lapsedOrders: Int!
+  """What came in and did not go back: orders that are paid, or whose refund is not done."""
+  netValue: Money!
+  """Units reserved for offers of the waitlist."""
+  offeredUnits: Int!
   """Orders written so far."""
   orders: Int!
   """Orders written in the last second."""
@@ -845,16 +851,18 @@ type SaleStats @auth(role: OPERATOR) {
   paidUnits: Int!
   """Rights to try that buyers were given so far, at once or from the waiting room."""
   paths: Int!
-  """Units in orders that wait for payment."""
+  """Units that are taken and not paid: ` + "`" + `unpaidUnits + offeredUnits + inFlightUnits` + "`" + `."""
   pendingUnits: Int!
   """Age in seconds of the oldest attempt that waits for a worker."""
   queueAgeSeconds: Float!
   """Attempts that wait for a worker, in the stream that the sale shares with others."""
   queueDepth: Int!
-  """Attempts refused so far, by reason."""
+  """` + "`" + `placeOrder` + "`" + ` calls refused so far, by reason; for the stages before it see ` + "`" + `gate` + "`" + `."""
   rejections: [RejectionCount!]! @listSize(assumedSize: 20)
   """Orders whose money went back, or is on its way."""
   refundedOrders: Int!
+  """What orders come to whose money went back."""
+  refundedValue: Money!
   """Units left to take."""
   remainingUnits: Int!
   """` + "`" + `placeOrder` + "`" + ` calls that repeated an earlier one so far."""
@@ -867,6 +875,42 @@ type SaleStats @auth(role: OPERATOR) {
   series: [SaleStatsPoint!]! @listSize(assumedSize: 300)
   """Units put on sale. Always ` + "`" + `remaining + pending + paid` + "`" + `: the oversell check."""
   totalUnits: Int!
+  """Units in orders that wait for payment."""
+  unpaidUnits: Int!
+}
+
+"""
+A call of a buyer at the gate.
+"""
+enum GateStageName {
+  """` + "`" + `createCaptcha` + "`" + ` for the sale."""
+  CAPTCHA
+  """` + "`" + `placeOrder` + "`" + `."""
+  ORDER
+  """` + "`" + `issueSeckillPath` + "`" + `."""
+  PATH
+  """` + "`" + `enterQueue` + "`" + `."""
+  QUEUE
+}
+
+"""
+How often buyers made one call, and what came of it: ` + "`" + `calls` + "`" + ` is always
+` + "`" + `passed + queued + faults` + "`" + ` and all ` + "`" + `rejections` + "`" + `. Calls of visitors, and those
+that name no item or sale, are of no sale and not counted.
+"""
+type GateStage @auth(role: OPERATOR) {
+  """Calls so far."""
+  calls: Int!
+  """Calls that failed through no fault of the buyer: overload, a failed service."""
+  faults: Int!
+  """Calls that gave what was asked for: a captcha, a path, a place, an order task. Repeated calls included."""
+  passed: Int!
+  """Calls for a path that gave a place in the waiting room instead."""
+  queued: Int!
+  """Refused calls by reason, the most frequent first."""
+  rejections: [RejectionCount!]! @listSize(assumedSize: 20)
+  """Which call."""
+  stage: GateStageName!
 }
 
 """
@@ -2444,12 +2488,28 @@ type OrderTask implements Node {
   pollAfterMs: Int
   """How many."""
   quantity: Int!
-  """Grows by one with every change; a lower one than you have is old news."""
+  """Its place in the line of orders; null once a worker has ended it, and while the line cannot be read."""
+  queue: OrderQueue
+  """
+  Grows by one with every change; a lower one than you have is old news. ` + "`" + `queue` + "`" + `
+  changes under the same revision: of two with the same one the later to arrive is the newer.
+  """
   revision: Int!
   """How it is going."""
   status: OrderTaskStatus!
   """When it last changed."""
   updatedAt: DateTime!
+}
+
+"""
+The place of an attempt in the line of orders that wait for a worker. An
+estimate: while ` + "`" + `orderTaskStatus` + "`" + ` is followed, ` + "`" + `ahead` + "`" + ` never grows.
+"""
+type OrderQueue {
+  """How many orders are ahead."""
+  ahead: Int!
+  """About how many seconds until its turn; null when not known."""
+  estimate: Int
 }
 
 """
@@ -2487,7 +2547,7 @@ extend type Mutation {
 }
 
 extend type Subscription {
-  """One attempt to buy, its place in line included."""
+  """One attempt to buy. With ` + "`" + `queue` + "`" + ` selected, also each change of its place in line, at most once a second."""
   orderTaskStatus(
     """Global id."""
     orderTaskId: ID!
@@ -2532,10 +2592,25 @@ type QueuePosition {
   ahead: Int!
   """Chance in percent that stock lasts until the place is reached; null when not known yet."""
   chancePercent: Int
-  """About how long it will take; null when not known yet."""
+  """About how long it will take; null when not known yet, and when the chance is 0."""
   etaSeconds: Int
   """When this was true."""
   updatedAt: DateTime!
+  """
+  How long it will take, between two times; null when ` + "`" + `etaSeconds` + "`" + ` is. Show this: while the place is followed, it changes only when the
+  estimate leaves it.
+  """
+  wait: QueueWait
+}
+
+"""
+A wait that is likely to last between two times.
+"""
+type QueueWait {
+  """At least, in seconds."""
+  fromSeconds: Int!
+  """At most, in seconds."""
+  toSeconds: Int!
 }
 
 """
@@ -2675,10 +2750,14 @@ The one thing that the big button should do now.
 enum PurchaseAction {
   """Buy: get a captcha, a path, place the order."""
   BUY
+  """The caller waits in the waiting room: show the place in ` + "`" + `queueTicket` + "`" + `."""
+  IN_WAITING_ROOM
   """Offer the waitlist."""
   JOIN_WAITLIST
   """Nothing can be done; show ` + "`" + `disabledReason` + "`" + `."""
   NONE
+  """The caller waits on the waitlist: show the place in ` + "`" + `waitlistEntry` + "`" + `."""
+  ON_WAITLIST
   """Pay the order in ` + "`" + `order` + "`" + `."""
   PAY
   """Sign in first."""
@@ -2774,6 +2853,8 @@ type SaleViewer {
   order: Order
   """The caller's newest attempt here, while it runs."""
   orderTask: OrderTask
+  """The caller's place in a waiting room here, while it waits; follow it with ` + "`" + `queuePosition` + "`" + `."""
+  queueTicket: QueueTicket
   """Units that the caller may still buy."""
   remainingLimit: Int!
   """The caller's place on the waitlist."""
@@ -3516,6 +3597,24 @@ func (ec *executionContext) childFields_ExpireOrderPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type ExpireOrderPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_GateStage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "calls":
+		return ec.fieldContext_GateStage_calls(ctx, field)
+	case "faults":
+		return ec.fieldContext_GateStage_faults(ctx, field)
+	case "passed":
+		return ec.fieldContext_GateStage_passed(ctx, field)
+	case "queued":
+		return ec.fieldContext_GateStage_queued(ctx, field)
+	case "rejections":
+		return ec.fieldContext_GateStage_rejections(ctx, field)
+	case "stage":
+		return ec.fieldContext_GateStage_stage(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GateStage", field.Name)
+}
+
 func (ec *executionContext) childFields_Goods(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "createdAt":
@@ -3790,6 +3889,16 @@ func (ec *executionContext) childFields_OrderLogEntry(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type OrderLogEntry", field.Name)
 }
 
+func (ec *executionContext) childFields_OrderQueue(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ahead":
+		return ec.fieldContext_OrderQueue_ahead(ctx, field)
+	case "estimate":
+		return ec.fieldContext_OrderQueue_estimate(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OrderQueue", field.Name)
+}
+
 func (ec *executionContext) childFields_OrderTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "createdAt":
@@ -3808,6 +3917,8 @@ func (ec *executionContext) childFields_OrderTask(ctx context.Context, field gra
 		return ec.fieldContext_OrderTask_pollAfterMs(ctx, field)
 	case "quantity":
 		return ec.fieldContext_OrderTask_quantity(ctx, field)
+	case "queue":
+		return ec.fieldContext_OrderTask_queue(ctx, field)
 	case "revision":
 		return ec.fieldContext_OrderTask_revision(ctx, field)
 	case "status":
@@ -3944,6 +4055,8 @@ func (ec *executionContext) childFields_QueuePosition(ctx context.Context, field
 		return ec.fieldContext_QueuePosition_etaSeconds(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_QueuePosition_updatedAt(ctx, field)
+	case "wait":
+		return ec.fieldContext_QueuePosition_wait(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type QueuePosition", field.Name)
 }
@@ -3974,6 +4087,16 @@ func (ec *executionContext) childFields_QueueTicket(ctx context.Context, field g
 		return ec.fieldContext_QueueTicket_status(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type QueueTicket", field.Name)
+}
+
+func (ec *executionContext) childFields_QueueWait(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "fromSeconds":
+		return ec.fieldContext_QueueWait_fromSeconds(ctx, field)
+	case "toSeconds":
+		return ec.fieldContext_QueueWait_toSeconds(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QueueWait", field.Name)
 }
 
 func (ec *executionContext) childFields_RateLimit(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4282,12 +4405,18 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_failedTasks(ctx, field)
 	case "faults":
 		return ec.fieldContext_SaleStats_faults(ctx, field)
+	case "gate":
+		return ec.fieldContext_SaleStats_gate(ctx, field)
 	case "gmv":
 		return ec.fieldContext_SaleStats_gmv(ctx, field)
 	case "inFlightUnits":
 		return ec.fieldContext_SaleStats_inFlightUnits(ctx, field)
 	case "lapsedOrders":
 		return ec.fieldContext_SaleStats_lapsedOrders(ctx, field)
+	case "netValue":
+		return ec.fieldContext_SaleStats_netValue(ctx, field)
+	case "offeredUnits":
+		return ec.fieldContext_SaleStats_offeredUnits(ctx, field)
 	case "orders":
 		return ec.fieldContext_SaleStats_orders(ctx, field)
 	case "ordersPerSecond":
@@ -4312,6 +4441,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_rejections(ctx, field)
 	case "refundedOrders":
 		return ec.fieldContext_SaleStats_refundedOrders(ctx, field)
+	case "refundedValue":
+		return ec.fieldContext_SaleStats_refundedValue(ctx, field)
 	case "remainingUnits":
 		return ec.fieldContext_SaleStats_remainingUnits(ctx, field)
 	case "replayed":
@@ -4324,6 +4455,8 @@ func (ec *executionContext) childFields_SaleStats(ctx context.Context, field gra
 		return ec.fieldContext_SaleStats_series(ctx, field)
 	case "totalUnits":
 		return ec.fieldContext_SaleStats_totalUnits(ctx, field)
+	case "unpaidUnits":
+		return ec.fieldContext_SaleStats_unpaidUnits(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleStats", field.Name)
 }
@@ -4386,6 +4519,8 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_order(ctx, field)
 	case "orderTask":
 		return ec.fieldContext_SaleViewer_orderTask(ctx, field)
+	case "queueTicket":
+		return ec.fieldContext_SaleViewer_queueTicket(ctx, field)
 	case "remainingLimit":
 		return ec.fieldContext_SaleViewer_remainingLimit(ctx, field)
 	case "waitlistEntry":

@@ -1212,6 +1212,38 @@ func (ec *executionContext) fieldContext_SaleViewer_orderTask(_ context.Context,
 	return fc, nil
 }
 
+func (ec *executionContext) _SaleViewer_queueTicket(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleViewer_queueTicket(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.QueueTicket, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.QueueTicket) graphql.Marshaler {
+			return ec.marshalOQueueTicket2ᚖseckillᚋgraphᚋmodelᚐQueueTicket(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleViewer_queueTicket(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleViewer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_QueueTicket(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _SaleViewer_remainingLimit(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2597,6 +2629,11 @@ func (ec *executionContext) _SaleViewer(ctx context.Context, sel ast.SelectionSe
 			}
 		case "orderTask":
 			out.Values[i] = ec._SaleViewer_orderTask(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "queueTicket":
+			out.Values[i] = ec._SaleViewer_queueTicket(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}

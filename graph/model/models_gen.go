@@ -16,6 +16,7 @@ import (
 	"seckill/internal/payment"
 	"seckill/internal/report"
 	"seckill/internal/sale"
+	"seckill/internal/salestats"
 	"seckill/internal/storefront"
 	"seckill/internal/waitlist"
 	"strconv"
@@ -462,6 +463,24 @@ type ExpireOrderPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// How often buyers made one call, and what came of it: `calls` is always
+// `passed + queued + faults` and all `rejections`. Calls of visitors, and those
+// that name no item or sale, are of no sale and not counted.
+type GateStage struct {
+	// Calls so far.
+	Calls int `json:"calls"`
+	// Calls that failed through no fault of the buyer: overload, a failed service.
+	Faults int `json:"faults"`
+	// Calls that gave what was asked for: a captcha, a path, a place, an order task. Repeated calls included.
+	Passed int `json:"passed"`
+	// Calls for a path that gave a place in the waiting room instead.
+	Queued int `json:"queued"`
+	// Refused calls by reason, the most frequent first.
+	Rejections []*RejectionCount `json:"rejections"`
+	// Which call.
+	Stage salestats.Stage `json:"stage"`
+}
+
 // Something that can be put on sale.
 type Goods struct {
 	// When it was made.
@@ -795,6 +814,15 @@ type OrderLogEntry struct {
 	Status order.Status `json:"status"`
 }
 
+// The place of an attempt in the line of orders that wait for a worker. An
+// estimate: while `orderTaskStatus` is followed, `ahead` never grows.
+type OrderQueue struct {
+	// How many orders are ahead.
+	Ahead int `json:"ahead"`
+	// About how many seconds until its turn; null when not known.
+	Estimate *int `json:"estimate,omitempty"`
+}
+
 // An attempt to buy that has passed the gate and holds stock.
 type OrderTask struct {
 	// When it was taken in.
@@ -813,13 +841,17 @@ type OrderTask struct {
 	PollAfterMs *int `json:"pollAfterMs,omitempty"`
 	// How many.
 	Quantity int `json:"quantity"`
-	// Grows by one with every change; a lower one than you have is old news.
+	// Its place in the line of orders; null once a worker has ended it, and while the line cannot be read.
+	Queue *OrderQueue `json:"queue,omitempty"`
+	// Grows by one with every change; a lower one than you have is old news. `queue`
+	// changes under the same revision: of two with the same one the later to arrive is the newer.
 	Revision int `json:"revision"`
 	// How it is going.
 	Status order.TaskStatus `json:"status"`
 	// When it last changed.
-	UpdatedAt time.Time   `json:"updatedAt"`
-	Source    *order.Task `json:"-"`
+	UpdatedAt time.Time          `json:"updatedAt"`
+	Place     *orderintake.Place `json:"-"`
+	Source    *order.Task        `json:"-"`
 }
 
 func (OrderTask) IsNode() {}
@@ -996,10 +1028,13 @@ type QueuePosition struct {
 	Ahead int `json:"ahead"`
 	// Chance in percent that stock lasts until the place is reached; null when not known yet.
 	ChancePercent *int `json:"chancePercent,omitempty"`
-	// About how long it will take; null when not known yet.
+	// About how long it will take; null when not known yet, and when the chance is 0.
 	EtaSeconds *int `json:"etaSeconds,omitempty"`
 	// When this was true.
 	UpdatedAt time.Time `json:"updatedAt"`
+	// How long it will take, between two times; null when `etaSeconds` is. Show this: while the place is followed, it changes only when the
+	// estimate leaves it.
+	Wait *QueueWait `json:"wait,omitempty"`
 }
 
 // A place in the waiting room changed. Sent at most once a second; completes once
@@ -1031,6 +1066,14 @@ type QueueTicket struct {
 }
 
 func (QueueTicket) IsNode() {}
+
+// A wait that is likely to last between two times.
+type QueueWait struct {
+	// At least, in seconds.
+	FromSeconds int `json:"fromSeconds"`
+	// At most, in seconds.
+	ToSeconds int `json:"toSeconds"`
+}
 
 // What the caller has left of its request budget. Ask for it in any query; the
 // same figures come in `extensions.cost` of every response.
@@ -1460,12 +1503,18 @@ type SaleStats struct {
 	FailedTasks int `json:"failedTasks"`
 	// `placeOrder` calls that ended in a fault so far.
 	Faults int `json:"faults"`
-	// What paid orders come to.
+	// The calls of buyers at the gate so far, by stage: captcha, path, waiting room, order. Unlike `rejections`, of every stage.
+	Gate []*GateStage `json:"gate"`
+	// What orders that are paid now come to.
 	Gmv *Money `json:"gmv"`
-	// Units taken at the gate that are not in an order yet, or no longer.
+	// Units taken at the gate that are neither on offer nor yet, or no longer, in an order.
 	InFlightUnits int `json:"inFlightUnits"`
 	// Orders that expired so far.
 	LapsedOrders int `json:"lapsedOrders"`
+	// What came in and did not go back: orders that are paid, or whose refund is not done.
+	NetValue *Money `json:"netValue"`
+	// Units reserved for offers of the waitlist.
+	OfferedUnits int `json:"offeredUnits"`
 	// Orders written so far.
 	Orders int `json:"orders"`
 	// Orders written in the last second.
@@ -1480,16 +1529,18 @@ type SaleStats struct {
 	PaidUnits int `json:"paidUnits"`
 	// Rights to try that buyers were given so far, at once or from the waiting room.
 	Paths int `json:"paths"`
-	// Units in orders that wait for payment.
+	// Units that are taken and not paid: `unpaidUnits + offeredUnits + inFlightUnits`.
 	PendingUnits int `json:"pendingUnits"`
 	// Age in seconds of the oldest attempt that waits for a worker.
 	QueueAgeSeconds float64 `json:"queueAgeSeconds"`
 	// Attempts that wait for a worker, in the stream that the sale shares with others.
 	QueueDepth int `json:"queueDepth"`
-	// Attempts refused so far, by reason.
+	// `placeOrder` calls refused so far, by reason; for the stages before it see `gate`.
 	Rejections []*RejectionCount `json:"rejections"`
 	// Orders whose money went back, or is on its way.
 	RefundedOrders int `json:"refundedOrders"`
+	// What orders come to whose money went back.
+	RefundedValue *Money `json:"refundedValue"`
 	// Units left to take.
 	RemainingUnits int `json:"remainingUnits"`
 	// `placeOrder` calls that repeated an earlier one so far.
@@ -1502,6 +1553,8 @@ type SaleStats struct {
 	Series []*SaleStatsPoint `json:"series"`
 	// Units put on sale. Always `remaining + pending + paid`: the oversell check.
 	TotalUnits int `json:"totalUnits"`
+	// Units in orders that wait for payment.
+	UnpaidUnits int `json:"unpaidUnits"`
 }
 
 // Figures of a sale. Sent once a second.
@@ -1559,6 +1612,8 @@ type SaleViewer struct {
 	Order *Order `json:"order,omitempty"`
 	// The caller's newest attempt here, while it runs.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
+	// The caller's place in a waiting room here, while it waits; follow it with `queuePosition`.
+	QueueTicket *QueueTicket `json:"queueTicket,omitempty"`
 	// Units that the caller may still buy.
 	RemainingLimit int `json:"remainingLimit"`
 	// The caller's place on the waitlist.

@@ -232,7 +232,8 @@ func newStats(b base, g gates, m messages) stats {
 	return stats{
 		feed: salestats.NewFeed(salestats.FeedConfig{Client: b.svc.redis.Cmd, Keys: b.keys, Log: b.log}),
 		counts: salestats.NewRecorder(salestats.Config{
-			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.UnitsLeft(g.catalog, g.stock), Clock: b.clock, Log: b.log,
+			Client: b.svc.redis.Script, Keys: b.keys, Remaining: salestats.UnitsLeft(g.catalog, g.stock), Clock: b.clock,
+			Registerer: b.registry, Log: b.log,
 		}),
 		figures: newFigures(b, m.inspector),
 	}
@@ -257,6 +258,7 @@ type orders struct {
 	failing   *order.Writer // fails tasks that no worker will write
 	letters   *orderintake.DeadLetters
 	backlog   *orderintake.Backlog
+	line      *orderintake.Line // of orders that wait for a worker
 }
 
 func newOrders(b base, g gates, m messages, s stats) orders {
@@ -278,6 +280,9 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	return orders{
 		status: status, publisher: publisher, store: store, writer: order.NewWriter(writing), failing: failing, letters: letters,
 		backlog: orderintake.NewBacklog(b.svc.redis, b.keys, letters),
+		line: orderintake.NewLine(orderintake.LineConfig{Clock: b.clock, Unread: func(ctx context.Context, shard int) (stream.Unread, error) {
+			return m.inspector.Unread(ctx, b.keys.Orders(shard), ordersGroup)
+		}}),
 	}
 }
 

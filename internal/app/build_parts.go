@@ -329,7 +329,7 @@ func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
 	return shop{
 		store: storefront.New(storefront.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,
-			Waitlist: in.waiting.service, RestockOutlooks: in.waiting.restockOutlooks, Hub: m.hub,
+			Waitlist: in.waiting.service, Queue: in.admission.queue, RestockOutlooks: in.waiting.restockOutlooks, Hub: m.hub,
 		}),
 		checkout: checkout.New(checkout.Config{
 			Catalog: g.catalog, Stock: g.stock, Gate: g.gate, Orders: in.orders.store,

@@ -130,7 +130,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 			Ready: func() bool { return !ready.Draining() },
 		},
 	}
-	resolver.Letters = in.orders.letters
+	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),

@@ -43,6 +43,7 @@ var shownMetrics = []string{
 	`seckill_stream_handle_seconds_count{handler="orders",outcome="ok"}`,
 	`seckill_stream_handle_seconds_count{handler="payments",outcome="ok"} 1`,
 	"seckill_stream_lost_groups_total ",
+	`seckill_salestats_calls_total{outcome="passed",stage="ORDER"} 1`,
 	`seckill_stream_messages_total{event="acked",stream="`, `seckill_stream_messages_total{event="read",stream="`,
 	`seckill_stream_oldest_seconds{stream="`, `seckill_stream_pending_orders{stream="`, `seckill_stream_unread_orders{stream="`,
 	"seckill_stream_silent_seconds ",

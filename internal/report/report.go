@@ -68,6 +68,8 @@ type Requests struct {
 	P99Ms    float64               `json:"p99Ms"`
 	// CountedSince is set when Redis lost the counts of earlier requests.
 	CountedSince *time.Time `json:"countedSince,omitempty"`
+	// Gate counts the calls of every stage, those before placeOrder included.
+	Gate []salestats.Gate `json:"gate"`
 }
 
 // Orders are the numbers of orders by outcome.
@@ -80,6 +82,8 @@ type Orders struct {
 	Refunded  int    `json:"refunded"`
 	Failed    int    `json:"failed"` // tasks that ended without an order
 	GMV       string `json:"gmv"`    // total of paid orders
+	Net       string `json:"net"`    // total that came in and did not go back
+	RefundSum string `json:"refundSum"`
 	Currency  string `json:"currency"`
 }
 
@@ -212,14 +216,14 @@ func (src Source) history(ctx context.Context, v *sale.Sale, now time.Time) (*sa
 func (r *Report) addFigures(s *salestats.Stats) {
 	r.Requests = Requests{
 		Total: s.Requests, Accepted: s.Accepted, Replayed: s.Replayed, Faulted: s.Faulted, Refused: s.Refused,
-		P50Ms: ms(s.P50), P99Ms: ms(s.P99),
+		P50Ms: ms(s.P50), P99Ms: ms(s.P99), Gate: s.Gate,
 	}
 	if r.Requests.Refused == nil {
 		r.Requests.Refused = []salestats.Rejection{}
 	}
 	r.Orders = Orders{
 		Written: s.Orders, Paid: s.Paid, Unpaid: s.Unpaid, Expired: s.Expired, Cancelled: s.Cancelled, Refunded: s.Refunded,
-		Failed: s.Failed, GMV: s.GMV.Decimal(), Currency: s.GMV.Currency,
+		Failed: s.Failed, GMV: s.GMV.Decimal(), Net: s.Net.Decimal(), RefundSum: s.RefundSum.Decimal(), Currency: s.GMV.Currency,
 	}
 }
 

@@ -29,11 +29,17 @@ func (r *Report) Text(out io.Writer) error {
 	if since := r.Requests.CountedSince; since != nil {
 		fmt.Fprintf(&b, "  counted    requests since %s; Redis lost the counts before\n", since.Format(time.RFC3339))
 	}
-	for _, f := range r.Requests.Refused {
-		fmt.Fprintf(&b, "  refused    %d %s\n", f.Count, f.Reason)
+	for _, g := range r.Requests.Gate {
+		if g.Calls == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "  %-9s  %d calls: %d passed, %d queued, %d faulted\n", strings.ToLower(string(g.Stage)), g.Calls, g.Passed, g.Queued, g.Faulted)
+		for _, f := range g.Refused {
+			fmt.Fprintf(&b, "    refused  %d %s\n", f.Count, f.Reason)
+		}
 	}
-	fmt.Fprintf(&b, "  orders     %d written, %d paid (%s %s), %d expired, %d cancelled, %d refunded, %d tasks failed\n",
-		r.Orders.Written, r.Orders.Paid, r.Orders.GMV, r.Orders.Currency, r.Orders.Expired, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
+	fmt.Fprintf(&b, "  orders     %d written, %d paid (net %s %s), %d expired, %d cancelled, %d refunded, %d tasks failed\n",
+		r.Orders.Written, r.Orders.Paid, r.Orders.Net, r.Orders.Currency, r.Orders.Expired, r.Orders.Cancelled, r.Orders.Refunded, r.Orders.Failed)
 	fmt.Fprintf(&b, "  queue      p50 %s, p99 %s, at most %s from the unit to the order\n", lasts(r.Lag.P50Ms), lasts(r.Lag.P99Ms), lasts(r.Lag.MaxMs))
 	fmt.Fprintf(&b, "  returned   %d units, %d of them from expired orders; %d found another buyer\n", r.Units.Returned, r.Units.Expired, r.Units.Resold)
 	people := 0

@@ -15,6 +15,7 @@ import (
 	"seckill/ent/orderfailure"
 	entsale "seckill/ent/sale"
 	"seckill/ent/saleitem"
+	"seckill/ent/waitlistentry"
 	"seckill/internal/order"
 )
 
@@ -31,6 +32,7 @@ type record struct {
 	// withdrawing bounds the units that a refund took off the sale and the gate may still
 	// have.
 	withdrawing int
+	offered     int // units of open offers of the waitlist
 }
 
 // tally is the number and value of the orders in one status.
@@ -52,6 +54,14 @@ func (r *Reader) record(ctx context.Context, sale uuid.UUID) (*record, error) {
 			return err
 		}
 		if rec.failed, err = tx.OrderFailure.Query().Where(orderfailure.SaleID(sale)).Count(ctx); err != nil {
+			return err
+		}
+		offers, err := tx.WaitlistEntry.Query().Where(waitlistentry.SaleID(sale), waitlistentry.StatusEQ(waitlistentry.StatusOFFERED)).
+			Select(waitlistentry.FieldQuantity).Ints(ctx)
+		for _, units := range offers {
+			rec.offered += units
+		}
+		if err != nil {
 			return err
 		}
 		return rec.tally(ctx, tx, sale)
@@ -108,6 +118,9 @@ func (rec *record) into(s *Stats) {
 	s.Failed = rec.failed
 	s.GMV = money0(rec.currency)
 	s.GMV.Minor = rec.orders[order.Paid].minor
+	s.Net, s.RefundSum = s.GMV, money0(rec.currency)
+	s.Net.Minor += rec.orders[order.Refunding].minor
+	s.RefundSum.Minor = rec.orders[order.Refunded].minor
 	s.Units.Conserved = true
 	for _, item := range rec.items {
 		s.Units.Total += item.Total

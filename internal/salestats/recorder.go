@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/clock"
@@ -58,7 +59,9 @@ type Config struct {
 	// process; nil = this process does not sample.
 	Remaining func() map[uuid.UUID]int
 	Clock     clock.Clock
-	Log       *slog.Logger
+	// Registerer registers the metric; nil = it is not exported.
+	Registerer prometheus.Registerer
+	Log        *slog.Logger
 }
 
 // Recorder counts events in this process. It is safe for concurrent use; Run sends the
@@ -66,6 +69,7 @@ type Config struct {
 type Recorder struct {
 	cfg     Config
 	process string
+	metric  *prometheus.CounterVec
 
 	mu    sync.Mutex
 	open  map[uuid.UUID]*batch // guarded by mu
@@ -80,6 +84,7 @@ type batch struct {
 	since                                 int64 // Unix time in ms
 	requests, accepted, replayed, faulted int64
 	steps                                 map[Step]int64
+	calls                                 map[calls]int64
 	refused                               map[fault.Reason]int64
 	took                                  [buckets]int64
 	seconds                               map[int64]*second
@@ -91,7 +96,7 @@ type second struct{ requests, accepted int64 }
 // NewRecorder returns a Recorder.
 func NewRecorder(cfg Config) *Recorder {
 	return &Recorder{
-		cfg: cfg, process: uuid.NewString()[:13],
+		cfg: cfg, process: uuid.NewString()[:13], metric: newCallMetric(cfg.Registerer),
 		open: map[uuid.UUID]*batch{}, spare: map[uuid.UUID]*batch{},
 	}
 }
@@ -135,6 +140,15 @@ func (r *Recorder) Stepped(sale uuid.UUID, step Step, n int) {
 	}
 }
 
+// Called counts one call of a stage before placeOrder.
+func (r *Recorder) Called(c Call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if b := r.batch(c.Sale); b != nil {
+		b.calls[calls{c.Stage, c.outcome()}]++
+	}
+}
+
 // batch returns the open batch of a sale; nil if too many sales are counted.
 func (r *Recorder) batch(sale uuid.UUID) *batch {
 	b := r.open[sale]
@@ -143,7 +157,8 @@ func (r *Recorder) batch(sale uuid.UUID) *batch {
 			return nil
 		}
 		b = &batch{
-			since: r.cfg.Clock.Now().UnixMilli(), steps: map[Step]int64{}, refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{},
+			since: r.cfg.Clock.Now().UnixMilli(), steps: map[Step]int64{}, calls: map[calls]int64{},
+			refused: map[fault.Reason]int64{}, seconds: map[int64]*second{}, remaining: map[int64]int{},
 		}
 		r.open[sale] = b
 	}
@@ -229,6 +244,7 @@ func (r *Recorder) take() map[uuid.UUID]*batch {
 		if r.spare[sale] == nil {
 			r.seq++
 			b.seq = r.seq
+			b.export(r.metric)
 			r.spare[sale] = b
 			delete(r.open, sale)
 		}
@@ -270,6 +286,9 @@ func (b *batch) counters() (fields []any) {
 	add("faulted", b.faulted)
 	for step, n := range b.steps {
 		add(string(step), n)
+	}
+	for c, n := range b.calls {
+		add(c.field(), n)
 	}
 	for reason, n := range b.refused {
 		add("r:"+string(reason), n)

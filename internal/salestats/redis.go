@@ -3,7 +3,6 @@ package salestats
 import (
 	"context"
 	"fmt"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +61,8 @@ func (g gates) into(s *Stats, rec *record) {
 	s.Units.Loaded = true
 	s.Units.Conserved = s.Units.Conserved && g.conserved && g.total >= s.Units.Total && g.total <= s.Units.Total+rec.withdrawing
 	s.Units.Total, s.Units.Remaining = g.total, g.stock
-	s.Units.InFlight = g.reserved - s.Units.Held - s.Units.Sold
+	s.Units.Offered = min(rec.offered, max(0, g.reserved-s.Units.Held-s.Units.Sold))
+	s.Units.InFlight = g.reserved - s.Units.Held - s.Units.Sold - s.Units.Offered
 }
 
 func number(field any) (int64, bool) {
@@ -147,10 +147,8 @@ func (c counters) into(s *Stats) {
 			}
 		}
 	}
-	sort.Slice(s.Refused, func(i, j int) bool {
-		a, b := s.Refused[i], s.Refused[j]
-		return a.Count > b.Count || (a.Count == b.Count && a.Reason < b.Reason)
-	})
+	sortRejections(s.Refused)
+	s.Gate = c.gates(s)
 	s.P50, s.P99 = took.quantile(0.50), took.quantile(0.99)
 }
 

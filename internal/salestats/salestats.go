@@ -53,6 +53,7 @@ type Stats struct {
 	Replayed int64 // calls answered with the task of an earlier call
 	Faulted  int64 // calls that ended in an error: overload, a failed service
 	Refused  []Rejection
+	Gate     []Gate        // the calls of every stage, placeOrder included
 	P50, P99 time.Duration // latency of placeOrder
 
 	RequestsPerSecond float64 // in the last whole second
@@ -69,8 +70,10 @@ type Stats struct {
 	Refunded  int // including refunds in progress
 	Failed    int // tasks that ended without an order
 
-	Units Units
-	GMV   money.Amount // total of paid orders
+	Units     Units
+	GMV       money.Amount // total of paid orders
+	Net       money.Amount // total that came in and did not go back: paid orders, and those whose refund is not done
+	RefundSum money.Amount // total that went back
 
 	Series []Point // the last five minutes, oldest first
 }
@@ -92,15 +95,16 @@ type Units struct {
 	Remaining int // available
 	Held      int // in unpaid orders
 	Sold      int // in paid orders
-	InFlight  int // taken at the gate, and not yet, or no longer, in an order
+	Offered   int // reserved for offers of the waitlist; 0 without a gate
+	InFlight  int // taken at the gate, and neither on offer nor yet, or no longer, in an order
 	Loaded    bool
 	// Conserved reports that the figures of each store add up and that both have the same
 	// total: stock + reserved = total, available + held + sold = total.
 	Conserved bool
 }
 
-// Pending returns the units that are taken and not paid: Total is always Remaining +
-// Pending + Sold.
+// Pending returns the units that are taken and not paid, Held + Offered + InFlight: Total
+// is always Remaining + Pending + Sold.
 func (u Units) Pending() int { return u.Total - u.Remaining - u.Sold }
 
 // Rejection is the count of one refusal reason.

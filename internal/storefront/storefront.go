@@ -8,6 +8,7 @@ import (
 	"context"
 	"time"
 
+	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
 	"seckill/internal/notifier"
 	"seckill/internal/order"
@@ -23,6 +24,7 @@ type Storefront struct {
 	gate            *reservation.Gate
 	orders          *order.Store
 	waitlist        *waitlist.Service
+	queue           *queue.Service
 	restockOutlooks *waitlist.RestockOutlooks
 	hub             *notifier.Hub
 	seen            *sightings
@@ -35,6 +37,7 @@ type Config struct {
 	Gate            *reservation.Gate
 	Orders          *order.Store
 	Waitlist        *waitlist.Service
+	Queue           *queue.Service
 	RestockOutlooks *waitlist.RestockOutlooks
 	Hub             *notifier.Hub
 }
@@ -43,7 +46,7 @@ type Config struct {
 func New(cfg Config) *Storefront {
 	return &Storefront{
 		catalog: cfg.Catalog, stock: cfg.Stock, gate: cfg.Gate, orders: cfg.Orders,
-		waitlist: cfg.Waitlist, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: newSightings(),
+		waitlist: cfg.Waitlist, queue: cfg.Queue, restockOutlooks: cfg.RestockOutlooks, hub: cfg.Hub, seen: newSightings(),
 	}
 }
 

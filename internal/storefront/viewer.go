@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"seckill/internal/admission/queue"
 	"seckill/internal/fault"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
@@ -26,6 +27,9 @@ const (
 	ActionViewOrder    Action = "VIEW_ORDER"
 	ActionWait         Action = "WAIT"
 	ActionWatchQueue   Action = "WATCH_QUEUE"
+
+	ActionOnWaitlist    Action = "ON_WAITLIST"
+	ActionInWaitingRoom Action = "IN_WAITING_ROOM"
 )
 
 // Viewer is the state of a sale for one buyer.
@@ -35,6 +39,7 @@ type Viewer struct {
 	Order          *order.Order    // the newest order in the sale that is still live
 	Task           *order.Task     // the newest task in the sale, while it is unfinished
 	Place          *waitlist.Entry // the open waitlist entry, otherwise the newest
+	Ticket         *queue.Ticket   // the place in a waiting room, while it waits
 	Gone           bool            // sold out, and no unit can return
 	RemainingLimit int             // units of one item that the buyer may still buy
 }
@@ -59,6 +64,8 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 		err = s.follow(ctx, v, held, &out)
 	case v.SettledAt != nil: // Redis has removed its keys
 		out.Order, err = s.newestOrder(ctx, v.ID, user)
+	case phase == sale.PhaseLive || phase == sale.PhaseUpcoming || phase == sale.PhaseSoldOut || phase == sale.PhasePaused:
+		out.Ticket, err = s.queue.Of(ctx, v.ID, itemsOf(v), user)
 	}
 	if err != nil {
 		return out, err
@@ -80,15 +87,13 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*
 // sale has a waitlist, so that a new waitlist entry is visible at once in every
 // process.
 func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Reservation, bool, error) {
-	items := make([]uuid.UUID, len(v.Items))
 	var soldOut []uuid.UUID
-	for i, item := range v.Items {
-		items[i] = item.ID
+	for _, item := range v.Items {
 		if view, ok := s.stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
 			soldOut = append(soldOut, item.ID)
 		}
 	}
-	held, lined, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, items, user, soldOut)
+	held, lined, err := s.gate.ReservationsAndWaitlist(ctx, v.ID, itemsOf(v), user, soldOut)
 	if err != nil {
 		return nil, false, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
 	}
@@ -99,6 +104,14 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 		}
 	}
 	return newest, lined, nil
+}
+
+func itemsOf(v *sale.Sale) []uuid.UUID {
+	items := make([]uuid.UUID, len(v.Items))
+	for i, item := range v.Items {
+		items[i] = item.ID
+	}
+	return items
 }
 
 // follow returns the owner of a buyer's reservation: a task, an order, or an offer of
@@ -138,6 +151,9 @@ func action(phase sale.Phase, v Viewer, now time.Time) Action {
 		return ActionViewOrder
 	}
 	offered := v.Place != nil && v.Place.Status == waitlist.Offered
+	if v.Ticket != nil && phase != sale.PhasePaused && !offered {
+		return ActionInWaitingRoom
+	}
 	switch phase {
 	case sale.PhaseLive:
 		return ActionBuy
@@ -147,6 +163,8 @@ func action(phase sale.Phase, v Viewer, now time.Time) Action {
 		switch {
 		case offered:
 			return ActionBuy
+		case v.Place != nil && v.Place.Status == waitlist.Waiting:
+			return ActionOnWaitlist
 		case !v.Gone:
 			return ActionJoinWaitlist
 		}

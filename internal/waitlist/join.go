@@ -44,7 +44,7 @@ type joined struct {
 // Concurrent calls, as when an item has just sold out, share a batch. Refusals:
 // reservation.LimitReached (without the limit: the sale knows it) for a user with an
 // order or an attempt, fault.Throttled for a user with too many expired reservations,
-// SALE_CLOSED, CONFLICT while units are for sale, and reservation.NoneLeft if no unit
+// SALE_CLOSED, ForSale while units are for sale, and reservation.NoneLeft if no unit
 // can be released any more.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
 	j, err := s.joins.Do(ctx, in)
@@ -108,6 +108,9 @@ func (s *Service) joinItem(ctx context.Context, item uuid.UUID, inputs []JoinInp
 	return ends, s.enter(ctx, item, without(inputs, ends), ends)
 }
 
+// ForSale refuses a join while any buyer may take the units.
+type ForSale struct{ fault.Refused }
+
 // refuse returns the refusal of a join; nil if the user may join.
 func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus, user reservation.UserStatus) error {
 	switch {
@@ -118,7 +121,7 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait}
 	case status.Stock >= in.Quantity && restock.Waiting == 0:
-		return fault.Refused{Why: fault.Conflict, At: atItem} // units are for sale
+		return ForSale{fault.Refused{Why: fault.Conflict, At: atItem}}
 	case restock.Gone():
 		return reservation.NoneLeft{Item: in.Item}
 	}

@@ -24,12 +24,14 @@ const figures = (at: number, fields: Partial<Figures> = {}): Figures => ({
   totalUnits: 42,
   remainingUnits: 10,
   pendingUnits: 12,
+  unpaidUnits: 12,
+  offeredUnits: 0,
   paidUnits: 20,
   queueDepth: 0,
   requestsPerSecond: 5,
   ordersPerSecond: 1,
-  gmv: { amount: '1.00', currencyCode: 'CNY' },
-  rejections: [],
+  netValue: { amount: '1.00', currencyCode: 'CNY' },
+  gate: [],
   ...fields,
 });
 

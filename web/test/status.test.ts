@@ -27,6 +27,7 @@ const viewer = (fields: Partial<Viewer>): Viewer => ({
   remainingLimit: 1,
   order: null,
   orderTask: null,
+  queueTicket: null,
   waitlistEntry: null,
   ...fields,
 });

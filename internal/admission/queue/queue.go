@@ -29,7 +29,9 @@ package queue
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +81,8 @@ type Ticket struct {
 // Position is the position of a ticket. Ahead never grows.
 type Position struct {
 	Ahead  int
-	Wait   *time.Duration // estimate; nil = no recent admissions
+	Wait   *time.Duration // estimate; nil = no recent admissions, or no chance
+	Span   *Span          // around Wait; nil with it
 	Chance *int           // probability in percent that a unit is left; nil = unknown
 }
 
@@ -113,6 +116,7 @@ type Config struct {
 type Service struct {
 	cfg   Config
 	rooms atomic.Int64 // in the last Step
+	open  openRooms
 }
 
 // New returns a service.
@@ -155,6 +159,67 @@ func (s *Service) Own(ctx context.Context, ticketID, user uuid.UUID) (*Ticket, e
 		return nil, err
 	}
 	return s.look(ctx, *t, true)
+}
+
+// Of returns the waiting ticket of a user in a sale, or nil. While no buyer waits for an
+// item it reads nothing but, at most once a second, the list of the rooms.
+func (s *Service) Of(ctx context.Context, saleID uuid.UUID, items []uuid.UUID, user uuid.UUID) (*Ticket, error) {
+	shard := id.ShardOf(saleID)
+	rooms, err := s.openRooms(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		if !rooms[saleID.String()+"|"+item.String()] {
+			continue
+		}
+		text, err := s.cfg.Client.HGet(ctx, s.cfg.Keys.WaitingRoomTickets(shard, item), user.String()).Result()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return nil, unavailable("find ticket", err)
+		}
+		ticketID, err := uuid.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("ticket %q of %s: %w", text, user, err)
+		}
+		t, err := s.look(ctx, Ticket{ID: ticketID, Sale: saleID, Item: item, User: user}, false)
+		if err != nil || (t != nil && t.Status == Waiting) {
+			return t, err
+		}
+	}
+	return nil, nil //nolint:nilnil // none is an answer
+}
+
+// roomsFor is how long a list of rooms is used.
+const roomsFor = time.Second
+
+// openRooms holds the rooms of each shard in which buyers wait, as last read.
+type openRooms struct {
+	mu    sync.Mutex
+	rooms [id.Shards]map[string]bool // guarded by mu; "sale|item"
+	until [id.Shards]time.Time       // guarded by mu
+}
+
+// openRooms returns the rooms of a shard in which buyers wait, at most roomsFor old.
+func (s *Service) openRooms(ctx context.Context, shard int) (map[string]bool, error) {
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	now := time.Now()
+	if now.Before(s.open.until[shard]) {
+		return s.open.rooms[shard], nil
+	}
+	names, err := s.cfg.Client.SMembers(ctx, s.cfg.Keys.WaitingRooms(shard)).Result()
+	if err != nil {
+		return nil, unavailable("list rooms", err)
+	}
+	rooms := make(map[string]bool, len(names))
+	for _, name := range names {
+		rooms[name] = true
+	}
+	s.open.rooms[shard], s.open.until[shard] = rooms, now.Add(roomsFor)
+	return rooms, nil
 }
 
 // Leave ends a ticket. It returns nil if the user has no such ticket.

@@ -31,9 +31,10 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 	t.Status, t.At, t.Position, t.Path = Status(status), now, nil, nil
 	if t.Status == Waiting && ahead >= 0 {
 		t.Position = &Position{Ahead: int(ahead)}
-		if wait >= 0 {
+		if wait >= 0 && chance != 0 { // without a chance there is nothing to wait for
 			d := time.Duration(wait) * time.Second
-			t.Position.Wait = &d
+			span := spanOf(d)
+			t.Position.Wait, t.Position.Span = &d, &span
 		}
 		if chance >= 0 {
 			percent := int(chance)

@@ -65,6 +65,7 @@ func (s *Service) follow(ctx context.Context, t *Ticket, out chan<- notifier.Sta
 				gone.Status, gone.Position, gone.Path = Left, nil, nil
 				now = &gone
 			}
+			now.Position.steady(next.Value.Position)
 			if now.same(next.Value) {
 				continue
 			}

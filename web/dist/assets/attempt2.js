@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=7708c0ed8a16";
+export{r as resumePlaces}from"./attempt.js?v=69a71c51ccc2";

@@ -1,7 +1,8 @@
 /** Entities of the server, newest revision by id. */
+import { signal } from '@preact/signals';
 import { RevisionStore } from './store';
 import { onSwitch, person } from './session';
-import type { Entry, Order, Sale, Stock, Task } from './types';
+import type { Entry, Line, Order, Sale, Stock, Task } from './types';
 
 /** Sales with all fields of a sale page. Their viewer is the signed-in user. */
 export const sales = new RevisionStore<Sale>();
@@ -9,6 +10,8 @@ export const sales = new RevisionStore<Sale>();
 export const stocks = new RevisionStore<Stock>();
 /** Order tasks. */
 export const tasks = new RevisionStore<Task>();
+/** Places of order tasks in the line of orders, by task. */
+export const lines = signal<Record<string, Line | null>>({});
 /** Orders. */
 export const orders = new RevisionStore<Order>();
 
@@ -38,5 +41,6 @@ export function putPlace(saleId: string, place: Entry): void {
 
 onSwitch(() => {
   places.clear();
+  lines.value = {};
   for (const store of [sales, tasks, orders]) store.clear();
 });

@@ -1,6 +1,6 @@
 /** Types of the entities, derived from the documents. */
 import type { ChallengeParts, FailureParts } from '../documents/account';
-import type { CardParts, MoneyParts, SaleParts, StockParts, TaskParts } from '../documents/buyer';
+import type { CardParts, LineParts, MoneyParts, SaleParts, StockParts, TaskParts } from '../documents/buyer';
 import type { OrderParts } from '../documents/orders';
 import type { PayOrder } from '../documents/payment';
 import type { ResultOf } from './tada';
@@ -16,6 +16,7 @@ export type Item = Sale['items'][number];
 export type Viewer = NonNullable<Sale['viewer']>;
 export type Entry = NonNullable<Viewer['waitlistEntry']>;
 export type Task = ResultOf<typeof TaskParts>;
+export type Line = NonNullable<ResultOf<typeof LineParts>['queue']>;
 export type Order = ResultOf<typeof OrderParts>;
 export type PaymentOption = Order['paymentOptions'][number];
 export type Payment = NonNullable<NonNullable<ResultOf<typeof PayOrder>['payOrder']>['payment']>;

@@ -126,6 +126,12 @@ export const SaleParts = graphql(
       orderTask {
         ...TaskParts
       }
+      queueTicket {
+        id
+        item {
+          id
+        }
+      }
       waitlistEntry {
         id
         status
@@ -240,15 +246,26 @@ export const PlaceOrder = graphql(
   [TaskParts, FailureParts],
 );
 
+/** The place in the line of orders: apart, because the answer to placeOrder does without it. */
+export const LineParts = graphql(`
+  fragment LineParts on OrderTask {
+    queue {
+      ahead
+      estimate
+    }
+  }
+`);
+
 export const Task = graphql(
   `
   query Task($id: ID!) {
     orderTask(id: $id) {
       ...TaskParts
+      ...LineParts
     }
   }
 `,
-  [TaskParts],
+  [TaskParts, LineParts],
 );
 
 export const TaskStatus = graphql(
@@ -259,9 +276,10 @@ export const TaskStatus = graphql(
       serverTime
       orderTask {
         ...TaskParts
+        ...LineParts
       }
     }
   }
 `,
-  [TaskParts],
+  [TaskParts, LineParts],
 );

@@ -11,6 +11,8 @@ export const FigureParts = graphql(
     totalUnits
     remainingUnits
     pendingUnits
+    unpaidUnits
+    offeredUnits
     paidUnits
     captchas
     paths
@@ -25,12 +27,15 @@ export const FigureParts = graphql(
     queueAgeSeconds
     requestsPerSecond
     ordersPerSecond
-    gmv {
+    netValue {
       ...MoneyParts
     }
-    rejections {
-      code
-      count
+    gate {
+      stage
+      rejections {
+        code
+        count
+      }
     }
   }
 `,

@@ -14,7 +14,10 @@ export const TicketParts = graphql(`
     }
     position {
       ahead
-      etaSeconds
+      wait {
+        fromSeconds
+        toSeconds
+      }
       chancePercent
       updatedAt
     }

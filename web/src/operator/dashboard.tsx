@@ -107,9 +107,12 @@ export function Dashboard({ id, live, opening }: { id: string; live: boolean; op
       )}
       <dl class="grid grid-cols-2 gap-4 sm:grid-cols-4">
         <Figure name={ot('op.remaining')}>{count(now.remainingUnits)}</Figure>
-        <Figure name={ot('op.pending')}>{count(now.pendingUnits)}</Figure>
+        <Figure name={ot('op.pending')}>
+          {count(now.unpaidUnits)}
+          {now.offeredUnits > 0 && <small class="font-normal text-soft"> · {ot('op.offered', { n: count(now.offeredUnits) })}</small>}
+        </Figure>
         <Figure name={ot('op.paid')}>{count(now.paidUnits)}</Figure>
-        <Figure name={ot('op.gmv')}>{money(now.gmv)}</Figure>
+        <Figure name={ot('op.gmv')}>{money(now.netValue)}</Figure>
         <Figure name={ot('op.requests')}>{count(Math.round(now.requestsPerSecond))}</Figure>
         <Figure name={ot('op.perSecond')}>{count(Math.round(now.ordersPerSecond))}</Figure>
         <Figure name={ot('op.queue')}>
@@ -201,14 +204,17 @@ function Bars({ rows, most, colour }: { rows: [string, number][]; most: number; 
   );
 }
 
-/** Refusals by reason, the most frequent first. */
+/** Refusals of every stage by reason, the most frequent first. */
 function Refused({ figures }: { figures: Figures }) {
-  const rows = figures.rejections.filter((row) => row.count > 0).sort((a, b) => b.count - a.count);
+  const rows = figures.gate
+    .flatMap(({ stage, rejections }) => rejections.map((row) => ({ ...row, stage })))
+    .filter((row) => row.count > 0)
+    .sort((a, b) => b.count - a.count);
   if (!rows.length) return null;
   return (
     <div>
       <h3 class="mb-2 font-semibold">{ot('op.refused')}</h3>
-      <Bars rows={rows.map((row) => [maybe(`op.why.${row.code}`, row.code), row.count])} most={rows[0]!.count} colour="bg-warn" />
+      <Bars rows={rows.map((row) => [`${ot(`op.stage.${row.stage}`)}: ${maybe(`op.why.${row.code}`, row.code)}`, row.count])} most={rows[0]!.count} colour="bg-warn" />
     </div>
   );
 }

@@ -151,6 +151,11 @@ export class Purchase {
     this.attempt.value = { step: 'queued', taskId };
   }
 
+  /** The user's place in the waiting room, taken on another device. */
+  found(ticketId: string, itemId: string): void {
+    if (this.attempt.peek().step === 'idle') this.#wait(this.#placeOf(ticketId, itemId, false));
+  }
+
   /** The task ended. */
   ended(task: Task): void {
     this.attempt.value = task.failure ? { step: 'refused', failure: task.failure } : { step: 'bought' };

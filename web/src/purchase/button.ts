@@ -115,7 +115,11 @@ export function buttonOf(at: Situation): Button {
       return order ? { kind: 'pay', order } : none;
     case 'VIEW_ORDER':
       return order ? { kind: 'order', order } : none;
+    case 'IN_WAITING_ROOM': // of another item: this one can be bought
+      if (sale.viewer?.queueTicket?.item.id === at.itemId) return { kind: phase === 'UPCOMING' ? 'joined' : 'room' };
+      return at.stock.level === 'SOLD_OUT' || phase !== 'LIVE' ? none : { kind: 'buy' };
     case 'JOIN_WAITLIST':
+    case 'ON_WAITLIST':
       return waitlistOf(at);
     case 'NONE':
       return none;

@@ -1,8 +1,8 @@
 import { useEffect } from 'preact/hooks';
-import { orders, tasks } from '../api/stores';
+import { lines, orders, tasks } from '../api/stores';
 import { follow } from '../api/live';
 import { request } from '../api/request';
-import type { Sale, Task } from '../api/types';
+import type { Line, Sale, Task } from '../api/types';
 import { Task as TaskDoc, TaskStatus } from '../documents/buyer';
 import { MyOrderUpdates } from '../documents/payment';
 import { t } from '../i18n/text';
@@ -23,7 +23,8 @@ function useTask(attempt: Attempt, ended: (task: Task) => void, lost: () => void
     if (!queued) return;
     const id = queued.taskId;
     let missing = 0; // since when it is unknown
-    const take = (task: Task): boolean => {
+    const take = (task: Task & { queue: Line | null }): boolean => {
+      lines.value = over(task) ? {} : { [task.id]: task.queue }; // one attempt is followed at a time
       const kept = tasks.put(task.id, task);
       if (over(kept)) ended(kept);
       return over(kept);
@@ -96,6 +97,11 @@ export function usePurchase(purchase: Purchase, sale: Sale, signedIn: boolean, r
     purchase.ended(task);
     reload();
   };
+  const room = sale.viewer?.queueTicket;
+  useEffect(() => {
+    if (room && signedIn) purchase.found(room.id, room.item.id);
+  }, [room?.id]);
+
   useTask(attempt, ended, () => {
     purchase.lost();
     reload();

@@ -1,4 +1,5 @@
 /** The status of a buyer in a sale: one title, one line below it, one deadline. Every screen that shows the status uses it. */
+import { lines } from '../api/stores';
 import { apologise, count, explain, span, t } from '../i18n/text';
 import { leftOf } from '../ui/bits';
 import { offerOf, phaseAt, type Button, type Situation } from './button';
@@ -32,9 +33,20 @@ const plain = (title: string, detail: string | null = null, until: number | null
 export function roomWords(ticket: Ticket | null, ahead: number | null): Status {
   const position = ticket?.position;
   if (!position || ahead === null) return plain(t('room.title'), t('room.lead'));
-  const eta = position.etaSeconds === null ? t('queue.counting') : t('queue.eta', { time: span(position.etaSeconds) });
-  const chance = position.chancePercent === null ? '' : ` · ${t('queue.chance', { n: position.chancePercent })}`;
-  return plain(ahead ? t('queue.ahead', { n: count(ahead) }) : t('queue.next'), eta + chance);
+  const chance = position.chancePercent === null ? null : t('queue.chance', { n: position.chancePercent });
+  const time = position.wait
+    ? t('queue.between', { from: span(position.wait.fromSeconds), to: span(position.wait.toSeconds) })
+    : position.chancePercent === 0 ? null : t('queue.counting'); // no time without a chance
+  return plain(ahead ? t('queue.ahead', { n: count(ahead) }) : t('queue.next'), [time, chance].filter(Boolean).join(' · '));
+}
+
+/** The place of the attempt in the line of orders. */
+function lineWords({ attempt, sale }: Situation): string {
+  const id = attempt.step === 'queued' ? attempt.taskId : sale.viewer?.orderTask?.id;
+  const place = id ? lines.value[id] : null;
+  if (!place?.ahead) return t('queue.lead');
+  const n = count(place.ahead);
+  return place.estimate === null ? t('queue.line', { n }) : t('queue.lineEta', { n, time: span(place.estimate) });
 }
 
 function beforeOpening(at: Situation, detail: string): Status {
@@ -83,7 +95,7 @@ export function statusOf(at: Situation, button: Button): Status {
     case 'sending':
       return plain(t('sheet.sending'), button.slow ? t('sheet.slow') : null);
     case 'queue':
-      return { ...plain(t('queue.title'), t(button.delayed ? 'queue.delayed' : 'queue.lead')), tone: 'good' };
+      return { ...plain(t('queue.title'), button.delayed ? t('queue.delayed') : lineWords(at)), tone: 'good' };
     case 'room':
       return attempt.step === 'room' ? roomWords(attempt.waiting.ticket.value, attempt.waiting.least.value) : plain(t('room.title'));
     case 'pay': {
