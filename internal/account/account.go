@@ -110,7 +110,7 @@ type Service struct {
 	guard     *guard
 	refresher refresher
 	devices   devices
-	totp      totpSecrets
+	totp      auth.Sealer
 }
 
 // New returns a Service. It hashes one password, which takes about 25 ms.
@@ -136,7 +136,7 @@ func New(cfg Config) (*Service, error) {
 	return &Service{
 		cfg: cfg, store: NewStore(cfg.DB, cfg.Clock), passwords: pw,
 		guard:     &guard{client: cfg.Redis, prefix: cfg.Prefix, captchas: cfg.Captchas},
-		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys), totp: newTOTPSecrets(cfg.Keys),
+		refresher: newRefresher(cfg.Keys), devices: newDevices(cfg.Keys), totp: auth.NewSealer(cfg.Keys, "totp secrets"),
 	}, nil
 }
 

@@ -36,7 +36,7 @@ func (s *Service) StartTOTP(ctx context.Context, p *auth.Principal, password str
 	if err != nil {
 		return TOTPSecret{}, err
 	}
-	sealed, err := s.totp.seal(u.ID, secret)
+	sealed, err := s.totp.Seal(u.ID, secret)
 	if err != nil {
 		return TOTPSecret{}, err
 	}
@@ -64,7 +64,7 @@ func (s *Service) ConfirmTOTP(ctx context.Context, p *auth.Principal, code strin
 	if len(row.TotpSecret) == 0 || row.TotpSince != nil {
 		return nil, 0, refused(fault.Conflict)
 	}
-	secret, _, err := s.totp.open(row.ID, row.TotpSecret)
+	secret, _, err := s.totp.Open(row.ID, row.TotpSecret)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -169,7 +169,7 @@ func (s *Service) redeem(ctx context.Context, u *User, code string) (bool, error
 		}
 		return moved, err
 	}
-	secret, old, err := s.totp.open(row.ID, row.TotpSecret)
+	secret, old, err := s.totp.Open(row.ID, row.TotpSecret)
 	if err != nil {
 		return false, err
 	}
@@ -179,7 +179,7 @@ func (s *Service) redeem(ctx context.Context, u *User, code string) (bool, error
 	}
 	sealed := row.TotpSecret
 	if old {
-		if sealed, err = s.totp.seal(row.ID, secret); err != nil {
+		if sealed, err = s.totp.Seal(row.ID, secret); err != nil {
 			return false, err
 		}
 	}

@@ -1,24 +1,18 @@
 package account
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
-
-	"seckill/internal/auth"
 )
 
 // One-time codes follow RFC 6238 with its default parameters, which are the ones that
@@ -35,59 +29,7 @@ const (
 
 var totpOptions = hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1}
 
-// errSealed reports a secret that no key opens.
-var errSealed = errors.New("no signing key opens the secret: it was removed; reset the user's one-time codes")
-
 var letters = base32.StdEncoding.WithPadding(base32.NoPadding)
-
-// totpSecrets seals secrets for storage with keys derived from the signing keys, so that
-// a copy of the database has no usable secrets (AES-256-GCM; the user is authenticated).
-type totpSecrets struct {
-	keys [][]byte // the first seals, all open
-}
-
-func newTOTPSecrets(keys auth.Keys) totpSecrets {
-	return totpSecrets{keys: keys.Derive("totp secrets")}
-}
-
-func (t totpSecrets) seal(user uuid.UUID, secret []byte) ([]byte, error) {
-	box, err := aead(t.keys[0])
-	if err != nil {
-		return nil, err
-	}
-	nonce := make([]byte, box.NonceSize())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("seal totp secret: %w", err)
-	}
-	return box.Seal(nonce, nonce, secret, user[:]), nil
-}
-
-// open returns the secret. old reports that another key than the first opened it: seal it
-// again before that key is removed.
-func (t totpSecrets) open(user uuid.UUID, sealed []byte) (secret []byte, old bool, err error) {
-	for i, key := range t.keys {
-		box, err := aead(key)
-		if err != nil {
-			return nil, false, err
-		}
-		if len(sealed) < box.NonceSize() {
-			break
-		}
-		secret, err := box.Open(nil, sealed[:box.NonceSize()], sealed[box.NonceSize():], user[:])
-		if err == nil {
-			return secret, i > 0, nil
-		}
-	}
-	return nil, false, errSealed
-}
-
-func aead(key []byte) (cipher.AEAD, error) {
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("key of totp secrets: %w", err)
-	}
-	return cipher.NewGCM(block)
-}
 
 func newTOTPSecret() ([]byte, error) {
 	secret := make([]byte, totpSecretBytes)
