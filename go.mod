@@ -42,7 +42,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/pquerna/otp v1.5.0
+require (
+	github.com/pquerna/otp v1.5.0
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
+)
 
 require (
 	github.com/Rican7/retry v0.3.1 // indirect

@@ -29,6 +29,9 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
+	"seckill/ent/webhookdelivery"
+	"seckill/ent/webhookendpoint"
+	"seckill/ent/webhookevent"
 	"sync"
 
 	"entgo.io/ent"
@@ -94,28 +97,31 @@ var (
 func checkColumn(t, c string) error {
 	initCheck.Do(func() {
 		columnCheck = sql.NewColumnCheck(map[string]func(string) bool{
-			goods.Table:         goods.ValidColumn,
-			goodslog.Table:      goodslog.ValidColumn,
-			intervention.Table:  intervention.ValidColumn,
-			letteract.Table:     letteract.ValidColumn,
-			order.Table:         order.ValidColumn,
-			orderevent.Table:    orderevent.ValidColumn,
-			orderfailure.Table:  orderfailure.ValidColumn,
-			payment.Table:       payment.ValidColumn,
-			paymentevent.Table:  paymentevent.ValidColumn,
-			refund.Table:        refund.ValidColumn,
-			sale.Table:          sale.ValidColumn,
-			salefigures.Table:   salefigures.ValidColumn,
-			saleitem.Table:      saleitem.ValidColumn,
-			salelog.Table:       salelog.ValidColumn,
-			sandboxcall.Table:   sandboxcall.ValidColumn,
-			sandboxcharge.Table: sandboxcharge.ValidColumn,
-			sandboxrefund.Table: sandboxrefund.ValidColumn,
-			securityevent.Table: securityevent.ValidColumn,
-			session.Table:       session.ValidColumn,
-			stockmovement.Table: stockmovement.ValidColumn,
-			user.Table:          user.ValidColumn,
-			waitlistentry.Table: waitlistentry.ValidColumn,
+			goods.Table:           goods.ValidColumn,
+			goodslog.Table:        goodslog.ValidColumn,
+			intervention.Table:    intervention.ValidColumn,
+			letteract.Table:       letteract.ValidColumn,
+			order.Table:           order.ValidColumn,
+			orderevent.Table:      orderevent.ValidColumn,
+			orderfailure.Table:    orderfailure.ValidColumn,
+			payment.Table:         payment.ValidColumn,
+			paymentevent.Table:    paymentevent.ValidColumn,
+			refund.Table:          refund.ValidColumn,
+			sale.Table:            sale.ValidColumn,
+			salefigures.Table:     salefigures.ValidColumn,
+			saleitem.Table:        saleitem.ValidColumn,
+			salelog.Table:         salelog.ValidColumn,
+			sandboxcall.Table:     sandboxcall.ValidColumn,
+			sandboxcharge.Table:   sandboxcharge.ValidColumn,
+			sandboxrefund.Table:   sandboxrefund.ValidColumn,
+			securityevent.Table:   securityevent.ValidColumn,
+			session.Table:         session.ValidColumn,
+			stockmovement.Table:   stockmovement.ValidColumn,
+			user.Table:            user.ValidColumn,
+			waitlistentry.Table:   waitlistentry.ValidColumn,
+			webhookdelivery.Table: webhookdelivery.ValidColumn,
+			webhookendpoint.Table: webhookendpoint.ValidColumn,
+			webhookevent.Table:    webhookevent.ValidColumn,
 		})
 	})
 	return columnCheck(t, c)

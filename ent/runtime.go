@@ -24,6 +24,9 @@ import (
 	"seckill/ent/session"
 	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
+	"seckill/ent/webhookdelivery"
+	"seckill/ent/webhookendpoint"
+	"seckill/ent/webhookevent"
 )
 
 // The init function reads all schema descriptors with runtime code
@@ -628,4 +631,74 @@ func init() {
 	waitlistentryDescReturnDue := waitlistentryFields[9].Descriptor()
 	// waitlistentry.DefaultReturnDue holds the default value on creation for the return_due field.
 	waitlistentry.DefaultReturnDue = waitlistentryDescReturnDue.Default.(bool)
+	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()
+	_ = webhookdeliveryFields
+	// webhookdeliveryDescSubject is the schema descriptor for subject field.
+	webhookdeliveryDescSubject := webhookdeliveryFields[3].Descriptor()
+	// webhookdelivery.SubjectValidator is a validator for the "subject" field. It is called by the builders before save.
+	webhookdelivery.SubjectValidator = webhookdeliveryDescSubject.Validators[0].(func(string) error)
+	// webhookdeliveryDescAttempts is the schema descriptor for attempts field.
+	webhookdeliveryDescAttempts := webhookdeliveryFields[5].Descriptor()
+	// webhookdelivery.DefaultAttempts holds the default value on creation for the attempts field.
+	webhookdelivery.DefaultAttempts = webhookdeliveryDescAttempts.Default.(int)
+	// webhookdeliveryDescStatusCode is the schema descriptor for status_code field.
+	webhookdeliveryDescStatusCode := webhookdeliveryFields[8].Descriptor()
+	// webhookdelivery.DefaultStatusCode holds the default value on creation for the status_code field.
+	webhookdelivery.DefaultStatusCode = webhookdeliveryDescStatusCode.Default.(int)
+	// webhookdeliveryDescError is the schema descriptor for error field.
+	webhookdeliveryDescError := webhookdeliveryFields[9].Descriptor()
+	// webhookdelivery.DefaultError holds the default value on creation for the error field.
+	webhookdelivery.DefaultError = webhookdeliveryDescError.Default.(string)
+	// webhookdelivery.ErrorValidator is a validator for the "error" field. It is called by the builders before save.
+	webhookdelivery.ErrorValidator = webhookdeliveryDescError.Validators[0].(func(string) error)
+	// webhookdeliveryDescDurationMs is the schema descriptor for duration_ms field.
+	webhookdeliveryDescDurationMs := webhookdeliveryFields[10].Descriptor()
+	// webhookdelivery.DefaultDurationMs holds the default value on creation for the duration_ms field.
+	webhookdelivery.DefaultDurationMs = webhookdeliveryDescDurationMs.Default.(int)
+	webhookendpointFields := schema.WebhookEndpoint{}.Fields()
+	_ = webhookendpointFields
+	// webhookendpointDescURL is the schema descriptor for url field.
+	webhookendpointDescURL := webhookendpointFields[1].Descriptor()
+	// webhookendpoint.URLValidator is a validator for the "url" field. It is called by the builders before save.
+	webhookendpoint.URLValidator = webhookendpointDescURL.Validators[0].(func(string) error)
+	// webhookendpointDescDescription is the schema descriptor for description field.
+	webhookendpointDescDescription := webhookendpointFields[2].Descriptor()
+	// webhookendpoint.DefaultDescription holds the default value on creation for the description field.
+	webhookendpoint.DefaultDescription = webhookendpointDescDescription.Default.(string)
+	// webhookendpoint.DescriptionValidator is a validator for the "description" field. It is called by the builders before save.
+	webhookendpoint.DescriptionValidator = webhookendpointDescDescription.Validators[0].(func(string) error)
+	// webhookendpointDescKinds is the schema descriptor for kinds field.
+	webhookendpointDescKinds := webhookendpointFields[3].Descriptor()
+	// webhookendpoint.DefaultKinds holds the default value on creation for the kinds field.
+	webhookendpoint.DefaultKinds = webhookendpointDescKinds.Default.(string)
+	// webhookendpoint.KindsValidator is a validator for the "kinds" field. It is called by the builders before save.
+	webhookendpoint.KindsValidator = webhookendpointDescKinds.Validators[0].(func(string) error)
+	// webhookendpointDescReason is the schema descriptor for reason field.
+	webhookendpointDescReason := webhookendpointFields[5].Descriptor()
+	// webhookendpoint.DefaultReason holds the default value on creation for the reason field.
+	webhookendpoint.DefaultReason = webhookendpointDescReason.Default.(string)
+	// webhookendpoint.ReasonValidator is a validator for the "reason" field. It is called by the builders before save.
+	webhookendpoint.ReasonValidator = webhookendpointDescReason.Validators[0].(func(string) error)
+	// webhookendpointDescSecret is the schema descriptor for secret field.
+	webhookendpointDescSecret := webhookendpointFields[6].Descriptor()
+	// webhookendpoint.SecretValidator is a validator for the "secret" field. It is called by the builders before save.
+	webhookendpoint.SecretValidator = webhookendpointDescSecret.Validators[0].(func([]byte) error)
+	// webhookendpointDescPreviousSecret is the schema descriptor for previous_secret field.
+	webhookendpointDescPreviousSecret := webhookendpointFields[7].Descriptor()
+	// webhookendpoint.PreviousSecretValidator is a validator for the "previous_secret" field. It is called by the builders before save.
+	webhookendpoint.PreviousSecretValidator = webhookendpointDescPreviousSecret.Validators[0].(func([]byte) error)
+	webhookeventFields := schema.WebhookEvent{}.Fields()
+	_ = webhookeventFields
+	// webhookeventDescKind is the schema descriptor for kind field.
+	webhookeventDescKind := webhookeventFields[2].Descriptor()
+	// webhookevent.KindValidator is a validator for the "kind" field. It is called by the builders before save.
+	webhookevent.KindValidator = webhookeventDescKind.Validators[0].(func(string) error)
+	// webhookeventDescSubject is the schema descriptor for subject field.
+	webhookeventDescSubject := webhookeventFields[3].Descriptor()
+	// webhookevent.SubjectValidator is a validator for the "subject" field. It is called by the builders before save.
+	webhookevent.SubjectValidator = webhookeventDescSubject.Validators[0].(func(string) error)
+	// webhookeventDescBatch is the schema descriptor for batch field.
+	webhookeventDescBatch := webhookeventFields[5].Descriptor()
+	// webhookevent.DefaultBatch holds the default value on creation for the batch field.
+	webhookevent.DefaultBatch = webhookeventDescBatch.Default.(int64)
 }

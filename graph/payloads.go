@@ -88,4 +88,10 @@ var payloads = map[string]setUserErrors{
 	"startTotp":          userErrorsOf(func(p *model.StartTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"confirmTotp":        userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeTotp":         userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),
+
+	"createWebhookEndpoint": userErrorsOf(func(p *model.CreateWebhookEndpointPayload) *[]model.UserError { return &p.UserErrors }),
+	"updateWebhookEndpoint": userErrorsOf(func(p *model.UpdateWebhookEndpointPayload) *[]model.UserError { return &p.UserErrors }),
+	"rotateWebhookSecret":   userErrorsOf(func(p *model.RotateWebhookSecretPayload) *[]model.UserError { return &p.UserErrors }),
+	"deleteWebhookEndpoint": userErrorsOf(func(p *model.DeleteWebhookEndpointPayload) *[]model.UserError { return &p.UserErrors }),
+	"replayWebhookDelivery": userErrorsOf(func(p *model.ReplayWebhookDeliveryPayload) *[]model.UserError { return &p.UserErrors }),
 }

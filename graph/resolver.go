@@ -24,6 +24,7 @@ import (
 	"seckill/internal/salestats"
 	"seckill/internal/storefront"
 	"seckill/internal/waitlist"
+	"seckill/internal/webhook"
 )
 
 // Resolver holds the domain services behind the API.
@@ -43,6 +44,7 @@ type Resolver struct {
 	Counts   *salestats.Recorder
 	Feed     *salestats.Feed
 	Reports  report.Source
+	Webhooks *webhook.Service
 	Limits   *ratelimit.Limiter
 	Addr     func(context.Context) netip.Addr // address of the client
 	Cost     func(*graphql.OperationContext) guard.Cost

@@ -37,6 +37,8 @@ type cli struct {
 	Order       orderCmd       `cmd:"" help:"Act on one order."`
 	DeadLetters deadLettersCmd `cmd:"" name:"deadletters" help:"Replay messages that failed permanently."`
 
+	Webhooks webhooksCmd `cmd:"" help:"Send events to other systems."`
+
 	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`
 	Config     configCmd     `cmd:"" help:"Show the settings."`
 	Version    versionCmd    `cmd:"" help:"Show the version of this binary."`

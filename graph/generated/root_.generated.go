@@ -3328,6 +3328,286 @@ extend type Mutation {
   ): LeaveWaitlistPayload @auth @rateLimit(burst: 5, perSecond: 0.2)
 }
 `, BuiltIn: false},
+	{Name: "../schema/webhook.graphqls", Input: `"""
+A kind of event. Its name in deliveries is in brackets.
+"""
+enum WebhookEventKind {
+  """An order was written, and waits for its payment (` + "`" + `order.placed` + "`" + `)."""
+  ORDER_PLACED
+  """An order was paid (` + "`" + `order.paid` + "`" + `)."""
+  ORDER_PAID
+  """An order was not paid in time (` + "`" + `order.expired` + "`" + `)."""
+  ORDER_EXPIRED
+  """The buyer or an operator cancelled an unpaid order (` + "`" + `order.cancelled` + "`" + `)."""
+  ORDER_CANCELLED
+  """The money of a paid order was sent back (` + "`" + `order.refunded` + "`" + `)."""
+  ORDER_REFUNDED
+  """The status of a sale changed (` + "`" + `sale.state_changed` + "`" + `)."""
+  SALE_STATE_CHANGED
+  """New orders left a tenth of an item's units or less (` + "`" + `stock.low` + "`" + `)."""
+  STOCK_LOW
+  """Money came that fits nothing, and waits for an operator (` + "`" + `payment.unmatched` + "`" + `)."""
+  PAYMENT_UNMATCHED
+}
+
+"""
+Whether an endpoint receives events.
+"""
+enum WebhookEndpointState {
+  """It receives events."""
+  ENABLED
+  """It receives none; deliveries that wait go on when it is enabled again."""
+  DISABLED
+}
+
+"""
+How a delivery stands.
+"""
+enum WebhookDeliveryState {
+  """It waits for its first or next attempt."""
+  PENDING
+  """The endpoint took it."""
+  DELIVERED
+  """It was tried for three days in vain."""
+  GIVEN_UP
+}
+
+"""
+An address of another system that receives events by POST, signed as Standard
+Webhooks defines.
+"""
+type WebhookEndpoint {
+  """Opaque id."""
+  id: ID!
+  """Where events are sent."""
+  url: URL!
+  """What it is for."""
+  description: String!
+  """The kinds of events that it receives; empty = all."""
+  events: [WebhookEventKind!]! @listSize(assumedSize: 8)
+  """Whether it receives events."""
+  state: WebhookEndpointState!
+  """Why it was disabled; null when it is enabled, or an administrator disabled it."""
+  disabledReason: String
+  """The first failed attempt after the last success; null when the last attempt succeeded. After a day the endpoint is disabled."""
+  failingSince: DateTime
+  """Until when the former secret signs too; null when it was never replaced."""
+  formerSecretUntil: DateTime
+  """When it was added."""
+  createdAt: DateTime!
+  """When it was changed."""
+  updatedAt: DateTime!
+}
+
+"""
+An event on its way to an endpoint, or a line of the delivery log. It is kept for 14 days.
+"""
+type WebhookDelivery {
+  """Opaque id."""
+  id: ID!
+  """The endpoint that receives it."""
+  endpointId: ID!
+  """The receiver's key against duplicates (header ` + "`" + `webhook-id` + "`" + `)."""
+  eventId: ID!
+  """What happened."""
+  event: WebhookEventKind!
+  """Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order."""
+  subject: ID!
+  """The body as it is sent, JSON."""
+  payload: String!
+  """How it stands."""
+  state: WebhookDeliveryState!
+  """How often it was tried; a replay begins again."""
+  attempts: Int!
+  """Status code of the last response; null when there was none."""
+  statusCode: Int
+  """Why the last attempt failed; null when it succeeded."""
+  error: String
+  """How long the last attempt took."""
+  durationMs: Int!
+  """When it is tried next; null when it has ended."""
+  nextAttemptAt: DateTime
+  """When it was made."""
+  createdAt: DateTime!
+  """When it ended; null while it waits."""
+  endedAt: DateTime
+}
+
+"""
+A page of deliveries.
+"""
+type WebhookDeliveryConnection {
+  """Deliveries with their cursors."""
+  edges: [WebhookDeliveryEdge!]!
+  """Where the page stands."""
+  pageInfo: PageInfo!
+}
+
+"""
+A delivery in a page.
+"""
+type WebhookDeliveryEdge {
+  """Cursor of this delivery."""
+  cursor: String!
+  """The delivery."""
+  node: WebhookDelivery!
+}
+
+"""
+Input of ` + "`" + `createWebhookEndpoint` + "`" + `.
+"""
+input CreateWebhookEndpointInput {
+  """Where events are sent: https, a public address."""
+  url: URL! @constraint(maxLength: 1024)
+  """What it is for."""
+  description: String! = "" @constraint(maxLength: 200)
+  """The kinds of events that it receives; empty = all."""
+  events: [WebhookEventKind!]! = []
+}
+
+"""
+Outcome of ` + "`" + `createWebhookEndpoint` + "`" + `.
+"""
+type CreateWebhookEndpointPayload {
+  """The new endpoint."""
+  endpoint: WebhookEndpoint
+  """The secret that verifies signatures. It is shown only here."""
+  secret: String
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when there are 20 endpoints."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `updateWebhookEndpoint` + "`" + `. What is left out stays as it is.
+"""
+input UpdateWebhookEndpointInput {
+  """The endpoint."""
+  endpointId: ID!
+  """Where events are sent: https, a public address."""
+  url: URL @constraint(maxLength: 1024)
+  """What it is for."""
+  description: String @constraint(maxLength: 200)
+  """The kinds of events that it receives; empty = all."""
+  events: [WebhookEventKind!]
+  """Whether it receives events."""
+  enabled: Boolean
+}
+
+"""
+Outcome of ` + "`" + `updateWebhookEndpoint` + "`" + `.
+"""
+type UpdateWebhookEndpointPayload {
+  """The endpoint as changed."""
+  endpoint: WebhookEndpoint
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `rotateWebhookSecret` + "`" + `.
+"""
+input RotateWebhookSecretInput {
+  """The endpoint."""
+  endpointId: ID!
+}
+
+"""
+Outcome of ` + "`" + `rotateWebhookSecret` + "`" + `.
+"""
+type RotateWebhookSecretPayload {
+  """The endpoint."""
+  endpoint: WebhookEndpoint
+  """The new secret. It is shown only here; the former one signs too for a day."""
+  secret: String
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `deleteWebhookEndpoint` + "`" + `.
+"""
+input DeleteWebhookEndpointInput {
+  """The endpoint."""
+  endpointId: ID!
+}
+
+"""
+Outcome of ` + "`" + `deleteWebhookEndpoint` + "`" + `.
+"""
+type DeleteWebhookEndpointPayload {
+  """The endpoint as it was."""
+  endpoint: WebhookEndpoint
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `replayWebhookDelivery` + "`" + `.
+"""
+input ReplayWebhookDeliveryInput {
+  """The delivery."""
+  deliveryId: ID!
+}
+
+"""
+Outcome of ` + "`" + `replayWebhookDelivery` + "`" + `.
+"""
+type ReplayWebhookDeliveryPayload {
+  """The delivery, which is due now."""
+  delivery: WebhookDelivery
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when its endpoint is disabled."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """The addresses of other systems that receive events, oldest first; at most 20."""
+  webhookEndpoints: [WebhookEndpoint!] @auth(role: ADMIN) @listSize(assumedSize: 20)
+
+  """The delivery log of an endpoint, newest first."""
+  webhookDeliveries(
+    """The endpoint."""
+    endpointId: ID!
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """Only those that stand so."""
+    state: WebhookDeliveryState
+  ): WebhookDeliveryConnection @auth(role: ADMIN) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+}
+
+extend type Mutation {
+  """Adds an address of another system that receives events, from a second later on."""
+  createWebhookEndpoint(
+    """What is needed."""
+    input: CreateWebhookEndpointInput!
+  ): CreateWebhookEndpointPayload @auth(role: ADMIN)
+
+  """Changes an endpoint, or enables it again."""
+  updateWebhookEndpoint(
+    """What is needed."""
+    input: UpdateWebhookEndpointInput!
+  ): UpdateWebhookEndpointPayload @auth(role: ADMIN)
+
+  """Gives an endpoint a new secret. Deliveries are signed with both for a day."""
+  rotateWebhookSecret(
+    """What is needed."""
+    input: RotateWebhookSecretInput!
+  ): RotateWebhookSecretPayload @auth(role: ADMIN)
+
+  """Removes an endpoint and its deliveries."""
+  deleteWebhookEndpoint(
+    """What is needed."""
+    input: DeleteWebhookEndpointInput!
+  ): DeleteWebhookEndpointPayload @auth(role: ADMIN)
+
+  """Sends an event again to its endpoint, with the same event id."""
+  replayWebhookDelivery(
+    """What is needed."""
+    input: ReplayWebhookDeliveryInput!
+  ): ReplayWebhookDeliveryPayload @auth(role: ADMIN)
+}
+`, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
 
@@ -3455,6 +3735,18 @@ func (ec *executionContext) childFields_CreateSalePayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type CreateSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CreateWebhookEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endpoint":
+		return ec.fieldContext_CreateWebhookEndpointPayload_endpoint(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateWebhookEndpointPayload_secret(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateWebhookEndpointPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateWebhookEndpointPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DeadLetter(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "attempts":
@@ -3525,6 +3817,16 @@ func (ec *executionContext) childFields_DecideRefundPayload(ctx context.Context,
 		return ec.fieldContext_DecideRefundPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecideRefundPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DeleteWebhookEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endpoint":
+		return ec.fieldContext_DeleteWebhookEndpointPayload_endpoint(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DeleteWebhookEndpointPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DeleteWebhookEndpointPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_DisableUserPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4209,6 +4511,16 @@ func (ec *executionContext) childFields_ReplayDeadLettersPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ReplayDeadLettersPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_ReplayWebhookDeliveryPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "delivery":
+		return ec.fieldContext_ReplayWebhookDeliveryPayload_delivery(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_ReplayWebhookDeliveryPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReplayWebhookDeliveryPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RequestRefundPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "order":
@@ -4241,6 +4553,18 @@ func (ec *executionContext) childFields_ReturnHeldPaymentPayload(ctx context.Con
 		return ec.fieldContext_ReturnHeldPaymentPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ReturnHeldPaymentPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RotateWebhookSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endpoint":
+		return ec.fieldContext_RotateWebhookSecretPayload_endpoint(ctx, field)
+	case "secret":
+		return ec.fieldContext_RotateWebhookSecretPayload_secret(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RotateWebhookSecretPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RotateWebhookSecretPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Sale(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4653,6 +4977,16 @@ func (ec *executionContext) childFields_UpdateSalePayload(ctx context.Context, f
 	return nil, fmt.Errorf("no field named %q was found under type UpdateSalePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_UpdateWebhookEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "endpoint":
+		return ec.fieldContext_UpdateWebhookEndpointPayload_endpoint(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_UpdateWebhookEndpointPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UpdateWebhookEndpointPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_User(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "createdAt":
@@ -4721,6 +5055,86 @@ func (ec *executionContext) childFields_WaitlistEntry(ctx context.Context, field
 		return ec.fieldContext_WaitlistEntry_status(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WaitlistEntry", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookDelivery(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_WebhookDelivery_id(ctx, field)
+	case "endpointId":
+		return ec.fieldContext_WebhookDelivery_endpointId(ctx, field)
+	case "eventId":
+		return ec.fieldContext_WebhookDelivery_eventId(ctx, field)
+	case "event":
+		return ec.fieldContext_WebhookDelivery_event(ctx, field)
+	case "subject":
+		return ec.fieldContext_WebhookDelivery_subject(ctx, field)
+	case "payload":
+		return ec.fieldContext_WebhookDelivery_payload(ctx, field)
+	case "state":
+		return ec.fieldContext_WebhookDelivery_state(ctx, field)
+	case "attempts":
+		return ec.fieldContext_WebhookDelivery_attempts(ctx, field)
+	case "statusCode":
+		return ec.fieldContext_WebhookDelivery_statusCode(ctx, field)
+	case "error":
+		return ec.fieldContext_WebhookDelivery_error(ctx, field)
+	case "durationMs":
+		return ec.fieldContext_WebhookDelivery_durationMs(ctx, field)
+	case "nextAttemptAt":
+		return ec.fieldContext_WebhookDelivery_nextAttemptAt(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_WebhookDelivery_createdAt(ctx, field)
+	case "endedAt":
+		return ec.fieldContext_WebhookDelivery_endedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDelivery", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookDeliveryConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_WebhookDeliveryConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WebhookDeliveryConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDeliveryConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookDeliveryEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_WebhookDeliveryEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_WebhookDeliveryEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookDeliveryEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookEndpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_WebhookEndpoint_id(ctx, field)
+	case "url":
+		return ec.fieldContext_WebhookEndpoint_url(ctx, field)
+	case "description":
+		return ec.fieldContext_WebhookEndpoint_description(ctx, field)
+	case "events":
+		return ec.fieldContext_WebhookEndpoint_events(ctx, field)
+	case "state":
+		return ec.fieldContext_WebhookEndpoint_state(ctx, field)
+	case "disabledReason":
+		return ec.fieldContext_WebhookEndpoint_disabledReason(ctx, field)
+	case "failingSince":
+		return ec.fieldContext_WebhookEndpoint_failingSince(ctx, field)
+	case "formerSecretUntil":
+		return ec.fieldContext_WebhookEndpoint_formerSecretUntil(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_WebhookEndpoint_createdAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_WebhookEndpoint_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookEndpoint", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -19,6 +19,7 @@ import (
 	"seckill/internal/salestats"
 	"seckill/internal/storefront"
 	"seckill/internal/waitlist"
+	"seckill/internal/webhook"
 	"strconv"
 	"time"
 
@@ -266,6 +267,26 @@ type CreateSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `createWebhookEndpoint`.
+type CreateWebhookEndpointInput struct {
+	// Where events are sent: https, a public address.
+	URL string `json:"url"`
+	// What it is for.
+	Description string `json:"description"`
+	// The kinds of events that it receives; empty = all.
+	Events []WebhookEventKind `json:"events"`
+}
+
+// Outcome of `createWebhookEndpoint`.
+type CreateWebhookEndpointPayload struct {
+	// The new endpoint.
+	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
+	// The secret that verifies signatures. It is shown only here.
+	Secret *string `json:"secret,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when there are 20 endpoints.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // A message that could not be handled, and that was set aside. The order task that
 // it stands for waits for a decision. After a minute the message is put back once; if it
 // comes here again, the task fails after five minutes, its units go back on sale, and the
@@ -351,6 +372,20 @@ type DecideRefundInput struct {
 type DecideRefundPayload struct {
 	// The order as it stands now.
 	Order *Order `json:"order,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `deleteWebhookEndpoint`.
+type DeleteWebhookEndpointInput struct {
+	// The endpoint.
+	EndpointID string `json:"endpointId"`
+}
+
+// Outcome of `deleteWebhookEndpoint`.
+type DeleteWebhookEndpointPayload struct {
+	// The endpoint as it was.
+	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -1232,6 +1267,20 @@ type ReplayDeadLettersPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `replayWebhookDelivery`.
+type ReplayWebhookDeliveryInput struct {
+	// The delivery.
+	DeliveryID string `json:"deliveryId"`
+}
+
+// Outcome of `replayWebhookDelivery`.
+type ReplayWebhookDeliveryPayload struct {
+	// The delivery, which is due now.
+	Delivery *WebhookDelivery `json:"delivery,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when its endpoint is disabled.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `requestRefund`.
 type RequestRefundInput struct {
 	// Made by the client once per press of the button and kept for retries.
@@ -1283,6 +1332,22 @@ type ReturnHeldPaymentPayload struct {
 	// The order that was to be paid; its timeline says so.
 	Order *Order `json:"order,omitempty"`
 	// Why it was refused; empty on success. `CONFLICT` when only the provider can settle it.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `rotateWebhookSecret`.
+type RotateWebhookSecretInput struct {
+	// The endpoint.
+	EndpointID string `json:"endpointId"`
+}
+
+// Outcome of `rotateWebhookSecret`.
+type RotateWebhookSecretPayload struct {
+	// The endpoint.
+	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
+	// The new secret. It is shown only here; the former one signs too for a day.
+	Secret *string `json:"secret,omitempty"`
+	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
 
@@ -1848,6 +1913,28 @@ type UpdateSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `updateWebhookEndpoint`. What is left out stays as it is.
+type UpdateWebhookEndpointInput struct {
+	// The endpoint.
+	EndpointID string `json:"endpointId"`
+	// Where events are sent: https, a public address.
+	URL *string `json:"url,omitempty"`
+	// What it is for.
+	Description *string `json:"description,omitempty"`
+	// The kinds of events that it receives; empty = all.
+	Events []WebhookEventKind `json:"events,omitempty"`
+	// Whether it receives events.
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// Outcome of `updateWebhookEndpoint`.
+type UpdateWebhookEndpointPayload struct {
+	// The endpoint as changed.
+	Endpoint *WebhookEndpoint `json:"endpoint,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // A person with an account.
 type User struct {
 	// When the account was made.
@@ -1921,6 +2008,79 @@ type WaitlistEntry struct {
 }
 
 func (WaitlistEntry) IsNode() {}
+
+// An event on its way to an endpoint, or a line of the delivery log. It is kept for 14 days.
+type WebhookDelivery struct {
+	// Opaque id.
+	ID string `json:"id"`
+	// The endpoint that receives it.
+	EndpointID string `json:"endpointId"`
+	// The receiver's key against duplicates (header `webhook-id`).
+	EventID string `json:"eventId"`
+	// What happened.
+	Event WebhookEventKind `json:"event"`
+	// Id of the order, sale, item or held payment that it is about. Events of one subject are delivered in order.
+	Subject string `json:"subject"`
+	// The body as it is sent, JSON.
+	Payload string `json:"payload"`
+	// How it stands.
+	State webhook.DeliveryState `json:"state"`
+	// How often it was tried; a replay begins again.
+	Attempts int `json:"attempts"`
+	// Status code of the last response; null when there was none.
+	StatusCode *int `json:"statusCode,omitempty"`
+	// Why the last attempt failed; null when it succeeded.
+	Error *string `json:"error,omitempty"`
+	// How long the last attempt took.
+	DurationMs int `json:"durationMs"`
+	// When it is tried next; null when it has ended.
+	NextAttemptAt *time.Time `json:"nextAttemptAt,omitempty"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it ended; null while it waits.
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+}
+
+// A page of deliveries.
+type WebhookDeliveryConnection struct {
+	// Deliveries with their cursors.
+	Edges []*WebhookDeliveryEdge `json:"edges"`
+	// Where the page stands.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A delivery in a page.
+type WebhookDeliveryEdge struct {
+	// Cursor of this delivery.
+	Cursor string `json:"cursor"`
+	// The delivery.
+	Node *WebhookDelivery `json:"node"`
+}
+
+// An address of another system that receives events by POST, signed as Standard
+// Webhooks defines.
+type WebhookEndpoint struct {
+	// Opaque id.
+	ID string `json:"id"`
+	// Where events are sent.
+	URL string `json:"url"`
+	// What it is for.
+	Description string `json:"description"`
+	// The kinds of events that it receives; empty = all.
+	Events []WebhookEventKind `json:"events"`
+	// Whether it receives events.
+	State webhook.State `json:"state"`
+	// Why it was disabled; null when it is enabled, or an administrator disabled it.
+	DisabledReason *string `json:"disabledReason,omitempty"`
+	// The first failed attempt after the last success; null when the last attempt succeeded. After a day the endpoint is disabled.
+	FailingSince *time.Time `json:"failingSince,omitempty"`
+	// Until when the former secret signs too; null when it was never replaced.
+	FormerSecretUntil *time.Time `json:"formerSecretUntil,omitempty"`
+	// When it was added.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it was changed.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
 
 // Which way to sort.
 type OrderDirection string
@@ -2277,6 +2437,82 @@ func (e *StreamEventKind) UnmarshalJSON(b []byte) error {
 }
 
 func (e StreamEventKind) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// A kind of event. Its name in deliveries is in brackets.
+type WebhookEventKind string
+
+const (
+	// An order was written, and waits for its payment (`order.placed`).
+	WebhookEventKindOrderPlaced WebhookEventKind = "ORDER_PLACED"
+	// An order was paid (`order.paid`).
+	WebhookEventKindOrderPaid WebhookEventKind = "ORDER_PAID"
+	// An order was not paid in time (`order.expired`).
+	WebhookEventKindOrderExpired WebhookEventKind = "ORDER_EXPIRED"
+	// The buyer or an operator cancelled an unpaid order (`order.cancelled`).
+	WebhookEventKindOrderCancelled WebhookEventKind = "ORDER_CANCELLED"
+	// The money of a paid order was sent back (`order.refunded`).
+	WebhookEventKindOrderRefunded WebhookEventKind = "ORDER_REFUNDED"
+	// The status of a sale changed (`sale.state_changed`).
+	WebhookEventKindSaleStateChanged WebhookEventKind = "SALE_STATE_CHANGED"
+	// New orders left a tenth of an item's units or less (`stock.low`).
+	WebhookEventKindStockLow WebhookEventKind = "STOCK_LOW"
+	// Money came that fits nothing, and waits for an operator (`payment.unmatched`).
+	WebhookEventKindPaymentUnmatched WebhookEventKind = "PAYMENT_UNMATCHED"
+)
+
+var AllWebhookEventKind = []WebhookEventKind{
+	WebhookEventKindOrderPlaced,
+	WebhookEventKindOrderPaid,
+	WebhookEventKindOrderExpired,
+	WebhookEventKindOrderCancelled,
+	WebhookEventKindOrderRefunded,
+	WebhookEventKindSaleStateChanged,
+	WebhookEventKindStockLow,
+	WebhookEventKindPaymentUnmatched,
+}
+
+func (e WebhookEventKind) IsValid() bool {
+	switch e {
+	case WebhookEventKindOrderPlaced, WebhookEventKindOrderPaid, WebhookEventKindOrderExpired, WebhookEventKindOrderCancelled, WebhookEventKindOrderRefunded, WebhookEventKindSaleStateChanged, WebhookEventKindStockLow, WebhookEventKindPaymentUnmatched:
+		return true
+	}
+	return false
+}
+
+func (e WebhookEventKind) String() string {
+	return string(e)
+}
+
+func (e *WebhookEventKind) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = WebhookEventKind(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid WebhookEventKind", str)
+	}
+	return nil
+}
+
+func (e WebhookEventKind) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *WebhookEventKind) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e WebhookEventKind) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

@@ -31,6 +31,7 @@ const (
 	EventTOTPOn          EventKind = "ONE_TIME_CODES_ON"
 	EventTOTPOff         EventKind = "ONE_TIME_CODES_OFF"
 	EventRecoveryCode    EventKind = "RECOVERY_CODE_USED"
+	EventWebhookChanged  EventKind = "WEBHOOK_ENDPOINT_CHANGED"
 	EventWebhookForged   EventKind = "WEBHOOK_FORGED"
 	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
 	EventExport          EventKind = "ORDERS_EXPORTED"

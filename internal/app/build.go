@@ -24,6 +24,7 @@ import (
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
 	"seckill/internal/waitlist"
+	"seckill/internal/webhook"
 )
 
 // ordersGroup is the consumer group of the order streams.
@@ -73,6 +74,7 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		return nil, err
 	}
 	shop := newShop(b, gates, messages, stats, shopParts{orders, admission, waiting})
+	hooks := newWebhooks(b, gates.clock, keys, accounts.security)
 	admin, err := newAdmin(b, gates, stats, adminParts{orders, payments, scheduler, accounts})
 	if err != nil {
 		return nil, err
@@ -83,10 +85,10 @@ func build(ctx context.Context, cfg *config.Config, roles Roles, svc *services, 
 		operator: admin.operator,
 		seeding:  seeding{db: svc.db, clock: gates.clock, load: scheduler.preloader.Load, tokens: accounts.tokens, paths: admission.paths},
 	}
-	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, measureStreams(b, messages)})
+	a.schedule(gates, messages, stats, runningParts{admission, accounts, waiting, payments, scheduler, worker, shop, admin, hooks, measureStreams(b, messages)})
 	if roles != (Roles{}) {
 		var trusted *periodic.Loop
-		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin})
+		a.server, trusted, err = newServer(ctx, b, gates, serverParts{a.tabs, listener, stats, orders, admission, accounts, waiting, payments, shop, admin, hooks})
 		if trusted != nil {
 			a.accepting = append(a.accepting, part{trusted.Name, trusted.Run})
 		}
@@ -105,6 +107,7 @@ type base struct {
 	registry *prometheus.Registry
 	orders   *order.Metrics
 	streams  *stream.Metrics
+	outbox   *webhook.Outbox
 }
 
 func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) base {
@@ -112,6 +115,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	return base{
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
+		outbox: webhook.NewOutbox(clock.System{}),
 	}
 }
 
@@ -272,7 +276,7 @@ func newOrders(b base, g gates, m messages, s stats) orders {
 	publisher := order.NewPublisher(order.PublisherConfig{
 		Cache: cache, Tasks: status.Tasks, Orders: status.Orders, Metrics: b.orders, Log: b.log,
 	})
-	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Clock: g.clock, Metrics: b.orders}
+	writing := order.WriterConfig{DB: b.svc.db, Publisher: publisher, Outbox: b.outbox, Clock: g.clock, Metrics: b.orders}
 	failing := order.NewWriter(writing)
 	letters := orderintake.NewDeadLetters(orderintake.DeadLettersConfig{
 		DB: b.svc.db, Letters: m.deadLetters, Orders: store, Writer: failing, Clock: g.clock, Log: b.log,

@@ -121,7 +121,7 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 	})
 	topic := payment.Topic(b.keys.Prefix)
 	cfg := payment.Config{
-		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
+		DB: b.svc.db, Orders: o.store, Publisher: o.publisher, Outbox: b.outbox, Gate: gate, Clock: g.clock, Shared: g.clock, Registerer: b.registry, Log: b.log,
 		Forged: func(ctx context.Context, provider string, count int) {
 			in.security.Write(ctx, account.Event{Kind: account.EventWebhookForged, Detail: fmt.Sprintf("%d at %s", count, provider)})
 		},
@@ -231,7 +231,7 @@ type schedulerParts struct {
 func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
-		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Finish: s.figures.Keep, Note: s.feed.Act,
+		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Outbox: b.outbox, Finish: s.figures.Keep, Note: s.feed.Act,
 		Catalog: g.catalog, Hands: orderintake.HandsWait, Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
@@ -360,7 +360,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 		operator: operator.New(operator.Config{
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
-			Stock: g.stock, Payments: in.payments.service, Feed: s.feed, Security: in.accounts.security,
+			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Security: in.accounts.security,
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},

@@ -63,6 +63,11 @@ var doors = map[string]string{
 	"HeldPayment":     `heldPayments { %s }`,
 	"RateLimit":       `rateLimit { %s }`,
 	"ServerInfo":      `serverInfo { %s }`,
+
+	"WebhookEndpoint":           `webhookEndpoints { %s }`,
+	"WebhookDeliveryConnection": `webhookDeliveries(endpointId: "{endpoint}") { %s }`,
+	"WebhookDeliveryEdge":       `webhookDeliveries(endpointId: "{endpoint}") { edges { %s } }`,
+	"WebhookDelivery":           `webhookDeliveries(endpointId: "{endpoint}") { edges { node { %s } } }`,
 }
 
 // asked is the number of fields in one operation: the maximum that the guard accepts.
@@ -173,6 +178,7 @@ func (m *matrix) furnish() {
 	}
 	m.ids["payment"] = paid.PayOrder.Payment.ID
 
+	m.ids["endpoint"] = m.endpoint()
 	adjust := map[string]any{"itemId": m.ids["itemId"], "units": 1000, "note": "more came", "idempotencyKey": "0123456789abcdef"}
 	if p := m.mutate(operator, "adjustStock", "intervention { id }", adjust); p.Intervention == nil {
 		m.t.Fatalf("adjustStock: %+v", p)
@@ -190,7 +196,7 @@ func (m *matrix) furnish() {
 func (m *matrix) behind(door string, def *ast.Definition, got map[string]string) {
 	m.t.Helper()
 	replace := strings.NewReplacer("{owner}", m.ids["owner"], "{order}", m.ids["orderId"], "{task}", m.ids["task"],
-		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"])
+		"{payment}", m.ids["payment"], "{ticket}", m.ids["ticket"], "{sale}", m.ids["saleId"], "{endpoint}", m.ids["endpoint"])
 	for fields := range slices.Chunk(def.Fields, asked) {
 		document := "query {"
 		for i, f := range fields {

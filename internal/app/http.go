@@ -26,6 +26,7 @@ import (
 	"seckill/internal/sale"
 	"seckill/internal/server"
 	"seckill/internal/telemetry"
+	"seckill/internal/webhook"
 	"seckill/web"
 )
 
@@ -41,6 +42,7 @@ type serverParts struct {
 	payments  payments
 	shop      shop
 	admin     admin
+	webhooks  *webhook.Service
 }
 
 // newServer connects resolvers, executor, transports and listeners, and opens the admin
@@ -131,6 +133,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
+	resolver.Webhooks = in.webhooks
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),

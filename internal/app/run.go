@@ -22,6 +22,7 @@ import (
 	"seckill/internal/periodic"
 	"seckill/internal/preload"
 	"seckill/internal/server"
+	"seckill/internal/webhook"
 )
 
 // Roles select what a process does.
@@ -149,6 +150,7 @@ type runningParts struct {
 	worker    worker
 	shop      shop
 	admin     admin
+	webhooks  *webhook.Service
 	measure   periodic.Loop
 }
 
@@ -173,6 +175,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		for _, l := range slices.Concat(in.worker.loops, in.payments.loops) {
 			store(l.Name, l.Run)
 		}
+		store("webhooks", in.webhooks.Run)
 	}
 	if a.roles.Worker || a.roles.Scheduler {
 		store(in.measure.Name, in.measure.Run)
@@ -186,6 +189,7 @@ func (a *App) schedule(g gates, m messages, s stats, in runningParts) {
 		store("purge sessions", loop("purge sessions", purgeEvery, in.accounts.store.Purge).Run)
 		store("purge security log", loop("purge security log", purgeEvery, in.accounts.security.Purge).Run)
 		store("purge waitlist", loop("purge waitlist", purgeEvery, in.waiting.service.Purge).Run)
+		store("purge webhooks", loop("purge webhooks", purgeEvery, in.webhooks.Purge).Run)
 		rooms := loop("waiting rooms", admitEvery, in.admission.queue.Step)
 		rooms.Idle, rooms.Busy = idleAdmit, in.admission.queue.Busy
 		rooms.Timeout = admitTimeout

@@ -43,6 +43,7 @@ type Config struct {
 	TrustedDocuments string         `group:"server" placeholder:"PATH" help:"Manifest of trusted documents, or a folder of *.json manifests: Apollo's, or a map from id to text as Relay, gql.tada and graphql-codegen write. Read again within 5 s of a change."`
 	Introspection    Introspection  `default:"auto" group:"server" help:"Who may query the schema: off, staff, on, or auto: on in the development profile, else off."`
 	Playground       AutoSwitch     `default:"auto" group:"server" help:"GraphiQL at /playground: on, off, or auto: on in the development profile, else off."`
+	WebhookNetworks  []netip.Prefix `group:"server" placeholder:"CIDR" help:"Private networks or addresses to which events may be sent, besides public ones: 10.0.0.0/8. With any, webhooks may use http."`
 	TrustedProxies   []netip.Prefix `group:"server" placeholder:"CIDR" help:"Networks or addresses of proxies whose X-Forwarded-For is believed: 10.0.0.0/8."`
 	RequestTimeout   time.Duration  `default:"5s" group:"server" help:"Longest that one query or mutation may take."`
 	MaxSockets       int            `default:"20000" group:"server" help:"Most open subscription connections of one process; a tenth of them, or 100, from one network without signing in."`

@@ -36,6 +36,9 @@ const (
 	Refund    Kind = "rfd"
 	Act       Kind = "act" // an act of an operator that moves units
 	Held      Kind = "hld" // money that needs a decision of an operator
+	Endpoint  Kind = "whe" // an address that receives events
+	Event     Kind = "evt" // a fact that is published to other systems
+	Delivery  Kind = "dlv" // an event on its way to an endpoint
 )
 
 // ErrMalformed means that a text is not an id of the expected kind.

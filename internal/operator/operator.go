@@ -32,6 +32,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/webhook"
 )
 
 // DefaultTwoPersonUnits is how many units of an item can be added within 24 h without
@@ -55,6 +56,7 @@ type Config struct {
 	// that the operator sees it at once; nil = it is visible a moment later.
 	Stock    *reservation.StockCache
 	Payments *payment.Service
+	Outbox   *webhook.Outbox      // nil = events for other systems are not written
 	Feed     Feed                 // nil = log entries are not published
 	Security *account.SecurityLog // records what operators view; nil = not recorded
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
@@ -161,7 +163,7 @@ func (s *Service) try(ctx context.Context, a act, v *sale.Sale, to sale.Status) 
 	}
 	c := sale.Change{
 		ID: s.cfg.NewID(), Sale: v.ID, From: v.Status, Revision: v.Revision, Act: a.what, To: to,
-		By: a.by, Note: a.note, Details: details, At: s.cfg.Clock.Now(),
+		By: a.by, Note: a.note, Details: details, At: s.cfg.Clock.Now(), Outbox: s.cfg.Outbox,
 	}
 	err = s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		if err := sale.Apply(ctx, tx, c, a.set); err != nil {

@@ -17,6 +17,7 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/webhook"
 )
 
 // maxAttempts bounds the attempts at one batch. An attempt is repeated when another
@@ -30,10 +31,11 @@ var errNeedsCareful = errors.New("batch needs the careful way")
 // batch is the work of one transaction. A new one is made for each attempt, because a
 // transaction may run several times.
 type batch struct {
-	rows  inserter
-	now   time.Time
-	terms map[uuid.UUID]terms
-	ends  map[uuid.UUID]Outcome
+	rows   inserter
+	outbox *webhook.Outbox
+	now    time.Time
+	terms  map[uuid.UUID]terms
+	ends   map[uuid.UUID]Outcome
 	// superseded are the tasks that were not decided, because their gate was rebuilt.
 	superseded []uuid.UUID
 
@@ -42,7 +44,7 @@ type batch struct {
 }
 
 func (w *Writer) newBatch(known map[uuid.UUID]terms, size int) *batch {
-	return &batch{rows: w.rows, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
+	return &batch{rows: w.rows, outbox: w.outbox, now: instant(w.clock.Now()), terms: known, ends: make(map[uuid.UUID]Outcome, size)}
 }
 
 // persist ends every request in one transaction. It takes the fast path when all
@@ -121,6 +123,9 @@ func (b *batch) insertOrders(ctx context.Context, tx *ent.Tx, requests []Request
 	if err := b.rows.insert(ctx, tx, orders); err != nil {
 		return err
 	}
+	if err := writeEvents(ctx, tx, b.outbox, "", orders...); err != nil {
+		return err
+	}
 	return b.takeStock(ctx, tx, orders)
 }
 
@@ -159,6 +164,9 @@ func (b *batch) takeStock(ctx context.Context, tx *ent.Tx, orders []*Order) erro
 		}
 		if changed == 0 {
 			return errNeedsCareful
+		}
+		if err := writeLowStock(ctx, tx, b.outbox, item, units{t.units, b.now}); err != nil {
+			return err
 		}
 	}
 	return nil

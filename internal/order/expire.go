@@ -15,6 +15,7 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/webhook"
 )
 
 // Overdue returns unpaid orders with a deadline before the given time, the most overdue
@@ -39,13 +40,13 @@ func (s *Store) Overdue(ctx context.Context, before time.Time, after *Order, lim
 
 // Expire moves many unpaid orders to EXPIRED in one transaction with one update per
 // item; Apply moves one. Orders that another process has moved since they were read, or
-// is moving, are left out. It returns the expired orders.
-func Expire(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time) ([]*Order, error) {
-	at = instant(at)
+// is moving, are left out. It returns the expired orders. Their events are written to
+// outbox, which may be nil.
+func Expire(ctx context.Context, db *postgres.DB, outbox *webhook.Outbox, overdue []*Order, at time.Time) ([]*Order, error) {
+	x := expiry{dialect: db.Dialect, outbox: outbox, at: instant(at)}
 	var expired []*Order
-	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		var err error
-		expired, err = expireLocked(ctx, tx, db.Dialect, overdue, at)
+	err := db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) (err error) {
+		expired, err = x.expire(ctx, tx, overdue)
 		return err
 	})
 	if err != nil {
@@ -54,8 +55,15 @@ func Expire(ctx context.Context, db *postgres.DB, overdue []*Order, at time.Time
 	return expired, nil
 }
 
-func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order, at time.Time) ([]*Order, error) {
-	still, err := lockOverdue(ctx, tx, name, overdue)
+// expiry is what the steps of Expire share.
+type expiry struct {
+	dialect string
+	outbox  *webhook.Outbox
+	at      time.Time
+}
+
+func (x expiry) expire(ctx context.Context, tx *ent.Tx, overdue []*Order) ([]*Order, error) {
+	still, err := lockOverdue(ctx, tx, x.dialect, overdue)
 	if err != nil || len(still) == 0 {
 		return nil, err
 	}
@@ -65,15 +73,15 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 	ledger := make([]*ent.StockMovementCreate, 0, len(still))
 	log := make([]*ent.OrderEventCreate, 0, len(still))
 	for _, o := range still {
-		o = o.moved(Expired, at)
+		o = o.moved(Expired, x.at)
 		expired, ids = append(expired, o), append(ids, o.ID)
 		units[o.Item] += o.Quantity
 		ledger = append(ledger, tx.StockMovement.Create().SetID(id.New()).SetOrderID(o.ID).SetItemID(o.Item).
-			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(at))
-		log = append(log, logRow(tx, o, at, Entry{By: Actor{Kind: Clock}, Code: CodeExpired}))
+			SetKind(stockmovement.KindRELEASE).SetQuantity(o.Quantity).SetCreatedAt(x.at))
+		log = append(log, logRow(tx, o, x.at, Entry{By: Actor{Kind: Clock}, Code: CodeExpired}))
 	}
 	n, err := tx.Order.Update().Where(entorder.IDIn(ids...), entorder.StatusEQ(entorder.StatusPENDING_PAYMENT)).
-		SetStatus(entorder.StatusEXPIRED).AddVersion(1).SetUpdatedAt(at).ClearPaymentDeadline().SetReturnDue(true).Save(ctx)
+		SetStatus(entorder.StatusEXPIRED).AddVersion(1).SetUpdatedAt(x.at).ClearPaymentDeadline().SetReturnDue(true).Save(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +92,9 @@ func expireLocked(ctx context.Context, tx *ent.Tx, name string, overdue []*Order
 		return nil, err
 	}
 	if err := tx.OrderEvent.CreateBulk(log...).Exec(ctx); err != nil {
+		return nil, err
+	}
+	if err := writeEvents(ctx, tx, x.outbox, PendingPayment, expired...); err != nil {
 		return nil, err
 	}
 	for _, item := range sortedIDs(maps.Keys(units)) {

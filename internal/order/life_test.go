@@ -205,7 +205,7 @@ func (e *env) expireAll(rt *rapid.T, m *model) {
 	for _, o := range m.orders {
 		pending = append(pending, rapid.SampledFrom(o.read).Draw(rt, "version"))
 	}
-	expired, err := order.Expire(e.t.Context(), e.db, pending, e.clock.Now())
+	expired, err := order.Expire(e.t.Context(), e.db, nil, pending, e.clock.Now())
 	if err != nil {
 		rt.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestFourWayRacesHaveOneWinner(t *testing.T) {
 			}
 			for range 2 {
 				wg.Go(func() {
-					expired, err := order.Expire(t.Context(), e.db, []*order.Order{o}, e.clock.Now())
+					expired, err := order.Expire(t.Context(), e.db, nil, []*order.Order{o}, e.clock.Now())
 					if err != nil {
 						t.Error(err)
 					}
@@ -307,7 +307,7 @@ func TestSweepersOfManyProcessesExpireEachOrderOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for part := range slices.Chunk(overdue, 200) {
-				done, err := order.Expire(t.Context(), e.db, part, e.clock.Now())
+				done, err := order.Expire(t.Context(), e.db, nil, part, e.clock.Now())
 				if err != nil {
 					t.Error(err)
 				}

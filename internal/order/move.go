@@ -15,6 +15,7 @@ import (
 	"seckill/ent/stockmovement"
 	"seckill/internal/id"
 	"seckill/internal/postgres"
+	"seckill/internal/webhook"
 )
 
 // Conflicts of a move. For each of them the transaction must be rolled back.
@@ -32,13 +33,14 @@ type Move struct {
 	Order     *Order // as it was read; its status and version are the guard
 	To        Status
 	At        time.Time
-	KeepUnits bool       // take the units off the sale instead of returning them, where the table allows it
-	Claim     *uuid.UUID // for EXPIRED to PAID: the name of the new reservation in Redis
-	Entry     Entry      // for the order's log
+	KeepUnits bool            // take the units off the sale instead of returning them, where the table allows it
+	Claim     *uuid.UUID      // for EXPIRED to PAID: the name of the new reservation in Redis
+	Entry     Entry           // for the order's log
+	Outbox    *webhook.Outbox // for the event of the move; nil = none
 }
 
-// Apply changes an order's state, moves its units and writes its log in the caller's
-// transaction: a compare-and-set on status and version, a line in each log, and a
+// Apply changes an order's state, moves its units and writes its log and its event in the
+// caller's transaction: a compare-and-set on status and version, a line in each log, and a
 // guarded update of the item, which is locked last. When units return to stock, the row
 // marks them as due in Redis. It returns the order after the move. A move that is not
 // in the table is a programming error.
@@ -61,6 +63,9 @@ func Apply(ctx context.Context, tx *ent.Tx, m Move) (*Order, error) {
 		return nil, err
 	}
 	if err := Log(ctx, tx, moved, m.At, m.Entry); err != nil {
+		return nil, err
+	}
+	if err := writeEvents(ctx, tx, m.Outbox, m.Order.Status, moved); err != nil {
 		return nil, err
 	}
 	if stock == NoMovement {

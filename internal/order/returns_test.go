@@ -159,7 +159,7 @@ func TestReturnsToAGateThatIsBeingBuiltWaitAndHoldUpNoOther(t *testing.T) {
 	e.deliver([]*order.Writer{e.writer(nil)}, e.requests(many))
 	overdue, err := e.store().Overdue(t.Context(), e.clock.Now().Add(time.Hour), nil, many)
 	e.must(err)
-	_, err = order.Expire(t.Context(), e.db, overdue, e.clock.Now())
+	_, err = order.Expire(t.Context(), e.db, nil, overdue, e.clock.Now())
 	e.must(err)
 	built := e.item
 	e.item = e.addItem(e.sale, 1, 1)

@@ -14,6 +14,7 @@ import (
 	"seckill/internal/clock"
 	"seckill/internal/fault"
 	"seckill/internal/postgres"
+	"seckill/internal/webhook"
 )
 
 const (
@@ -46,9 +47,10 @@ var ErrSuperseded = errors.New("the gate of this order was rebuilt")
 // WriterConfig holds the dependencies of a Writer.
 type WriterConfig struct {
 	DB        *postgres.DB
-	Publisher *Publisher  // nil = publish nothing
-	Clock     clock.Clock // nil = clock.System
-	Metrics   *Metrics    // nil = count nothing
+	Publisher *Publisher      // nil = publish nothing
+	Outbox    *webhook.Outbox // nil = write no events
+	Clock     clock.Clock     // nil = clock.System
+	Metrics   *Metrics        // nil = count nothing
 }
 
 // Writer turns requests into orders with a group commit to Postgres. Requests that
@@ -60,6 +62,7 @@ type Writer struct {
 	publisher *Publisher
 	clock     clock.Clock
 	metrics   *Metrics
+	outbox    *webhook.Outbox
 	terms     *termsCache
 	rows      inserter
 	maxBatch  int
@@ -96,7 +99,7 @@ type Outcome struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	w := &Writer{
 		db: cfg.DB, publisher: cfg.Publisher, clock: cfg.Clock,
-		metrics: cfg.Metrics, terms: newTermsCache(cfg.DB),
+		metrics: cfg.Metrics, outbox: cfg.Outbox, terms: newTermsCache(cfg.DB),
 		maxBatch: maxBatch, inFlight: inFlight, idle: make(chan struct{}),
 	}
 	if w.clock == nil {

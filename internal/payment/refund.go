@@ -88,7 +88,7 @@ func (s *Service) tryAskRefund(ctx context.Context, in RefundRequest) (RefundRes
 func (s *Service) beginRefund(ctx context.Context, o *order.Order, draft refundDraft, entry order.Entry) (moved *order.Order, r *Refund, err error) {
 	draft.id = newID()
 	err = s.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
+		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunding, At: s.now(), Entry: entry})
 		if err != nil {
 			return err
 		}
@@ -244,7 +244,7 @@ func (s *Service) decide(ctx context.Context, r *Refund, o *order.Order, d Decis
 			return order.ErrMoved
 		}
 		if !d.Approve {
-			moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Paid, At: now, Entry: entry})
+			moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Paid, At: now, Entry: entry})
 			return err
 		}
 		moved, err = order.Note(ctx, tx, o, now, entry)
@@ -336,7 +336,7 @@ func (s *Service) sent(ctx context.Context, r *Refund, p *Payment) (moved *order
 			moved, err = s.noteOrder(ctx, tx, o.ID, entry)
 			return err
 		}
-		moved, err = order.Apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
+		moved, err = s.apply(ctx, tx, order.Move{Order: o, To: order.Refunded, At: s.now(), KeepUnits: !r.Restock, Entry: entry})
 		return err
 	})
 	if err != nil {

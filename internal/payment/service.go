@@ -14,6 +14,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
+	"seckill/internal/webhook"
 )
 
 const (
@@ -50,6 +51,7 @@ type Config struct {
 	DB        *postgres.DB
 	Orders    *order.Store
 	Publisher *order.Publisher
+	Outbox    *webhook.Outbox // nil = events for other systems are not written
 	Gate      Gate
 	Providers []Provider // in the order in which buyers see them
 	// PublishEvent publishes the message about a stored event. It may fail: a loop
@@ -73,6 +75,7 @@ type Service struct {
 	db           *postgres.DB
 	orders       *order.Store
 	publisher    *order.Publisher
+	outbox       *webhook.Outbox
 	gate         Gate
 	providers    map[string]Provider
 	offered      []Provider // in the order of the settings
@@ -88,7 +91,7 @@ type Service struct {
 // New returns a service.
 func New(cfg Config) *Service {
 	s := &Service{
-		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
+		db: cfg.DB, orders: cfg.Orders, publisher: cfg.Publisher, outbox: cfg.Outbox, gate: cfg.Gate, providers: map[string]Provider{}, offered: cfg.Providers,
 		publishEvent: cfg.PublishEvent, patience: cmp.Or(cfg.Patience, defaultPatience), clock: cfg.Clock, shared: cfg.Shared,
 		metrics: newMetrics(cfg.Registerer), log: cfg.Log,
 	}

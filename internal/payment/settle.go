@@ -183,7 +183,7 @@ func (s *Service) pay(ctx context.Context, e *ent.PaymentEvent, p *Payment, m or
 		if err := s.mark(ctx, tx, p, entpayment.StatusSUCCEEDED, e); err != nil {
 			return nil, err
 		}
-		return order.Apply(ctx, tx, m)
+		return s.apply(ctx, tx, m)
 	})
 }
 
@@ -278,6 +278,11 @@ func (s *Service) finish(ctx context.Context, e *ent.PaymentEvent, what outcome,
 		}
 		if n == 0 {
 			return order.ErrMoved // handled by another process: the next attempt reads the result
+		}
+		if state == paymentevent.StateHELD {
+			if err := s.writeUnmatched(ctx, tx, e, what, now); err != nil {
+				return err
+			}
 		}
 		if effect != nil {
 			result.order, err = effect(ctx, tx)

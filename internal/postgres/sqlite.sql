@@ -76,3 +76,15 @@ CREATE INDEX IF NOT EXISTS `waitlist_offers` ON `waitlist_entries` (`offer_expir
 CREATE UNIQUE INDEX IF NOT EXISTS `waitlist_one_place_per_user_and_item` ON `waitlist_entries` (`item_id`, `user_id`) WHERE status IN ('WAITING', 'OFFERED');
 CREATE INDEX IF NOT EXISTS `waitlist_returns` ON `waitlist_entries` (`id`) WHERE return_due;
 CREATE INDEX IF NOT EXISTS `waitlistentry_user_id` ON `waitlist_entries` (`user_id`);
+CREATE TABLE IF NOT EXISTS `webhook_deliveries` (`id` uuid NOT NULL, `endpoint_id` uuid NOT NULL, `event_id` integer NOT NULL, `subject` text NOT NULL, `state` text NOT NULL DEFAULT ('PENDING'), `attempts` integer NOT NULL DEFAULT (0), `due_at` datetime NOT NULL, `retry_until` datetime NOT NULL, `status_code` integer NOT NULL DEFAULT (0), `error` text NOT NULL DEFAULT (''), `duration_ms` integer NOT NULL DEFAULT (0), `created_at` datetime NOT NULL, `ended_at` datetime NULL, PRIMARY KEY (`id`));
+CREATE INDEX IF NOT EXISTS `webhookdelivery_created_at` ON `webhook_deliveries` (`created_at`);
+CREATE INDEX IF NOT EXISTS `webhookdelivery_due` ON `webhook_deliveries` (`endpoint_id`, `due_at`) WHERE state = 'PENDING';
+CREATE UNIQUE INDEX IF NOT EXISTS `webhookdelivery_endpoint_id_event_id` ON `webhook_deliveries` (`endpoint_id`, `event_id`);
+CREATE INDEX IF NOT EXISTS `webhookdelivery_endpoint_id_id` ON `webhook_deliveries` (`endpoint_id`, `id`);
+CREATE INDEX IF NOT EXISTS `webhookdelivery_order` ON `webhook_deliveries` (`endpoint_id`, `subject`, `event_id`) WHERE state = 'PENDING';
+CREATE INDEX IF NOT EXISTS `webhookdelivery_waiting` ON `webhook_deliveries` (`created_at`) WHERE state = 'PENDING';
+CREATE TABLE IF NOT EXISTS `webhook_endpoints` (`id` uuid NOT NULL, `url` text NOT NULL, `description` text NOT NULL DEFAULT (''), `kinds` text NOT NULL DEFAULT (''), `state` text NOT NULL DEFAULT ('ENABLED'), `reason` text NOT NULL DEFAULT (''), `secret` blob NOT NULL, `previous_secret` blob NULL, `previous_until` datetime NULL, `failing_since` datetime NULL, `created_at` datetime NOT NULL, `updated_at` datetime NOT NULL, PRIMARY KEY (`id`));
+CREATE TABLE IF NOT EXISTS `webhook_events` (`id` integer NOT NULL PRIMARY KEY AUTOINCREMENT, `message_id` uuid NOT NULL, `kind` text NOT NULL, `subject` text NOT NULL, `payload` blob NOT NULL, `batch` integer NOT NULL DEFAULT (0), `created_at` datetime NOT NULL);
+CREATE INDEX IF NOT EXISTS `webhookevent_batch_id` ON `webhook_events` (`batch`, `id`);
+CREATE INDEX IF NOT EXISTS `webhookevent_created_at` ON `webhook_events` (`created_at`);
+CREATE INDEX IF NOT EXISTS `webhookevent_new` ON `webhook_events` (`id`) WHERE batch = 0;

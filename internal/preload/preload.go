@@ -31,6 +31,7 @@ import (
 	"seckill/internal/postgres"
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
+	"seckill/internal/webhook"
 )
 
 const (
@@ -68,6 +69,7 @@ type Preloader struct {
 	gate     *reservation.Gate
 	pending  func(ctx context.Context, shard int) ([]order.Requested, error)
 	versions *sale.Versions
+	outbox   *webhook.Outbox
 	finish   func(ctx context.Context, sale uuid.UUID) error
 	note     func(ctx context.Context, line sale.LogLine)
 	catalog  *sale.Catalog
@@ -86,7 +88,8 @@ type Config struct {
 	// Pending reads the order messages of a shard that are still in its stream,
 	// oldest first.
 	Pending  func(ctx context.Context, shard int) ([]order.Requested, error)
-	Versions *sale.Versions // nil = other processes detect changes by polling
+	Versions *sale.Versions  // nil = other processes detect changes by polling
+	Outbox   *webhook.Outbox // nil = events for other systems are not written
 	// Finish stores the figures of a sale before its gates leave Redis; may be nil.
 	Finish func(ctx context.Context, sale uuid.UUID) error
 	// Note receives every act after its commit, for the live log; may be nil.
@@ -121,7 +124,7 @@ func New(cfg Config) *Preloader {
 	}
 	return &Preloader{
 		db: cfg.DB, gate: cfg.Gate, pending: cfg.Pending,
-		versions: cfg.Versions, finish: cfg.Finish, note: cfg.Note, catalog: cfg.Catalog,
+		versions: cfg.Versions, outbox: cfg.Outbox, finish: cfg.Finish, note: cfg.Note, catalog: cfg.Catalog,
 		hands: cfg.Hands, slot: cfg.Slot, slots: cfg.Slots, clock: cfg.Clock, shared: cfg.Shared, log: cfg.Log,
 	}
 }
@@ -265,6 +268,7 @@ func (p *Preloader) end(ctx context.Context, row *ent.Sale, now time.Time) (stri
 // change is not an error.
 func (p *Preloader) change(ctx context.Context, row *ent.Sale, c sale.Change, set func(*ent.SaleUpdate)) (bool, error) {
 	c.ID, c.Sale, c.From, c.Revision = id.New(), row.ID, sale.Status(row.Status), row.Revision
+	c.Outbox = p.outbox
 	err := p.versions.Write(ctx, func(ctx context.Context) error {
 		return p.db.WithTx(ctx, func(ctx context.Context, tx *ent.Tx) error { return sale.Apply(ctx, tx, c, set) })
 	})

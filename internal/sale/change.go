@@ -11,6 +11,7 @@ import (
 	"seckill/ent"
 	entsale "seckill/ent/sale"
 	"seckill/internal/auth"
+	"seckill/internal/webhook"
 )
 
 // ErrMoved means that another change of the sale came first: read it again.
@@ -43,6 +44,7 @@ type Change struct {
 	Note     string // reason; may be empty
 	Details  string // JSON of what changed besides the status; may be empty
 	At       time.Time
+	Outbox   *webhook.Outbox // for the event of a change of status; nil = none
 }
 
 // Apply makes a change in the caller's transaction: a compare-and-set on status and
@@ -65,6 +67,9 @@ func Apply(ctx context.Context, tx *ent.Tx, c Change, set func(*ent.SaleUpdate))
 		return fmt.Errorf("%s sale %s: %w", c.Act, c.Sale, err)
 	case n == 0:
 		return fmt.Errorf("%s sale %s: %w", c.Act, c.Sale, ErrMoved)
+	}
+	if err := c.writeEvent(ctx, tx); err != nil {
+		return err
 	}
 	return c.log(ctx, tx, c.Revision+1)
 }

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/app"
+	"seckill/internal/config"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/webhook"
+)
+
+type webhooksCmd struct {
+	List       webhookListCmd       `cmd:"" help:"List the endpoints that receive events."`
+	Add        webhookAddCmd        `cmd:"" help:"Add an endpoint, and print its secret."`
+	Update     webhookUpdateCmd     `cmd:"" help:"Change an endpoint, or enable it again."`
+	Rotate     webhookRotateCmd     `cmd:"" help:"Give an endpoint a new secret; both sign for a day."`
+	Remove     webhookRemoveCmd     `cmd:"" help:"Remove an endpoint and its deliveries."`
+	Deliveries webhookDeliveriesCmd `cmd:"" help:"Show the delivery log of an endpoint."`
+	Replay     webhookReplayCmd     `cmd:"" help:"Send deliveries again."`
+}
+
+// Help returns the examples.
+func (webhooksCmd) Help() string {
+	return "Events are sent as docs/webhooks.md describes.\n\n" + examples(
+		"seckill webhooks add --url https://erp.example.com/seckill --events order.paid,order.refunded",
+		"seckill webhooks deliveries whe_01jd8z3q4vftn8r2m5w6x7y8z9 --state given_up",
+	)
+}
+
+// changeWebhooks runs fn on the webhooks of the installation.
+func changeWebhooks(c *call, fn func(*webhook.Service) error) error {
+	if err := c.cfg.Validate(config.NeedDatabase, config.NeedKeys); err != nil {
+		return err
+	}
+	return inFlags(app.ChangeWebhooks(c.ctx, c.cfg, c.logger(), fn))
+}
+
+// inFlags names the flag or argument of a refused value.
+func inFlags(err error) error {
+	if bad, ok := errors.AsType[fault.BadField](err); ok && len(bad.At) == 2 {
+		return fmt.Errorf("--%s: needs %s", bad.At[1], bad.Rule)
+	}
+	switch fault.ReasonOf(err) {
+	case fault.Unknown:
+		return errors.New("there is none with that id")
+	case fault.Conflict:
+		return errors.New("there are 20 endpoints, or the endpoint is disabled")
+	default:
+		return err
+	}
+}
+
+// parsed returns the id of an argument.
+func parsed(kind id.Kind, text string) (uuid.UUID, error) {
+	u, err := id.Parse(kind, text)
+	if err != nil {
+		return u, fmt.Errorf("%q is no id that starts with %s_", text, kind)
+	}
+	return u, nil
+}
+
+type webhookListCmd struct{}
+
+// Run prints the endpoints.
+func (webhookListCmd) Run(c *call) error {
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		endpoints, err := hooks.Endpoints(c.ctx)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
+		for _, e := range endpoints {
+			state := strings.ToLower(string(e.State))
+			if e.FailingSince != nil {
+				state += ", failing since " + e.FailingSince.Format(time.RFC3339)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", id.Format(id.Endpoint, e.ID), state, kindNames(e.Kinds), e.URL, e.Description)
+		}
+		return w.Flush()
+	})
+}
+
+func kindNames(kinds []webhook.Kind) string {
+	if len(kinds) == 0 {
+		return "all"
+	}
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return strings.Join(names, ",")
+}
+
+// eventKinds parses names of kinds; "all" selects all of them.
+func eventKinds(names []string) (*[]webhook.Kind, error) {
+	if names == nil {
+		return nil, nil
+	}
+	kinds := []webhook.Kind{}
+	for _, name := range names {
+		if name == "all" && len(names) == 1 {
+			break
+		}
+		if !slices.Contains(webhook.Kinds(), webhook.Kind(name)) {
+			return nil, fmt.Errorf("--events %q: choose from %s, or all", name, kindNames(webhook.Kinds()))
+		}
+		kinds = append(kinds, webhook.Kind(name))
+	}
+	return &kinds, nil
+}
+
+type webhookAddCmd struct {
+	URL         string   `name:"url" required:"" placeholder:"URL" help:"Where events are sent: https, a public address."`
+	Description string   `placeholder:"TEXT" help:"What it is for."`
+	Events      []string `default:"all" placeholder:"KIND" help:"Kinds of events, comma separated: order.paid,stock.low."`
+}
+
+// Run adds an endpoint and prints its id and secret.
+func (a webhookAddCmd) Run(c *call) error {
+	kinds, err := eventKinds(a.Events)
+	if err != nil {
+		return err
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		made, secret, err := hooks.Create(c.ctx, uuid.Nil, webhook.EndpointInput{URL: &a.URL, Description: &a.Description, Kinds: kinds})
+		if err == nil {
+			fmt.Fprintf(c.env.stdout, "%s\n%s\n", id.Format(id.Endpoint, made.ID), secret)
+		}
+		return err
+	})
+}
+
+type webhookUpdateCmd struct {
+	ID          string   `arg:"" name:"id" help:"Id of the endpoint."`
+	URL         *string  `name:"url" placeholder:"URL" help:"Where events are sent."`
+	Description *string  `placeholder:"TEXT" help:"What it is for."`
+	Events      []string `placeholder:"KIND" help:"Kinds of events, comma separated, or all."`
+	Enable      bool     `xor:"state" help:"Send events again."`
+	Disable     bool     `xor:"state" help:"Send no more events."`
+}
+
+// Run changes an endpoint.
+func (u webhookUpdateCmd) Run(c *call) error {
+	endpoint, err := parsed(id.Endpoint, u.ID)
+	if err != nil {
+		return err
+	}
+	in := webhook.EndpointInput{URL: u.URL, Description: u.Description}
+	if in.Kinds, err = eventKinds(u.Events); err != nil {
+		return err
+	}
+	if u.Enable || u.Disable {
+		in.Enabled = &u.Enable
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		_, err := hooks.Update(c.ctx, uuid.Nil, endpoint, in)
+		return err
+	})
+}
+
+type webhookRotateCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the endpoint."`
+}
+
+// Run prints a new secret.
+func (r webhookRotateCmd) Run(c *call) error {
+	endpoint, err := parsed(id.Endpoint, r.ID)
+	if err != nil {
+		return err
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		_, secret, err := hooks.Rotate(c.ctx, uuid.Nil, endpoint)
+		if err == nil {
+			fmt.Fprintln(c.env.stdout, secret)
+		}
+		return err
+	})
+}
+
+type webhookRemoveCmd struct {
+	ID string `arg:"" name:"id" help:"Id of the endpoint."`
+}
+
+// Run removes an endpoint.
+func (r webhookRemoveCmd) Run(c *call) error {
+	endpoint, err := parsed(id.Endpoint, r.ID)
+	if err != nil {
+		return err
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		_, err := hooks.Delete(c.ctx, uuid.Nil, endpoint)
+		return err
+	})
+}
+
+type webhookDeliveriesCmd struct {
+	ID    string `arg:"" name:"id" help:"Id of the endpoint."`
+	State string `enum:"all,pending,delivered,given_up" default:"all" help:"all, pending, delivered or given_up."`
+}
+
+// Run prints the newest deliveries.
+func (d webhookDeliveriesCmd) Run(c *call) error {
+	in := webhook.DeliveriesInput{Limit: 100}
+	var err error
+	if in.Endpoint, err = parsed(id.Endpoint, d.ID); err != nil {
+		return err
+	}
+	if state := webhook.DeliveryState(strings.ToUpper(d.State)); d.State != "all" {
+		in.State = &state
+	}
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		page, _, err := hooks.Deliveries(c.ctx, in)
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(c.env.stdout, 0, 0, 2, ' ', 0)
+		for _, d := range page {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", id.Format(id.Delivery, d.ID), d.CreatedAt.Format(time.RFC3339),
+				d.Kind, d.Subject, strings.ToLower(string(d.State)), d.Attempts, d.Error)
+		}
+		return w.Flush()
+	})
+}
+
+type webhookReplayCmd struct {
+	Deliveries []string `arg:"" name:"id" help:"Ids of deliveries."`
+}
+
+// Run sends deliveries again.
+func (r webhookReplayCmd) Run(c *call) error {
+	return changeWebhooks(c, func(hooks *webhook.Service) error {
+		for _, text := range r.Deliveries {
+			delivery, err := parsed(id.Delivery, text)
+			if err != nil {
+				return err
+			}
+			if _, err := hooks.Replay(c.ctx, delivery); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

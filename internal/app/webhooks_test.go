@@ -1,0 +1,124 @@
+package app_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"seckill/internal/config"
+	"seckill/internal/id"
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// endpoint adds an endpoint with a line in its delivery log, and returns its id.
+func (s *site) endpoint() string {
+	s.t.Helper()
+	db, endpoint, now := s.database(), id.New(), time.Now()
+	must := func(err error) {
+		s.t.Helper()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	must(db.Ent.WebhookEndpoint.Create().SetID(endpoint).SetURL("https://shop.example.com/").SetSecret([]byte("sealed")).
+		SetState("DISABLED").SetCreatedAt(now).SetUpdatedAt(now).Exec(s.t.Context()))
+	event, err := db.Ent.WebhookEvent.Create().SetMessageID(id.New()).SetKind("stock.low").SetSubject("itm_1").SetPayload([]byte("{}")).
+		SetBatch(1).SetCreatedAt(now).Save(s.t.Context())
+	must(err)
+	must(db.Ent.WebhookDelivery.Create().SetID(id.New()).SetEndpointID(endpoint).SetEventID(event.ID).SetSubject("itm_1").
+		SetDueAt(now).SetRetryUntil(now).SetCreatedAt(now).Exec(s.t.Context()))
+	return id.Format(id.Endpoint, endpoint)
+}
+
+func TestAnotherSystemReceivesWhatHappens(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *config.Config) { c.WebhookNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })
+	s.start("api", "worker", "scheduler")
+	admin := s.staff("hooks@example.com", "ADMIN")
+	type event struct {
+		Type string
+		Data struct{ OrderID, Status string }
+	}
+	secret, events := make(chan string, 1), make(chan event, 16)
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		key := <-secret
+		secret <- key
+		verifier, _ := standardwebhooks.NewWebhook(key) //nolint:errcheck // verified below
+		var got event
+		if err != nil || verifier.Verify(body, r.Header) != nil || json.Unmarshal(body, &got) != nil {
+			t.Errorf("a delivery cannot be verified: %s", body)
+		}
+		events <- got
+	}))
+	t.Cleanup(door.Close)
+
+	var made struct {
+		Made struct {
+			Endpoint *struct{ ID string }
+			Secret   string
+			UserErrors
+		}
+	}
+	s.ask(admin, `mutation($u: URL!) { made: createWebhookEndpoint(input: { url: $u, events: [ORDER_PLACED, ORDER_CANCELLED] }) {
+		endpoint { id state } secret userErrors { code } } }`, map[string]any{"u": door.URL}).into(t, &made)
+	if made.Made.Endpoint == nil || made.Made.Secret == "" {
+		t.Fatalf("createWebhookEndpoint: %+v", made)
+	}
+	secret <- made.Made.Secret
+
+	sale := s.seed(seed.Input{Users: 1, Stock: 5, PathTTL: 10 * time.Minute})
+	p, err := s.place(sale.Users[0].AccessToken, order(sale.ItemID, sale.Users[0].Path))
+	if err != nil || p.OrderTask == nil {
+		t.Fatalf("placed %+v %v", p, err)
+	}
+	s.drained(sale.SaleID, 1)
+	task, err := id.Parse(id.Task, p.OrderTask.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orderID := id.Format(id.Order, task)
+	s.ask(sale.Users[0].AccessToken, `mutation($o: ID!) { cancelOrder(input: { orderId: $o }) { userErrors { code } } }`, map[string]any{"o": orderID})
+	for _, want := range []event{{Type: "order.placed"}, {Type: "order.cancelled"}} {
+		select {
+		case got := <-events:
+			if got.Type != want.Type || got.Data.OrderID != orderID {
+				t.Errorf("received %+v, want %s of %s", got, want.Type, orderID)
+			}
+		case <-time.After(testenv.Wait):
+			t.Fatalf("%s did not arrive", want.Type)
+		}
+	}
+	s.replayed(admin, made.Made.Endpoint.ID)
+	if got := <-events; got.Data.OrderID != orderID {
+		t.Errorf("received %+v after a replay", got)
+	}
+}
+
+// replayed replays the newest delivery of an endpoint, once it is in the log as delivered.
+func (s *site) replayed(token, endpoint string) {
+	s.t.Helper()
+	var log struct {
+		WebhookDeliveries struct {
+			Edges []struct{ Node struct{ ID, State string } }
+		}
+	}
+	testenv.Eventually(s.t, testenv.Wait, func() bool {
+		s.ask(token, `query($e: ID!) { webhookDeliveries(endpointId: $e, state: DELIVERED) { edges { node { id state } } } }`,
+			map[string]any{"e": endpoint}).into(s.t, &log)
+		return len(log.WebhookDeliveries.Edges) == 2
+	}, "both deliveries are in the log")
+	var done struct{ Done UserErrors }
+	s.ask(token, `mutation($d: ID!) { done: replayWebhookDelivery(input: { deliveryId: $d }) { userErrors { code } } }`,
+		map[string]any{"d": log.WebhookDeliveries.Edges[0].Node.ID}).into(s.t, &done)
+	if why := done.Done.why(); why != "" {
+		s.t.Fatalf("replay: %s", why)
+	}
+}

@@ -1,0 +1,122 @@
+package order
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/id"
+	"seckill/internal/money"
+	"seckill/internal/webhook"
+)
+
+// lowShare is the share of an item's units at which its stock is low: a tenth.
+const lowShare = 10
+
+// eventData is an order as other systems receive it. Fields are only ever added.
+type eventData struct {
+	OrderID         string      `json:"orderId"`
+	Number          string      `json:"number"`
+	SaleID          string      `json:"saleId"`
+	ItemID          string      `json:"itemId"`
+	BuyerID         string      `json:"buyerId"`
+	Status          Status      `json:"status"`
+	Quantity        int         `json:"quantity"`
+	UnitPrice       eventAmount `json:"unitPrice"`
+	Total           eventAmount `json:"total"`
+	Revision        int64       `json:"revision"`
+	PlacedAt        time.Time   `json:"placedAt"`
+	PaymentDeadline *time.Time  `json:"paymentDeadline,omitempty"`
+	PaidAt          *time.Time  `json:"paidAt,omitempty"`
+}
+
+// eventAmount is an amount as other systems receive it, and as the API returns it.
+type eventAmount struct {
+	Amount   string `json:"amount"`
+	Currency string `json:"currencyCode"`
+}
+
+func amountOf(minor int64, currency string) eventAmount {
+	return eventAmount{money.Amount{Minor: minor, Currency: currency}.Decimal(), currency}
+}
+
+// eventOf returns the kind of event of a move; "" = none. A new order moves from "".
+func eventOf(from, to Status) webhook.Kind {
+	switch to {
+	case PendingPayment:
+		return webhook.OrderPlaced
+	case Paid:
+		if from == Refunding { // the refund was rejected
+			return ""
+		}
+		return webhook.OrderPaid
+	case Expired:
+		return webhook.OrderExpired
+	case Cancelled:
+		return webhook.OrderCancelled
+	case Refunded:
+		return webhook.OrderRefunded
+	case Refunding:
+	}
+	return ""
+}
+
+// writeEvents writes the events of orders that made the same move, in its transaction.
+func writeEvents(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, from Status, orders ...*Order) error {
+	kind := eventOf(from, orders[0].Status)
+	if kind == "" {
+		return nil
+	}
+	return outbox.Write(ctx, tx, kind, func() []webhook.Event {
+		events := make([]webhook.Event, len(orders))
+		for i, o := range orders {
+			events[i] = webhook.Event{Kind: kind, Subject: id.Format(id.Order, o.ID), At: o.UpdatedAt, Data: eventData{
+				OrderID: id.Format(id.Order, o.ID), Number: o.Number, SaleID: id.Format(id.Sale, o.Sale), ItemID: id.Format(id.Item, o.Item),
+				BuyerID: id.Format(id.User, o.User), Status: o.Status, Quantity: o.Quantity,
+				UnitPrice: amountOf(o.UnitPriceMinor, o.Currency), Total: amountOf(o.TotalMinor(), o.Currency),
+				Revision: o.Version, PlacedAt: o.CreatedAt, PaymentDeadline: o.PaymentDeadline, PaidAt: o.PaidAt,
+			}}
+		}
+		return events
+	})
+}
+
+// stockData is the stock of an item as other systems receive it.
+type stockData struct {
+	SaleID    string `json:"saleId"`
+	ItemID    string `json:"itemId"`
+	Available int    `json:"available"`
+	Total     int    `json:"total"`
+	Revision  int64  `json:"revision"`
+}
+
+// writeLowStock writes an event when the units that an item just lost took its stock to a
+// tenth of the total or below. The item's row is locked.
+func writeLowStock(ctx context.Context, tx *ent.Tx, outbox *webhook.Outbox, item uuid.UUID, lost units) error {
+	wants, err := outbox.Wants(ctx, tx, webhook.StockLow)
+	if err != nil || !wants {
+		return err
+	}
+	row, err := tx.SaleItem.Get(ctx, item)
+	if err != nil {
+		return fmt.Errorf("read stock of item %s: %w", item, err)
+	}
+	low := row.Total / lowShare
+	if row.Available > low || row.Available+lost.n <= low {
+		return nil
+	}
+	return outbox.Write(ctx, tx, webhook.StockLow, func() []webhook.Event {
+		return []webhook.Event{{Kind: webhook.StockLow, Subject: id.Format(id.Item, item), At: lost.at, Data: stockData{
+			SaleID: id.Format(id.Sale, row.SaleID), ItemID: id.Format(id.Item, item), Available: row.Available, Total: row.Total, Revision: row.Revision,
+		}}}
+	})
+}
+
+// units are units that an item lost at a time.
+type units struct {
+	n  int
+	at time.Time
+}
