@@ -71,6 +71,17 @@ func TestAMasterKilledInMidSaleStopsItForSeconds(t *testing.T) {
 // fail.
 func (s *site) tryToBuy(token string, made *seed.Result) bool {
 	s.t.Helper()
+	path, _ := s.tryToPath(token, made)
+	if path == "" {
+		return false
+	}
+	p, err := s.place(token, order(made.ItemID, path))
+	return err == nil && p.why() == ""
+}
+
+// tryToPath returns a path token, or the code of the refusal; neither when a step fails.
+func (s *site) tryToPath(token string, made *seed.Result) (path, why string) {
+	s.t.Helper()
 	out, err := s.try(token, `mutation($s: ID!) { createCaptcha(input: {purpose: SECKILL, saleId: $s, kind: PROOF_OF_WORK}) { challenge { id parameters } } }`,
 		map[string]any{"s": made.SaleID})
 	var captcha struct {
@@ -79,17 +90,26 @@ func (s *site) tryToBuy(token string, made *seed.Result) bool {
 		}
 	}
 	if err != nil || json.Unmarshal(out.Data, &captcha) != nil || captcha.CreateCaptcha.Challenge == nil {
-		return false
+		return "", ""
 	}
 	c := captcha.CreateCaptcha.Challenge
-	out, err = s.try(token, `mutation($i: ID!, $c: ID!, $a: String!) { issueSeckillPath(input: {itemId: $i, captcha: {challengeId: $c, answer: $a}}) { path { token } } }`,
+	out, err = s.try(token, `mutation($i: ID!, $c: ID!, $a: String!) {
+		issueSeckillPath(input: {itemId: $i, captcha: {challengeId: $c, answer: $a}}) { path { token } userErrors { code } } }`,
 		map[string]any{"i": made.ItemID, "c": c.ID, "a": solve(s.t, c.Parameters)})
-	var path struct {
-		IssueSeckillPath struct{ Path *struct{ Token string } }
+	var issued struct {
+		IssueSeckillPath struct {
+			Path       *struct{ Token string }
+			UserErrors []struct{ Code string }
+		}
 	}
-	if err != nil || json.Unmarshal(out.Data, &path) != nil || path.IssueSeckillPath.Path == nil {
-		return false
+	if err != nil || json.Unmarshal(out.Data, &issued) != nil {
+		return "", ""
 	}
-	p, err := s.place(token, order(made.ItemID, path.IssueSeckillPath.Path.Token))
-	return err == nil && p.why() == ""
+	if issued.IssueSeckillPath.Path != nil {
+		return issued.IssueSeckillPath.Path.Token, ""
+	}
+	for _, e := range issued.IssueSeckillPath.UserErrors {
+		why = e.Code
+	}
+	return "", why
 }

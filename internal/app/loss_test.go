@@ -180,17 +180,22 @@ func TestATaskAcceptedAfterTheCopyThatRedisFailsOverToIsFailedAndFound(t *testin
 	if err != nil || p.why() != "" {
 		t.Fatalf("placed: %+v %v", p, err)
 	}
+	lost := time.Now()
 	restore()
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		g := gateOf(t, client, keys, made)
 		return g["epoch"] > "1" && g["gate"] == reservation.GateOpen
 	}, "the gate is rebuilt")
+	recovery := time.Since(lost)
 	testenv.Eventually(t, testenv.Wait, func() bool {
 		return s.taskStatus(made.Users[0].AccessToken, p.OrderTask.ID) == "FAILED"
 	}, "the buyer sees that the task failed")
 	if findings := strings.Join(s.look(made.SaleID).Findings, " "); !strings.Contains(findings, "1 accepted tasks were lost by Redis") {
 		t.Errorf("audit: %q", findings)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "failover to a copy without the order", Accepted: 1, Failed: 1, LostUnits: lostUnits(s.look(made.SaleID)), Recovery: recovery,
+	})
 }
 
 // A worker has read orders, Postgres stalls, and Redis fails over to a copy from before
@@ -219,13 +224,19 @@ func TestOrdersInTheHandsOfAWorkerAreCountedByTheRebuildOfTheirGate(t *testing.T
 		return gateOf(t, client, keys, made)["gate"] == reservation.GateLoading && waiting() > 0
 	}, "the gate is being rebuilt, and the worker has appended what it has in hand")
 	release()
+	released := time.Now()
 	testenv.Eventually(t, testenv.Wait, func() bool { return gateOf(t, client, keys, made)["gate"] == reservation.GateOpen }, "the gate is open again")
+	recovery := time.Since(released)
 	if n := s.buy(made, made.Users[inHand:]); n != stock-inHand {
 		t.Errorf("%d accepted afterwards, want the %d that were left", n, stock-inHand)
 	}
-	if report := s.drained(made.SaleID, stock); report.Postgres.Orders != stock {
+	report := s.drained(made.SaleID, stock)
+	if report.Postgres.Orders != stock {
 		t.Errorf("report %+v", report)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "failover to a copy without the orders in a worker's hands", Accepted: stock, Stored: report.Postgres.Orders, LostUnits: lostUnits(report), Recovery: recovery,
+	})
 }
 
 func TestDriftIsRepairedTowardsTheRecord(t *testing.T) {

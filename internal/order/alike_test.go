@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"seckill/internal/order"
+	"seckill/internal/testenv"
 )
 
 // A trigger that refuses every order is the server's condition: no order is blamed. One
@@ -54,6 +55,7 @@ func TestOrdersThatAllFailAlikeAreNotBlamed(t *testing.T) {
 	if transient, own := failures(all); transient+own != 0 || e.orders() != 20 {
 		t.Errorf("%d transient, %d of their own, %d orders after the cure", transient, own, e.orders())
 	}
+	testenv.RecordFault(t, testenv.FaultRow{Fault: "Postgres refuses every order, then recovers", Accepted: len(all), Stored: e.orders()})
 	old := e.requests(20)
 	for i := range old {
 		old[i].SubmittedAtMs -= 3_600_000

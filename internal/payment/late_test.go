@@ -12,6 +12,7 @@ import (
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
 	"seckill/internal/reservation"
+	"seckill/internal/testenv"
 )
 
 // A provider that is permanently unavailable holds no units.
@@ -89,6 +90,7 @@ func TestLateMoneyWaitsForARebuildThatBeganMeanwhile(t *testing.T) {
 		s.must(s.pay.Settle(t.Context(), event))
 		s.wantOrder(o, order.Expired)
 		s.wantFigures(figures{held: 1, reserved: 1, holders: 1})
+		testenv.RecordFault(t, testenv.FaultRow{Fault: "late money during a rebuild, " + s.db.Dialect, Accepted: 1, Stored: 1})
 	})
 }
 

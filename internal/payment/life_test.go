@@ -15,6 +15,7 @@ import (
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/testenv"
 )
 
 func u(text string) uuid.UUID { return uuid.MustParse(text) }
@@ -36,6 +37,7 @@ type life struct {
 func TestManyLivesOfPaymentsKeepTheBooks(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
+	placed := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		s.flaky.lose(nil)
 		s.newSale(units)
@@ -52,7 +54,13 @@ func TestManyLivesOfPaymentsKeepTheBooks(t *testing.T) {
 		}
 		s.settleDown()
 		s.quietened()
+		placed += len(l.orders)
 	})
+	if !t.Failed() {
+		testenv.RecordFault(t, testenv.FaultRow{
+			Fault: "process killed at calls of payments and gates, at random", Accepted: placed, Stored: s.count(`SELECT count(*) FROM orders`, everything),
+		})
+	}
 }
 
 // mortal ends a step where our process crashes: its memory is lost, and a new process

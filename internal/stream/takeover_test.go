@@ -119,6 +119,9 @@ func TestAKilledWorkersMessagesAreTakenOver(t *testing.T) {
 	if distinct != beforeKill || counted != beforeKill {
 		t.Errorf("%d messages, %d effects, want %d", distinct, counted, beforeKill)
 	}
+	testenv.RecordFault(t, testenv.FaultRow{
+		Fault: "worker killed amid messages (messages, not orders)", Accepted: beforeKill, Stored: int(distinct), Recovery: took,
+	})
 	t.Logf("killed with %d unread and %d pending; all done %v later; %d claimed, %d repeated",
 		left.Unread, left.Pending, took, r.tally.of(Claimed), repeats)
 }

@@ -15,13 +15,15 @@ import (
 const faultsVariable = "SECKILL_FAULTS_FILE"
 
 // faultTests selects the tests that `make faults` runs.
-const faultTests = "Killed|Many|LargeSale|RedisLost|LostMessage|RedisClock|ADeadMaster|Sentinels"
+const faultTests = "Killed|Many|LargeSale|RedisLost|LostMessage|RedisClock|ADeadMaster|Sentinels|" +
+	"NotSoldAgain|InTheHandsOf|RebuildThatBegan|OlderDataThanBefore|StockBelowZero|AllFailAlike|TheCopyThatRedis"
 
 // faultRow is a testenv.FaultRow.
 type faultRow struct {
 	Fault       string        `json:"fault"`
 	Accepted    int           `json:"accepted"`
 	Stored      int           `json:"stored"`
+	Failed      int           `json:"failed"`
 	LostUnits   int           `json:"lost_units"`
 	Recovery    time.Duration `json:"recovery"`
 	MaxRecovery time.Duration `json:"max_recovery"`
@@ -48,13 +50,17 @@ func printFaults(w io.Writer, path string) error {
 	}
 	slices.SortFunc(rows, func(a, b faultRow) int { return strings.Compare(a.Fault, b.Fault) })
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nFAULT\tACCEPTED\tORDERS STORED\tUNITS LOST\tRECOVERY\tAT MOST\tHOLDS")
+	fmt.Fprintln(table, "\nFAULT\tACCEPTED\tORDERS STORED\tFAILED\tUNITS LOST\tRECOVERY\tAT MOST\tHOLDS")
 	for _, r := range rows {
 		holds := "yes"
 		if !r.Holds {
 			holds = "NO"
 		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Fault, r.Accepted, r.Stored, r.LostUnits, r.Recovery.Round(100*time.Millisecond), r.MaxRecovery, holds)
+		recovery := "-" // the test runs the steps itself
+		if r.Recovery > 0 {
+			recovery = r.Recovery.Round(100 * time.Millisecond).String()
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", r.Fault, r.Accepted, r.Stored, r.Failed, r.LostUnits, recovery, r.MaxRecovery, holds)
 	}
 	return table.Flush()
 }

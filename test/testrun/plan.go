@@ -20,8 +20,9 @@ const logDir = ".services/test"
 // same time.
 const sites = "seckill/internal/app"
 
-// redisClients is the package whose ordinary tests kill masters of Redis.
-const redisClients = "seckill/internal/redisconn"
+// alsoFaulty lists packages whose ordinary tests include faults: masters of Redis are
+// killed, and all orders are refused.
+var alsoFaulty = []string{"seckill/internal/redisconn", "seckill/internal/order"}
 
 // longest lists the packages that start first, so that none of them runs alone at the
 // end.
@@ -105,7 +106,7 @@ func planOf(ctx context.Context, mode, binary string) (plan, error) {
 		if err != nil {
 			return p, err
 		}
-		p.lanes = [][]step{{goStep("faults", append(faulty(found), redisClients), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
+		p.lanes = [][]step{{goStep("faults", append(faulty(found), alsoFaulty...), append(raceFlags(ctx), "-tags", "faults", "-run", faultTests, "-timeout", "60m", "-p", "1"))}}
 	default:
 		return p, fmt.Errorf("unknown mode %q; want all, short or faults", mode)
 	}
