@@ -16,7 +16,7 @@ const (
 func spanOf(wait time.Duration) Span {
 	from, to := time.Duration(spanFrom*float64(wait)), time.Duration(spanTo*float64(wait))
 	step := spanStep(to)
-	return Span{From: from / step * step, To: (to + step - 1) / step * step}
+	return Span{From: from.Truncate(step), To: (to + step - 1).Truncate(step)}
 }
 
 // spanStep returns how fine the times of a span are.
