@@ -28,7 +28,7 @@ func (Payment) Fields() []ent.Field {
 		field.String("provider_ref").MaxLen(128).Default("").Comment("the provider's name for it"),
 		field.String("transaction").MaxLen(128).Default("").Comment("the provider's transaction number, once paid"),
 		field.String("qr_code").MaxLen(1024).Default(""),
-		field.String("redirect_url").MaxLen(1024).Default(""),
+		field.String("redirect_url").MaxLen(4096).Default(""),
 		field.Bool("declined").Default(false).Comment("CLOSED because the provider refused it"),
 		field.Int64("version").Default(1).Comment("compare-and-set guard"),
 		instant("expires_at"),

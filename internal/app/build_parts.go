@@ -23,6 +23,7 @@ import (
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
+	"seckill/internal/payment/stripe"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 	"seckill/internal/preload"
@@ -135,6 +136,11 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 		},
 	}
 	p := payments{}
+	if key := b.cfg.StripeKey.Reveal(); key != "" {
+		cfg.Providers = append(cfg.Providers, stripe.New(stripe.Config{
+			Key: key, WebhookSecret: b.cfg.StripeWebhookSecret.Reveal(), APIURL: b.cfg.StripeAPIURL, ShopURL: baseURL(b.cfg, in.listener), Clock: g.clock,
+		}))
+	}
 	if b.cfg.SandboxOn() {
 		live := in.keys.Derive("sandbox call-backs") // derived from the current signing key and the previous one
 		signer, err := sandbox.NewSigner(live[:min(len(live), 2)]...)

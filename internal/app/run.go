@@ -264,7 +264,7 @@ func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slo
 	if err != nil {
 		return err
 	}
-	if a.roles.API && !cfg.SandboxOn() {
+	if a.roles.API && !cfg.PaymentsOn() {
 		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=on")
 	}
 	return a.Run(ctx)

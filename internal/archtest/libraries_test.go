@@ -38,6 +38,7 @@ var owners = []owner{
 		},
 		"only packages that own tables, or build from them, see ent",
 	},
+	{"github.com/stripe/stripe-go", []string{"internal/payment/stripe"}, "one package per payment provider"},
 	{"github.com/lib/pq", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
 	{"modernc.org/sqlite", []string{"internal/postgres"}, "internal/postgres classifies the errors of the database"},
 	{"github.com/prometheus/client_golang/prometheus/promhttp", []string{"internal/telemetry"}, "internal/telemetry serves the metrics; packages take a prometheus.Registerer"},

@@ -138,6 +138,7 @@ func (p *Problems) server(c *Config) {
 	}
 	p.media(c.Media.Reveal())
 	p.outside(c)
+	p.payments(c)
 	if c.Production() && !c.LimitsOn() {
 		p.add("limits", "is off, which production does not allow: set it to on, or SECKILL_PROFILE to development")
 	}
@@ -223,6 +224,20 @@ func (p *Problems) widget(c *Config) {
 		if !fits(origin) {
 			p.add("captcha-origins", "has %q, which is not an origin: write https://check.example or https://*.check.example", origin)
 		}
+	}
+}
+
+// payments checks the keys of payment providers, which are not printed.
+func (p *Problems) payments(c *Config) {
+	key, secret := c.StripeKey.Reveal(), c.StripeWebhookSecret.Reveal()
+	if key != "" && !strings.HasPrefix(key, "sk_") && !strings.HasPrefix(key, "rk_") {
+		p.add("stripe-key", "is no secret key: take the one that begins with sk_ or rk_; pk_ is for browsers")
+	}
+	if (key == "") != (secret == "") {
+		p.add("stripe-webhook-secret", "and SECKILL_STRIPE_KEY go together: without the key nothing is charged, without the secret no payment is reported")
+	}
+	if c.StripeAPIURL != "" && !isOrigin(c.StripeAPIURL) {
+		p.add("stripe-api-url", "is no address: write https://host")
 	}
 }
 

@@ -1,0 +1,283 @@
+package stripe_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	api "github.com/stripe/stripe-go/v82"
+	"github.com/stripe/stripe-go/v82/webhook"
+
+	"seckill/internal/clock"
+	"seckill/internal/id"
+	"seckill/internal/payment"
+	"seckill/internal/payment/stripe"
+)
+
+const secret = "whsec_of_a_test"
+
+var deadline = time.Date(2026, 11, 20, 20, 15, 0, 0, time.UTC)
+
+// mock is Stripe's own mock server, which checks requests against the specification of the
+// API. It keeps no state.
+type mock struct {
+	url   string
+	mu    sync.Mutex
+	asked []asked // guarded by mu
+}
+
+type asked struct {
+	path, key string
+	form      url.Values
+}
+
+// startMock builds stripe-mock from its module, starts it, and records what it is asked.
+func startMock(t *testing.T) *mock {
+	t.Helper()
+	dir := t.TempDir()
+	binary, socket := filepath.Join(dir, "stripe-mock"), filepath.Join(dir, "socket")
+	build := exec.CommandContext(t.Context(), "go", "build", "-modfile=../../../tools/stripe-mock/go.mod", "-o", binary, "github.com/stripe/stripe-mock")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build stripe-mock: %v\n%s", err, out)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, binary, "-http-unix", socket)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	for lines := bufio.NewScanner(out); ; {
+		if !lines.Scan() {
+			t.Fatal("stripe-mock ended")
+		}
+		if strings.Contains(lines.Text(), "Listening for HTTP") {
+			break
+		}
+	}
+	m := &mock{}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "stripe"}) }}
+	m.url = serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body := readAll(t, r)
+		form, err := url.ParseQuery(body)
+		if err != nil {
+			t.Error(err)
+		}
+		m.mu.Lock()
+		m.asked = append(m.asked, asked{r.Method + " " + r.URL.Path, r.Header.Get("Idempotency-Key"), form})
+		m.mu.Unlock()
+		proxy.ServeHTTP(w, r)
+	})
+	return m
+}
+
+func serve(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// readAll returns the body of a request, which can be read again.
+func readAll(t *testing.T, r *http.Request) string {
+	t.Helper()
+	var text strings.Builder
+	if _, err := bufio.NewReader(r.Body).WriteTo(&text); err != nil {
+		t.Error(err)
+	}
+	r.Body = http.NoBody
+	if text.Len() > 0 {
+		r.Body = readCloser{strings.NewReader(text.String())}
+	}
+	return text.String()
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+func provider(t *testing.T, at string) *stripe.Provider {
+	t.Helper()
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
+	t.Cleanup(client.CloseIdleConnections)
+	return stripe.New(stripe.Config{
+		Key: "sk_test_123", WebhookSecret: secret, APIURL: at, ShopURL: "https://shop.example", Clock: clock.NewFake(deadline), Client: client,
+	})
+}
+
+func known(ref, transaction string) payment.Known {
+	return payment.Known{Ref: ref, Transaction: transaction, CreateInput: payment.CreateInput{
+		Payment: id.New(), Order: id.New(), Description: "Order 1", AmountMinor: 69900, Currency: "CNY", ExpiresAt: deadline,
+	}}
+}
+
+func TestStripesOwnServerAcceptsEveryRequest(t *testing.T) {
+	t.Parallel()
+	m := startMock(t)
+	p := provider(t, m.url)
+	k := known("cs_test_1", "pi_1")
+	made, err := p.Create(t.Context(), k.CreateInput)
+	if err != nil || made.Ref == "" {
+		t.Fatalf("create: %+v, %v", made, err)
+	}
+	if _, err := p.Query(t.Context(), k); err != nil {
+		t.Errorf("query: %v", err)
+	}
+	if _, err := p.Close(t.Context(), k); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	refund := payment.RefundInput{Refund: id.New(), Paid: k, AmountMinor: 100, Currency: "CNY"}
+	if err := p.Refund(t.Context(), refund); err != nil {
+		t.Errorf("partial refund: %v", err)
+	}
+	if len(m.asked) != 4 {
+		t.Fatalf("%d requests", len(m.asked))
+	}
+	create, sent := m.asked[0], m.asked[3]
+	order := "https://shop.example/orders/" + id.Format(id.Order, k.Order)
+	for field, want := range map[string]string{
+		"client_reference_id": k.Payment.String(), "line_items[0][price_data][unit_amount]": "69900", "line_items[0][price_data][currency]": "cny",
+		"success_url": order, "cancel_url": order, "expires_at": fmt.Sprint(deadline.Add(31 * time.Minute).Unix()), "mode": "payment",
+	} {
+		if got := create.form.Get(field); got != want {
+			t.Errorf("%s is %q, want %q", field, got, want)
+		}
+	}
+	if create.key != k.Payment.String() || sent.key != refund.Refund.String() {
+		t.Errorf("idempotency keys %q and %q", create.key, sent.key)
+	}
+	if m.asked[2].path != "POST /v1/checkout/sessions/cs_test_1/expire" || sent.form.Get("amount") != "100" || sent.form.Get("payment_intent") != "pi_1" {
+		t.Errorf("requests %+v", m.asked)
+	}
+}
+
+// answers serves recorded answers by method and path.
+func answers(t *testing.T, by map[string]string) string {
+	t.Helper()
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		text, ok := by[r.Method+" "+r.URL.Path]
+		if !ok {
+			t.Errorf("unexpected %s %s", r.Method, r.URL.Path)
+		}
+		if strings.Contains(text, `"error"`) {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		fmt.Fprint(w, text)
+	})
+}
+
+const (
+	paid = `{"id":"cs_1","object":"checkout.session","status":"complete","payment_status":"paid","amount_total":69900,"currency":"cny","payment_intent":"pi_1","client_reference_id":"%s"}`
+	open = `{"id":"cs_1","object":"checkout.session","status":"open","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
+	gone = `{"id":"cs_1","object":"checkout.session","status":"expired","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
+	busy = `{"id":"cs_1","object":"checkout.session","status":"complete","payment_status":"unpaid","amount_total":69900,"currency":"cny"}`
+	late = `{"error":{"type":"invalid_request_error","param":"expires_at","message":"The expires_at timestamp must be at least 30 minutes from Checkout Session creation."}}`
+	shut = `{"error":{"type":"invalid_request_error","message":"Only Checkout Sessions with a status in [\"open\"] can be expired."}}`
+	back = `{"error":{"type":"invalid_request_error","code":"charge_already_refunded","message":"Charge has already been refunded."}}`
+	much = `{"error":{"type":"invalid_request_error","message":"Refund amount is greater than unrefunded amount on charge."}}`
+)
+
+func TestAClosedPaymentCannotBePaidAndAPaidOneStaysPaid(t *testing.T) {
+	t.Parallel()
+	const sessions = "/v1/checkout/sessions"
+	for name, c := range map[string]struct {
+		ref  string
+		by   map[string]string
+		want payment.Phase
+	}{
+		"open":                    {"cs_1", map[string]string{"POST " + sessions + "/cs_1/expire": gone}, payment.PhaseClosed},
+		"paid before":             {"cs_1", map[string]string{"POST " + sessions + "/cs_1/expire": shut, "GET " + sessions + "/cs_1": paid}, payment.PhasePaid},
+		"expired before":          {"cs_1", map[string]string{"POST " + sessions + "/cs_1/expire": shut, "GET " + sessions + "/cs_1": gone}, payment.PhaseClosed},
+		"not confirmed yet":       {"cs_1", map[string]string{"POST " + sessions + "/cs_1/expire": shut, "GET " + sessions + "/cs_1": busy}, payment.PhaseOpen},
+		"reply to creation lost":  {"", map[string]string{"POST " + sessions: open, "POST " + sessions + "/cs_1/expire": gone}, payment.PhaseClosed},
+		"never created, too late": {"", map[string]string{"POST " + sessions: late}, payment.PhaseClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state, err := provider(t, answers(t, c.by)).Close(t.Context(), known(c.ref, ""))
+			if err != nil || state.Phase != c.want {
+				t.Errorf("%+v, %v, want %s", state, err, c.want)
+			}
+			if state.Phase == payment.PhasePaid && (state.Transaction != "pi_1" || state.AmountMinor != 69900 || state.Currency != "CNY") {
+				t.Errorf("state %+v", state)
+			}
+		})
+	}
+}
+
+func TestARefundIsSentUntilTheMoneyIsBack(t *testing.T) {
+	t.Parallel()
+	for text, done := range map[string]bool{
+		`{"id":"re_1","object":"refund","status":"succeeded"}`: true, `{"id":"re_1","object":"refund","status":"pending"}`: true,
+		`{"id":"re_1","object":"refund","status":"failed"}`: false, back: true, much: false,
+	} {
+		p := provider(t, answers(t, map[string]string{"POST /v1/refunds": text}))
+		err := p.Refund(t.Context(), payment.RefundInput{Refund: id.New(), Paid: known("cs_1", "pi_1"), AmountMinor: 1, Currency: "CNY"})
+		if (err == nil) != done {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestOnlySignedEventsOfOurPaymentsCount(t *testing.T) {
+	t.Parallel()
+	p := provider(t, "http://127.0.0.1:1")
+	ours := uuid.New()
+	event := func(kind, session string) string {
+		return fmt.Sprintf(`{"id":"evt_1","object":"event","api_version":"2020-08-27","created":1795204800,"type":%q,"data":{"object":%s}}`, kind, session)
+	}
+	sign := func(body, by string, at time.Time) http.Header {
+		signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte(body), Secret: by, Timestamp: at})
+		return http.Header{"Stripe-Signature": {signed.Header}}
+	}
+	whole := fmt.Sprintf(paid, ours)
+	for _, c := range []struct {
+		kind, session string
+		want          payment.EventKind // "" = needs no action
+	}{
+		{string(api.EventTypeCheckoutSessionCompleted), whole, payment.EventSucceeded},
+		{string(api.EventTypeCheckoutSessionCompleted), strings.Replace(whole, `"paid"`, `"unpaid"`, 1), ""},
+		{string(api.EventTypeCheckoutSessionAsyncPaymentFailed), whole, payment.EventDeclined},
+		{string(api.EventTypeCheckoutSessionExpired), whole, payment.EventClosed},
+		{string(api.EventTypeCheckoutSessionCompleted), fmt.Sprintf(paid, "another-shop-7"), ""},
+		{"customer.created", `{"id":"cus_1","object":"customer"}`, ""},
+	} {
+		body := event(c.kind, c.session)
+		e, err := p.Callback(sign(body, secret, time.Now()), []byte(body))
+		if err != nil || e.Kind != c.want {
+			t.Errorf("%s: %+v, %v, want %q", c.kind, e, err, c.want)
+		}
+		if e.Kind == payment.EventSucceeded && (e.ID != "evt_1" || e.Payment != ours || e.Transaction != "pi_1" || e.AmountMinor != 69900 || e.Currency != "CNY") {
+			t.Errorf("event %+v", e)
+		}
+	}
+	body := event(string(api.EventTypeCheckoutSessionCompleted), whole)
+	for name, header := range map[string]http.Header{
+		"none": {}, "no signature": {"Stripe-Signature": {"t=1"}}, "another's": sign(body, "whsec_other", time.Now()),
+		"old": sign(body, secret, time.Now().Add(-6*time.Minute)), "of another body": sign(body+" ", secret, time.Now()),
+	} {
+		if _, err := p.Callback(header, []byte(body)); !errors.Is(err, payment.ErrForged) {
+			t.Errorf("%s: %v, want %v", name, err, payment.ErrForged)
+		}
+	}
+}
