@@ -90,7 +90,7 @@ func (s *Service) FindOrders(ctx context.Context, by sale.Actor, text string) ([
 	if err != nil {
 		return nil, err
 	}
-	match, err := s.orderMatch(ctx, text)
+	match, err := s.orderMatch(ctx, by, text)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +115,9 @@ func ofItem(item uuid.UUID) predicate.Order {
 	})
 }
 
-// orderMatch parses the text as a public id, else as a number or a buyer.
-func (s *Service) orderMatch(ctx context.Context, text string) (predicate.Order, error) {
+// orderMatch parses the text as a public id, else as a number or a buyer. A search for
+// buyers is logged.
+func (s *Service) orderMatch(ctx context.Context, by sale.Actor, text string) (predicate.Order, error) {
 	if kind, u, err := id.Split(text); err == nil {
 		switch kind {
 		case id.Order, id.Task:
@@ -134,6 +135,7 @@ func (s *Service) orderMatch(ctx context.Context, text string) (predicate.Order,
 	if err != nil {
 		return nil, err
 	}
+	s.audit(ctx, by.ID, account.EventBuyerSearch, fmt.Sprintf("orders of %d found", len(buyers)))
 	if len(buyers) > 0 {
 		ids := make([]uuid.UUID, len(buyers))
 		for i, b := range buyers {
