@@ -39,12 +39,13 @@ faults: services ## run the tests that kill processes, in full size; a table of 
 	@go run ./test/testrun faults
 
 .PHONY: check
-check: ## check what is committed: generated code, formatting, lints, layers
+check: ## check what is committed: generated code, formatting, lints, layers, known vulnerabilities
 	scripts/check-generated
 	go vet ./...
 	go -C test/bench vet ./...
 	@$(MAKE) lint
 	go test ./internal/archtest
+	scripts/check-vulnerabilities $(VULNERABILITIES)
 
 ##@ Now and then
 
