@@ -224,6 +224,7 @@ func TestAttacks(t *testing.T) {
 		{12, "a foreign page sends credentials", foreignPage},
 		{0, "forged access tokens", forgeTokens},
 		{0, "documents that the shop does not send", foreignDocuments},
+		{0, "none: 180 clients that ask for the time", visitors},
 	} {
 		verdict := "held"
 		began := time.Now()
@@ -281,6 +282,22 @@ func fillTheQueue(s *target) error {
 			return fmt.Errorf("%s did not sign in", what)
 		}
 	}
+	return nil
+}
+
+// visitors is no attack: what so many clients on the server's machine cost by themselves.
+func visitors(s *target) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for n := range 180 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				s.send(fmt.Sprintf("45.%d.%d.9", n/16, n), `{"query":"{ serverInfo { serverTime } }"}`, nil)
+			}
+		})
+	}
+	all.Wait()
 	return nil
 }
 
