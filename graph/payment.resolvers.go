@@ -7,6 +7,7 @@ package graph
 
 import (
 	"context"
+	"seckill/graph/generated"
 	"seckill/graph/model"
 	"seckill/internal/auth"
 	"seckill/internal/id"
@@ -23,14 +24,11 @@ func (r *mutationResolver) CancelOrder(ctx context.Context, input model.CancelOr
 }
 
 func (r *mutationResolver) DecideRefund(ctx context.Context, input model.DecideRefundInput) (*model.DecideRefundPayload, error) {
-	refundID, err := id.Parse(id.Refund, input.RefundID)
+	in, err := refundDecision(ctx, input)
 	if err != nil {
-		return nil, unknown("refundId")
+		return nil, err
 	}
-	decided, err := r.Payments.DecideRefund(ctx, payment.Decision{
-		Refund: refundID, Operator: auth.PrincipalFrom(ctx).UserID, Approve: input.Approve,
-		Note: deref(input.Note), KeepUnits: !input.Restock,
-	})
+	decided, err := r.Payments.DecideRefund(ctx, in)
 	return &model.DecideRefundPayload{Order: r.toOrder(decided.Order)}, err
 }
 
@@ -59,3 +57,30 @@ func (r *mutationResolver) RequestRefund(ctx context.Context, input model.Reques
 		Order: r.toOrder(asked.Order), Refund: toRefund(ctx, asked.Refund), Replayed: asked.Replayed,
 	}, err
 }
+
+func (r *queryResolver) Refunds(ctx context.Context, first *int, after *string, last *int, before *string, filter *model.RefundFilter) (*model.RefundConnection, error) {
+	in, err := refundPage(first, after, last, before)
+	if err != nil {
+		return nil, err
+	}
+	if in.RefundFilter, err = refundFilter(ctx, filter); err != nil {
+		return nil, err
+	}
+	return r.refundConnection(ctx, in)
+}
+
+func (r *refundResolver) DecidedBy(ctx context.Context, obj *model.Refund) (*model.User, error) {
+	if obj.Source.DecidedBy == nil {
+		return nil, nil
+	}
+	return r.user(ctx, *obj.Source.DecidedBy)
+}
+
+func (r *refundResolver) Order(ctx context.Context, obj *model.Refund) (*model.Order, error) {
+	o, err := r.Orders.OrderFor(ctx, obj.Source.Order, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
+	return r.toOrder(o), err
+}
+
+func (r *Resolver) Refund() generated.RefundResolver { return &refundResolver{r} }
+
+type refundResolver struct{ *Resolver }

@@ -92,11 +92,18 @@ func toRefund(ctx context.Context, r *payment.Refund) *model.Refund {
 	out := &model.Refund{
 		ID: id.Format(id.Refund, r.ID), Status: refundStatuses[r.Status], Reason: r.Reason, CreatedAt: r.CreatedAt, DecidedAt: r.DecidedAt,
 		Amount: toMoney(money.Amount{Minor: r.AmountMinor, Currency: r.Currency}), Transaction: orAbsent(r.Transaction),
+		State: refundStates[r.Status], Decision: orAbsent(r.Decision), Source: r,
 	}
 	if reason, ok := ownReasons[r.Cause]; ok && r.DecidedBy == nil {
 		out.Reason = reason.in(ctx)
 	}
 	return out
+}
+
+// refundStates maps statuses to how far a refund has got.
+var refundStates = map[payment.RefundStatus]model.RefundState{
+	payment.RefundRequested: model.RefundStateRequested, payment.RefundSending: model.RefundStateApproved,
+	payment.RefundRejected: model.RefundStateRefused, payment.RefundSucceeded: model.RefundStateDone,
 }
 
 // ownReasons are the reasons of refunds that begin by themselves.

@@ -34,6 +34,7 @@ type ResolverRoot interface {
 	PurchaseLimitError() PurchaseLimitErrorResolver
 	Query() QueryResolver
 	QueueTicket() QueueTicketResolver
+	Refund() RefundResolver
 	Sale() SaleResolver
 	SaleFeedEvent() SaleFeedEventResolver
 	SaleItem() SaleItemResolver
@@ -2175,6 +2176,52 @@ enum RefundStatus {
 }
 
 """
+How far a refund has got. Unlike RefundStatus it says that money is on its way.
+"""
+enum RefundState {
+  """An operator has approved it, or it began by itself: the money is on its way."""
+  APPROVED
+  """Money went back."""
+  DONE
+  """Refused by an operator."""
+  REFUSED
+  """Waits for an operator."""
+  REQUESTED
+}
+
+"""
+Which refunds to list.
+"""
+input RefundFilter {
+  """Only those of this sale."""
+  saleId: ID
+  """Only those in one of these states."""
+  states: [RefundState!]
+}
+
+"""
+A page of refunds.
+"""
+type RefundConnection {
+  """The refunds of this page."""
+  edges: [RefundEdge!]!
+  """Where the page lies."""
+  pageInfo: PageInfo!
+  """How many refunds there are in all."""
+  totalCount: Int
+}
+
+"""
+A refund in a list.
+"""
+type RefundEdge {
+  """Where it lies in the list."""
+  cursor: String!
+  """The refund."""
+  node: Refund!
+}
+
+"""
 Money that goes back, or was asked back.
 """
 type Refund implements Node {
@@ -2184,12 +2231,20 @@ type Refund implements Node {
   createdAt: DateTime!
   """When it was decided, by an operator or by itself; null while it waits."""
   decidedAt: DateTime
+  """Who decided; null while it waits, and where it began by itself."""
+  decidedBy: User @auth(role: OPERATOR)
+  """What was said when it was decided; null when nothing was."""
+  decision: String
   """Opaque global id."""
   id: ID!
   """Why: in the words of who asked for it; of money that came too late or twice in those of the shop."""
   reason: String!
   """How it stands."""
   status: RefundStatus!
+  """The order whose money goes back."""
+  order: Order
+  """How far it has got."""
+  state: RefundState!
   """The provider's number of the transaction that goes back; null when it is the payment's own."""
   transaction: String @auth(role: OPERATOR)
 }
@@ -2350,11 +2405,13 @@ type RequestRefundPayload {
 Input of ` + "`" + `decideRefund` + "`" + `.
 """
 input DecideRefundInput {
+  """The amount that goes back, as the operator has read it. Another one than that of the refund is refused."""
+  amount: MoneyInput
   """Whether the money goes back."""
   approve: Boolean!
   """Remark; the buyer sees it."""
   note: String @constraint(maxLength: 200)
-  """Refund that was asked for."""
+  """Refund that was asked for; never one of an own order."""
   refundId: ID!
   """Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls."""
   restock: Boolean! = true
@@ -2394,6 +2451,22 @@ extend type Mutation {
     """What is needed."""
     input: RequestRefundInput!
   ): RequestRefundPayload @auth
+}
+
+extend type Query {
+  """Refunds of all sales, oldest first, without those of own orders."""
+  refunds(
+    """How many from the front, 1 to 100; 20 when neither is given."""
+    first: Int @constraint(min: 1, max: 100)
+    """After this cursor."""
+    after: String
+    """How many from the back, 1 to 100."""
+    last: Int @constraint(min: 1, max: 100)
+    """Before this cursor."""
+    before: String
+    """Which."""
+    filter: RefundFilter
+  ): RefundConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 }
 `, BuiltIn: false},
 	{Name: "../schema/purchase.graphqls", Input: `"""
@@ -4435,16 +4508,46 @@ func (ec *executionContext) childFields_Refund(ctx context.Context, field graphq
 		return ec.fieldContext_Refund_createdAt(ctx, field)
 	case "decidedAt":
 		return ec.fieldContext_Refund_decidedAt(ctx, field)
+	case "decidedBy":
+		return ec.fieldContext_Refund_decidedBy(ctx, field)
+	case "decision":
+		return ec.fieldContext_Refund_decision(ctx, field)
 	case "id":
 		return ec.fieldContext_Refund_id(ctx, field)
 	case "reason":
 		return ec.fieldContext_Refund_reason(ctx, field)
 	case "status":
 		return ec.fieldContext_Refund_status(ctx, field)
+	case "order":
+		return ec.fieldContext_Refund_order(ctx, field)
+	case "state":
+		return ec.fieldContext_Refund_state(ctx, field)
 	case "transaction":
 		return ec.fieldContext_Refund_transaction(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Refund", field.Name)
+}
+
+func (ec *executionContext) childFields_RefundConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_RefundConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_RefundConnection_pageInfo(ctx, field)
+	case "totalCount":
+		return ec.fieldContext_RefundConnection_totalCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefundConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_RefundEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_RefundEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_RefundEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RefundEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_RegisterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -358,11 +358,13 @@ type DecideInterventionPayload struct {
 
 // Input of `decideRefund`.
 type DecideRefundInput struct {
+	// The amount that goes back, as the operator has read it. Another one than that of the refund is refused.
+	Amount *MoneyInput `json:"amount,omitempty"`
 	// Whether the money goes back.
 	Approve bool `json:"approve"`
 	// Remark; the buyer sees it.
 	Note *string `json:"note,omitempty"`
-	// Refund that was asked for.
+	// Refund that was asked for; never one of an own order.
 	RefundID string `json:"refundId"`
 	// Whether the units of an approved refund go back on sale; otherwise they leave it, and its total falls.
 	Restock bool `json:"restock"`
@@ -1161,17 +1163,52 @@ type Refund struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was decided, by an operator or by itself; null while it waits.
 	DecidedAt *time.Time `json:"decidedAt,omitempty"`
+	// Who decided; null while it waits, and where it began by itself.
+	DecidedBy *User `json:"decidedBy,omitempty"`
+	// What was said when it was decided; null when nothing was.
+	Decision *string `json:"decision,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// Why: in the words of who asked for it; of money that came too late or twice in those of the shop.
 	Reason string `json:"reason"`
 	// How it stands.
 	Status RefundStatus `json:"status"`
+	// The order whose money goes back.
+	Order *Order `json:"order,omitempty"`
+	// How far it has got.
+	State RefundState `json:"state"`
 	// The provider's number of the transaction that goes back; null when it is the payment's own.
-	Transaction *string `json:"transaction,omitempty"`
+	Transaction *string         `json:"transaction,omitempty"`
+	Source      *payment.Refund `json:"-"`
 }
 
 func (Refund) IsNode() {}
+
+// A page of refunds.
+type RefundConnection struct {
+	// The refunds of this page.
+	Edges []*RefundEdge `json:"edges"`
+	// Where the page lies.
+	PageInfo *PageInfo `json:"pageInfo"`
+	// How many refunds there are in all.
+	TotalCount *int `json:"totalCount,omitempty"`
+}
+
+// A refund in a list.
+type RefundEdge struct {
+	// Where it lies in the list.
+	Cursor string `json:"cursor"`
+	// The refund.
+	Node *Refund `json:"node"`
+}
+
+// Which refunds to list.
+type RefundFilter struct {
+	// Only those of this sale.
+	SaleID *string `json:"saleId,omitempty"`
+	// Only those in one of these states.
+	States []RefundState `json:"states,omitempty"`
+}
 
 // Input of `register`.
 type RegisterInput struct {
@@ -2257,6 +2294,70 @@ func (e *PaymentStatus) UnmarshalJSON(b []byte) error {
 }
 
 func (e PaymentStatus) MarshalJSON() ([]byte, error) {
+	var buf bytes.Buffer
+	e.MarshalGQL(&buf)
+	return buf.Bytes(), nil
+}
+
+// How far a refund has got. Unlike RefundStatus it says that money is on its way.
+type RefundState string
+
+const (
+	// An operator has approved it, or it began by itself: the money is on its way.
+	RefundStateApproved RefundState = "APPROVED"
+	// Money went back.
+	RefundStateDone RefundState = "DONE"
+	// Refused by an operator.
+	RefundStateRefused RefundState = "REFUSED"
+	// Waits for an operator.
+	RefundStateRequested RefundState = "REQUESTED"
+)
+
+var AllRefundState = []RefundState{
+	RefundStateApproved,
+	RefundStateDone,
+	RefundStateRefused,
+	RefundStateRequested,
+}
+
+func (e RefundState) IsValid() bool {
+	switch e {
+	case RefundStateApproved, RefundStateDone, RefundStateRefused, RefundStateRequested:
+		return true
+	}
+	return false
+}
+
+func (e RefundState) String() string {
+	return string(e)
+}
+
+func (e *RefundState) UnmarshalGQL(v any) error {
+	str, ok := v.(string)
+	if !ok {
+		return fmt.Errorf("enums must be strings")
+	}
+
+	*e = RefundState(str)
+	if !e.IsValid() {
+		return fmt.Errorf("%s is not a valid RefundState", str)
+	}
+	return nil
+}
+
+func (e RefundState) MarshalGQL(w io.Writer) {
+	_, _ = fmt.Fprint(w, strconv.Quote(e.String()))
+}
+
+func (e *RefundState) UnmarshalJSON(b []byte) error {
+	s, err := strconv.Unquote(string(b))
+	if err != nil {
+		return err
+	}
+	return e.UnmarshalGQL(s)
+}
+
+func (e RefundState) MarshalJSON() ([]byte, error) {
 	var buf bytes.Buffer
 	e.MarshalGQL(&buf)
 	return buf.Bytes(), nil

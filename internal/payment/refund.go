@@ -13,6 +13,7 @@ import (
 	entpayment "seckill/ent/payment"
 	entrefund "seckill/ent/refund"
 	"seckill/internal/fault"
+	"seckill/internal/money"
 	"seckill/internal/order"
 	"seckill/internal/postgres"
 )
@@ -168,6 +169,8 @@ type Decision struct {
 	Operator uuid.UUID
 	Approve  bool
 	Note     string
+	// Amount is the amount that the operator has confirmed; nil = that of the refund.
+	Amount *money.Amount
 	// KeepUnits does not return the units of an approved refund to stock.
 	KeepUnits bool
 }
@@ -196,6 +199,9 @@ func (s *Service) tryDecide(ctx context.Context, d Decision) (RefundResult, erro
 	o, err := s.orders.Reload(ctx, r.Order)
 	if err != nil || o == nil {
 		return RefundResult{}, errors.Join(err, missing(o, r))
+	}
+	if d.Approve && d.Amount != nil && *d.Amount != (money.Amount{Minor: r.AmountMinor, Currency: r.Currency}) {
+		return RefundResult{}, fault.BadField{At: []string{"input", "amount"}, Rule: "the amount of the refund"}
 	}
 	if r.Status != RefundRequested {
 		approved := r.Status != RefundRejected

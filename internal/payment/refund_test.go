@@ -44,12 +44,17 @@ func TestAnApprovedRefundReturnsMoneyAndUnitOnce(t *testing.T) {
 				}
 				wg.Wait()
 				s.wantOrder(o, order.Refunding)
-				open, err := s.pay.OpenRefunds(t.Context(), uuid.Nil, 10)
-				if err != nil || len(open) != 1 || open[0].AmountMinor != 1999 {
+				filter := payment.RefundFilter{Statuses: []payment.RefundStatus{payment.RefundRequested}}
+				open, err := s.pay.ListRefunds(t.Context(), payment.RefundList{RefundFilter: filter, Limit: 10})
+				if err != nil || len(open.Refunds) != 1 || open.Refunds[0].AmountMinor != 1999 {
 					t.Fatalf("open refunds %+v, %v", open, err)
 				}
+				filter.NotOf = o.User
+				if n, err := s.pay.CountRefunds(t.Context(), filter); n != 0 || err != nil {
+					t.Errorf("%d refunds without those of the buyer, %v", n, err)
+				}
 				for range 4 {
-					wg.Go(func() { s.approveRefund(open[0], keep) })
+					wg.Go(func() { s.approveRefund(open.Refunds[0], keep) })
 				}
 				wg.Wait()
 				for range 4 {

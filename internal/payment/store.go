@@ -95,18 +95,3 @@ func (s *Service) RefundsOf(ctx context.Context, orders ...uuid.UUID) (map[uuid.
 	}
 	return refunds, nil
 }
-
-// OpenRefunds returns refunds that wait for an operator, oldest first, after the given
-// refund.
-func (s *Service) OpenRefunds(ctx context.Context, after uuid.UUID, limit int) ([]*Refund, error) {
-	rows, err := s.db.Ent.Refund.Query().Where(refund.StatusEQ(refund.StatusREQUESTED), refund.IDGT(after)).
-		Order(ent.Asc(refund.FieldID)).Limit(limit).All(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read open refunds: %w", err)
-	}
-	refunds := make([]*Refund, 0, len(rows))
-	for _, row := range rows {
-		refunds = append(refunds, refundFromRow(row))
-	}
-	return refunds, nil
-}

@@ -108,6 +108,13 @@ test('orders: called off, paid back', async () => {
   await operator.getByRole('button', { name: /^Refund ¥/ }).waitFor();
   await look(operator, 'admin-orders');
   await lookAtSheet(operator, /^Cancel order/, 'admin-void');
+  await goto(operator, '/operate/refunds', 'main li');
+  await look(operator, 'admin-refunds');
+  await lookAtSheet(operator, 'Reject', 'admin-refund-refused');
+  await operator.getByRole('button', { name: /^Refund ¥/ }).click();
+  await operator.getByRole('dialog').getByRole('button', { name: /^Refund ¥/ }).click();
+  await operator.getByText(/^(Money on its way|Refunded)$/).waitFor();
+  await look(operator, 'admin-refund-approved');
 });
 
 test('a sale while it runs', async () => {

@@ -7,6 +7,7 @@ import { request } from '../api/request';
 import { Interventions } from '../documents/interventions';
 import { SetAside } from '../documents/letters';
 import { AdminSales } from '../documents/operator';
+import { RefundsWaiting } from '../documents/refunds';
 import { count } from '../i18n/text';
 import { Broken, Loading, Stale, Title } from '../ui/bits';
 import type { AdminSale, SaleStatus } from './acts';
@@ -15,18 +16,22 @@ import { ot, type OpKey } from './texts';
 
 /** How many messages and payments wait in the inbox, as last read. */
 export const inbox = signal(0);
+/** How many refunds wait for a decision, as last read. */
+export const refundsWaiting = signal(0);
 
 /** Statuses of the sales that need attention, from the most urgent. */
 const SHOWN: SaleStatus[] = ['LIVE', 'PAUSED', 'PREHEATED', 'SCHEDULED', 'APPROVED', 'PENDING_APPROVAL', 'DRAFT', 'REJECTED'];
 
 async function load(abort: AbortSignal) {
-  const [{ sales }, { deadLetters, heldPayments }, { interventions }] = await Promise.all([
+  const [{ sales }, { deadLetters, heldPayments }, { interventions }, { refunds }] = await Promise.all([
     request(AdminSales, { after: null, search: null, statuses: SHOWN }, abort),
     request(SetAside, {}, abort),
     request(Interventions, { saleId: null, states: ['REQUESTED'] }, abort),
+    request(RefundsWaiting, {}, abort),
   ]);
+  refundsWaiting.value = refunds?.totalCount ?? 0;
   inbox.value = (deadLetters?.length ?? 0) + (heldPayments?.length ?? 0);
-  return { sales: (sales?.edges ?? []).map(({ node }) => node), inbox: inbox.value, requested: interventions ?? [] };
+  return { sales: (sales?.edges ?? []).map(({ node }) => node), inbox: inbox.value, refunds: refundsWaiting.value, requested: interventions ?? [] };
 }
 
 /** The page. */
@@ -39,7 +44,7 @@ export function Home() {
     case 'failed':
       return <Broken fault={page.value.fault} again={reload} />;
     case 'ready': {
-      const { sales, inbox, requested } = page.value.data;
+      const { sales, inbox, refunds, requested } = page.value.data;
       const of = (...statuses: SaleStatus[]): AdminSale[] =>
         sales.filter(({ status }) => statuses.includes(status)).sort((a, b) => Date.parse(a.startsAt) - Date.parse(b.startsAt));
       return (
@@ -51,8 +56,9 @@ export function Home() {
             </Link>
           </div>
           <Stale fault={page.value.fault} again={reload} />
-          {(inbox > 0 || requested.length > 0) && (
+          {(inbox > 0 || refunds > 0 || requested.length > 0) && (
             <Group name="op.waiting">
+              {refunds > 0 && <Waits href="/operate/refunds" text={ot('op.refunds')} n={refunds} />}
               {inbox > 0 && <Waits href="/operate/aside" text={ot('op.inbox')} n={inbox} />}
               {requested.map(({ id, sale, kind }) => (
                 <Waits key={id} href={sale ? `/operate/sales/${sale.id}` : '/operate'} text={`${ot(`op.did.${kind}`)} · ${sale?.title ?? ''}`} n={1} />

@@ -12,11 +12,12 @@ import { DeadLetters } from './deadletters';
 import { SalePage } from './sale';
 import { SaleEditor } from './editor';
 import { Goods } from './goods';
-import { Home, inbox } from './home';
+import { Home, inbox, refundsWaiting } from './home';
 import { Orders } from './orders';
 import { People } from './people';
+import { Refunds } from './refunds';
 import { Sales } from './sales';
-import { ot, texts } from './texts';
+import { ot, texts, type OpKey } from './texts';
 
 /** Adds the texts of the admin pages. */
 export const prepare = (): Promise<void> => loadTexts((of) => Promise.resolve(texts[of]));
@@ -50,6 +51,7 @@ export function Operator() {
           <Route path="/operate/sales/:id">{({ id }) => <SalePage key={id} id={id} />}</Route>
           <Route path="/operate/goods">{() => <Goods />}</Route>
           <Route path="/operate/orders">{() => <Orders />}</Route>
+          <Route path="/operate/refunds">{() => <Refunds />}</Route>
           <Route path="/operate/aside">{() => <DeadLetters />}</Route>
           <Route path="/operate/people">{() => <People />}</Route>
           <Route component={Missing} />
@@ -76,7 +78,6 @@ function NeedsCodes() {
 /** The navigation: a column on a desktop, a row that scrolls on a phone. */
 function Nav() {
   const [where] = useLocation();
-  const waiting = inbox.value;
   const link = (href: string, text: ComponentChildren, here = where.startsWith(href)) => (
     <Link
       href={href}
@@ -92,14 +93,19 @@ function Nav() {
       {link('/operate/sales', ot('op.sales'), where.startsWith('/operate/sales') || where === '/operate/new')}
       {link('/operate/orders', ot('op.orders'))}
       {link('/operate/goods', ot('op.goods'))}
-      {link(
-        '/operate/aside',
-        <>
-          {ot('op.inbox')}
-          {waiting > 0 && <span class="rounded-full bg-danger px-2 text-sm text-page tabular-nums">{count(waiting)}</span>}
-        </>,
-      )}
+      {link('/operate/refunds', <Counted name="op.refunds" n={refundsWaiting.value} />)}
+      {link('/operate/aside', <Counted name="op.inbox" n={inbox.value} />)}
       {link('/operate/people', ot('op.people'))}
     </nav>
+  );
+}
+
+/** A name in the navigation with the number of what waits there. */
+function Counted({ name, n }: { name: OpKey; n: number }) {
+  return (
+    <>
+      {ot(name)}
+      {n > 0 && <span class="rounded-full bg-danger px-2 text-sm text-page tabular-nums">{count(n)}</span>}
+    </>
   );
 }

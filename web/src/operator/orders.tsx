@@ -1,20 +1,20 @@
 /** All orders: search, decide on refunds, cancel. */
 import { useSignal } from '@preact/signals';
 import { Link } from 'wouter-preact';
-import { toFault } from '../api/fault';
 import type { Connection } from '../api/paged';
 import { request } from '../api/request';
 import type { ResultOf } from '../api/tada';
 import type { Failure, OrderStatus } from '../api/types';
 import { ExpireOrder, SearchOrders, VoidOrder } from '../documents/interventions';
-import { DecideRefund, AdminOrders } from '../documents/operator';
-import { apologise, explain, money, t } from '../i18n/text';
+import { AdminOrders } from '../documents/operator';
+import { money, t } from '../i18n/text';
 import { StatusChip } from '../pages/status';
 import { Title, When } from '../ui/bits';
 import { Dialog } from '../ui/dialog';
 import { toast } from '../ui/toast';
 import { Field, Form, Note, type Values } from './form';
 import { Paged } from './paged';
+import { Decide } from './refunds';
 import { Search, useQuery } from './search';
 import { ot } from './texts';
 
@@ -98,7 +98,12 @@ function Row({ order, reload }: { order: Found; reload: () => void }) {
           </button>
         )}
       </div>
-      {asked && <Decide refund={asked} reload={reload} />}
+      {asked && (
+        <div class="note grid gap-3">
+          <p>{ot('op.refund', { amount: money(asked.amount), reason: asked.reason })}</p>
+          <Decide refund={asked} reload={reload} />
+        </div>
+      )}
       {voiding.value && (
         <Ending
           title={ot('op.void.of', { number: order.number })}
@@ -149,40 +154,5 @@ function Ending({ title, label, how, send, close, reload }: EndingProps) {
         <Note label={ot('op.reason')} required />
       </Form>
     </Dialog>
-  );
-}
-
-function Decide({ refund, reload }: { refund: NonNullable<Found['refunds']>[number]; reload: () => void }) {
-  const why = useSignal<string | null>(null);
-  const restock = useSignal(true);
-  const decide = async (approve: boolean): Promise<void> => {
-    try {
-      const { decideRefund } = await request(DecideRefund, { input: { refundId: refund.id, approve, restock: restock.value } });
-      const failure = decideRefund?.userErrors[0];
-      why.value = failure ? explain(failure) : null;
-      reload();
-    } catch (thrown) {
-      why.value = apologise(toFault(thrown));
-    }
-  };
-  return (
-    <div class="note flex flex-wrap items-center gap-3">
-      <span class="grow">{ot('op.refund', { amount: money(refund.amount), reason: refund.reason })}</span>
-      <label class="flex items-center gap-2 text-sm">
-        <input type="checkbox" class="size-4 accent-fill" checked={restock.value} onChange={() => (restock.value = !restock.value)} />
-        {ot('op.restock')}
-      </label>
-      <button class="btn btn-main" onClick={() => void decide(true)}>
-        {ot('op.refundYes', { amount: money(refund.amount) })}
-      </button>
-      <button class="btn" onClick={() => void decide(false)}>
-        {ot('op.refundNo')}
-      </button>
-      {why.value && (
-        <p class="font-medium text-warn" role="alert">
-          {why.value}
-        </p>
-      )}
-    </div>
   );
 }

@@ -1,0 +1,145 @@
+package app_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"seckill/internal/seed"
+	"seckill/internal/testenv"
+)
+
+// deskRefund is a refund as operators see it.
+type deskRefund struct {
+	ID, State, Reason string
+	Decision          *string
+	DecidedAt         *string
+	Amount            struct{ Amount, CurrencyCode string }
+	DecidedBy         *struct{ DisplayName string }
+	Order             *struct {
+		ID     string
+		Status string
+	}
+}
+
+// refunds lists refunds of all sales as an operator.
+func (s *site) refunds(token, arguments string) (found []deskRefund, total int) {
+	s.t.Helper()
+	var data struct {
+		Refunds struct {
+			TotalCount int
+			Edges      []struct{ Node deskRefund }
+		}
+	}
+	s.ask(token, `{ refunds(`+arguments+`) { totalCount edges { node { id state reason decision decidedAt decidedBy { displayName }
+		amount { amount currencyCode } order { id status } } } } }`, nil).into(s.t, &data)
+	for _, e := range data.Refunds.Edges {
+		found = append(found, e.Node)
+	}
+	return found, data.Refunds.TotalCount
+}
+
+// askedBack buys a unit, pays for it and asks for the money back.
+func (s *site) askedBack(token string, made *seed.Result) (orderID string) {
+	s.t.Helper()
+	orderID = "ord_" + strings.TrimPrefix(s.bought(token, made), "tsk_")
+	status := func() string {
+		var data struct{ Order *struct{ Status string } }
+		s.ask(token, `query($o: ID!) { order(id: $o) { status } }`, map[string]any{"o": orderID}).into(s.t, &data)
+		if data.Order == nil {
+			return ""
+		}
+		return data.Order.Status
+	}
+	testenv.Eventually(s.t, testenv.Wait, func() bool { return status() == "PENDING_PAYMENT" }, "the order is written")
+	_, page := s.pay(token, orderID)
+	s.choose(page, "approve")
+	testenv.Eventually(s.t, testenv.Wait, func() bool { return status() == "PAID" }, "the order is paid")
+	p := s.mutate(token, "requestRefund", "order { status }", map[string]any{"orderId": orderID, "reason": "too heavy", "idempotencyKey": uuid.NewString()})
+	if p.why() != "" {
+		s.t.Fatalf("requestRefund: %s", p.why())
+	}
+	return orderID
+}
+
+func TestOperatorsDecideAboutTheRefundsOfAllSales(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	ann := s.staff("ann@example.com", "OPERATOR")
+	first, second := s.seed(seed.Input{Users: 1, Stock: 1}), s.seed(seed.Input{Users: 1, Stock: 1})
+	one, other := s.askedBack(first.Users[0].AccessToken, first), s.askedBack(second.Users[0].AccessToken, second)
+	const open = `first: 10, filter: {states: [REQUESTED]}`
+	asked, total := s.refunds(ann, open)
+	if len(asked) != 2 || total != 2 || asked[0].Order.ID != one || asked[1].Order.ID != other || asked[0].Reason != "too heavy" || asked[0].DecidedAt != nil {
+		t.Fatalf("%d refunds to decide: %+v", total, asked)
+	}
+	if found, _ := s.refunds(ann, `first: 10, filter: {saleId: "`+second.SaleID+`"}`); len(found) != 1 || found[0].ID != asked[1].ID {
+		t.Errorf("refunds of one sale: %+v", found)
+	}
+	if found, total := s.refunds(ann, `last: 1`); len(found) != 1 || found[0].ID != asked[1].ID || total != 2 {
+		t.Errorf("the last of %d refunds: %+v", total, found)
+	}
+	decide := func(refund deskRefund, approve bool, amount, note string) string {
+		t.Helper()
+		return s.mutate(ann, "decideRefund", "order { status }", map[string]any{
+			"refundId": refund.ID, "approve": approve, "note": note, "amount": map[string]any{"amount": amount, "currencyCode": refund.Amount.CurrencyCode},
+		}).why()
+	}
+	if why := decide(asked[0], true, "0.01", "fine"); why != "INVALID_INPUT" {
+		t.Errorf("another amount was confirmed: %q", why)
+	}
+	if why := decide(asked[0], true, asked[0].Amount.Amount, "fine"); why != "" {
+		t.Fatalf("approve: %q", why)
+	}
+	if why := decide(asked[1], false, asked[1].Amount.Amount, "it was used"); why != "" {
+		t.Fatalf("refuse: %q", why)
+	}
+	done := func() []deskRefund {
+		found, _ := s.refunds(ann, `first: 10, filter: {states: [DONE]}`)
+		return found
+	}
+	testenv.Eventually(t, testenv.Wait, func() bool { return len(done()) == 1 }, "the money goes back")
+	for what, c := range map[string]struct {
+		got    []deskRefund
+		id     string
+		remark string
+		order  string
+	}{
+		"approved": {done(), asked[0].ID, "fine", "REFUNDED"},
+		"refused":  {func() []deskRefund { f, _ := s.refunds(ann, `filter: {states: [REFUSED]}`); return f }(), asked[1].ID, "it was used", "PAID"},
+	} {
+		if len(c.got) != 1 || c.got[0].ID != c.id || c.got[0].Decision == nil || *c.got[0].Decision != c.remark || c.got[0].DecidedAt == nil ||
+			c.got[0].DecidedBy == nil || c.got[0].DecidedBy.DisplayName != "OPERATOR" || c.got[0].Order.Status != c.order {
+			t.Errorf("%s: %+v", what, c.got)
+		}
+	}
+	if left, total := s.refunds(ann, open); len(left) != 0 || total != 0 {
+		t.Errorf("%d refunds are left to decide: %+v", total, left)
+	}
+}
+
+func TestTheRefundsOfAnOperatorsOwnOrdersAreLeftToOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.start("api", "worker", "scheduler")
+	made := s.seed(seed.Input{Users: 1, Stock: 1})
+	buyer := made.Users[0]
+	orderID := s.askedBack(buyer.AccessToken, made)
+	if _, err := s.database().SQL.ExecContext(t.Context(), `UPDATE users SET role = 'OPERATOR', version = version + 1 WHERE account = $1`, buyer.Account); err != nil {
+		t.Fatal(err)
+	}
+	own := s.login(buyer.Account, buyer.Password)
+	if found, total := s.refunds(own, `first: 10`); len(found) != 0 || total != 0 {
+		t.Errorf("the own refund is listed: %+v", found)
+	}
+	found, _ := s.refunds(s.staff("bob@example.com", "OPERATOR"), `first: 10`)
+	if len(found) != 1 || found[0].Order.ID != orderID {
+		t.Fatalf("another operator sees %+v", found)
+	}
+	out := s.mutate(own, "decideRefund", "order { id }", map[string]any{"refundId": found[0].ID, "approve": true})
+	if out.why() == "" {
+		t.Error("an operator decided about the own order")
+	}
+}

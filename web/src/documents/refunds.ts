@@ -1,0 +1,65 @@
+import { graphql } from '../api/tada';
+import { MoneyParts } from './buyer';
+
+export const DeskRefundParts = graphql(
+  `
+  fragment DeskRefundParts on Refund {
+    id
+    state
+    reason
+    createdAt
+    decidedAt
+    decision
+    decidedBy {
+      displayName
+    }
+    amount {
+      ...MoneyParts
+    }
+    order {
+      id
+      number
+      buyer {
+        displayName
+        account
+      }
+      sale {
+        id
+        title
+      }
+    }
+  }
+`,
+  [MoneyParts],
+);
+
+export const Refunds = graphql(
+  `
+  query Refunds {
+    waiting: refunds(first: 50, filter: { states: [REQUESTED] }) {
+      totalCount
+      edges {
+        node {
+          ...DeskRefundParts
+        }
+      }
+    }
+    decided: refunds(last: 20, filter: { states: [APPROVED, DONE, REFUSED] }) {
+      edges {
+        node {
+          ...DeskRefundParts
+        }
+      }
+    }
+  }
+`,
+  [DeskRefundParts],
+);
+
+export const RefundsWaiting = graphql(`
+  query RefundsWaiting {
+    refunds(first: 1, filter: { states: [REQUESTED] }) {
+      totalCount
+    }
+  }
+`);

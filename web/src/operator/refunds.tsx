@@ -1,0 +1,146 @@
+/** Refunds of all sales: those to decide, and what became of the others. */
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { Link } from 'wouter-preact';
+import { useLoad } from '../api/load';
+import { request } from '../api/request';
+import type { ResultOf } from '../api/tada';
+import type { Money } from '../api/types';
+import { DecideRefund } from '../documents/operator';
+import { Refunds as RefundsDoc } from '../documents/refunds';
+import { count, money } from '../i18n/text';
+import { Broken, Loading, Stale, Title, When } from '../ui/bits';
+import { Dialog } from '../ui/dialog';
+import { toast } from '../ui/toast';
+import { Form, Note } from './form';
+import { ot, type OpKey } from './texts';
+
+type Refund = NonNullable<ResultOf<typeof RefundsDoc>['waiting']>['edges'][number]['node'];
+
+/** The page. */
+export function Refunds() {
+  const { page, reload } = useLoad('refunds', (signal) => request(RefundsDoc, {}, signal));
+  switch (page.value.state) {
+    case 'loading':
+    case 'missing':
+      return <Loading />;
+    case 'failed':
+      return <Broken fault={page.value.fault} again={reload} />;
+    case 'ready': {
+      const { waiting, decided } = page.value.data;
+      const past = (decided?.edges ?? []).map(({ node }) => node).reverse();
+      return (
+        <div class="grid grid-cols-1 gap-6">
+          <div class="flex flex-wrap items-center justify-between gap-3">
+            <Title>{ot('op.refunds')}</Title>
+            <button class="btn" onClick={reload}>
+              {ot('op.refresh')}
+            </button>
+          </div>
+          <Stale fault={page.value.fault} again={reload} />
+          <Part name="op.toDecide" many={waiting?.totalCount ?? 0}>
+            {waiting?.edges.map(({ node }) => (
+              <Row key={node.id} refund={node}>
+                <Decide refund={node} reload={reload} />
+              </Row>
+            ))}
+          </Part>
+          <Part name="op.decided" many={past.length}>
+            {past.map((refund) => (
+              <Row key={refund.id} refund={refund}>
+                <p class="text-sm text-soft">
+                  <span class="chip">{ot(`op.refundState.${refund.state}`)}</span>{' '}
+                  {refund.decidedAt && <When at={refund.decidedAt} />} · {refund.decidedBy?.displayName ?? ot('op.byClock')}
+                  {refund.decision && ` · ${refund.decision}`}
+                </p>
+              </Row>
+            ))}
+          </Part>
+        </div>
+      );
+    }
+  }
+}
+
+function Part(props: { name: OpKey; many: number; children: ComponentChildren }) {
+  return (
+    <section class="card p-5">
+      <h2 class="head mb-3">
+        {ot(props.name)} <span class="font-normal text-soft tabular-nums">{count(props.many)}</span>
+      </h2>
+      {props.many ? <ul class="grid grid-cols-1 gap-2">{props.children}</ul> : <p class="text-soft">{ot('op.none')}</p>}
+    </section>
+  );
+}
+
+function Row({ refund, children }: { refund: Refund; children: ComponentChildren }) {
+  const { order } = refund;
+  return (
+    <li class="note grid grid-cols-1 gap-2">
+      <p class="flex flex-wrap items-center gap-x-4 gap-y-1">
+        {order && (
+          <Link href={`/orders/${order.id}`} class="link font-semibold tabular-nums">
+            {order.number}
+          </Link>
+        )}
+        <span class="grow">{order?.sale?.title}</span>
+        <span class="text-sm text-soft">{order && (order.buyer.account ?? order.buyer.displayName)}</span>
+        <strong class="tabular-nums">{money(refund.amount)}</strong>
+      </p>
+      <p class="text-sm break-words text-soft">
+        <When at={refund.createdAt} /> · {refund.reason}
+      </p>
+      {children}
+    </li>
+  );
+}
+
+interface Props {
+  refund: { id: string; amount: Money };
+  reload: () => void;
+}
+
+/** Approves or refuses a refund. What is approved is the amount on the button. */
+export function Decide({ refund, reload }: Props) {
+  const asking = useSignal<'approve' | 'refuse' | null>(null);
+  const amount = money(refund.amount);
+  const names = { approve: ot('op.refundYes', { amount }), refuse: ot('op.refundNo') };
+  const close = (): void => void (asking.value = null);
+  const decide = asking.value;
+  return (
+    <div class="flex flex-wrap gap-3">
+      <button class="btn btn-main" onClick={() => (asking.value = 'approve')}>
+        {names.approve}
+      </button>
+      <button class="btn" onClick={() => (asking.value = 'refuse')}>
+        {names.refuse}
+      </button>
+      {decide && (
+        <Dialog title={names[decide]} close={close}>
+          <Form
+            label={names[decide]}
+            send={async ({ note = '', restock }) => {
+              const approve = decide === 'approve';
+              const input = { refundId: refund.id, approve, note: note || null, restock: restock !== undefined, ...(approve && { amount: refund.amount }) };
+              return (await request(DecideRefund, { input })).decideRefund?.userErrors[0];
+            }}
+            done={() => {
+              close();
+              toast(ot('op.saved'));
+              reload();
+            }}
+          >
+            <p>{ot(decide === 'approve' ? 'op.sure.sendBack' : 'op.sure.refuse', { amount })}</p>
+            {decide === 'approve' && (
+              <label class="flex items-center gap-2">
+                <input type="checkbox" name="restock" class="size-4 accent-fill" defaultChecked />
+                {ot('op.restock')}
+              </label>
+            )}
+            <Note label={ot(decide === 'approve' ? 'op.note' : 'op.reason')} required={decide === 'refuse'} />
+          </Form>
+        </Dialog>
+      )}
+    </div>
+  );
+}
