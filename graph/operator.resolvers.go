@@ -79,6 +79,27 @@ func (r *mutationResolver) SubmitSale(ctx context.Context, input model.SubmitSal
 	return &model.SubmitSalePayload{Sale: r.toSale(v)}, err
 }
 
+func (r *mutationResolver) WithdrawSale(ctx context.Context, input model.WithdrawSaleInput) (*model.WithdrawSalePayload, error) {
+	v, err := r.act(ctx, r.Operator.Withdraw, input.SaleID, deref(input.Note))
+	return &model.WithdrawSalePayload{Sale: r.toSale(v)}, err
+}
+
+func (r *mutationResolver) DiscardSale(ctx context.Context, input model.DiscardSaleInput) (*model.DiscardSalePayload, error) {
+	v, err := r.act(ctx, r.Operator.Discard, input.SaleID, deref(input.Note))
+	return &model.DiscardSalePayload{Sale: r.toSale(v)}, err
+}
+
+func (r *mutationResolver) DuplicateSale(ctx context.Context, input model.DuplicateSaleInput) (*model.DuplicateSalePayload, error) {
+	saleID, err := id.Parse(id.Sale, input.SaleID)
+	if err != nil {
+		return nil, unknown("saleId")
+	}
+	v, err := r.Operator.CopySale(ctx, actor(ctx), operator.CopyInput{
+		Sale: saleID, Title: deref(input.Title), StartsAt: input.StartsAt, EndsAt: input.EndsAt,
+	})
+	return &model.DuplicateSalePayload{Sale: r.toSale(v)}, err
+}
+
 func (r *mutationResolver) ApproveSale(ctx context.Context, input model.ApproveSaleInput) (*model.ApproveSalePayload, error) {
 	v, err := r.act(ctx, r.Operator.Approve, input.SaleID, deref(input.Note))
 	return &model.ApproveSalePayload{Sale: r.toSale(v)}, err

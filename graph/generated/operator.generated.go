@@ -364,6 +364,134 @@ func (ec *executionContext) fieldContext_DecideInterventionPayload_userErrors(_ 
 	return fc, nil
 }
 
+func (ec *executionContext) _DiscardSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.DiscardSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DiscardSalePayload_sale(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sale, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Sale) graphql.Marshaler {
+			return ec.marshalOSale2ᚖseckillᚋgraphᚋmodelᚐSale(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DiscardSalePayload_sale(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DiscardSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Sale(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DiscardSalePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DiscardSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DiscardSalePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DiscardSalePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DiscardSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DuplicateSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.DuplicateSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DuplicateSalePayload_sale(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sale, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Sale) graphql.Marshaler {
+			return ec.marshalOSale2ᚖseckillᚋgraphᚋmodelᚐSale(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DuplicateSalePayload_sale(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DuplicateSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Sale(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _DuplicateSalePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.DuplicateSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DuplicateSalePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DuplicateSalePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "DuplicateSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _EndSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.EndSalePayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1940,6 +2068,70 @@ func (ec *executionContext) fieldContext_VoidOrderPayload_userErrors(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _WithdrawSalePayload_sale(ctx context.Context, field graphql.CollectedField, obj *model.WithdrawSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WithdrawSalePayload_sale(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sale, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Sale) graphql.Marshaler {
+			return ec.marshalOSale2ᚖseckillᚋgraphᚋmodelᚐSale(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_WithdrawSalePayload_sale(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WithdrawSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Sale(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _WithdrawSalePayload_userErrors(ctx context.Context, field graphql.CollectedField, obj *model.WithdrawSalePayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_WithdrawSalePayload_userErrors(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserErrors, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []model.UserError) graphql.Marshaler {
+			return ec.marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserErrorᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_WithdrawSalePayload_userErrors(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "WithdrawSalePayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("FieldContext.Child cannot be called on type INTERFACE")
+		},
+	}
+	return fc, nil
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -2225,6 +2417,94 @@ func (ec *executionContext) unmarshalInputDecideInterventionInput(ctx context.Co
 				return it, err
 			}
 			it.Note = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputDiscardSaleInput(ctx context.Context, obj any) (model.DiscardSaleInput, error) {
+	var it model.DiscardSaleInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"note", "saleId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "saleId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SaleID = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputDuplicateSaleInput(ctx context.Context, obj any) (model.DuplicateSaleInput, error) {
+	var it model.DuplicateSaleInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"endsAt", "saleId", "startsAt", "title"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "endsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("endsAt"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EndsAt = data
+		case "saleId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SaleID = data
+		case "startsAt":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("startsAt"))
+			data, err := ec.unmarshalNDateTime2timeᚐTime(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.StartsAt = data
+		case "title":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("title"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Title = data
 		}
 	}
 	return it, nil
@@ -2916,6 +3196,43 @@ func (ec *executionContext) unmarshalInputVoidOrderInput(ctx context.Context, ob
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputWithdrawSaleInput(ctx context.Context, obj any) (model.WithdrawSaleInput, error) {
+	var it model.WithdrawSaleInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"note", "saleId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "note":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("note"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Note = data
+		case "saleId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("saleId"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SaleID = data
+		}
+	}
+	return it, nil
+}
+
 // endregion **************************** input.gotpl *****************************
 
 // region    ************************** interface.gotpl ***************************
@@ -3115,6 +3432,92 @@ func (ec *executionContext) _DecideInterventionPayload(ctx context.Context, sel 
 			}
 		case "userErrors":
 			out.Values[i] = ec._DecideInterventionPayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var discardSalePayloadImplementors = []string{"DiscardSalePayload"}
+
+func (ec *executionContext) _DiscardSalePayload(ctx context.Context, sel ast.SelectionSet, obj *model.DiscardSalePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, discardSalePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DiscardSalePayload")
+		case "sale":
+			out.Values[i] = ec._DiscardSalePayload_sale(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DiscardSalePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var duplicateSalePayloadImplementors = []string{"DuplicateSalePayload"}
+
+func (ec *executionContext) _DuplicateSalePayload(ctx context.Context, sel ast.SelectionSet, obj *model.DuplicateSalePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, duplicateSalePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DuplicateSalePayload")
+		case "sale":
+			out.Values[i] = ec._DuplicateSalePayload_sale(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._DuplicateSalePayload_userErrors(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -4178,6 +4581,49 @@ func (ec *executionContext) _VoidOrderPayload(ctx context.Context, sel ast.Selec
 	return out
 }
 
+var withdrawSalePayloadImplementors = []string{"WithdrawSalePayload"}
+
+func (ec *executionContext) _WithdrawSalePayload(ctx context.Context, sel ast.SelectionSet, obj *model.WithdrawSalePayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, withdrawSalePayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("WithdrawSalePayload")
+		case "sale":
+			out.Values[i] = ec._WithdrawSalePayload_sale(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "userErrors":
+			out.Values[i] = ec._WithdrawSalePayload_userErrors(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -4204,6 +4650,16 @@ func (ec *executionContext) unmarshalNCreateSaleInput2seckillᚋgraphᚋmodelᚐ
 
 func (ec *executionContext) unmarshalNDecideInterventionInput2seckillᚋgraphᚋmodelᚐDecideInterventionInput(ctx context.Context, v any) (model.DecideInterventionInput, error) {
 	res, err := ec.unmarshalInputDecideInterventionInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNDiscardSaleInput2seckillᚋgraphᚋmodelᚐDiscardSaleInput(ctx context.Context, v any) (model.DiscardSaleInput, error) {
+	res, err := ec.unmarshalInputDiscardSaleInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNDuplicateSaleInput2seckillᚋgraphᚋmodelᚐDuplicateSaleInput(ctx context.Context, v any) (model.DuplicateSaleInput, error) {
+	res, err := ec.unmarshalInputDuplicateSaleInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -4387,6 +4843,11 @@ func (ec *executionContext) unmarshalNVoidOrderInput2seckillᚋgraphᚋmodelᚐV
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNWithdrawSaleInput2seckillᚋgraphᚋmodelᚐWithdrawSaleInput(ctx context.Context, v any) (model.WithdrawSaleInput, error) {
+	res, err := ec.unmarshalInputWithdrawSaleInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalOAdjustStockPayload2ᚖseckillᚋgraphᚋmodelᚐAdjustStockPayload(ctx context.Context, sel ast.SelectionSet, v *model.AdjustStockPayload) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null
@@ -4420,6 +4881,20 @@ func (ec *executionContext) marshalODecideInterventionPayload2ᚖseckillᚋgraph
 		return graphql.Null
 	}
 	return ec._DecideInterventionPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalODiscardSalePayload2ᚖseckillᚋgraphᚋmodelᚐDiscardSalePayload(ctx context.Context, sel ast.SelectionSet, v *model.DiscardSalePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DiscardSalePayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalODuplicateSalePayload2ᚖseckillᚋgraphᚋmodelᚐDuplicateSalePayload(ctx context.Context, sel ast.SelectionSet, v *model.DuplicateSalePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._DuplicateSalePayload(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalOEndSalePayload2ᚖseckillᚋgraphᚋmodelᚐEndSalePayload(ctx context.Context, sel ast.SelectionSet, v *model.EndSalePayload) graphql.Marshaler {
@@ -4598,6 +5073,13 @@ func (ec *executionContext) marshalOVoidOrderPayload2ᚖseckillᚋgraphᚋmodel�
 		return graphql.Null
 	}
 	return ec._VoidOrderPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalOWithdrawSalePayload2ᚖseckillᚋgraphᚋmodelᚐWithdrawSalePayload(ctx context.Context, sel ast.SelectionSet, v *model.WithdrawSalePayload) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._WithdrawSalePayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -1520,6 +1520,70 @@ type SubmitSalePayload {
 }
 
 """
+Input of ` + "`" + `withdrawSale` + "`" + `.
+"""
+input WithdrawSaleInput {
+  """Why."""
+  note: String @constraint(maxLength: 200)
+  """Sale that waits for approval."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `withdrawSale` + "`" + `.
+"""
+type WithdrawSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `discardSale` + "`" + `.
+"""
+input DiscardSaleInput {
+  """Why."""
+  note: String @constraint(maxLength: 200)
+  """Draft, or sale that was sent back, of the caller's own making."""
+  saleId: ID!
+}
+
+"""
+Outcome of ` + "`" + `discardSale` + "`" + `.
+"""
+type DiscardSalePayload {
+  """The sale as it stands now."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `duplicateSale` + "`" + `.
+"""
+input DuplicateSaleInput {
+  """When the copy ends; after ` + "`" + `startsAt` + "`" + `."""
+  endsAt: DateTime!
+  """Sale to copy."""
+  saleId: ID!
+  """When the copy begins."""
+  startsAt: DateTime!
+  """Name of the copy; that of the sale when left out."""
+  title: String @constraint(minLength: 1, maxLength: 120)
+}
+
+"""
+Outcome of ` + "`" + `duplicateSale` + "`" + `.
+"""
+type DuplicateSalePayload {
+  """The copy, a draft."""
+  sale: Sale
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+"""
 Input of ` + "`" + `approveSale` + "`" + `.
 """
 input ApproveSaleInput {
@@ -1907,6 +1971,24 @@ extend type Mutation {
     """What is needed."""
     input: SubmitSaleInput!
   ): SubmitSalePayload @auth(role: OPERATOR)
+
+  """Takes a submission back: the sale is a draft again."""
+  withdrawSale(
+    """What is needed."""
+    input: WithdrawSaleInput!
+  ): WithdrawSalePayload @auth(role: OPERATOR)
+
+  """Cancels a draft of one's own; it stays in lists as cancelled."""
+  discardSale(
+    """What is needed."""
+    input: DiscardSaleInput!
+  ): DiscardSalePayload @auth(role: OPERATOR)
+
+  """Makes a draft with the items, prices, stock and rules of a sale, without its access controls."""
+  duplicateSale(
+    """What is needed."""
+    input: DuplicateSaleInput!
+  ): DuplicateSalePayload @auth(role: OPERATOR)
 
   """Approves a sale; never by its maker."""
   approveSale(
@@ -3912,6 +3994,16 @@ func (ec *executionContext) childFields_DisableUserPayload(ctx context.Context, 
 	return nil, fmt.Errorf("no field named %q was found under type DisableUserPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_DiscardSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_DiscardSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DiscardSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DiscardSalePayload", field.Name)
+}
+
 func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "deadLetter":
@@ -3920,6 +4012,16 @@ func (ec *executionContext) childFields_DropDeadLetterPayload(ctx context.Contex
 		return ec.fieldContext_DropDeadLetterPayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DropDeadLetterPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DuplicateSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_DuplicateSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_DuplicateSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DuplicateSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields_EnableUserPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5238,6 +5340,16 @@ func (ec *executionContext) childFields_WebhookEndpoint(ctx context.Context, fie
 		return ec.fieldContext_WebhookEndpoint_updatedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WebhookEndpoint", field.Name)
+}
+
+func (ec *executionContext) childFields_WithdrawSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "sale":
+		return ec.fieldContext_WithdrawSalePayload_sale(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_WithdrawSalePayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WithdrawSalePayload", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

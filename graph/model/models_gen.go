@@ -408,6 +408,22 @@ type DisableUserPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `discardSale`.
+type DiscardSaleInput struct {
+	// Why.
+	Note *string `json:"note,omitempty"`
+	// Draft, or sale that was sent back, of the caller's own making.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `discardSale`.
+type DiscardSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `dropDeadLetter`.
 type DropDeadLetterInput struct {
 	// Message to give up.
@@ -420,6 +436,26 @@ type DropDeadLetterInput struct {
 type DropDeadLetterPayload struct {
 	// The message as it was; null when it is refused.
 	DeadLetter *DeadLetter `json:"deadLetter,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
+// Input of `duplicateSale`.
+type DuplicateSaleInput struct {
+	// When the copy ends; after `startsAt`.
+	EndsAt time.Time `json:"endsAt"`
+	// Sale to copy.
+	SaleID string `json:"saleId"`
+	// When the copy begins.
+	StartsAt time.Time `json:"startsAt"`
+	// Name of the copy; that of the sale when left out.
+	Title *string `json:"title,omitempty"`
+}
+
+// Outcome of `duplicateSale`.
+type DuplicateSalePayload struct {
+	// The copy, a draft.
+	Sale *Sale `json:"sale,omitempty"`
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
@@ -2117,6 +2153,22 @@ type WebhookEndpoint struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was changed.
 	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Input of `withdrawSale`.
+type WithdrawSaleInput struct {
+	// Why.
+	Note *string `json:"note,omitempty"`
+	// Sale that waits for approval.
+	SaleID string `json:"saleId"`
+}
+
+// Outcome of `withdrawSale`.
+type WithdrawSalePayload struct {
+	// The sale as it stands now.
+	Sale *Sale `json:"sale,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
 }
 
 // Which way to sort.

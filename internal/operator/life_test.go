@@ -105,9 +105,10 @@ func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() error {
 		sale.ActUpdate: func() error {
 			return only(e.ops.UpdateSale(ctx, by, v.ID, operator.SalePatch{Title: &title}))
 		},
-		sale.ActSubmit:  func() error { return only(e.ops.Submit(ctx, in)) },
-		sale.ActApprove: func() error { return only(e.ops.Approve(ctx, in)) },
-		sale.ActReject:  func() error { return only(e.ops.Reject(ctx, in)) },
+		sale.ActSubmit:   func() error { return only(e.ops.Submit(ctx, in)) },
+		sale.ActApprove:  func() error { return only(e.ops.Approve(ctx, in)) },
+		sale.ActReject:   func() error { return only(e.ops.Reject(ctx, in)) },
+		sale.ActWithdraw: func() error { return only(e.ops.Withdraw(ctx, in)) },
 		sale.ActSchedule: func() error {
 			later := e.clock.Now().Add(30 * time.Minute)
 			end := later.Add(time.Hour)
@@ -130,7 +131,7 @@ func (e *env) acts(v *sale.Sale, by sale.Actor) map[sale.Act]func() error {
 // fits lists the statuses in which each operation is allowed, apart from the role.
 var fits = map[sale.Act][]sale.Status{
 	sale.ActUpdate: {sale.Draft, sale.Rejected}, sale.ActSubmit: {sale.Draft},
-	sale.ActApprove: {sale.PendingApproval}, sale.ActReject: {sale.PendingApproval},
+	sale.ActApprove: {sale.PendingApproval}, sale.ActReject: {sale.PendingApproval}, sale.ActWithdraw: {sale.PendingApproval},
 	sale.ActSchedule: {sale.Approved, sale.Scheduled},
 	sale.ActPreheat:  {sale.Scheduled, sale.Preheated, sale.Live, sale.Paused}, // repeating it changes nothing
 	sale.ActPause:    {sale.Preheated, sale.Live}, sale.ActResume: {sale.Paused},

@@ -16,6 +16,7 @@ const (
 	ActSubmit   Act = "SUBMIT"
 	ActApprove  Act = "APPROVE"
 	ActReject   Act = "REJECT"
+	ActWithdraw Act = "WITHDRAW" // a submission is taken back
 	ActSchedule Act = "SCHEDULE"
 	ActPreheat  Act = "PREHEAT"
 	ActOpen     Act = "OPEN"
@@ -23,7 +24,8 @@ const (
 	ActResume   Act = "RESUME"
 	ActEnd      Act = "END"
 	ActCancel   Act = "CANCEL"
-	ActSettle   Act = "SETTLE" // the last order has ended; the gate is removed from Redis
+	ActDiscard  Act = "DISCARD" // of an own draft
+	ActSettle   Act = "SETTLE"  // the last order has ended; the gate is removed from Redis
 	// The following acts do not change the status.
 	ActRebuild Act = "REBUILD" // a gate that Redis lost is rebuilt
 	ActAdjust  Act = "ADJUST_STOCK"
@@ -62,6 +64,7 @@ var moves = []move{
 	{ActSubmit, Draft, PendingApproval, operators},
 	{ActApprove, PendingApproval, Approved, admins},
 	{ActReject, PendingApproval, Rejected, admins},
+	{ActWithdraw, PendingApproval, Draft, operators},
 	{ActSchedule, Approved, Scheduled, operators},
 	{ActSchedule, Scheduled, Scheduled, operators},
 	{ActPreheat, Scheduled, Preheated, operatorsClock},
@@ -82,6 +85,8 @@ var moves = []move{
 	{ActCancel, Scheduled, Cancelled, admins},
 	{ActCancel, Preheated, Cancelled, admins}, // before the opening
 	{ActCancel, Paused, Cancelled, admins},    // before the opening
+	{ActDiscard, Draft, Cancelled, operators},
+	{ActDiscard, Rejected, Cancelled, operators},
 	{ActSettle, Ended, Ended, theClock},
 	{ActSettle, Cancelled, Cancelled, theClock},
 
@@ -158,7 +163,7 @@ func Statuses() []Status {
 // Acts lists every act.
 func Acts() []Act {
 	return []Act{
-		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
-		ActEnd, ActCancel, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch,
+		ActCreate, ActUpdate, ActSubmit, ActApprove, ActReject, ActWithdraw, ActSchedule, ActPreheat, ActOpen, ActPause, ActResume,
+		ActEnd, ActCancel, ActDiscard, ActSettle, ActRebuild, ActAdjust, ActVoid, ActExpire, ActSwitch,
 	}
 }

@@ -33,6 +33,8 @@ var wanted = map[sale.Act]map[sale.Status]map[sale.Status]string{
 	sale.ActSubmit:   {sale.Draft: {sale.PendingApproval: "o"}},
 	sale.ActApprove:  {sale.PendingApproval: {sale.Approved: "a"}},
 	sale.ActReject:   {sale.PendingApproval: {sale.Rejected: "a"}},
+	sale.ActWithdraw: {sale.PendingApproval: {sale.Draft: "o"}},
+	sale.ActDiscard:  {sale.Draft: {sale.Cancelled: "o"}, sale.Rejected: {sale.Cancelled: "o"}},
 	sale.ActSchedule: {sale.Approved: {sale.Scheduled: "o"}, sale.Scheduled: {sale.Scheduled: "o"}},
 	sale.ActPreheat:  {sale.Scheduled: {sale.Preheated: "oc"}},
 	sale.ActOpen:     {sale.Preheated: {sale.Live: "c"}},

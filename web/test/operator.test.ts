@@ -39,10 +39,12 @@ describe('the steps of a sale', () => {
   const operator = { id: 'usr_1', displayName: 'O', account: null, role: 'OPERATOR' } as const;
   const admin = { ...operator, role: 'ADMIN' } as const;
   test('depend on its status and the role of the user', () => {
-    expect(actsOf('PENDING_APPROVAL', operator)).toEqual([]);
-    expect(actsOf('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'cancel']);
-    expect(actsOf('LIVE', operator)).toEqual(['pause']);
-    expect(actsOf('ENDED', admin)).toEqual([]);
+    expect(actsOf('PENDING_APPROVAL', operator)).toEqual(['withdraw', 'duplicate']);
+    expect(actsOf('PENDING_APPROVAL', admin)).toEqual(['approve', 'reject', 'withdraw', 'cancel', 'duplicate']);
+    expect(actsOf('DRAFT', operator)).toEqual(['submit', 'discard', 'duplicate']);
+    expect(actsOf('DRAFT', admin)).toEqual(['submit', 'cancel', 'duplicate']);
+    expect(actsOf('LIVE', operator)).toEqual(['pause', 'duplicate']);
+    expect(actsOf('ENDED', admin)).toEqual(['duplicate']);
   });
   test('of a status that is not known yet are none', () => expect(actsOf('NEW' as never, admin)).toEqual([]));
 });

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=69a71c51ccc2";
+export{r as resumePlaces}from"./attempt.js?v=37150a3a2390";

@@ -5,6 +5,8 @@ import type { Failure } from '../api/types';
 import type { ResultOf } from '../api/tada';
 import {
   ApproveSale,
+  DiscardSale,
+  DuplicateSale,
   EndSale,
   PauseSale,
   PreheatSale,
@@ -12,6 +14,7 @@ import {
   ResumeSale,
   ScheduleSale,
   SubmitSale,
+  WithdrawSale,
   type AdminSaleParts,
 } from '../documents/operator';
 
@@ -21,11 +24,14 @@ export type AdminSale = ResultOf<typeof AdminSaleParts>;
 export type SaleStatus = AdminSale['status'];
 
 /** A step. */
-export type Act = 'submit' | 'approve' | 'reject' | 'schedule' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
+export type Act = 'submit' | 'withdraw' | 'discard' | 'duplicate' | 'approve' | 'reject' | 'schedule' | 'preheat' | 'pause' | 'resume' | 'end' | 'cancel';
 
 /** What a step needs: a note, and an administrator. */
 export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin: boolean }> = {
   submit: { note: 'none', admin: false },
+  withdraw: { note: 'optional', admin: false },
+  discard: { note: 'optional', admin: false },
+  duplicate: { note: 'none', admin: false },
   approve: { note: 'optional', admin: true },
   reject: { note: 'required', admin: true },
   schedule: { note: 'none', admin: false },
@@ -37,9 +43,9 @@ export const needs: Record<Act, { note: 'none' | 'optional' | 'required'; admin:
 };
 
 const byStatus: Record<SaleStatus, Act[]> = {
-  DRAFT: ['submit', 'cancel'],
-  PENDING_APPROVAL: ['approve', 'reject', 'cancel'],
-  REJECTED: ['cancel'],
+  DRAFT: ['submit', 'discard', 'cancel'],
+  PENDING_APPROVAL: ['approve', 'reject', 'withdraw', 'cancel'],
+  REJECTED: ['discard', 'cancel'],
   APPROVED: ['schedule', 'cancel'],
   SCHEDULED: ['preheat', 'cancel'],
   PREHEATED: ['pause', 'cancel'],
@@ -51,7 +57,9 @@ const byStatus: Record<SaleStatus, Act[]> = {
 
 /** The steps that a user may take. */
 export function actsOf(status: SaleStatus, who: Person): Act[] {
-  return (byStatus[status] ?? []).filter((act) => !needs[act].admin || who.role === 'ADMIN');
+  const admin = who.role === 'ADMIN';
+  const acts = byStatus[status]?.filter((act) => (act === 'discard' ? !admin : admin || !needs[act].admin)); // administrators cancel
+  return acts ? [...acts, 'duplicate'] : [];
 }
 
 /** Payload of a mutation on a sale. */
@@ -77,6 +85,12 @@ export async function take(act: Act, { id: saleId, startsAt, endsAt }: Pick<Admi
   switch (act) {
     case 'submit':
       return (await request(SubmitSale, { input })).act;
+    case 'withdraw':
+      return (await request(WithdrawSale, { input: { saleId, note: note || null } })).act;
+    case 'discard':
+      return (await request(DiscardSale, { input: { saleId, note: note || null } })).act;
+    case 'duplicate':
+      return (await request(DuplicateSale, { input: { saleId, startsAt: instant(starts, startsAt), endsAt: instant(ends, endsAt) } })).act;
     case 'approve':
       return (await request(ApproveSale, { input: { saleId, note: note || null } })).act;
     case 'reject':

@@ -1,6 +1,6 @@
 /** The admin page of one sale: its steps, its figures, its rules, its log. */
 import { useSignal } from '@preact/signals';
-import { Link } from 'wouter-preact';
+import { Link, useLocation } from 'wouter-preact';
 import { useLoad } from '../api/load';
 import { request } from '../api/request';
 import { person } from '../api/session';
@@ -97,14 +97,16 @@ function namesOf({ items }: AdminSale): Names {
 function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
   const asking = useSignal<Act | null>(null);
   const acts = person.value ? actsOf(sale.status, person.value) : [];
+  const [, go] = useLocation();
   const act = asking.value;
+  let copy: string | undefined;
   const close = (): void => void (asking.value = null);
   return (
     <div class="flex flex-wrap gap-3 empty:hidden">
       {acts.map((each) => (
         <button
           key={each}
-          class={`btn ${['end', 'cancel', 'reject'].includes(each) ? '' : 'btn-main'}`}
+          class={`btn ${['end', 'cancel', 'reject', 'withdraw', 'discard', 'duplicate'].includes(each) ? '' : 'btn-main'}`}
           onClick={() => (asking.value = each)}
         >
           {ot(`op.act.${each}`)}
@@ -119,11 +121,16 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
         <Dialog title={ot(`op.act.${act}`)} close={close}>
           <Form
             label={ot(`op.act.${act}`)}
-            send={async (values) => (await take(act, sale, values))?.userErrors[0]}
+            send={async (values) => {
+              const outcome = await take(act, sale, values);
+              copy = act === 'duplicate' ? outcome?.sale?.id : undefined;
+              return outcome?.userErrors[0];
+            }}
             done={() => {
               close();
               toast(ot('op.saved'));
-              reload();
+              if (copy) go(`/operate/sales/${copy}`);
+              else reload();
             }}
             beside={
               <button type="button" class="btn" onClick={close}>
@@ -132,7 +139,7 @@ function Acts({ sale, reload }: { sale: AdminSale; reload: () => void }) {
             }
           >
             <p>{ot(`op.sure.${act}`)}</p>
-            {act === 'schedule' && <Times sale={sale} />}
+            {(act === 'schedule' || act === 'duplicate') && <Times sale={sale} />}
             {needs[act].note !== 'none' && (
               <Note label={ot(needs[act].note === 'required' ? 'op.reason' : 'op.note')} required={needs[act].note === 'required'} />
             )}

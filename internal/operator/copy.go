@@ -1,0 +1,73 @@
+package operator
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"seckill/ent"
+	"seckill/internal/sale"
+)
+
+// Withdraw takes a submission back: the sale is a draft again.
+func (s *Service) Withdraw(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
+	}
+	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActWithdraw, note: in.Note})
+}
+
+// Discard cancels a draft that the operator created. It stays in lists and logs.
+func (s *Service) Discard(ctx context.Context, in ActInput) (*sale.Sale, error) {
+	if err := checkText(in.Note, maxNote, "note"); err != nil {
+		return nil, err
+	}
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActDiscard, note: in.Note,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			if v.CreatedBy == nil || *v.CreatedBy != in.By.ID {
+				return "", conflict("saleId")
+			}
+			return sale.Cancelled, nil
+		},
+		set: func(u *ent.SaleUpdate) { u.SetSettledAt(s.cfg.Clock.Now()) }, // it was never in Redis
+	})
+}
+
+// CopyInput is what a copy of a sale does not take from it.
+type CopyInput struct {
+	Sale             uuid.UUID
+	Title            string // "" = that of the sale
+	StartsAt, EndsAt time.Time
+}
+
+// CopySale creates a draft with the items, prices, stock and rules of a sale, but not
+// its access controls.
+func (s *Service) CopySale(ctx context.Context, by sale.Actor, in CopyInput) (*sale.Sale, error) {
+	if err := authorise(by, sale.ActCreate); err != nil {
+		return nil, err
+	}
+	v, err := s.cfg.Sales.ByID(ctx, in.Sale)
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, unknown("saleId")
+	}
+	return s.CreateSale(ctx, by, copyOf(v, in))
+}
+
+func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
+	d := SaleDraft{
+		Title: in.Title, Rules: v.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt, PaymentWindow: v.PaymentWindow,
+		PurchaseLimit: v.PurchaseLimit, HideExactStock: v.HideExactStock,
+	}
+	if d.Title == "" {
+		d.Title = v.Title
+	}
+	for _, item := range v.Items {
+		d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: max(1, item.Total)})
+	}
+	return d
+}
