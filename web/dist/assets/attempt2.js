@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=37150a3a2390";
+export{r as resumePlaces}from"./attempt.js?v=b7a21fe5ed78";

@@ -223,54 +223,6 @@ export const SubmitSale = graphql(
   [AdminSaleParts, FailureParts],
 );
 
-export const WithdrawSale = graphql(
-  `
-  mutation WithdrawSale($input: WithdrawSaleInput!) {
-    act: withdrawSale(input: $input) {
-      sale {
-        ...AdminSaleParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AdminSaleParts, FailureParts],
-);
-
-export const DiscardSale = graphql(
-  `
-  mutation DiscardSale($input: DiscardSaleInput!) {
-    act: discardSale(input: $input) {
-      sale {
-        ...AdminSaleParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AdminSaleParts, FailureParts],
-);
-
-export const DuplicateSale = graphql(
-  `
-  mutation DuplicateSale($input: DuplicateSaleInput!) {
-    act: duplicateSale(input: $input) {
-      sale {
-        ...AdminSaleParts
-      }
-      userErrors {
-        ...FailureParts
-      }
-    }
-  }
-`,
-  [AdminSaleParts, FailureParts],
-);
-
 export const ApproveSale = graphql(
   `
   mutation ApproveSale($input: ApproveSaleInput!) {

@@ -1,9 +1,9 @@
 import { graphql } from '../api/tada';
 import { MoneyParts } from './buyer';
 
-export const DeskRefundParts = graphql(
+export const ListedRefundParts = graphql(
   `
-  fragment DeskRefundParts on Refund {
+  fragment ListedRefundParts on Refund {
     id
     state
     reason
@@ -40,20 +40,20 @@ export const Refunds = graphql(
       totalCount
       edges {
         node {
-          ...DeskRefundParts
+          ...ListedRefundParts
         }
       }
     }
     decided: refunds(last: 20, filter: { states: [APPROVED, DONE, REFUSED] }) {
       edges {
         node {
-          ...DeskRefundParts
+          ...ListedRefundParts
         }
       }
     }
   }
 `,
-  [DeskRefundParts],
+  [ListedRefundParts],
 );
 
 export const RefundsWaiting = graphql(`

@@ -3,10 +3,9 @@ import type { Person } from '../api/session';
 import { request } from '../api/request';
 import type { Failure } from '../api/types';
 import type { ResultOf } from '../api/tada';
+import { DiscardSale, DuplicateSale, WithdrawSale } from '../documents/drafts';
 import {
   ApproveSale,
-  DiscardSale,
-  DuplicateSale,
   EndSale,
   PauseSale,
   PreheatSale,
@@ -14,7 +13,6 @@ import {
   ResumeSale,
   ScheduleSale,
   SubmitSale,
-  WithdrawSale,
   type AdminSaleParts,
 } from '../documents/operator';
 

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/testenv"
 )
 
-// deskRefund is a refund as operators see it.
-type deskRefund struct {
+// listedRefund is a refund as operators see it.
+type listedRefund struct {
 	ID, State, Reason string
 	Decision          *string
 	DecidedAt         *string
@@ -24,12 +24,12 @@ type deskRefund struct {
 }
 
 // refunds lists refunds of all sales as an operator.
-func (s *site) refunds(token, arguments string) (found []deskRefund, total int) {
+func (s *site) refunds(token, arguments string) (found []listedRefund, total int) {
 	s.t.Helper()
 	var data struct {
 		Refunds struct {
 			TotalCount int
-			Edges      []struct{ Node deskRefund }
+			Edges      []struct{ Node listedRefund }
 		}
 	}
 	s.ask(token, `{ refunds(`+arguments+`) { totalCount edges { node { id state reason decision decidedAt decidedBy { displayName }
@@ -81,7 +81,7 @@ func TestOperatorsDecideAboutTheRefundsOfAllSales(t *testing.T) {
 	if found, total := s.refunds(ann, `last: 1`); len(found) != 1 || found[0].ID != asked[1].ID || total != 2 {
 		t.Errorf("the last of %d refunds: %+v", total, found)
 	}
-	decide := func(refund deskRefund, approve bool, amount, note string) string {
+	decide := func(refund listedRefund, approve bool, amount, note string) string {
 		t.Helper()
 		return s.mutate(ann, "decideRefund", "order { status }", map[string]any{
 			"refundId": refund.ID, "approve": approve, "note": note, "amount": map[string]any{"amount": amount, "currencyCode": refund.Amount.CurrencyCode},
@@ -96,19 +96,19 @@ func TestOperatorsDecideAboutTheRefundsOfAllSales(t *testing.T) {
 	if why := decide(asked[1], false, asked[1].Amount.Amount, "it was used"); why != "" {
 		t.Fatalf("refuse: %q", why)
 	}
-	done := func() []deskRefund {
+	done := func() []listedRefund {
 		found, _ := s.refunds(ann, `first: 10, filter: {states: [DONE]}`)
 		return found
 	}
 	testenv.Eventually(t, testenv.Wait, func() bool { return len(done()) == 1 }, "the money goes back")
 	for what, c := range map[string]struct {
-		got    []deskRefund
+		got    []listedRefund
 		id     string
 		remark string
 		order  string
 	}{
 		"approved": {done(), asked[0].ID, "fine", "REFUNDED"},
-		"refused":  {func() []deskRefund { f, _ := s.refunds(ann, `filter: {states: [REFUSED]}`); return f }(), asked[1].ID, "it was used", "PAID"},
+		"refused":  {func() []listedRefund { f, _ := s.refunds(ann, `filter: {states: [REFUSED]}`); return f }(), asked[1].ID, "it was used", "PAID"},
 	} {
 		if len(c.got) != 1 || c.got[0].ID != c.id || c.got[0].Decision == nil || *c.got[0].Decision != c.remark || c.got[0].DecidedAt == nil ||
 			c.got[0].DecidedBy == nil || c.got[0].DecidedBy.DisplayName != "OPERATOR" || c.got[0].Order.Status != c.order {

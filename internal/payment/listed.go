@@ -16,7 +16,7 @@ import (
 
 // RefundFilter selects refunds of all sales.
 type RefundFilter struct {
-	NotOf    uuid.UUID      // a user whose own orders are left out: nobody decides about those
+	NotOf    uuid.UUID      // a user whose own orders are left out: others decide about those
 	Sale     uuid.UUID      // Nil = of every sale
 	Statuses []RefundStatus // empty = any
 }

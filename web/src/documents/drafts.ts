@@ -1,0 +1,51 @@
+import { graphql } from '../api/tada';
+import { FailureParts } from './account';
+import { AdminSaleParts } from './operator';
+
+export const WithdrawSale = graphql(
+  `
+  mutation WithdrawSale($input: WithdrawSaleInput!) {
+    act: withdrawSale(input: $input) {
+      sale {
+        ...AdminSaleParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AdminSaleParts, FailureParts],
+);
+
+export const DiscardSale = graphql(
+  `
+  mutation DiscardSale($input: DiscardSaleInput!) {
+    act: discardSale(input: $input) {
+      sale {
+        ...AdminSaleParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AdminSaleParts, FailureParts],
+);
+
+export const DuplicateSale = graphql(
+  `
+  mutation DuplicateSale($input: DuplicateSaleInput!) {
+    act: duplicateSale(input: $input) {
+      sale {
+        ...AdminSaleParts
+      }
+      userErrors {
+        ...FailureParts
+      }
+    }
+  }
+`,
+  [AdminSaleParts, FailureParts],
+);
