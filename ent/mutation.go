@@ -10426,6 +10426,8 @@ type SaleMutation struct {
 	addpayment_window_seconds *int
 	purchase_limit            *int
 	addpurchase_limit         *int
+	total_limit               *int
+	addtotal_limit            *int
 	hide_exact_stock          *bool
 	epoch                     *int64
 	addepoch                  *int64
@@ -10919,6 +10921,76 @@ func (m *SaleMutation) AddedPurchaseLimit() (r int, exists bool) {
 func (m *SaleMutation) ResetPurchaseLimit() {
 	m.purchase_limit = nil
 	m.addpurchase_limit = nil
+}
+
+// SetTotalLimit sets the "total_limit" field.
+func (m *SaleMutation) SetTotalLimit(i int) {
+	m.total_limit = &i
+	m.addtotal_limit = nil
+}
+
+// TotalLimit returns the value of the "total_limit" field in the mutation.
+func (m *SaleMutation) TotalLimit() (r int, exists bool) {
+	v := m.total_limit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTotalLimit returns the old "total_limit" field's value of the Sale entity.
+// If the Sale object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleMutation) OldTotalLimit(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTotalLimit is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTotalLimit requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTotalLimit: %w", err)
+	}
+	return oldValue.TotalLimit, nil
+}
+
+// AddTotalLimit adds i to the "total_limit" field.
+func (m *SaleMutation) AddTotalLimit(i int) {
+	if m.addtotal_limit != nil {
+		*m.addtotal_limit += i
+	} else {
+		m.addtotal_limit = &i
+	}
+}
+
+// AddedTotalLimit returns the value that was added to the "total_limit" field in this mutation.
+func (m *SaleMutation) AddedTotalLimit() (r int, exists bool) {
+	v := m.addtotal_limit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearTotalLimit clears the value of the "total_limit" field.
+func (m *SaleMutation) ClearTotalLimit() {
+	m.total_limit = nil
+	m.addtotal_limit = nil
+	m.clearedFields[sale.FieldTotalLimit] = struct{}{}
+}
+
+// TotalLimitCleared returns if the "total_limit" field was cleared in this mutation.
+func (m *SaleMutation) TotalLimitCleared() bool {
+	_, ok := m.clearedFields[sale.FieldTotalLimit]
+	return ok
+}
+
+// ResetTotalLimit resets all changes to the "total_limit" field.
+func (m *SaleMutation) ResetTotalLimit() {
+	m.total_limit = nil
+	m.addtotal_limit = nil
+	delete(m.clearedFields, sale.FieldTotalLimit)
 }
 
 // SetHideExactStock sets the "hide_exact_stock" field.
@@ -11625,7 +11697,7 @@ func (m *SaleMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleMutation) Fields() []string {
-	fields := make([]string, 0, 23)
+	fields := make([]string, 0, 24)
 	if m.slug != nil {
 		fields = append(fields, sale.FieldSlug)
 	}
@@ -11652,6 +11724,9 @@ func (m *SaleMutation) Fields() []string {
 	}
 	if m.purchase_limit != nil {
 		fields = append(fields, sale.FieldPurchaseLimit)
+	}
+	if m.total_limit != nil {
+		fields = append(fields, sale.FieldTotalLimit)
 	}
 	if m.hide_exact_stock != nil {
 		fields = append(fields, sale.FieldHideExactStock)
@@ -11721,6 +11796,8 @@ func (m *SaleMutation) Field(name string) (ent.Value, bool) {
 		return m.PaymentWindowSeconds()
 	case sale.FieldPurchaseLimit:
 		return m.PurchaseLimit()
+	case sale.FieldTotalLimit:
+		return m.TotalLimit()
 	case sale.FieldHideExactStock:
 		return m.HideExactStock()
 	case sale.FieldEpoch:
@@ -11776,6 +11853,8 @@ func (m *SaleMutation) OldField(ctx context.Context, name string) (ent.Value, er
 		return m.OldPaymentWindowSeconds(ctx)
 	case sale.FieldPurchaseLimit:
 		return m.OldPurchaseLimit(ctx)
+	case sale.FieldTotalLimit:
+		return m.OldTotalLimit(ctx)
 	case sale.FieldHideExactStock:
 		return m.OldHideExactStock(ctx)
 	case sale.FieldEpoch:
@@ -11875,6 +11954,13 @@ func (m *SaleMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetPurchaseLimit(v)
+		return nil
+	case sale.FieldTotalLimit:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTotalLimit(v)
 		return nil
 	case sale.FieldHideExactStock:
 		v, ok := value.(bool)
@@ -11988,6 +12074,9 @@ func (m *SaleMutation) AddedFields() []string {
 	if m.addpurchase_limit != nil {
 		fields = append(fields, sale.FieldPurchaseLimit)
 	}
+	if m.addtotal_limit != nil {
+		fields = append(fields, sale.FieldTotalLimit)
+	}
 	if m.addepoch != nil {
 		fields = append(fields, sale.FieldEpoch)
 	}
@@ -12021,6 +12110,8 @@ func (m *SaleMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedPaymentWindowSeconds()
 	case sale.FieldPurchaseLimit:
 		return m.AddedPurchaseLimit()
+	case sale.FieldTotalLimit:
+		return m.AddedTotalLimit()
 	case sale.FieldEpoch:
 		return m.AddedEpoch()
 	case sale.FieldRevision:
@@ -12057,6 +12148,13 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddPurchaseLimit(v)
+		return nil
+	case sale.FieldTotalLimit:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddTotalLimit(v)
 		return nil
 	case sale.FieldEpoch:
 		v, ok := value.(int64)
@@ -12115,6 +12213,9 @@ func (m *SaleMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *SaleMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(sale.FieldTotalLimit) {
+		fields = append(fields, sale.FieldTotalLimit)
+	}
 	if m.FieldCleared(sale.FieldCreatedBy) {
 		fields = append(fields, sale.FieldCreatedBy)
 	}
@@ -12135,6 +12236,9 @@ func (m *SaleMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *SaleMutation) ClearField(name string) error {
 	switch name {
+	case sale.FieldTotalLimit:
+		m.ClearTotalLimit()
+		return nil
 	case sale.FieldCreatedBy:
 		m.ClearCreatedBy()
 		return nil
@@ -12175,6 +12279,9 @@ func (m *SaleMutation) ResetField(name string) error {
 		return nil
 	case sale.FieldPurchaseLimit:
 		m.ResetPurchaseLimit()
+		return nil
+	case sale.FieldTotalLimit:
+		m.ResetTotalLimit()
 		return nil
 	case sale.FieldHideExactStock:
 		m.ResetHideExactStock()
@@ -12659,35 +12766,37 @@ func (m *SaleFiguresMutation) ResetEdge(name string) error {
 // SaleItemMutation represents an operation that mutates the SaleItem nodes in the graph.
 type SaleItemMutation struct {
 	config
-	op               Op
-	typ              string
-	id               *uuid.UUID
-	sale_id          *uuid.UUID
-	goods_id         *uuid.UUID
-	position         *int
-	addposition      *int
-	price_minor      *int64
-	addprice_minor   *int64
-	currency         *string
-	total            *int
-	addtotal         *int
-	available        *int
-	addavailable     *int
-	held             *int
-	addheld          *int
-	sold             *int
-	addsold          *int
-	revision         *int64
-	addrevision      *int64
-	gate_revision    *int64
-	addgate_revision *int64
-	gate_epoch       *int64
-	addgate_epoch    *int64
-	sold_out_at      *time.Time
-	clearedFields    map[string]struct{}
-	done             bool
-	oldValue         func(context.Context) (*SaleItem, error)
-	predicates       []predicate.SaleItem
+	op                Op
+	typ               string
+	id                *uuid.UUID
+	sale_id           *uuid.UUID
+	goods_id          *uuid.UUID
+	position          *int
+	addposition       *int
+	price_minor       *int64
+	addprice_minor    *int64
+	currency          *string
+	purchase_limit    *int
+	addpurchase_limit *int
+	total             *int
+	addtotal          *int
+	available         *int
+	addavailable      *int
+	held              *int
+	addheld           *int
+	sold              *int
+	addsold           *int
+	revision          *int64
+	addrevision       *int64
+	gate_revision     *int64
+	addgate_revision  *int64
+	gate_epoch        *int64
+	addgate_epoch     *int64
+	sold_out_at       *time.Time
+	clearedFields     map[string]struct{}
+	done              bool
+	oldValue          func(context.Context) (*SaleItem, error)
+	predicates        []predicate.SaleItem
 }
 
 var _ ent.Mutation = (*SaleItemMutation)(nil)
@@ -13012,6 +13121,76 @@ func (m *SaleItemMutation) OldCurrency(ctx context.Context) (v string, err error
 // ResetCurrency resets all changes to the "currency" field.
 func (m *SaleItemMutation) ResetCurrency() {
 	m.currency = nil
+}
+
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (m *SaleItemMutation) SetPurchaseLimit(i int) {
+	m.purchase_limit = &i
+	m.addpurchase_limit = nil
+}
+
+// PurchaseLimit returns the value of the "purchase_limit" field in the mutation.
+func (m *SaleItemMutation) PurchaseLimit() (r int, exists bool) {
+	v := m.purchase_limit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPurchaseLimit returns the old "purchase_limit" field's value of the SaleItem entity.
+// If the SaleItem object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *SaleItemMutation) OldPurchaseLimit(ctx context.Context) (v *int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPurchaseLimit is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPurchaseLimit requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPurchaseLimit: %w", err)
+	}
+	return oldValue.PurchaseLimit, nil
+}
+
+// AddPurchaseLimit adds i to the "purchase_limit" field.
+func (m *SaleItemMutation) AddPurchaseLimit(i int) {
+	if m.addpurchase_limit != nil {
+		*m.addpurchase_limit += i
+	} else {
+		m.addpurchase_limit = &i
+	}
+}
+
+// AddedPurchaseLimit returns the value that was added to the "purchase_limit" field in this mutation.
+func (m *SaleItemMutation) AddedPurchaseLimit() (r int, exists bool) {
+	v := m.addpurchase_limit
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearPurchaseLimit clears the value of the "purchase_limit" field.
+func (m *SaleItemMutation) ClearPurchaseLimit() {
+	m.purchase_limit = nil
+	m.addpurchase_limit = nil
+	m.clearedFields[saleitem.FieldPurchaseLimit] = struct{}{}
+}
+
+// PurchaseLimitCleared returns if the "purchase_limit" field was cleared in this mutation.
+func (m *SaleItemMutation) PurchaseLimitCleared() bool {
+	_, ok := m.clearedFields[saleitem.FieldPurchaseLimit]
+	return ok
+}
+
+// ResetPurchaseLimit resets all changes to the "purchase_limit" field.
+func (m *SaleItemMutation) ResetPurchaseLimit() {
+	m.purchase_limit = nil
+	m.addpurchase_limit = nil
+	delete(m.clearedFields, saleitem.FieldPurchaseLimit)
 }
 
 // SetTotal sets the "total" field.
@@ -13489,7 +13668,7 @@ func (m *SaleItemMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *SaleItemMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.sale_id != nil {
 		fields = append(fields, saleitem.FieldSaleID)
 	}
@@ -13504,6 +13683,9 @@ func (m *SaleItemMutation) Fields() []string {
 	}
 	if m.currency != nil {
 		fields = append(fields, saleitem.FieldCurrency)
+	}
+	if m.purchase_limit != nil {
+		fields = append(fields, saleitem.FieldPurchaseLimit)
 	}
 	if m.total != nil {
 		fields = append(fields, saleitem.FieldTotal)
@@ -13547,6 +13729,8 @@ func (m *SaleItemMutation) Field(name string) (ent.Value, bool) {
 		return m.PriceMinor()
 	case saleitem.FieldCurrency:
 		return m.Currency()
+	case saleitem.FieldPurchaseLimit:
+		return m.PurchaseLimit()
 	case saleitem.FieldTotal:
 		return m.Total()
 	case saleitem.FieldAvailable:
@@ -13582,6 +13766,8 @@ func (m *SaleItemMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldPriceMinor(ctx)
 	case saleitem.FieldCurrency:
 		return m.OldCurrency(ctx)
+	case saleitem.FieldPurchaseLimit:
+		return m.OldPurchaseLimit(ctx)
 	case saleitem.FieldTotal:
 		return m.OldTotal(ctx)
 	case saleitem.FieldAvailable:
@@ -13641,6 +13827,13 @@ func (m *SaleItemMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCurrency(v)
+		return nil
+	case saleitem.FieldPurchaseLimit:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPurchaseLimit(v)
 		return nil
 	case saleitem.FieldTotal:
 		v, ok := value.(int)
@@ -13712,6 +13905,9 @@ func (m *SaleItemMutation) AddedFields() []string {
 	if m.addprice_minor != nil {
 		fields = append(fields, saleitem.FieldPriceMinor)
 	}
+	if m.addpurchase_limit != nil {
+		fields = append(fields, saleitem.FieldPurchaseLimit)
+	}
 	if m.addtotal != nil {
 		fields = append(fields, saleitem.FieldTotal)
 	}
@@ -13745,6 +13941,8 @@ func (m *SaleItemMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedPosition()
 	case saleitem.FieldPriceMinor:
 		return m.AddedPriceMinor()
+	case saleitem.FieldPurchaseLimit:
+		return m.AddedPurchaseLimit()
 	case saleitem.FieldTotal:
 		return m.AddedTotal()
 	case saleitem.FieldAvailable:
@@ -13781,6 +13979,13 @@ func (m *SaleItemMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddPriceMinor(v)
+		return nil
+	case saleitem.FieldPurchaseLimit:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddPurchaseLimit(v)
 		return nil
 	case saleitem.FieldTotal:
 		v, ok := value.(int)
@@ -13839,6 +14044,9 @@ func (m *SaleItemMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *SaleItemMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(saleitem.FieldPurchaseLimit) {
+		fields = append(fields, saleitem.FieldPurchaseLimit)
+	}
 	if m.FieldCleared(saleitem.FieldSoldOutAt) {
 		fields = append(fields, saleitem.FieldSoldOutAt)
 	}
@@ -13856,6 +14064,9 @@ func (m *SaleItemMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *SaleItemMutation) ClearField(name string) error {
 	switch name {
+	case saleitem.FieldPurchaseLimit:
+		m.ClearPurchaseLimit()
+		return nil
 	case saleitem.FieldSoldOutAt:
 		m.ClearSoldOutAt()
 		return nil
@@ -13881,6 +14092,9 @@ func (m *SaleItemMutation) ResetField(name string) error {
 		return nil
 	case saleitem.FieldCurrency:
 		m.ResetCurrency()
+		return nil
+	case saleitem.FieldPurchaseLimit:
+		m.ResetPurchaseLimit()
 		return nil
 	case saleitem.FieldTotal:
 		m.ResetTotal()

@@ -373,58 +373,62 @@ func init() {
 	saleDescPurchaseLimit := saleFields[9].Descriptor()
 	// sale.PurchaseLimitValidator is a validator for the "purchase_limit" field. It is called by the builders before save.
 	sale.PurchaseLimitValidator = saleDescPurchaseLimit.Validators[0].(func(int) error)
+	// saleDescTotalLimit is the schema descriptor for total_limit field.
+	saleDescTotalLimit := saleFields[10].Descriptor()
+	// sale.TotalLimitValidator is a validator for the "total_limit" field. It is called by the builders before save.
+	sale.TotalLimitValidator = saleDescTotalLimit.Validators[0].(func(int) error)
 	// saleDescHideExactStock is the schema descriptor for hide_exact_stock field.
-	saleDescHideExactStock := saleFields[10].Descriptor()
+	saleDescHideExactStock := saleFields[11].Descriptor()
 	// sale.DefaultHideExactStock holds the default value on creation for the hide_exact_stock field.
 	sale.DefaultHideExactStock = saleDescHideExactStock.Default.(bool)
 	// saleDescEpoch is the schema descriptor for epoch field.
-	saleDescEpoch := saleFields[11].Descriptor()
+	saleDescEpoch := saleFields[12].Descriptor()
 	// sale.DefaultEpoch holds the default value on creation for the epoch field.
 	sale.DefaultEpoch = saleDescEpoch.Default.(int64)
 	// saleDescRevision is the schema descriptor for revision field.
-	saleDescRevision := saleFields[12].Descriptor()
+	saleDescRevision := saleFields[13].Descriptor()
 	// sale.DefaultRevision holds the default value on creation for the revision field.
 	sale.DefaultRevision = saleDescRevision.Default.(int64)
 	// saleDescNotice is the schema descriptor for notice field.
-	saleDescNotice := saleFields[15].Descriptor()
+	saleDescNotice := saleFields[16].Descriptor()
 	// sale.DefaultNotice holds the default value on creation for the notice field.
 	sale.DefaultNotice = saleDescNotice.Default.(string)
 	// sale.NoticeValidator is a validator for the "notice" field. It is called by the builders before save.
 	sale.NoticeValidator = saleDescNotice.Validators[0].(func(string) error)
 	// saleDescCaptchaRequired is the schema descriptor for captcha_required field.
-	saleDescCaptchaRequired := saleFields[17].Descriptor()
+	saleDescCaptchaRequired := saleFields[18].Descriptor()
 	// sale.DefaultCaptchaRequired holds the default value on creation for the captcha_required field.
 	sale.DefaultCaptchaRequired = saleDescCaptchaRequired.Default.(bool)
 	// saleDescCaptchaKinds is the schema descriptor for captcha_kinds field.
-	saleDescCaptchaKinds := saleFields[18].Descriptor()
+	saleDescCaptchaKinds := saleFields[19].Descriptor()
 	// sale.DefaultCaptchaKinds holds the default value on creation for the captcha_kinds field.
 	sale.DefaultCaptchaKinds = saleDescCaptchaKinds.Default.(string)
 	// saleDescPowMax is the schema descriptor for pow_max field.
-	saleDescPowMax := saleFields[19].Descriptor()
+	saleDescPowMax := saleFields[20].Descriptor()
 	// sale.DefaultPowMax holds the default value on creation for the pow_max field.
 	sale.DefaultPowMax = saleDescPowMax.Default.(int)
 	// sale.PowMaxValidator is a validator for the "pow_max" field. It is called by the builders before save.
 	sale.PowMaxValidator = saleDescPowMax.Validators[0].(func(int) error)
 	// saleDescPermitPerMille is the schema descriptor for permit_per_mille field.
-	saleDescPermitPerMille := saleFields[20].Descriptor()
+	saleDescPermitPerMille := saleFields[21].Descriptor()
 	// sale.DefaultPermitPerMille holds the default value on creation for the permit_per_mille field.
 	sale.DefaultPermitPerMille = saleDescPermitPerMille.Default.(int)
 	// sale.PermitPerMilleValidator is a validator for the "permit_per_mille" field. It is called by the builders before save.
 	sale.PermitPerMilleValidator = saleDescPermitPerMille.Validators[0].(func(int) error)
 	// saleDescInflowPerSecond is the schema descriptor for inflow_per_second field.
-	saleDescInflowPerSecond := saleFields[21].Descriptor()
+	saleDescInflowPerSecond := saleFields[22].Descriptor()
 	// sale.DefaultInflowPerSecond holds the default value on creation for the inflow_per_second field.
 	sale.DefaultInflowPerSecond = saleDescInflowPerSecond.Default.(int)
 	// sale.InflowPerSecondValidator is a validator for the "inflow_per_second" field. It is called by the builders before save.
 	sale.InflowPerSecondValidator = saleDescInflowPerSecond.Validators[0].(func(int) error)
 	// saleDescLimitBurst is the schema descriptor for limit_burst field.
-	saleDescLimitBurst := saleFields[22].Descriptor()
+	saleDescLimitBurst := saleFields[23].Descriptor()
 	// sale.DefaultLimitBurst holds the default value on creation for the limit_burst field.
 	sale.DefaultLimitBurst = saleDescLimitBurst.Default.(int)
 	// sale.LimitBurstValidator is a validator for the "limit_burst" field. It is called by the builders before save.
 	sale.LimitBurstValidator = saleDescLimitBurst.Validators[0].(func(int) error)
 	// saleDescLimitPerSecond is the schema descriptor for limit_per_second field.
-	saleDescLimitPerSecond := saleFields[23].Descriptor()
+	saleDescLimitPerSecond := saleFields[24].Descriptor()
 	// sale.DefaultLimitPerSecond holds the default value on creation for the limit_per_second field.
 	sale.DefaultLimitPerSecond = saleDescLimitPerSecond.Default.(float64)
 	// sale.LimitPerSecondValidator is a validator for the "limit_per_second" field. It is called by the builders before save.
@@ -457,24 +461,28 @@ func init() {
 			return nil
 		}
 	}()
+	// saleitemDescPurchaseLimit is the schema descriptor for purchase_limit field.
+	saleitemDescPurchaseLimit := saleitemFields[6].Descriptor()
+	// saleitem.PurchaseLimitValidator is a validator for the "purchase_limit" field. It is called by the builders before save.
+	saleitem.PurchaseLimitValidator = saleitemDescPurchaseLimit.Validators[0].(func(int) error)
 	// saleitemDescHeld is the schema descriptor for held field.
-	saleitemDescHeld := saleitemFields[8].Descriptor()
+	saleitemDescHeld := saleitemFields[9].Descriptor()
 	// saleitem.DefaultHeld holds the default value on creation for the held field.
 	saleitem.DefaultHeld = saleitemDescHeld.Default.(int)
 	// saleitemDescSold is the schema descriptor for sold field.
-	saleitemDescSold := saleitemFields[9].Descriptor()
+	saleitemDescSold := saleitemFields[10].Descriptor()
 	// saleitem.DefaultSold holds the default value on creation for the sold field.
 	saleitem.DefaultSold = saleitemDescSold.Default.(int)
 	// saleitemDescRevision is the schema descriptor for revision field.
-	saleitemDescRevision := saleitemFields[10].Descriptor()
+	saleitemDescRevision := saleitemFields[11].Descriptor()
 	// saleitem.DefaultRevision holds the default value on creation for the revision field.
 	saleitem.DefaultRevision = saleitemDescRevision.Default.(int64)
 	// saleitemDescGateRevision is the schema descriptor for gate_revision field.
-	saleitemDescGateRevision := saleitemFields[11].Descriptor()
+	saleitemDescGateRevision := saleitemFields[12].Descriptor()
 	// saleitem.DefaultGateRevision holds the default value on creation for the gate_revision field.
 	saleitem.DefaultGateRevision = saleitemDescGateRevision.Default.(int64)
 	// saleitemDescGateEpoch is the schema descriptor for gate_epoch field.
-	saleitemDescGateEpoch := saleitemFields[12].Descriptor()
+	saleitemDescGateEpoch := saleitemFields[13].Descriptor()
 	// saleitem.DefaultGateEpoch holds the default value on creation for the gate_epoch field.
 	saleitem.DefaultGateEpoch = saleitemDescGateEpoch.Default.(int64)
 	salelogFields := schema.SaleLog{}.Fields()

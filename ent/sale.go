@@ -34,8 +34,10 @@ type Sale struct {
 	PreheatAt time.Time `json:"preheat_at,omitempty"`
 	// PaymentWindowSeconds holds the value of the "payment_window_seconds" field.
 	PaymentWindowSeconds int `json:"payment_window_seconds,omitempty"`
-	// most units that one person may hold of one item
+	// largest purchase limit of the items; the limit of items without their own, which release 0.1 writes
 	PurchaseLimit int `json:"purchase_limit,omitempty"`
+	// units per buyer over all items; null = no limit
+	TotalLimit *int `json:"total_limit,omitempty"`
 	// HideExactStock holds the value of the "hide_exact_stock" field.
 	HideExactStock bool `json:"hide_exact_stock,omitempty"`
 	// grows each time the gate in Redis is rebuilt; 0 = never loaded
@@ -78,7 +80,7 @@ func (*Sale) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case sale.FieldLimitPerSecond:
 			values[i] = new(sql.NullFloat64)
-		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
+		case sale.FieldPaymentWindowSeconds, sale.FieldPurchaseLimit, sale.FieldTotalLimit, sale.FieldEpoch, sale.FieldRevision, sale.FieldPowMax, sale.FieldPermitPerMille, sale.FieldInflowPerSecond, sale.FieldLimitBurst:
 			values[i] = new(sql.NullInt64)
 		case sale.FieldSlug, sale.FieldTitle, sale.FieldRules, sale.FieldStatus, sale.FieldNotice, sale.FieldCaptchaKinds:
 			values[i] = new(sql.NullString)
@@ -160,6 +162,13 @@ func (_m *Sale) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field purchase_limit", values[i])
 			} else if value.Valid {
 				_m.PurchaseLimit = int(value.Int64)
+			}
+		case sale.FieldTotalLimit:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field total_limit", values[i])
+			} else if value.Valid {
+				_m.TotalLimit = new(int)
+				*_m.TotalLimit = int(value.Int64)
 			}
 		case sale.FieldHideExactStock:
 			if value, ok := values[i].(*sql.NullBool); !ok {
@@ -309,6 +318,11 @@ func (_m *Sale) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("purchase_limit=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PurchaseLimit))
+	builder.WriteString(", ")
+	if v := _m.TotalLimit; v != nil {
+		builder.WriteString("total_limit=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("hide_exact_stock=")
 	builder.WriteString(fmt.Sprintf("%v", _m.HideExactStock))

@@ -94,6 +94,20 @@ func (_c *SaleCreate) SetPurchaseLimit(v int) *SaleCreate {
 	return _c
 }
 
+// SetTotalLimit sets the "total_limit" field.
+func (_c *SaleCreate) SetTotalLimit(v int) *SaleCreate {
+	_c.mutation.SetTotalLimit(v)
+	return _c
+}
+
+// SetNillableTotalLimit sets the "total_limit" field if the given value is not nil.
+func (_c *SaleCreate) SetNillableTotalLimit(v *int) *SaleCreate {
+	if v != nil {
+		_c.SetTotalLimit(*v)
+	}
+	return _c
+}
+
 // SetHideExactStock sets the "hide_exact_stock" field.
 func (_c *SaleCreate) SetHideExactStock(v bool) *SaleCreate {
 	_c.mutation.SetHideExactStock(v)
@@ -431,6 +445,11 @@ func (_c *SaleCreate) check() error {
 			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.purchase_limit": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.TotalLimit(); ok {
+		if err := sale.TotalLimitValidator(v); err != nil {
+			return &ValidationError{Name: "total_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.total_limit": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.HideExactStock(); !ok {
 		return &ValidationError{Name: "hide_exact_stock", err: errors.New(`ent: missing required field "Sale.hide_exact_stock"`)}
 	}
@@ -568,6 +587,10 @@ func (_c *SaleCreate) createSpec() (*Sale, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PurchaseLimit(); ok {
 		_spec.SetField(sale.FieldPurchaseLimit, field.TypeInt, value)
 		_node.PurchaseLimit = value
+	}
+	if value, ok := _c.mutation.TotalLimit(); ok {
+		_spec.SetField(sale.FieldTotalLimit, field.TypeInt, value)
+		_node.TotalLimit = &value
 	}
 	if value, ok := _c.mutation.HideExactStock(); ok {
 		_spec.SetField(sale.FieldHideExactStock, field.TypeBool, value)
@@ -794,6 +817,30 @@ func (u *SaleUpsert) UpdatePurchaseLimit() *SaleUpsert {
 // AddPurchaseLimit adds v to the "purchase_limit" field.
 func (u *SaleUpsert) AddPurchaseLimit(v int) *SaleUpsert {
 	u.Add(sale.FieldPurchaseLimit, v)
+	return u
+}
+
+// SetTotalLimit sets the "total_limit" field.
+func (u *SaleUpsert) SetTotalLimit(v int) *SaleUpsert {
+	u.Set(sale.FieldTotalLimit, v)
+	return u
+}
+
+// UpdateTotalLimit sets the "total_limit" field to the value that was provided on create.
+func (u *SaleUpsert) UpdateTotalLimit() *SaleUpsert {
+	u.SetExcluded(sale.FieldTotalLimit)
+	return u
+}
+
+// AddTotalLimit adds v to the "total_limit" field.
+func (u *SaleUpsert) AddTotalLimit(v int) *SaleUpsert {
+	u.Add(sale.FieldTotalLimit, v)
+	return u
+}
+
+// ClearTotalLimit clears the value of the "total_limit" field.
+func (u *SaleUpsert) ClearTotalLimit() *SaleUpsert {
+	u.SetNull(sale.FieldTotalLimit)
 	return u
 }
 
@@ -1204,6 +1251,34 @@ func (u *SaleUpsertOne) AddPurchaseLimit(v int) *SaleUpsertOne {
 func (u *SaleUpsertOne) UpdatePurchaseLimit() *SaleUpsertOne {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdatePurchaseLimit()
+	})
+}
+
+// SetTotalLimit sets the "total_limit" field.
+func (u *SaleUpsertOne) SetTotalLimit(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetTotalLimit(v)
+	})
+}
+
+// AddTotalLimit adds v to the "total_limit" field.
+func (u *SaleUpsertOne) AddTotalLimit(v int) *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddTotalLimit(v)
+	})
+}
+
+// UpdateTotalLimit sets the "total_limit" field to the value that was provided on create.
+func (u *SaleUpsertOne) UpdateTotalLimit() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateTotalLimit()
+	})
+}
+
+// ClearTotalLimit clears the value of the "total_limit" field.
+func (u *SaleUpsertOne) ClearTotalLimit() *SaleUpsertOne {
+	return u.Update(func(s *SaleUpsert) {
+		s.ClearTotalLimit()
 	})
 }
 
@@ -1818,6 +1893,34 @@ func (u *SaleUpsertBulk) AddPurchaseLimit(v int) *SaleUpsertBulk {
 func (u *SaleUpsertBulk) UpdatePurchaseLimit() *SaleUpsertBulk {
 	return u.Update(func(s *SaleUpsert) {
 		s.UpdatePurchaseLimit()
+	})
+}
+
+// SetTotalLimit sets the "total_limit" field.
+func (u *SaleUpsertBulk) SetTotalLimit(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.SetTotalLimit(v)
+	})
+}
+
+// AddTotalLimit adds v to the "total_limit" field.
+func (u *SaleUpsertBulk) AddTotalLimit(v int) *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.AddTotalLimit(v)
+	})
+}
+
+// UpdateTotalLimit sets the "total_limit" field to the value that was provided on create.
+func (u *SaleUpsertBulk) UpdateTotalLimit() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.UpdateTotalLimit()
+	})
+}
+
+// ClearTotalLimit clears the value of the "total_limit" field.
+func (u *SaleUpsertBulk) ClearTotalLimit() *SaleUpsertBulk {
+	return u.Update(func(s *SaleUpsert) {
+		s.ClearTotalLimit()
 	})
 }
 

@@ -170,6 +170,33 @@ func (_u *SaleUpdate) AddPurchaseLimit(v int) *SaleUpdate {
 	return _u
 }
 
+// SetTotalLimit sets the "total_limit" field.
+func (_u *SaleUpdate) SetTotalLimit(v int) *SaleUpdate {
+	_u.mutation.ResetTotalLimit()
+	_u.mutation.SetTotalLimit(v)
+	return _u
+}
+
+// SetNillableTotalLimit sets the "total_limit" field if the given value is not nil.
+func (_u *SaleUpdate) SetNillableTotalLimit(v *int) *SaleUpdate {
+	if v != nil {
+		_u.SetTotalLimit(*v)
+	}
+	return _u
+}
+
+// AddTotalLimit adds value to the "total_limit" field.
+func (_u *SaleUpdate) AddTotalLimit(v int) *SaleUpdate {
+	_u.mutation.AddTotalLimit(v)
+	return _u
+}
+
+// ClearTotalLimit clears the value of the "total_limit" field.
+func (_u *SaleUpdate) ClearTotalLimit() *SaleUpdate {
+	_u.mutation.ClearTotalLimit()
+	return _u
+}
+
 // SetHideExactStock sets the "hide_exact_stock" field.
 func (_u *SaleUpdate) SetHideExactStock(v bool) *SaleUpdate {
 	_u.mutation.SetHideExactStock(v)
@@ -486,6 +513,11 @@ func (_u *SaleUpdate) check() error {
 			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.purchase_limit": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.TotalLimit(); ok {
+		if err := sale.TotalLimitValidator(v); err != nil {
+			return &ValidationError{Name: "total_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.total_limit": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Notice(); ok {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
@@ -569,6 +601,15 @@ func (_u *SaleUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedPurchaseLimit(); ok {
 		_spec.AddField(sale.FieldPurchaseLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.TotalLimit(); ok {
+		_spec.SetField(sale.FieldTotalLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedTotalLimit(); ok {
+		_spec.AddField(sale.FieldTotalLimit, field.TypeInt, value)
+	}
+	if _u.mutation.TotalLimitCleared() {
+		_spec.ClearField(sale.FieldTotalLimit, field.TypeInt)
 	}
 	if value, ok := _u.mutation.HideExactStock(); ok {
 		_spec.SetField(sale.FieldHideExactStock, field.TypeBool, value)
@@ -798,6 +839,33 @@ func (_u *SaleUpdateOne) SetNillablePurchaseLimit(v *int) *SaleUpdateOne {
 // AddPurchaseLimit adds value to the "purchase_limit" field.
 func (_u *SaleUpdateOne) AddPurchaseLimit(v int) *SaleUpdateOne {
 	_u.mutation.AddPurchaseLimit(v)
+	return _u
+}
+
+// SetTotalLimit sets the "total_limit" field.
+func (_u *SaleUpdateOne) SetTotalLimit(v int) *SaleUpdateOne {
+	_u.mutation.ResetTotalLimit()
+	_u.mutation.SetTotalLimit(v)
+	return _u
+}
+
+// SetNillableTotalLimit sets the "total_limit" field if the given value is not nil.
+func (_u *SaleUpdateOne) SetNillableTotalLimit(v *int) *SaleUpdateOne {
+	if v != nil {
+		_u.SetTotalLimit(*v)
+	}
+	return _u
+}
+
+// AddTotalLimit adds value to the "total_limit" field.
+func (_u *SaleUpdateOne) AddTotalLimit(v int) *SaleUpdateOne {
+	_u.mutation.AddTotalLimit(v)
+	return _u
+}
+
+// ClearTotalLimit clears the value of the "total_limit" field.
+func (_u *SaleUpdateOne) ClearTotalLimit() *SaleUpdateOne {
+	_u.mutation.ClearTotalLimit()
 	return _u
 }
 
@@ -1130,6 +1198,11 @@ func (_u *SaleUpdateOne) check() error {
 			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.purchase_limit": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.TotalLimit(); ok {
+		if err := sale.TotalLimitValidator(v); err != nil {
+			return &ValidationError{Name: "total_limit", err: fmt.Errorf(`ent: validator failed for field "Sale.total_limit": %w`, err)}
+		}
+	}
 	if v, ok := _u.mutation.Notice(); ok {
 		if err := sale.NoticeValidator(v); err != nil {
 			return &ValidationError{Name: "notice", err: fmt.Errorf(`ent: validator failed for field "Sale.notice": %w`, err)}
@@ -1230,6 +1303,15 @@ func (_u *SaleUpdateOne) sqlSave(ctx context.Context) (_node *Sale, err error) {
 	}
 	if value, ok := _u.mutation.AddedPurchaseLimit(); ok {
 		_spec.AddField(sale.FieldPurchaseLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.TotalLimit(); ok {
+		_spec.SetField(sale.FieldTotalLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedTotalLimit(); ok {
+		_spec.AddField(sale.FieldTotalLimit, field.TypeInt, value)
+	}
+	if _u.mutation.TotalLimitCleared() {
+		_spec.ClearField(sale.FieldTotalLimit, field.TypeInt)
 	}
 	if value, ok := _u.mutation.HideExactStock(); ok {
 		_spec.SetField(sale.FieldHideExactStock, field.TypeBool, value)

@@ -28,6 +28,8 @@ type SaleItem struct {
 	PriceMinor int64 `json:"price_minor,omitempty"`
 	// Currency holds the value of the "currency" field.
 	Currency string `json:"currency,omitempty"`
+	// units of the item per buyer; null = purchase_limit of the sale
+	PurchaseLimit *int `json:"purchase_limit,omitempty"`
 	// units put on sale
 	Total int `json:"total,omitempty"`
 	// units of no order
@@ -52,7 +54,7 @@ func (*SaleItem) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision, saleitem.FieldGateRevision, saleitem.FieldGateEpoch:
+		case saleitem.FieldPosition, saleitem.FieldPriceMinor, saleitem.FieldPurchaseLimit, saleitem.FieldTotal, saleitem.FieldAvailable, saleitem.FieldHeld, saleitem.FieldSold, saleitem.FieldRevision, saleitem.FieldGateRevision, saleitem.FieldGateEpoch:
 			values[i] = new(sql.NullInt64)
 		case saleitem.FieldCurrency:
 			values[i] = new(sql.NullString)
@@ -110,6 +112,13 @@ func (_m *SaleItem) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field currency", values[i])
 			} else if value.Valid {
 				_m.Currency = value.String
+			}
+		case saleitem.FieldPurchaseLimit:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field purchase_limit", values[i])
+			} else if value.Valid {
+				_m.PurchaseLimit = new(int)
+				*_m.PurchaseLimit = int(value.Int64)
 			}
 		case saleitem.FieldTotal:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -210,6 +219,11 @@ func (_m *SaleItem) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("currency=")
 	builder.WriteString(_m.Currency)
+	builder.WriteString(", ")
+	if v := _m.PurchaseLimit; v != nil {
+		builder.WriteString("purchase_limit=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("total=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Total))

@@ -54,6 +54,20 @@ func (_c *SaleItemCreate) SetCurrency(v string) *SaleItemCreate {
 	return _c
 }
 
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (_c *SaleItemCreate) SetPurchaseLimit(v int) *SaleItemCreate {
+	_c.mutation.SetPurchaseLimit(v)
+	return _c
+}
+
+// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
+func (_c *SaleItemCreate) SetNillablePurchaseLimit(v *int) *SaleItemCreate {
+	if v != nil {
+		_c.SetPurchaseLimit(*v)
+	}
+	return _c
+}
+
 // SetTotal sets the "total" field.
 func (_c *SaleItemCreate) SetTotal(v int) *SaleItemCreate {
 	_c.mutation.SetTotal(v)
@@ -245,6 +259,11 @@ func (_c *SaleItemCreate) check() error {
 			return &ValidationError{Name: "currency", err: fmt.Errorf(`ent: validator failed for field "SaleItem.currency": %w`, err)}
 		}
 	}
+	if v, ok := _c.mutation.PurchaseLimit(); ok {
+		if err := saleitem.PurchaseLimitValidator(v); err != nil {
+			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "SaleItem.purchase_limit": %w`, err)}
+		}
+	}
 	if _, ok := _c.mutation.Total(); !ok {
 		return &ValidationError{Name: "total", err: errors.New(`ent: missing required field "SaleItem.total"`)}
 	}
@@ -321,6 +340,10 @@ func (_c *SaleItemCreate) createSpec() (*SaleItem, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Currency(); ok {
 		_spec.SetField(saleitem.FieldCurrency, field.TypeString, value)
 		_node.Currency = value
+	}
+	if value, ok := _c.mutation.PurchaseLimit(); ok {
+		_spec.SetField(saleitem.FieldPurchaseLimit, field.TypeInt, value)
+		_node.PurchaseLimit = &value
 	}
 	if value, ok := _c.mutation.Total(); ok {
 		_spec.SetField(saleitem.FieldTotal, field.TypeInt, value)
@@ -439,6 +462,30 @@ func (u *SaleItemUpsert) UpdatePriceMinor() *SaleItemUpsert {
 // AddPriceMinor adds v to the "price_minor" field.
 func (u *SaleItemUpsert) AddPriceMinor(v int64) *SaleItemUpsert {
 	u.Add(saleitem.FieldPriceMinor, v)
+	return u
+}
+
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (u *SaleItemUpsert) SetPurchaseLimit(v int) *SaleItemUpsert {
+	u.Set(saleitem.FieldPurchaseLimit, v)
+	return u
+}
+
+// UpdatePurchaseLimit sets the "purchase_limit" field to the value that was provided on create.
+func (u *SaleItemUpsert) UpdatePurchaseLimit() *SaleItemUpsert {
+	u.SetExcluded(saleitem.FieldPurchaseLimit)
+	return u
+}
+
+// AddPurchaseLimit adds v to the "purchase_limit" field.
+func (u *SaleItemUpsert) AddPurchaseLimit(v int) *SaleItemUpsert {
+	u.Add(saleitem.FieldPurchaseLimit, v)
+	return u
+}
+
+// ClearPurchaseLimit clears the value of the "purchase_limit" field.
+func (u *SaleItemUpsert) ClearPurchaseLimit() *SaleItemUpsert {
+	u.SetNull(saleitem.FieldPurchaseLimit)
 	return u
 }
 
@@ -682,6 +729,34 @@ func (u *SaleItemUpsertOne) AddPriceMinor(v int64) *SaleItemUpsertOne {
 func (u *SaleItemUpsertOne) UpdatePriceMinor() *SaleItemUpsertOne {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdatePriceMinor()
+	})
+}
+
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (u *SaleItemUpsertOne) SetPurchaseLimit(v int) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetPurchaseLimit(v)
+	})
+}
+
+// AddPurchaseLimit adds v to the "purchase_limit" field.
+func (u *SaleItemUpsertOne) AddPurchaseLimit(v int) *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.AddPurchaseLimit(v)
+	})
+}
+
+// UpdatePurchaseLimit sets the "purchase_limit" field to the value that was provided on create.
+func (u *SaleItemUpsertOne) UpdatePurchaseLimit() *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdatePurchaseLimit()
+	})
+}
+
+// ClearPurchaseLimit clears the value of the "purchase_limit" field.
+func (u *SaleItemUpsertOne) ClearPurchaseLimit() *SaleItemUpsertOne {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.ClearPurchaseLimit()
 	})
 }
 
@@ -1116,6 +1191,34 @@ func (u *SaleItemUpsertBulk) AddPriceMinor(v int64) *SaleItemUpsertBulk {
 func (u *SaleItemUpsertBulk) UpdatePriceMinor() *SaleItemUpsertBulk {
 	return u.Update(func(s *SaleItemUpsert) {
 		s.UpdatePriceMinor()
+	})
+}
+
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (u *SaleItemUpsertBulk) SetPurchaseLimit(v int) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.SetPurchaseLimit(v)
+	})
+}
+
+// AddPurchaseLimit adds v to the "purchase_limit" field.
+func (u *SaleItemUpsertBulk) AddPurchaseLimit(v int) *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.AddPurchaseLimit(v)
+	})
+}
+
+// UpdatePurchaseLimit sets the "purchase_limit" field to the value that was provided on create.
+func (u *SaleItemUpsertBulk) UpdatePurchaseLimit() *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.UpdatePurchaseLimit()
+	})
+}
+
+// ClearPurchaseLimit clears the value of the "purchase_limit" field.
+func (u *SaleItemUpsertBulk) ClearPurchaseLimit() *SaleItemUpsertBulk {
+	return u.Update(func(s *SaleItemUpsert) {
+		s.ClearPurchaseLimit()
 	})
 }
 

@@ -71,6 +71,33 @@ func (_u *SaleItemUpdate) AddPriceMinor(v int64) *SaleItemUpdate {
 	return _u
 }
 
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (_u *SaleItemUpdate) SetPurchaseLimit(v int) *SaleItemUpdate {
+	_u.mutation.ResetPurchaseLimit()
+	_u.mutation.SetPurchaseLimit(v)
+	return _u
+}
+
+// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
+func (_u *SaleItemUpdate) SetNillablePurchaseLimit(v *int) *SaleItemUpdate {
+	if v != nil {
+		_u.SetPurchaseLimit(*v)
+	}
+	return _u
+}
+
+// AddPurchaseLimit adds value to the "purchase_limit" field.
+func (_u *SaleItemUpdate) AddPurchaseLimit(v int) *SaleItemUpdate {
+	_u.mutation.AddPurchaseLimit(v)
+	return _u
+}
+
+// ClearPurchaseLimit clears the value of the "purchase_limit" field.
+func (_u *SaleItemUpdate) ClearPurchaseLimit() *SaleItemUpdate {
+	_u.mutation.ClearPurchaseLimit()
+	return _u
+}
+
 // SetTotal sets the "total" field.
 func (_u *SaleItemUpdate) SetTotal(v int) *SaleItemUpdate {
 	_u.mutation.ResetTotal()
@@ -282,6 +309,11 @@ func (_u *SaleItemUpdate) check() error {
 			return &ValidationError{Name: "price_minor", err: fmt.Errorf(`ent: validator failed for field "SaleItem.price_minor": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.PurchaseLimit(); ok {
+		if err := saleitem.PurchaseLimitValidator(v); err != nil {
+			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "SaleItem.purchase_limit": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -314,6 +346,15 @@ func (_u *SaleItemUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedPriceMinor(); ok {
 		_spec.AddField(saleitem.FieldPriceMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.PurchaseLimit(); ok {
+		_spec.SetField(saleitem.FieldPurchaseLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedPurchaseLimit(); ok {
+		_spec.AddField(saleitem.FieldPurchaseLimit, field.TypeInt, value)
+	}
+	if _u.mutation.PurchaseLimitCleared() {
+		_spec.ClearField(saleitem.FieldPurchaseLimit, field.TypeInt)
 	}
 	if value, ok := _u.mutation.Total(); ok {
 		_spec.SetField(saleitem.FieldTotal, field.TypeInt, value)
@@ -424,6 +465,33 @@ func (_u *SaleItemUpdateOne) SetNillablePriceMinor(v *int64) *SaleItemUpdateOne 
 // AddPriceMinor adds value to the "price_minor" field.
 func (_u *SaleItemUpdateOne) AddPriceMinor(v int64) *SaleItemUpdateOne {
 	_u.mutation.AddPriceMinor(v)
+	return _u
+}
+
+// SetPurchaseLimit sets the "purchase_limit" field.
+func (_u *SaleItemUpdateOne) SetPurchaseLimit(v int) *SaleItemUpdateOne {
+	_u.mutation.ResetPurchaseLimit()
+	_u.mutation.SetPurchaseLimit(v)
+	return _u
+}
+
+// SetNillablePurchaseLimit sets the "purchase_limit" field if the given value is not nil.
+func (_u *SaleItemUpdateOne) SetNillablePurchaseLimit(v *int) *SaleItemUpdateOne {
+	if v != nil {
+		_u.SetPurchaseLimit(*v)
+	}
+	return _u
+}
+
+// AddPurchaseLimit adds value to the "purchase_limit" field.
+func (_u *SaleItemUpdateOne) AddPurchaseLimit(v int) *SaleItemUpdateOne {
+	_u.mutation.AddPurchaseLimit(v)
+	return _u
+}
+
+// ClearPurchaseLimit clears the value of the "purchase_limit" field.
+func (_u *SaleItemUpdateOne) ClearPurchaseLimit() *SaleItemUpdateOne {
+	_u.mutation.ClearPurchaseLimit()
 	return _u
 }
 
@@ -651,6 +719,11 @@ func (_u *SaleItemUpdateOne) check() error {
 			return &ValidationError{Name: "price_minor", err: fmt.Errorf(`ent: validator failed for field "SaleItem.price_minor": %w`, err)}
 		}
 	}
+	if v, ok := _u.mutation.PurchaseLimit(); ok {
+		if err := saleitem.PurchaseLimitValidator(v); err != nil {
+			return &ValidationError{Name: "purchase_limit", err: fmt.Errorf(`ent: validator failed for field "SaleItem.purchase_limit": %w`, err)}
+		}
+	}
 	return nil
 }
 
@@ -700,6 +773,15 @@ func (_u *SaleItemUpdateOne) sqlSave(ctx context.Context) (_node *SaleItem, err 
 	}
 	if value, ok := _u.mutation.AddedPriceMinor(); ok {
 		_spec.AddField(saleitem.FieldPriceMinor, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.PurchaseLimit(); ok {
+		_spec.SetField(saleitem.FieldPurchaseLimit, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedPurchaseLimit(); ok {
+		_spec.AddField(saleitem.FieldPurchaseLimit, field.TypeInt, value)
+	}
+	if _u.mutation.PurchaseLimitCleared() {
+		_spec.ClearField(saleitem.FieldPurchaseLimit, field.TypeInt)
 	}
 	if value, ok := _u.mutation.Total(); ok {
 		_spec.SetField(saleitem.FieldTotal, field.TypeInt, value)

@@ -39,8 +39,8 @@ func (r *Resolver) toSale(v *sale.Sale) *model.Sale {
 		ID: id.Format(id.Sale, v.ID), Slug: v.Slug, Title: v.Title, Rules: v.Rules,
 		StartsAt: v.StartsAt, EndsAt: v.EndsAt, ServerTime: now, NextTransitionAt: v.NextTransition(now),
 		Phase: r.Store.Phase(v, now), Status: v.Status,
-		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: v.PurchaseLimit,
-		Revision: int(v.Revision), Notice: unlessEmpty(v.Notice), PreheatAt: &v.PreheatAt, Switches: toSwitches(v.Switches), Source: v,
+		PaymentWindowSeconds: int(v.PaymentWindow / time.Second), PurchaseLimit: unlessZero(v.PurchaseLimit),
+		Revision: int(v.Revision), Notice: unlessZero(v.Notice), PreheatAt: &v.PreheatAt, Switches: toSwitches(v.Switches), Source: v,
 	}
 }
 
@@ -48,7 +48,7 @@ func toItem(item *sale.Item) *model.SaleItem {
 	if item == nil {
 		return nil
 	}
-	return &model.SaleItem{ID: id.Format(id.Item, item.ID), Price: toMoney(item.Price), Source: item}
+	return &model.SaleItem{ID: id.Format(id.Item, item.ID), Price: toMoney(item.Price), PurchaseLimit: item.PurchaseLimit, Source: item}
 }
 
 // toStock hides the numbers of a hidden stock. Its revision is the second of the last

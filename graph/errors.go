@@ -45,7 +45,9 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 	case reservation.NoneLeft:
 		return r.soldOut(ctx, v)
 	case reservation.LimitReached:
-		return model.PurchaseLimitError{Code: code, Message: msg, Path: path, Limit: v.Limit, Source: v.Task}
+		return overLimit(ctx, v)
+	case reservation.AlreadyOrdered:
+		return model.AlreadyOrderedError{Code: code, Message: msg, Path: path, Source: v.Task}
 	case captcha.Invalid:
 		return model.CaptchaError{Code: code, Message: msg, Path: path, Challenge: toChallenge(ctx, v.Challenge)}
 	case captcha.Required:
@@ -58,6 +60,20 @@ func (r *Resolver) userError(ctx context.Context, refusal fault.Refusal) model.U
 
 func basicError(ctx context.Context, why fault.Reason, path []string) model.BasicError {
 	return model.BasicError{Code: why, Message: message(ctx, why), Path: path}
+}
+
+// overLimit names the limit and what it leaves to the buyer.
+func overLimit(ctx context.Context, v reservation.LimitReached) model.PurchaseLimitError {
+	out := model.PurchaseLimitError{Code: v.Reason(), Path: v.Path(), Limit: v.Limit, Remaining: v.Remaining, WholeSale: v.WholeSale}
+	switch {
+	case v.WholeSale && v.Remaining == 0:
+		out.Message = saleLimitUsed.with(ctx, v.Limit)
+	case v.WholeSale:
+		out.Message = saleLimit.with(ctx, v.Limit, v.Remaining)
+	default:
+		out.Message = itemLimit.with(ctx, v.Limit)
+	}
+	return out
 }
 
 // item returns an item of the catalogue, or nil.

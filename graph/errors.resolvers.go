@@ -9,31 +9,29 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
-
-	"github.com/google/uuid"
 )
 
-func (r *purchaseLimitErrorResolver) ExistingOrder(ctx context.Context, obj *model.PurchaseLimitError) (*model.Order, error) {
-	p := auth.PrincipalFrom(ctx)
-	if p == nil || obj.Source == uuid.Nil {
-		return nil, nil
-	}
-	o, err := r.Orders.OrderFor(ctx, obj.Source, p.UserID, false)
+func (r *alreadyOrderedErrorResolver) Order(ctx context.Context, obj *model.AlreadyOrderedError) (*model.Order, error) {
+	o, err := r.Orders.OrderFor(ctx, obj.Source, callerID(ctx), false)
 	return r.toOrder(o), err
+}
+
+func (r *alreadyOrderedErrorResolver) OrderTask(ctx context.Context, obj *model.AlreadyOrderedError) (*model.OrderTask, error) {
+	t, err := r.Orders.Task(ctx, obj.Source, callerID(ctx))
+	return toTask(ctx, t), err
 }
 
 func (r *soldOutErrorResolver) Item(ctx context.Context, obj *model.SoldOutError) (*model.SaleItem, error) {
 	return toItem(obj.Source), nil
 }
 
-func (r *Resolver) PurchaseLimitError() generated.PurchaseLimitErrorResolver {
-	return &purchaseLimitErrorResolver{r}
+func (r *Resolver) AlreadyOrderedError() generated.AlreadyOrderedErrorResolver {
+	return &alreadyOrderedErrorResolver{r}
 }
 
 func (r *Resolver) SoldOutError() generated.SoldOutErrorResolver { return &soldOutErrorResolver{r} }
 
 type (
-	purchaseLimitErrorResolver struct{ *Resolver }
-	soldOutErrorResolver       struct{ *Resolver }
+	alreadyOrderedErrorResolver struct{ *Resolver }
+	soldOutErrorResolver        struct{ *Resolver }
 )

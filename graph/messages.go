@@ -44,6 +44,7 @@ func (t text) in(ctx context.Context) string {
 
 // reasons are the messages of refusals.
 var reasons = map[fault.Reason]text{
+	fault.AlreadyOrdered:        {"You already have an order for this item.", "您已有该商品的订单。"},
 	fault.CaptchaInvalid:        {"That answer was not right. Please try the new one.", "验证码不正确，请重新作答。"},
 	fault.CaptchaRequired:       {"Please solve the captcha first.", "请先完成验证码。"},
 	fault.Conflict:              {"This cannot be done in its present state.", "当前状态下无法执行该操作。"},
@@ -58,12 +59,13 @@ var reasons = map[fault.Reason]text{
 	fault.OrderExpired:          {"The time to pay is over and the unit went back.", "支付时间已过，库存已退回。"},
 	fault.PathInvalid:           {"This right to buy is unknown, used or expired. Please solve a new captcha.", "抢购资格无效或已过期，请重新验证。"},
 	fault.PaymentDeclined:       {"The payment was declined.", "支付被拒绝。"},
-	fault.PurchaseLimitReached:  {"You have as many as one person may buy.", "您已达到限购数量。"},
+	fault.PurchaseLimitReached:  {"This is more than one buyer may have.", "超出限购数量。"},
 	fault.TooManyTries:          {"Too many tries. Please wait a moment.", "操作过于频繁，请稍后再试。"},
 	fault.SaleClosed:            {"The sale is not open.", "抢购未开放。"},
 	fault.SaleNotStarted:        {"The sale has not begun.", "抢购尚未开始。"},
 	fault.SessionInvalid:        {"Please sign in again.", "登录已失效，请重新登录。"},
 	fault.SoldOut:               {"Nothing is left at present.", "商品已抢光。"},
+	fault.TooFewLeft:            {"Fewer are left than you want.", "剩余数量不足。"},
 }
 
 // message returns the message of a reason in the caller's language.
@@ -81,9 +83,15 @@ var (
 	fewerFree    = text{"Fewer units are free than that: the others are in orders.", "可下架数量不足，其余已被订单占用。"}
 )
 
+// Messages of purchase limits.
+var (
+	itemLimit     = text{"One buyer may have at most %d of this item.", "该商品每人限购 %d 件。"}
+	saleLimit     = text{"One buyer may have at most %d in this sale; you may buy %d more.", "本场抢购每人限购 %d 件，您还可购买 %d 件。"}
+	saleLimitUsed = text{"One buyer may have at most %d in this sale, and you have them.", "本场抢购每人限购 %d 件，您已达到限购数量。"}
+)
+
 // Messages for the possible meanings of sold out.
 var (
-	fewerLeft     = text{"Fewer are left than you want.", "剩余数量不足。"}
 	goneForGood   = text{"Sold out: every unit is paid for.", "已售罄：全部商品均已付款。"}
 	soldOutForNow = text{"Sold out for now. Units may come back: join the waitlist.", "暂时售罄，可能有库存释放，可加入候补。"}
 	soldOutUntil  = text{

@@ -85,7 +85,7 @@ func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, error) {
 		if err != nil {
 			return nil, err
 		}
-		items[i] = operator.ItemDraft{Goods: goods, Price: price, Stock: item.Stock}
+		items[i] = operator.ItemDraft{Goods: goods, Price: price, Stock: item.Stock, PurchaseLimit: deref(item.PurchaseLimit)}
 	}
 	return items, nil
 }
@@ -95,7 +95,7 @@ func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, error) {
 	items, err := itemDrafts(in.Items)
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		PaymentWindow: time.Duration(in.PaymentWindowSeconds) * time.Second, PurchaseLimit: in.PurchaseLimit,
+		PaymentWindow: time.Duration(in.PaymentWindowSeconds) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
 		HideExactStock: in.HideExactStock, Items: items,
 	}, err
 }
@@ -104,7 +104,11 @@ func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, error) {
 func salePatch(in model.UpdateSaleInput) (operator.SalePatch, error) {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		PurchaseLimit: in.PurchaseLimit, HideExactStock: in.HideExactStock, Note: deref(in.Note),
+		HideExactStock: in.HideExactStock, Note: deref(in.Note),
+	}
+	if limit, given := in.PurchaseLimit.ValueOK(); given {
+		n := deref(limit)
+		p.PurchaseLimit = &n
 	}
 	if in.PaymentWindowSeconds != nil {
 		window := time.Duration(*in.PaymentWindowSeconds) * time.Second
@@ -148,7 +152,7 @@ func toLogEntries(lines []sale.LogLine) []*model.SaleLogEntry {
 	out := make([]*model.SaleLogEntry, len(lines))
 	for i, l := range lines {
 		out[i] = &model.SaleLogEntry{
-			At: l.At, Act: string(l.Act), Status: l.To, Note: unlessEmpty(l.Note), Details: unlessEmpty(l.Details), Source: l,
+			At: l.At, Act: string(l.Act), Status: l.To, Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l,
 		}
 	}
 	return out
@@ -163,16 +167,17 @@ func (r *Resolver) goodsTimeline(ctx context.Context, goodsID string) ([]*model.
 	lines, err := r.Operator.GoodsTimeline(ctx, u)
 	out := make([]*model.GoodsLogEntry, len(lines))
 	for i, l := range lines {
-		out[i] = &model.GoodsLogEntry{At: l.At, Act: string(l.Act), Note: unlessEmpty(l.Note), Details: unlessEmpty(l.Details), Source: l}
+		out[i] = &model.GoodsLogEntry{At: l.At, Act: string(l.Act), Note: unlessZero(l.Note), Details: unlessZero(l.Details), Source: l}
 	}
 	return out, err
 }
 
-func unlessEmpty(text string) *string {
-	if text == "" {
+func unlessZero[T comparable](v T) *T {
+	var zero T
+	if v == zero {
 		return nil
 	}
-	return &text
+	return &v
 }
 
 func toIntervention(in *operator.Intervention) *model.Intervention {
@@ -181,7 +186,7 @@ func toIntervention(in *operator.Intervention) *model.Intervention {
 	}
 	return &model.Intervention{
 		ID: id.Format(id.Act, in.ID), Kind: in.Kind, State: in.State, Units: in.Units,
-		Note: in.Note, Decision: unlessEmpty(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
+		Note: in.Note, Decision: unlessZero(in.Decision), CreatedAt: in.CreatedAt, UpdatedAt: in.UpdatedAt, Source: in,
 	}
 }
 

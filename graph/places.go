@@ -50,12 +50,21 @@ func (r *Resolver) soldOut(ctx context.Context, v reservation.NoneLeft) model.So
 	}
 	restock := r.Store.RestockOutlook(item)
 	out.WaitlistOpen = restock.Open
+	hidden := r.numbersHidden(ctx, item)
+	if !hidden {
+		out.NextReleaseAt = restock.Next
+	}
+	if !hidden && restock.Unpaid > 0 {
+		out.UnpaidUnits = &restock.Unpaid
+	}
 	switch {
 	case v.Left > 0:
-		out.Message = fewerLeft.in(ctx)
+		if !hidden {
+			out.UnitsLeft = &v.Left
+		}
 	case restock.Gone:
 		out.Message = goneForGood.in(ctx)
-	case restock.Unpaid > 0 && restock.Next != nil && !r.numbersHidden(ctx, item):
+	case restock.Unpaid > 0 && restock.Next != nil && !hidden:
 		out.Message = soldOutUntil.with(ctx, restock.Unpaid, restock.Next.UTC().Format(time.RFC3339))
 	case restock.Open:
 		out.Message = soldOutForNow.in(ctx)

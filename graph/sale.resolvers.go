@@ -75,6 +75,16 @@ func (r *saleItemResolver) Stock(ctx context.Context, obj *model.SaleItem) (*mod
 	return toStock(r.Store.Stock(obj.Source), hidden), nil
 }
 
+func (r *saleItemViewerResolver) Order(ctx context.Context, obj *model.SaleItemViewer) (*model.Order, error) {
+	o, err := r.Store.ItemOrder(ctx, obj.Source)
+	return r.toOrder(o), err
+}
+
+func (r *saleItemViewerResolver) OrderTask(ctx context.Context, obj *model.SaleItemViewer) (*model.OrderTask, error) {
+	t, err := r.Store.ItemTask(ctx, obj.Source)
+	return toTask(ctx, t), err
+}
+
 func (r *subscriptionResolver) SaleStatus(ctx context.Context, saleID string) (<-chan *model.SaleEvent, error) {
 	saleUUID, err := r.visibleSale(ctx, saleID)
 	if err != nil {
@@ -107,10 +117,15 @@ func (r *Resolver) Sale() generated.SaleResolver { return &saleResolver{r} }
 
 func (r *Resolver) SaleItem() generated.SaleItemResolver { return &saleItemResolver{r} }
 
+func (r *Resolver) SaleItemViewer() generated.SaleItemViewerResolver {
+	return &saleItemViewerResolver{r}
+}
+
 func (r *Resolver) Subscription() generated.SubscriptionResolver { return &subscriptionResolver{r} }
 
 type (
-	saleResolver         struct{ *Resolver }
-	saleItemResolver     struct{ *Resolver }
-	subscriptionResolver struct{ *Resolver }
+	saleResolver           struct{ *Resolver }
+	saleItemResolver       struct{ *Resolver }
+	saleItemViewerResolver struct{ *Resolver }
+	subscriptionResolver   struct{ *Resolver }
 )

@@ -105,6 +105,9 @@ func (r *Resolver) toViewer(ctx context.Context, v storefront.Viewer) *model.Sal
 		Action: v.Action, RemainingLimit: v.RemainingLimit,
 		Order: r.toOrder(v.Order), OrderTask: toTask(ctx, v.Task), WaitlistEntry: toPlace(v.Place), QueueTicket: toTicket(v.Ticket),
 	}
+	for _, item := range v.Items {
+		out.Items = append(out.Items, &model.SaleItemViewer{Item: toItem(item.Item), RemainingLimit: item.RemainingLimit, Source: item})
+	}
 	if v.Action == storefront.ActionNone {
 		reason := disabledReasons[v.Phase].in(ctx)
 		if v.Phase == sale.PhaseSoldOut && v.Gone {

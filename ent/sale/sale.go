@@ -31,6 +31,8 @@ const (
 	FieldPaymentWindowSeconds = "payment_window_seconds"
 	// FieldPurchaseLimit holds the string denoting the purchase_limit field in the database.
 	FieldPurchaseLimit = "purchase_limit"
+	// FieldTotalLimit holds the string denoting the total_limit field in the database.
+	FieldTotalLimit = "total_limit"
 	// FieldHideExactStock holds the string denoting the hide_exact_stock field in the database.
 	FieldHideExactStock = "hide_exact_stock"
 	// FieldEpoch holds the string denoting the epoch field in the database.
@@ -75,6 +77,7 @@ var Columns = []string{
 	FieldPreheatAt,
 	FieldPaymentWindowSeconds,
 	FieldPurchaseLimit,
+	FieldTotalLimit,
 	FieldHideExactStock,
 	FieldEpoch,
 	FieldRevision,
@@ -112,6 +115,8 @@ var (
 	PaymentWindowSecondsValidator func(int) error
 	// PurchaseLimitValidator is a validator for the "purchase_limit" field. It is called by the builders before save.
 	PurchaseLimitValidator func(int) error
+	// TotalLimitValidator is a validator for the "total_limit" field. It is called by the builders before save.
+	TotalLimitValidator func(int) error
 	// DefaultHideExactStock holds the default value on creation for the "hide_exact_stock" field.
 	DefaultHideExactStock bool
 	// DefaultEpoch holds the default value on creation for the "epoch" field.
@@ -233,6 +238,11 @@ func ByPaymentWindowSeconds(opts ...sql.OrderTermOption) OrderOption {
 // ByPurchaseLimit orders the results by the purchase_limit field.
 func ByPurchaseLimit(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPurchaseLimit, opts...).ToFunc()
+}
+
+// ByTotalLimit orders the results by the total_limit field.
+func ByTotalLimit(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTotalLimit, opts...).ToFunc()
 }
 
 // ByHideExactStock orders the results by the hide_exact_stock field.

@@ -95,6 +95,11 @@ func PurchaseLimit(v int) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldPurchaseLimit, v))
 }
 
+// TotalLimit applies equality check predicate on the "total_limit" field. It's identical to TotalLimitEQ.
+func TotalLimit(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldTotalLimit, v))
+}
+
 // HideExactStock applies equality check predicate on the "hide_exact_stock" field. It's identical to HideExactStockEQ.
 func HideExactStock(v bool) predicate.Sale {
 	return predicate.Sale(sql.FieldEQ(FieldHideExactStock, v))
@@ -578,6 +583,56 @@ func PurchaseLimitLT(v int) predicate.Sale {
 // PurchaseLimitLTE applies the LTE predicate on the "purchase_limit" field.
 func PurchaseLimitLTE(v int) predicate.Sale {
 	return predicate.Sale(sql.FieldLTE(FieldPurchaseLimit, v))
+}
+
+// TotalLimitEQ applies the EQ predicate on the "total_limit" field.
+func TotalLimitEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldEQ(FieldTotalLimit, v))
+}
+
+// TotalLimitNEQ applies the NEQ predicate on the "total_limit" field.
+func TotalLimitNEQ(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldNEQ(FieldTotalLimit, v))
+}
+
+// TotalLimitIn applies the In predicate on the "total_limit" field.
+func TotalLimitIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldIn(FieldTotalLimit, vs...))
+}
+
+// TotalLimitNotIn applies the NotIn predicate on the "total_limit" field.
+func TotalLimitNotIn(vs ...int) predicate.Sale {
+	return predicate.Sale(sql.FieldNotIn(FieldTotalLimit, vs...))
+}
+
+// TotalLimitGT applies the GT predicate on the "total_limit" field.
+func TotalLimitGT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGT(FieldTotalLimit, v))
+}
+
+// TotalLimitGTE applies the GTE predicate on the "total_limit" field.
+func TotalLimitGTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldGTE(FieldTotalLimit, v))
+}
+
+// TotalLimitLT applies the LT predicate on the "total_limit" field.
+func TotalLimitLT(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLT(FieldTotalLimit, v))
+}
+
+// TotalLimitLTE applies the LTE predicate on the "total_limit" field.
+func TotalLimitLTE(v int) predicate.Sale {
+	return predicate.Sale(sql.FieldLTE(FieldTotalLimit, v))
+}
+
+// TotalLimitIsNil applies the IsNil predicate on the "total_limit" field.
+func TotalLimitIsNil() predicate.Sale {
+	return predicate.Sale(sql.FieldIsNull(FieldTotalLimit))
+}
+
+// TotalLimitNotNil applies the NotNil predicate on the "total_limit" field.
+func TotalLimitNotNil() predicate.Sale {
+	return predicate.Sale(sql.FieldNotNull(FieldTotalLimit))
 }
 
 // HideExactStockEQ applies the EQ predicate on the "hide_exact_stock" field.

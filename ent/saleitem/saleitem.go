@@ -21,6 +21,8 @@ const (
 	FieldPriceMinor = "price_minor"
 	// FieldCurrency holds the string denoting the currency field in the database.
 	FieldCurrency = "currency"
+	// FieldPurchaseLimit holds the string denoting the purchase_limit field in the database.
+	FieldPurchaseLimit = "purchase_limit"
 	// FieldTotal holds the string denoting the total field in the database.
 	FieldTotal = "total"
 	// FieldAvailable holds the string denoting the available field in the database.
@@ -49,6 +51,7 @@ var Columns = []string{
 	FieldPosition,
 	FieldPriceMinor,
 	FieldCurrency,
+	FieldPurchaseLimit,
 	FieldTotal,
 	FieldAvailable,
 	FieldHeld,
@@ -76,6 +79,8 @@ var (
 	PriceMinorValidator func(int64) error
 	// CurrencyValidator is a validator for the "currency" field. It is called by the builders before save.
 	CurrencyValidator func(string) error
+	// PurchaseLimitValidator is a validator for the "purchase_limit" field. It is called by the builders before save.
+	PurchaseLimitValidator func(int) error
 	// DefaultHeld holds the default value on creation for the "held" field.
 	DefaultHeld int
 	// DefaultSold holds the default value on creation for the "sold" field.
@@ -119,6 +124,11 @@ func ByPriceMinor(opts ...sql.OrderTermOption) OrderOption {
 // ByCurrency orders the results by the currency field.
 func ByCurrency(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCurrency, opts...).ToFunc()
+}
+
+// ByPurchaseLimit orders the results by the purchase_limit field.
+func ByPurchaseLimit(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPurchaseLimit, opts...).ToFunc()
 }
 
 // ByTotal orders the results by the total field.

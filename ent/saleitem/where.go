@@ -80,6 +80,11 @@ func Currency(v string) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldCurrency, v))
 }
 
+// PurchaseLimit applies equality check predicate on the "purchase_limit" field. It's identical to PurchaseLimitEQ.
+func PurchaseLimit(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldPurchaseLimit, v))
+}
+
 // Total applies equality check predicate on the "total" field. It's identical to TotalEQ.
 func Total(v int) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldEQ(FieldTotal, v))
@@ -343,6 +348,56 @@ func CurrencyEqualFold(v string) predicate.SaleItem {
 // CurrencyContainsFold applies the ContainsFold predicate on the "currency" field.
 func CurrencyContainsFold(v string) predicate.SaleItem {
 	return predicate.SaleItem(sql.FieldContainsFold(FieldCurrency, v))
+}
+
+// PurchaseLimitEQ applies the EQ predicate on the "purchase_limit" field.
+func PurchaseLimitEQ(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldEQ(FieldPurchaseLimit, v))
+}
+
+// PurchaseLimitNEQ applies the NEQ predicate on the "purchase_limit" field.
+func PurchaseLimitNEQ(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNEQ(FieldPurchaseLimit, v))
+}
+
+// PurchaseLimitIn applies the In predicate on the "purchase_limit" field.
+func PurchaseLimitIn(vs ...int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIn(FieldPurchaseLimit, vs...))
+}
+
+// PurchaseLimitNotIn applies the NotIn predicate on the "purchase_limit" field.
+func PurchaseLimitNotIn(vs ...int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotIn(FieldPurchaseLimit, vs...))
+}
+
+// PurchaseLimitGT applies the GT predicate on the "purchase_limit" field.
+func PurchaseLimitGT(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGT(FieldPurchaseLimit, v))
+}
+
+// PurchaseLimitGTE applies the GTE predicate on the "purchase_limit" field.
+func PurchaseLimitGTE(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldGTE(FieldPurchaseLimit, v))
+}
+
+// PurchaseLimitLT applies the LT predicate on the "purchase_limit" field.
+func PurchaseLimitLT(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLT(FieldPurchaseLimit, v))
+}
+
+// PurchaseLimitLTE applies the LTE predicate on the "purchase_limit" field.
+func PurchaseLimitLTE(v int) predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldLTE(FieldPurchaseLimit, v))
+}
+
+// PurchaseLimitIsNil applies the IsNil predicate on the "purchase_limit" field.
+func PurchaseLimitIsNil() predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldIsNull(FieldPurchaseLimit))
+}
+
+// PurchaseLimitNotNil applies the NotNil predicate on the "purchase_limit" field.
+func PurchaseLimitNotNil() predicate.SaleItem {
+	return predicate.SaleItem(sql.FieldNotNull(FieldPurchaseLimit))
 }
 
 // TotalEQ applies the EQ predicate on the "total" field.

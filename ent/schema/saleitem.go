@@ -22,6 +22,7 @@ func (SaleItem) Fields() []ent.Field {
 		field.Int("position").NonNegative(),
 		field.Int64("price_minor").NonNegative(),
 		currency(),
+		field.Int("purchase_limit").Optional().Nillable().Positive().Comment("units of the item per buyer; null = purchase_limit of the sale"),
 		field.Int("total").Comment("units put on sale"),
 		field.Int("available").Comment("units of no order"),
 		field.Int("held").Default(0).Comment("units in unpaid orders"),

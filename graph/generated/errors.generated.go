@@ -20,8 +20,9 @@ import (
 
 // region    ************************** generated!.gotpl **************************
 
-type PurchaseLimitErrorResolver interface {
-	ExistingOrder(ctx context.Context, obj *model.PurchaseLimitError) (*model.Order, error)
+type AlreadyOrderedErrorResolver interface {
+	Order(ctx context.Context, obj *model.AlreadyOrderedError) (*model.Order, error)
+	OrderTask(ctx context.Context, obj *model.AlreadyOrderedError) (*model.OrderTask, error)
 }
 type SoldOutErrorResolver interface {
 	Item(ctx context.Context, obj *model.SoldOutError) (*model.SaleItem, error)
@@ -34,6 +35,139 @@ type SoldOutErrorResolver interface {
 // endregion ***************************** args.gotpl *****************************
 
 // region    **************************** field.gotpl *****************************
+
+func (ec *executionContext) _AlreadyOrderedError_code(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyOrderedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyOrderedError_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v fault.Reason) graphql.Marshaler {
+			return ec.marshalNErrorCode2seckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyOrderedError_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyOrderedError", field, false, false, errors.New("field of type ErrorCode does not have child fields"))
+}
+
+func (ec *executionContext) _AlreadyOrderedError_message(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyOrderedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyOrderedError_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyOrderedError_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyOrderedError", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _AlreadyOrderedError_order(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyOrderedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyOrderedError_order(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.AlreadyOrderedError().Order(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Order) graphql.Marshaler {
+			return ec.marshalOOrder2ᚖseckillᚋgraphᚋmodelᚐOrder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyOrderedError_order(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AlreadyOrderedError",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Order(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AlreadyOrderedError_orderTask(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyOrderedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyOrderedError_orderTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.AlreadyOrderedError().OrderTask(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.OrderTask) graphql.Marshaler {
+			return ec.marshalOOrderTask2ᚖseckillᚋgraphᚋmodelᚐOrderTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyOrderedError_orderTask(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "AlreadyOrderedError",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OrderTask(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _AlreadyOrderedError_path(ctx context.Context, field graphql.CollectedField, obj *model.AlreadyOrderedError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AlreadyOrderedError_path(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Path, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []string) graphql.Marshaler {
+			return ec.marshalOString2ᚕstringᚄ(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AlreadyOrderedError_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AlreadyOrderedError", field, false, false, errors.New("field of type String does not have child fields"))
+}
 
 func (ec *executionContext) _BasicError_code(ctx context.Context, field graphql.CollectedField, obj *model.BasicError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
@@ -329,7 +463,7 @@ func (ec *executionContext) _PurchaseLimitError_existingOrder(ctx context.Contex
 			return ec.fieldContext_PurchaseLimitError_existingOrder(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return ec.Resolvers.PurchaseLimitError().ExistingOrder(ctx, obj)
+			return obj.ExistingOrder, nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.Order) graphql.Marshaler {
@@ -343,8 +477,8 @@ func (ec *executionContext) fieldContext_PurchaseLimitError_existingOrder(_ cont
 	fc = &graphql.FieldContext{
 		Object:     "PurchaseLimitError",
 		Field:      field,
-		IsMethod:   true,
-		IsResolver: true,
+		IsMethod:   false,
+		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields_Order(ctx, field)
 		},
@@ -419,6 +553,52 @@ func (ec *executionContext) _PurchaseLimitError_path(ctx context.Context, field 
 }
 func (ec *executionContext) fieldContext_PurchaseLimitError_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _PurchaseLimitError_remaining(ctx context.Context, field graphql.CollectedField, obj *model.PurchaseLimitError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PurchaseLimitError_remaining(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Remaining, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PurchaseLimitError_remaining(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PurchaseLimitError_wholeSale(ctx context.Context, field graphql.CollectedField, obj *model.PurchaseLimitError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PurchaseLimitError_wholeSale(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.WholeSale, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PurchaseLimitError_wholeSale(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PurchaseLimitError", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _RateLimitedError_code(ctx context.Context, field graphql.CollectedField, obj *model.RateLimitedError) (ret graphql.Marshaler) {
@@ -729,6 +909,29 @@ func (ec *executionContext) fieldContext_SoldOutError_message(_ context.Context,
 	return graphql.NewScalarFieldContext("SoldOutError", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _SoldOutError_nextReleaseAt(ctx context.Context, field graphql.CollectedField, obj *model.SoldOutError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SoldOutError_nextReleaseAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NextReleaseAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SoldOutError_nextReleaseAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SoldOutError", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
 func (ec *executionContext) _SoldOutError_path(ctx context.Context, field graphql.CollectedField, obj *model.SoldOutError) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -750,6 +953,52 @@ func (ec *executionContext) _SoldOutError_path(ctx context.Context, field graphq
 }
 func (ec *executionContext) fieldContext_SoldOutError_path(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SoldOutError", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _SoldOutError_unitsLeft(ctx context.Context, field graphql.CollectedField, obj *model.SoldOutError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SoldOutError_unitsLeft(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UnitsLeft, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SoldOutError_unitsLeft(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SoldOutError", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _SoldOutError_unpaidUnits(ctx context.Context, field graphql.CollectedField, obj *model.SoldOutError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SoldOutError_unpaidUnits(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UnpaidUnits, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SoldOutError_unpaidUnits(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SoldOutError", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _SoldOutError_waitlistOpen(ctx context.Context, field graphql.CollectedField, obj *model.SoldOutError) (ret graphql.Marshaler) {
@@ -836,6 +1085,13 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 			return graphql.Null
 		}
 		return ec._BasicError(ctx, sel, obj)
+	case model.AlreadyOrderedError:
+		return ec._AlreadyOrderedError(ctx, sel, &obj)
+	case *model.AlreadyOrderedError:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._AlreadyOrderedError(ctx, sel, obj)
 	default:
 		if typedObj, ok := obj.(graphql.Marshaler); ok {
 			return typedObj
@@ -848,6 +1104,130 @@ func (ec *executionContext) _UserError(ctx context.Context, sel ast.SelectionSet
 // endregion ************************** interface.gotpl ***************************
 
 // region    **************************** object.gotpl ****************************
+
+var alreadyOrderedErrorImplementors = []string{"AlreadyOrderedError", "UserError"}
+
+func (ec *executionContext) _AlreadyOrderedError(ctx context.Context, sel ast.SelectionSet, obj *model.AlreadyOrderedError) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, alreadyOrderedErrorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("AlreadyOrderedError")
+		case "code":
+			out.Values[i] = ec._AlreadyOrderedError_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "message":
+			out.Values[i] = ec._AlreadyOrderedError_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "order":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._AlreadyOrderedError_order(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "orderTask":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._AlreadyOrderedError_orderTask(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "path":
+			out.Values[i] = ec._AlreadyOrderedError_path(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
 
 var basicErrorImplementors = []string{"BasicError", "UserError"}
 
@@ -1018,60 +1398,37 @@ func (ec *executionContext) _PurchaseLimitError(ctx context.Context, sel ast.Sel
 		case "code":
 			out.Values[i] = ec._PurchaseLimitError_code(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "existingOrder":
-			field := field
-
-			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
-				defer func() {
-					if r := recover(); r != nil {
-						ec.Error(ctx, ec.Recover(ctx, r))
-					}
-				}()
-				res = ec._PurchaseLimitError_existingOrder(ctx, field, obj)
-				if res == graphql.RequiredNull {
-					atomic.AddUint32(&fs.Invalids, 1)
-				}
-				return res
+			out.Values[i] = ec._PurchaseLimitError_existingOrder(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
 			}
-
-			if field.IsDeferred() {
-				deferredFieldSet.AddField(field)
-				fieldIndex := len(deferredFieldSet.Values) - 1
-				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
-					return innerFunc(ctx, deferredFieldSet)
-				})
-
-				for _, deferrable := range field.Deferrables {
-					view, ok := deferLabelToView[deferrable.Label]
-					if !ok {
-						view = deferredFieldSet.NewView()
-						deferLabelToView[deferrable.Label] = view
-					}
-					view.AddIndices(fieldIndex)
-				}
-
-				// don't run the out.Concurrently() call below
-				out.Values[i] = graphql.Null
-				continue
-			}
-
-			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "limit":
 			out.Values[i] = ec._PurchaseLimitError_limit(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "message":
 			out.Values[i] = ec._PurchaseLimitError_message(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
 			}
 		case "path":
 			out.Values[i] = ec._PurchaseLimitError_path(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
-				atomic.AddUint32(&out.Invalids, 1)
+				out.Invalids++
+			}
+		case "remaining":
+			out.Values[i] = ec._PurchaseLimitError_remaining(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "wholeSale":
+			out.Values[i] = ec._PurchaseLimitError_wholeSale(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -1270,8 +1627,23 @@ func (ec *executionContext) _SoldOutError(ctx context.Context, sel ast.Selection
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "nextReleaseAt":
+			out.Values[i] = ec._SoldOutError_nextReleaseAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "path":
 			out.Values[i] = ec._SoldOutError_path(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "unitsLeft":
+			out.Values[i] = ec._SoldOutError_unitsLeft(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "unpaidUnits":
+			out.Values[i] = ec._SoldOutError_unpaidUnits(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

@@ -2296,9 +2296,6 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 	if _, present := asMap["paymentWindowSeconds"]; !present {
 		asMap["paymentWindowSeconds"] = 900
 	}
-	if _, present := asMap["purchaseLimit"]; !present {
-		asMap["purchaseLimit"] = 1
-	}
 	if _, present := asMap["rules"]; !present {
 		asMap["rules"] = ""
 	}
@@ -2340,7 +2337,7 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 			it.PaymentWindowSeconds = data
 		case "purchaseLimit":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("purchaseLimit"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -2780,7 +2777,7 @@ func (ec *executionContext) unmarshalInputSaleItemInput(ctx context.Context, obj
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"price", "goodsId", "stock"}
+	fieldsInOrder := [...]string{"price", "goodsId", "purchaseLimit", "stock"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2801,6 +2798,13 @@ func (ec *executionContext) unmarshalInputSaleItemInput(ctx context.Context, obj
 				return it, err
 			}
 			it.GoodsID = data
+		case "purchaseLimit":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("purchaseLimit"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PurchaseLimit = data
 		case "stock":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("stock"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -3118,7 +3122,7 @@ func (ec *executionContext) unmarshalInputUpdateSaleInput(ctx context.Context, o
 			if err != nil {
 				return it, err
 			}
-			it.PurchaseLimit = data
+			it.PurchaseLimit = graphql.OmittableOf(data)
 		case "rules":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("rules"))
 			data, err := ec.unmarshalOString2ᚖstring(ctx, v)

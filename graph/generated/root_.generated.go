@@ -22,6 +22,7 @@ func NewExecutableSchema(cfg Config) graphql.ExecutableSchema {
 type Config = graphql.Config[ResolverRoot, DirectiveRoot, ComplexityRoot]
 
 type ResolverRoot interface {
+	AlreadyOrderedError() AlreadyOrderedErrorResolver
 	DeadLetter() DeadLetterResolver
 	DeadLetterAct() DeadLetterActResolver
 	Goods() GoodsResolver
@@ -31,13 +32,13 @@ type ResolverRoot interface {
 	Mutation() MutationResolver
 	Order() OrderResolver
 	OrderTask() OrderTaskResolver
-	PurchaseLimitError() PurchaseLimitErrorResolver
 	Query() QueryResolver
 	QueueTicket() QueueTicketResolver
 	Refund() RefundResolver
 	Sale() SaleResolver
 	SaleFeedEvent() SaleFeedEventResolver
 	SaleItem() SaleItemResolver
+	SaleItemViewer() SaleItemViewerResolver
 	SaleLogEntry() SaleLogEntryResolver
 	SaleReport() SaleReportResolver
 	SoldOutError() SoldOutErrorResolver
@@ -638,6 +639,8 @@ Stable, machine-readable reasons. New values may be added: treat an unknown one
 as a plain failure and show ` + "`" + `message` + "`" + `.
 """
 enum ErrorCode {
+  """The caller has an order for this item already; it comes with the error."""
+  ALREADY_ORDERED
   """The captcha answer was wrong; a fresh challenge comes with the error."""
   CAPTCHA_INVALID
   """A captcha is needed and none was sent."""
@@ -666,7 +669,7 @@ enum ErrorCode {
   PATH_INVALID
   """The payment provider said no."""
   PAYMENT_DECLINED
-  """The caller has bought, or holds, as many as one person may."""
+  """More units than the purchase limit of the item or of the sale allows; see ` + "`" + `limit` + "`" + ` and ` + "`" + `remaining` + "`" + `."""
   PURCHASE_LIMIT_REACHED
   """Too many tries; see ` + "`" + `retryAfterMs` + "`" + `."""
   RATE_LIMITED
@@ -678,6 +681,8 @@ enum ErrorCode {
   SESSION_INVALID
   """Nothing is left now. Stock may come back when unpaid orders expire."""
   SOLD_OUT
+  """Some units are left, but fewer than were asked for; see ` + "`" + `unitsLeft` + "`" + `."""
+  TOO_FEW_LEFT
 }
 
 """
@@ -767,7 +772,7 @@ type SaleNotOpenError implements UserError {
 }
 
 """
-Nothing was left to buy.
+Nothing was left to buy, or fewer units than were asked for.
 """
 type SoldOutError implements UserError {
   """Machine-readable reason."""
@@ -776,26 +781,53 @@ type SoldOutError implements UserError {
   item: SaleItem
   """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
+  """Earliest time at which units of unpaid orders come back; null when that is unknown, or when the sale hides its stock."""
+  nextReleaseAt: DateTime
   """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
   path: [String!]
+  """Units left, fewer than were asked for; null when none is left, or when the sale hides its stock."""
+  unitsLeft: Int
+  """Units of unpaid orders, which may come back; null when that is unknown, or when the sale hides its stock."""
+  unpaidUnits: Int
   """Whether ` + "`" + `joinWaitlist` + "`" + ` is open for it."""
   waitlistOpen: Boolean!
 }
 
 """
-One person may buy only so many.
+The caller has an order for the item already, or an attempt that becomes one. A
+buyer has one order per item at a time.
+"""
+type AlreadyOrderedError implements UserError {
+  """Machine-readable reason."""
+  code: ErrorCode!
+  """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
+  message: String!
+  """That order; null while it is being written."""
+  order: Order
+  """The attempt that the order is of; null when its record has expired."""
+  orderTask: OrderTask
+  """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
+  path: [String!]
+}
+
+"""
+More units were asked for than a purchase limit allows.
 """
 type PurchaseLimitError implements UserError {
   """Machine-readable reason."""
   code: ErrorCode!
-  """The caller's order that used the limit up, to lead the person there."""
-  existingOrder: Order
-  """Most units that one person may hold."""
+  """Always null: ` + "`" + `AlreadyOrderedError` + "`" + ` has the order."""
+  existingOrder: Order @deprecated(reason: "Use ` + "`" + `order` + "`" + ` of ` + "`" + `AlreadyOrderedError` + "`" + `.")
+  """Most units that one buyer may hold: of the item, or with ` + "`" + `wholeSale` + "`" + ` of all items of the sale together."""
   limit: Int!
   """For the person, in the language of ` + "`" + `Accept-Language` + "`" + `."""
   message: String!
   """Path of the input at fault from ` + "`" + `input` + "`" + ` down, or null."""
   path: [String!]
+  """Units that the limits leave to the caller."""
+  remaining: Int!
+  """Whether ` + "`" + `limit` + "`" + ` is that of the whole sale."""
+  wholeSale: Boolean!
 }
 `, BuiltIn: false},
 	{Name: "../schema/figures.graphqls", Input: `extend type Sale {
@@ -1461,6 +1493,8 @@ input SaleItemInput {
   price: MoneyInput!
   """What."""
   goodsId: ID!
+  """Most units of it that one buyer may have, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one."""
+  purchaseLimit: Int @constraint(min: 1, max: 100)
   """How many."""
   stock: Int! @constraint(min: 1, max: 10000000)
 }
@@ -1477,8 +1511,8 @@ input CreateSaleInput {
   items: [SaleItemInput!]!
   """How long a buyer has to pay."""
   paymentWindowSeconds: Int! = 900 @constraint(min: 30, max: 86400)
-  """Most units that one person may buy."""
-  purchaseLimit: Int! = 1 @constraint(min: 1, max: 100)
+  """Most units that one buyer may have of all items together; none when left out."""
+  purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String! = "" @constraint(maxLength: 10000)
   """Name in addresses; made from the title when left out."""
@@ -1771,8 +1805,8 @@ input UpdateSaleInput {
   note: String @constraint(maxLength: 200)
   """How long a buyer has to pay."""
   paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
-  """Most units that one person may buy."""
-  purchaseLimit: Int @constraint(min: 1, max: 100)
+  """Most units that one buyer may have of all items together; null removes the limit."""
+  purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""
   rules: String @constraint(maxLength: 10000)
   """Draft to change, or a sale that was sent back: it becomes a draft again."""
@@ -2941,8 +2975,8 @@ type Sale implements Node {
   paymentWindowSeconds: Int!
   """What a buyer sees."""
   phase: SalePhase!
-  """Most units that one person may buy in the whole sale."""
-  purchaseLimit: Int!
+  """Most units that one buyer may have of all items together; null = no limit beside those of the items."""
+  purchaseLimit: Int
   """
   Grows by one with every change of the sale; a lower one than you have is old
   news. What follows from clock and stock alone, ` + "`" + `phase` + "`" + ` and ` + "`" + `nextTransitionAt` + "`" + `,
@@ -2976,6 +3010,8 @@ type SaleItem implements Node {
   price: Money!
   """The goods."""
   goods: Goods!
+  """Most units of this item that one buyer may have."""
+  purchaseLimit: Int!
   """What is left."""
   stock: Stock!
 }
@@ -3004,16 +3040,32 @@ type SaleViewer {
   action: PurchaseAction!
   """Why it does nothing, for the person; null when it does something."""
   disabledReason: String
+  """The caller and each item, in the order of the sale's items."""
+  items: [SaleItemViewer!]! @listSize(assumedSize: 20)
   """The caller's newest order here."""
   order: Order
   """The caller's newest attempt here, while it runs."""
   orderTask: OrderTask
   """The caller's place in a waiting room here, while it waits; follow it with ` + "`" + `queuePosition` + "`" + `."""
   queueTicket: QueueTicket
-  """Units that the caller may still buy."""
+  """Most units that the limits allow the caller's next order, of whichever item; ` + "`" + `items` + "`" + ` has the number of each."""
   remainingLimit: Int!
   """The caller's place on the waitlist."""
   waitlistEntry: WaitlistEntry
+}
+
+"""
+An item of a sale as the caller stands to it.
+"""
+type SaleItemViewer {
+  """The item."""
+  item: SaleItem!
+  """The caller's order for the item; null when there is none, or while it is being written."""
+  order: Order
+  """The caller's attempt on the item, while it runs."""
+  orderTask: OrderTask
+  """Most units of the item that the limits allow the caller's next order; 0 while there is an order for it."""
+  remainingLimit: Int!
 }
 
 """
@@ -4876,10 +4928,26 @@ func (ec *executionContext) childFields_SaleItem(ctx context.Context, field grap
 		return ec.fieldContext_SaleItem_price(ctx, field)
 	case "goods":
 		return ec.fieldContext_SaleItem_goods(ctx, field)
+	case "purchaseLimit":
+		return ec.fieldContext_SaleItem_purchaseLimit(ctx, field)
 	case "stock":
 		return ec.fieldContext_SaleItem_stock(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SaleItem", field.Name)
+}
+
+func (ec *executionContext) childFields_SaleItemViewer(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "item":
+		return ec.fieldContext_SaleItemViewer_item(ctx, field)
+	case "order":
+		return ec.fieldContext_SaleItemViewer_order(ctx, field)
+	case "orderTask":
+		return ec.fieldContext_SaleItemViewer_orderTask(ctx, field)
+	case "remainingLimit":
+		return ec.fieldContext_SaleItemViewer_remainingLimit(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SaleItemViewer", field.Name)
 }
 
 func (ec *executionContext) childFields_SaleLogEntry(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -5044,6 +5112,8 @@ func (ec *executionContext) childFields_SaleViewer(ctx context.Context, field gr
 		return ec.fieldContext_SaleViewer_action(ctx, field)
 	case "disabledReason":
 		return ec.fieldContext_SaleViewer_disabledReason(ctx, field)
+	case "items":
+		return ec.fieldContext_SaleViewer_items(ctx, field)
 	case "order":
 		return ec.fieldContext_SaleViewer_order(ctx, field)
 	case "orderTask":

@@ -29,7 +29,12 @@ type SaleResolver interface {
 }
 type SaleItemResolver interface {
 	Goods(ctx context.Context, obj *model.SaleItem) (*model.Goods, error)
+
 	Stock(ctx context.Context, obj *model.SaleItem) (*model.Stock, error)
+}
+type SaleItemViewerResolver interface {
+	Order(ctx context.Context, obj *model.SaleItemViewer) (*model.Order, error)
+	OrderTask(ctx context.Context, obj *model.SaleItemViewer) (*model.OrderTask, error)
 }
 type SubscriptionResolver interface {
 	SaleStatus(ctx context.Context, saleID string) (<-chan *model.SaleEvent, error)
@@ -315,11 +320,11 @@ func (ec *executionContext) _Sale_purchaseLimit(ctx context.Context, field graph
 			return obj.PurchaseLimit, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
-			return ec.marshalNInt2int(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
 		},
 		true,
-		true,
+		false,
 	)
 }
 func (ec *executionContext) fieldContext_Sale_purchaseLimit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
@@ -1070,6 +1075,29 @@ func (ec *executionContext) fieldContext_SaleItem_goods(_ context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _SaleItem_purchaseLimit(ctx context.Context, field graphql.CollectedField, obj *model.SaleItem) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleItem_purchaseLimit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PurchaseLimit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleItem_purchaseLimit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleItem", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
 func (ec *executionContext) _SaleItem_stock(ctx context.Context, field graphql.CollectedField, obj *model.SaleItem) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1100,6 +1128,125 @@ func (ec *executionContext) fieldContext_SaleItem_stock(_ context.Context, field
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _SaleItemViewer_item(ctx context.Context, field graphql.CollectedField, obj *model.SaleItemViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleItemViewer_item(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Item, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.SaleItem) graphql.Marshaler {
+			return ec.marshalNSaleItem2ᚖseckillᚋgraphᚋmodelᚐSaleItem(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleItemViewer_item(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleItemViewer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SaleItem(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SaleItemViewer_order(ctx context.Context, field graphql.CollectedField, obj *model.SaleItemViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleItemViewer_order(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.SaleItemViewer().Order(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.Order) graphql.Marshaler {
+			return ec.marshalOOrder2ᚖseckillᚋgraphᚋmodelᚐOrder(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleItemViewer_order(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleItemViewer",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Order(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SaleItemViewer_orderTask(ctx context.Context, field graphql.CollectedField, obj *model.SaleItemViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleItemViewer_orderTask(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.SaleItemViewer().OrderTask(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *model.OrderTask) graphql.Marshaler {
+			return ec.marshalOOrderTask2ᚖseckillᚋgraphᚋmodelᚐOrderTask(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_SaleItemViewer_orderTask(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleItemViewer",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OrderTask(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _SaleItemViewer_remainingLimit(ctx context.Context, field graphql.CollectedField, obj *model.SaleItemViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleItemViewer_remainingLimit(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RemainingLimit, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleItemViewer_remainingLimit(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("SaleItemViewer", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
 func (ec *executionContext) _SaleViewer_action(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
@@ -1146,6 +1293,38 @@ func (ec *executionContext) _SaleViewer_disabledReason(ctx context.Context, fiel
 }
 func (ec *executionContext) fieldContext_SaleViewer_disabledReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SaleViewer", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _SaleViewer_items(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_SaleViewer_items(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Items, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*model.SaleItemViewer) graphql.Marshaler {
+			return ec.marshalNSaleItemViewer2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemViewerᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_SaleViewer_items(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "SaleViewer",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_SaleItemViewer(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _SaleViewer_order(ctx context.Context, field graphql.CollectedField, obj *model.SaleViewer) (ret graphql.Marshaler) {
@@ -2154,7 +2333,7 @@ func (ec *executionContext) _Sale(ctx context.Context, sel ast.SelectionSet, obj
 			}
 		case "purchaseLimit":
 			out.Values[i] = ec._Sale_purchaseLimit(ctx, field, obj)
-			if out.Values[i] == graphql.Null {
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "revision":
@@ -2541,6 +2720,11 @@ func (ec *executionContext) _SaleItem(ctx context.Context, sel ast.SelectionSet,
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "purchaseLimit":
+			out.Values[i] = ec._SaleItem_purchaseLimit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "stock":
 			field := field
 
@@ -2600,6 +2784,125 @@ func (ec *executionContext) _SaleItem(ctx context.Context, sel ast.SelectionSet,
 	return out
 }
 
+var saleItemViewerImplementors = []string{"SaleItemViewer"}
+
+func (ec *executionContext) _SaleItemViewer(ctx context.Context, sel ast.SelectionSet, obj *model.SaleItemViewer) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, saleItemViewerImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("SaleItemViewer")
+		case "item":
+			out.Values[i] = ec._SaleItemViewer_item(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "order":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._SaleItemViewer_order(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "orderTask":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._SaleItemViewer_orderTask(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "remainingLimit":
+			out.Values[i] = ec._SaleItemViewer_remainingLimit(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var saleViewerImplementors = []string{"SaleViewer"}
 
 func (ec *executionContext) _SaleViewer(ctx context.Context, sel ast.SelectionSet, obj *model.SaleViewer) graphql.Marshaler {
@@ -2620,6 +2923,11 @@ func (ec *executionContext) _SaleViewer(ctx context.Context, sel ast.SelectionSe
 		case "disabledReason":
 			out.Values[i] = ec._SaleViewer_disabledReason(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "items":
+			out.Values[i] = ec._SaleViewer_items(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
 		case "order":
@@ -2899,6 +3207,32 @@ func (ec *executionContext) marshalNSaleItem2ᚖseckillᚋgraphᚋmodelᚐSaleIt
 		return graphql.Null
 	}
 	return ec._SaleItem(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNSaleItemViewer2ᚕᚖseckillᚋgraphᚋmodelᚐSaleItemViewerᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.SaleItemViewer) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNSaleItemViewer2ᚖseckillᚋgraphᚋmodelᚐSaleItemViewer(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNSaleItemViewer2ᚖseckillᚋgraphᚋmodelᚐSaleItemViewer(ctx context.Context, sel ast.SelectionSet, v *model.SaleItemViewer) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._SaleItemViewer(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNSaleLookup2seckillᚋgraphᚋmodelᚐSaleLookup(ctx context.Context, v any) (model.SaleLookup, error) {

@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/99designs/gqlgen/graphql"
 	"github.com/google/uuid"
 )
 
@@ -62,6 +63,24 @@ type AdjustStockPayload struct {
 	// Why it was refused; empty on success.
 	UserErrors []UserError `json:"userErrors"`
 }
+
+// The caller has an order for the item already, or an attempt that becomes one. A
+// buyer has one order per item at a time.
+type AlreadyOrderedError struct {
+	// Machine-readable reason.
+	Code fault.Reason `json:"code"`
+	// For the person, in the language of `Accept-Language`.
+	Message string `json:"message"`
+	// That order; null while it is being written.
+	Order *Order `json:"order,omitempty"`
+	// The attempt that the order is of; null when its record has expired.
+	OrderTask *OrderTask `json:"orderTask,omitempty"`
+	// Path of the input at fault from `input` down, or null.
+	Path   []string  `json:"path,omitempty"`
+	Source uuid.UUID `json:"-"`
+}
+
+func (AlreadyOrderedError) IsUserError() {}
 
 // Input of `approveSale`.
 type ApproveSaleInput struct {
@@ -247,8 +266,8 @@ type CreateSaleInput struct {
 	Items []*SaleItemInput `json:"items"`
 	// How long a buyer has to pay.
 	PaymentWindowSeconds int `json:"paymentWindowSeconds"`
-	// Most units that one person may buy.
-	PurchaseLimit int `json:"purchaseLimit"`
+	// Most units that one buyer may have of all items together; none when left out.
+	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules string `json:"rules"`
 	// Name in addresses; made from the title when left out.
@@ -1074,19 +1093,22 @@ type PreheatSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// One person may buy only so many.
+// More units were asked for than a purchase limit allows.
 type PurchaseLimitError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
-	// The caller's order that used the limit up, to lead the person there.
+	// Always null: `AlreadyOrderedError` has the order.
 	ExistingOrder *Order `json:"existingOrder,omitempty"`
-	// Most units that one person may hold.
+	// Most units that one buyer may hold: of the item, or with `wholeSale` of all items of the sale together.
 	Limit int `json:"limit"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
 	// Path of the input at fault from `input` down, or null.
-	Path   []string  `json:"path,omitempty"`
-	Source uuid.UUID `json:"-"`
+	Path []string `json:"path,omitempty"`
+	// Units that the limits leave to the caller.
+	Remaining int `json:"remaining"`
+	// Whether `limit` is that of the whole sale.
+	WholeSale bool `json:"wholeSale"`
 }
 
 func (PurchaseLimitError) IsUserError() {}
@@ -1438,8 +1460,8 @@ type Sale struct {
 	PaymentWindowSeconds int `json:"paymentWindowSeconds"`
 	// What a buyer sees.
 	Phase sale.Phase `json:"phase"`
-	// Most units that one person may buy in the whole sale.
-	PurchaseLimit int `json:"purchaseLimit"`
+	// Most units that one buyer may have of all items together; null = no limit beside those of the items.
+	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// Grows by one with every change of the sale; a lower one than you have is old
 	// news. What follows from clock and stock alone, `phase` and `nextTransitionAt`,
 	// changes under the same revision: of two with the same one the later to arrive
@@ -1539,6 +1561,8 @@ type SaleItem struct {
 	Price *Money `json:"price"`
 	// The goods.
 	Goods *Goods `json:"goods"`
+	// Most units of this item that one buyer may have.
+	PurchaseLimit int `json:"purchaseLimit"`
 	// What is left.
 	Stock  *Stock     `json:"stock"`
 	Source *sale.Item `json:"-"`
@@ -1552,8 +1576,23 @@ type SaleItemInput struct {
 	Price *MoneyInput `json:"price"`
 	// What.
 	GoodsID string `json:"goodsId"`
+	// Most units of it that one buyer may have, 1 to 10; when left out, the limit of the sale up to 10, or 1 without one.
+	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// How many.
 	Stock int `json:"stock"`
+}
+
+// An item of a sale as the caller stands to it.
+type SaleItemViewer struct {
+	// The item.
+	Item *SaleItem `json:"item"`
+	// The caller's order for the item; null when there is none, or while it is being written.
+	Order *Order `json:"order,omitempty"`
+	// The caller's attempt on the item, while it runs.
+	OrderTask *OrderTask `json:"orderTask,omitempty"`
+	// Most units of the item that the limits allow the caller's next order; 0 while there is an order for it.
+	RemainingLimit int                   `json:"remainingLimit"`
+	Source         storefront.ItemViewer `json:"-"`
 }
 
 // A step that an operator, or the clock, took with a sale.
@@ -1746,13 +1785,15 @@ type SaleViewer struct {
 	Action storefront.Action `json:"action"`
 	// Why it does nothing, for the person; null when it does something.
 	DisabledReason *string `json:"disabledReason,omitempty"`
+	// The caller and each item, in the order of the sale's items.
+	Items []*SaleItemViewer `json:"items"`
 	// The caller's newest order here.
 	Order *Order `json:"order,omitempty"`
 	// The caller's newest attempt here, while it runs.
 	OrderTask *OrderTask `json:"orderTask,omitempty"`
 	// The caller's place in a waiting room here, while it waits; follow it with `queuePosition`.
 	QueueTicket *QueueTicket `json:"queueTicket,omitempty"`
-	// Units that the caller may still buy.
+	// Most units that the limits allow the caller's next order, of whichever item; `items` has the number of each.
 	RemainingLimit int `json:"remainingLimit"`
 	// The caller's place on the waitlist.
 	WaitlistEntry *WaitlistEntry `json:"waitlistEntry,omitempty"`
@@ -1847,7 +1888,7 @@ type SetUserRolePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
-// Nothing was left to buy.
+// Nothing was left to buy, or fewer units than were asked for.
 type SoldOutError struct {
 	// Machine-readable reason.
 	Code fault.Reason `json:"code"`
@@ -1855,8 +1896,14 @@ type SoldOutError struct {
 	Item *SaleItem `json:"item,omitempty"`
 	// For the person, in the language of `Accept-Language`.
 	Message string `json:"message"`
+	// Earliest time at which units of unpaid orders come back; null when that is unknown, or when the sale hides its stock.
+	NextReleaseAt *time.Time `json:"nextReleaseAt,omitempty"`
 	// Path of the input at fault from `input` down, or null.
 	Path []string `json:"path,omitempty"`
+	// Units left, fewer than were asked for; null when none is left, or when the sale hides its stock.
+	UnitsLeft *int `json:"unitsLeft,omitempty"`
+	// Units of unpaid orders, which may come back; null when that is unknown, or when the sale hides its stock.
+	UnpaidUnits *int `json:"unpaidUnits,omitempty"`
 	// Whether `joinWaitlist` is open for it.
 	WaitlistOpen bool       `json:"waitlistOpen"`
 	Source       *sale.Item `json:"-"`
@@ -1964,8 +2011,8 @@ type UpdateSaleInput struct {
 	Note *string `json:"note,omitempty"`
 	// How long a buyer has to pay.
 	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
-	// Most units that one person may buy.
-	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
+	// Most units that one buyer may have of all items together; null removes the limit.
+	PurchaseLimit graphql.Omittable[*int] `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.
 	Rules *string `json:"rules,omitempty"`
 	// Draft to change, or a sale that was sent back: it becomes a draft again.

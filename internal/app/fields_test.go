@@ -37,6 +37,7 @@ var doors = map[string]string{
 	"SeckillPath":      `node(id: "{ticket}") { ... on QueueTicket { path { %s } } }`,
 	"Sale":             `sale(by: {id: "{sale}"}) { %s }`,
 	"SaleViewer":       `sale(by: {id: "{sale}"}) { viewer { %s } }`,
+	"SaleItemViewer":   `sale(by: {id: "{sale}"}) { viewer { items { %s } } }`,
 	"WaitlistEntry":    `sale(by: {id: "{sale}"}) { viewer { waitlistEntry { %s } } }`,
 	"SaleSwitches":     `sale(by: {id: "{sale}"}) { switches { %s } }`,
 	"SaleLogEntry":     `sale(by: {id: "{sale}"}) { timeline { %s } }`,

@@ -226,7 +226,7 @@ func (s *site) try(token, document string, variables map[string]any) (answer, er
 }
 
 const placeOrder = `mutation P($in: PlaceOrderInput!) { placeOrder(input: $in) {
-  orderTask { id status } replayed userErrors { __typename code path ... on PurchaseLimitError { limit existingOrder { id } } } } }`
+  orderTask { id status } replayed userErrors { __typename code path ... on PurchaseLimitError { limit } } } }`
 
 // placed is the payload of placeOrder.
 type placed struct {

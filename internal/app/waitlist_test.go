@@ -59,7 +59,7 @@ func TestAUnitThatComesBackIsOfferedByPushAndBecomesAnOrder(t *testing.T) {
 		b := s.button(first.AccessToken, made.SaleID)
 		return b.Viewer.Action == "PAY" && b.Viewer.Order != nil
 	}, "the offer has become an order to pay")
-	if used, err := s.place(first.AccessToken, order(made.ItemID, place.ID)); err != nil || used.why() != "PURCHASE_LIMIT_REACHED" {
+	if used, err := s.place(first.AccessToken, order(made.ItemID, place.ID)); err != nil || used.why() != "ALREADY_ORDERED" {
 		t.Errorf("an offer used twice: %+v %v", used, err)
 	}
 	if b := s.button(second.AccessToken, made.SaleID); b.Viewer.WaitlistEntry.Status != "WAITING" || *b.Viewer.WaitlistEntry.Ahead != 0 {
@@ -143,7 +143,7 @@ func TestEveryBadUseOfTheWaitlistHasItsOwnCode(t *testing.T) {
 		"before the opening":    {first, later.ItemID, "SALE_NOT_STARTED"},
 		"an unknown item":       {first, id.Format(id.Item, id.New()), "NOT_FOUND"},
 		"an id of another kind": {first, made.SaleID, "NOT_FOUND"},
-		"a buyer with an order": {holder, made.ItemID, "PURCHASE_LIMIT_REACHED"},
+		"a buyer with an order": {holder, made.ItemID, "ALREADY_ORDERED"},
 	} {
 		if place, why := s.join(c.token, c.item); why != c.want || place != nil {
 			t.Errorf("join, %s: %+v %q, want %s", name, place, why, c.want)

@@ -229,11 +229,17 @@ func TestEveryWayNotToAddUpIsFound(t *testing.T) {
 		}, "1 tasks ended both as an order and as a failure"},
 		"over the limit": {func(w *world) {
 			w.update(func(ctx context.Context, tx *ent.Tx) error {
-				return tx.Sale.UpdateOneID(w.sale).SetPurchaseLimit(1).Exec(ctx)
+				return tx.SaleItem.UpdateOneID(w.item).SetPurchaseLimit(1).Exec(ctx)
 			})
 			w.must(w.redis.Cmd.HSet(w.Context(), w.keys.Item(w.shard(), w.item), "limit", 1).Err())
 			w.bigOrder()
 		}, "1 orders exceed the purchase limit of their buyers"},
+		"over the limit of the sale": {func(w *world) {
+			w.update(func(ctx context.Context, tx *ent.Tx) error {
+				return tx.Sale.UpdateOneID(w.sale).SetTotalLimit(1).Exec(ctx)
+			})
+			w.bigOrder()
+		}, "1 orders exceed their buyers' purchase limit of the whole sale"},
 		"gate lost": {func(w *world) {
 			w.must(w.redis.Cmd.Del(w.Context(), w.keys.Item(w.shard(), w.item), w.keys.Reservations(w.shard(), w.item)).Err())
 		}, "it has no gate in Redis, although its sale is PREHEATED"},

@@ -31,7 +31,7 @@ func (s *state) findings() findings {
 		f.item = id.Format(id.Item, it.id)
 		f.stockRow(it)
 		f.ledger(s, it)
-		f.limit(it, s.limit)
+		f.limit([]*itemState{it}, it.limit, "%d orders exceed the purchase limit of their buyers")
 		f.ends(it)
 		f.deadLetters(it)
 		f.money(it, time.Now())
@@ -40,6 +40,9 @@ func (s *state) findings() findings {
 		before := len(f.lines)
 		f.inRedis(s, it)
 		f.drift += len(f.lines) - before
+	}
+	if s.limit > 0 {
+		f.limit(s.items, s.limit, "%d orders exceed their buyers' purchase limit of the whole sale")
 	}
 	return f
 }
@@ -155,19 +158,22 @@ func (f *findings) ledger(s *state, it *itemState) {
 	}
 }
 
-// limit checks that the live orders of each buyer are within the purchase limit.
-func (f *findings) limit(it *itemState, limit int) {
+// limit checks that the live orders of each buyer for some items are within a purchase
+// limit.
+func (f *findings) limit(items []*itemState, limit int, text string) {
 	units := map[uuid.UUID]int{}
 	var over []uuid.UUID
-	for task, o := range it.orders {
-		if !o.status.IsLive() {
-			continue
-		}
-		if units[o.user] += o.quantity; units[o.user] > limit {
-			over = append(over, task)
+	for _, it := range items {
+		for task, o := range it.orders {
+			if !o.status.IsLive() {
+				continue
+			}
+			if units[o.user] += o.quantity; units[o.user] > limit {
+				over = append(over, task)
+			}
 		}
 	}
-	f.tasks(over, "%d orders exceed the purchase limit of their buyers")
+	f.tasks(over, text)
 }
 
 // ends checks that each task ended once, and that none was lost.

@@ -44,11 +44,12 @@ func (a *Auditor) readRecord(ctx context.Context, saleID uuid.UUID, s *state) er
 		if err != nil {
 			return fmt.Errorf("read the sale: %w", err)
 		}
-		s.sale, s.status, s.epoch, s.limit = row.ID, sale.Status(row.Status), row.Epoch, row.PurchaseLimit
+		s.sale, s.status, s.epoch, s.limit = row.ID, sale.Status(row.Status), row.Epoch, sale.LimitOf(row)
 		for _, it := range s.items {
 			if err := it.readRecord(ctx, tx, saleID); err != nil {
 				return fmt.Errorf("item %s: %w", it.id, err)
 			}
+			it.limit = sale.ItemLimitOf(row, it.row)
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ type state struct {
 	sale   uuid.UUID
 	status sale.Status
 	epoch  int64 // of the gate, from Postgres
-	limit  int   // purchase limit per user and item
+	limit  int   // purchase limit per user over all items; 0 = none
 	items  []*itemState
 	queue  Queue
 }
@@ -24,6 +24,7 @@ type state struct {
 type itemState struct {
 	id       uuid.UUID
 	row      *ent.SaleItem
+	limit    int                    // purchase limit per user
 	ledger   map[order.Movement]int // units
 	orders   map[uuid.UUID]orderRow // by task, every status
 	moving   int                    // units that operators are moving between Postgres and Redis

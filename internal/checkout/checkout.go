@@ -189,21 +189,35 @@ func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput,
 		return Placed{}, notOpen(sale.PhaseEnded, o)
 	case reservation.Paused, reservation.NotLoaded:
 		return Placed{}, notOpen(closedPhase(parent, o), o)
-	case reservation.SoldOut, reservation.TooFewLeft:
+	case reservation.SoldOut: // what remains is for the waitlist
+		return Placed{}, reservation.NoneLeft{Item: in.Item}
+	case reservation.TooFewLeft:
 		return Placed{}, reservation.NoneLeft{Item: in.Item, Left: max(0, o.Remaining)}
 	case reservation.IdempotencyMismatch:
 		return Placed{}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
 	case reservation.TooManyTries:
 		return Placed{}, fault.Throttled{RetryAfter: o.RetryAfter}
 	case reservation.OverLimit:
-		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, At: []string{"input", "quantity"}}
+		return Placed{}, reservation.LimitReached{Limit: limitOf(parent, in.Item), Remaining: o.Room, At: []string{"input", "quantity"}}
+	case reservation.OverSaleLimit:
+		return Placed{}, reservation.LimitReached{Limit: parent.PurchaseLimit, Remaining: o.Room, WholeSale: true, At: []string{"input", "quantity"}}
 	case reservation.PathInvalid:
 		return Placed{Task: c.task(ctx, in, o)}, fault.Refused{Why: fault.PathInvalid, At: []string{"input", "pathToken"}}
 	case reservation.AlreadyHolding:
-		return Placed{Task: c.task(ctx, in, o)}, reservation.LimitReached{Limit: parent.PurchaseLimit, Task: o.Task}
+		return Placed{Task: c.task(ctx, in, o)}, reservation.AlreadyOrdered{Task: o.Task, At: []string{"input", "itemId"}}
 	case reservation.Accepted, reservation.Replayed:
 	}
 	return Placed{}, fmt.Errorf("reserve answered %d", o.Code)
+}
+
+// limitOf returns the purchase limit of an item of a sale.
+func limitOf(parent *sale.Sale, itemID uuid.UUID) int {
+	for _, item := range parent.Items {
+		if item.ID == itemID {
+			return item.PurchaseLimit
+		}
+	}
+	return 0
 }
 
 // closedPhase returns the phase of a sale whose gate is closed: a missing gate before

@@ -12,7 +12,6 @@ import (
 	"seckill/internal/admission/queue"
 	"seckill/internal/admission/risk"
 	"seckill/internal/fault"
-	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
 )
@@ -59,7 +58,7 @@ func (c *Checkout) IssuePath(ctx context.Context, in IssueInput) (Issued, error)
 	if err == nil {
 		c.counts.Stepped(parent.ID, salestats.StepPath, 1)
 	}
-	return Issued{Path: issued}, limited(err, parent)
+	return Issued{Path: issued}, err
 }
 
 // EnterQueue returns a ticket of the waiting room, also before the opening.
@@ -79,20 +78,10 @@ func (in IssueInput) question(action risk.Action, parent *sale.Sale) risk.Questi
 }
 
 func (c *Checkout) enter(ctx context.Context, in IssueInput, parent *sale.Sale) (*queue.Ticket, error) {
-	ticket, err := c.queue.Enter(ctx, queue.EnterInput{
+	return c.queue.Enter(ctx, queue.EnterInput{
 		Sale: parent.ID, Item: in.Item, User: in.User, Session: in.Session, From: in.From, Captcha: in.Captcha,
 		Waived: !parent.Switches.CaptchaRequired, Opens: parent.StartsAt,
 	})
-	return ticket, limited(err, parent)
-}
-
-// limited sets the purchase limit of the sale, which the gate's scripts do not return.
-func limited(err error, parent *sale.Sale) error {
-	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
-		limit.Limit = parent.PurchaseLimit
-		return limit
-	}
-	return err
 }
 
 // permits returns the sale's own permit ratio; nil if it is the default, which leaves

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -27,7 +28,11 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 	if fault.ReasonOf(err) == fault.SaleClosed {
 		return nil, notOpen(closedPhase(parent, now), now)
 	}
-	return entry, limited(err, parent)
+	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
+		limit.Limit = parent.PurchaseLimit // which the gate's script does not return
+		return nil, limit
+	}
+	return entry, err
 }
 
 // offerOf parses the token of an offer: the public id of the waitlist entry. It is used

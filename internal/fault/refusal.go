@@ -12,6 +12,7 @@ type Reason string
 
 // Reasons of refusals. The API schema documents their meaning.
 const (
+	AlreadyOrdered        Reason = "ALREADY_ORDERED"
 	CaptchaInvalid        Reason = "CAPTCHA_INVALID"
 	CaptchaRequired       Reason = "CAPTCHA_REQUIRED"
 	Conflict              Reason = "CONFLICT"
@@ -32,6 +33,7 @@ const (
 	SaleNotStarted        Reason = "SALE_NOT_STARTED"
 	SessionInvalid        Reason = "SESSION_INVALID"
 	SoldOut               Reason = "SOLD_OUT"
+	TooFewLeft            Reason = "TOO_FEW_LEFT"
 )
 
 // Refusal is an expected failure of a use case. Domains implement it with types that

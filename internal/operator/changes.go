@@ -37,7 +37,7 @@ func (d SaleDraft) changes(before SaleDraft) changes {
 	if !slices.Equal(before.Items, d.Items) {
 		items := make([]map[string]any, len(d.Items))
 		for i, item := range d.Items {
-			items[i] = map[string]any{"goods": id.Format(id.Goods, item.Goods), "price": item.Price.Decimal(), "stock": item.Stock}
+			items[i] = map[string]any{"goods": id.Format(id.Goods, item.Goods), "price": item.Price.Decimal(), "stock": item.Stock, "purchaseLimit": item.PurchaseLimit}
 		}
 		c["items"] = items
 	}

@@ -27,6 +27,8 @@ type ItemDraft struct {
 	Goods uuid.UUID
 	Price money.Amount
 	Stock int
+	// PurchaseLimit is the most units per buyer; 0 = that of the sale, or 1 without one.
+	PurchaseLimit int
 }
 
 // SaleDraft is a sale as input by an operator.
@@ -37,9 +39,34 @@ type SaleDraft struct {
 	StartsAt       time.Time
 	EndsAt         time.Time
 	PaymentWindow  time.Duration
-	PurchaseLimit  int
+	PurchaseLimit  int // units per buyer over all items; 0 = no limit
 	HideExactStock bool
 	Items          []ItemDraft
+}
+
+// setLimits sets the purchase limit of items without one.
+func (d *SaleDraft) setLimits() {
+	for i := range d.Items {
+		if d.Items[i].PurchaseLimit == 0 {
+			d.Items[i].PurchaseLimit = min(max(1, d.PurchaseLimit), maxLimit)
+		}
+	}
+}
+
+// largestLimit returns the largest purchase limit of the items, which release 0.1 reads.
+func (d *SaleDraft) largestLimit() int {
+	largest := 1
+	for _, item := range d.Items {
+		largest = max(largest, item.PurchaseLimit)
+	}
+	return largest
+}
+
+func unlessZero(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 func (d *SaleDraft) check() error {
@@ -48,7 +75,7 @@ func (d *SaleDraft) check() error {
 		checkText(d.Rules, maxText, "rules"),
 		checkTimes(d.StartsAt, d.EndsAt),
 		inRange(int(d.PaymentWindow/time.Second), int(minWindow/time.Second), int(maxWindow/time.Second), "paymentWindowSeconds"),
-		inRange(d.PurchaseLimit, 1, maxLimit, "purchaseLimit"),
+		inRange(d.PurchaseLimit, 0, maxItems*maxLimit, "purchaseLimit"),
 		inRange(len(d.Items), 1, maxItems, "items"),
 	)
 	if refusal == nil && d.Slug != "" && (len(d.Slug) > maxSlug || !slugFormat.MatchString(d.Slug)) {
@@ -59,7 +86,8 @@ func (d *SaleDraft) check() error {
 		at := func(field string) []string { return []string{"items", strconv.Itoa(i), field} }
 		refusal = cmp.Or(refusal,
 			checkPrice(item.Price, at("price")...),
-			inRange(item.Stock, 1, maxUnits, at("stock")...))
+			inRange(item.Stock, 1, maxUnits, at("stock")...),
+			inRange(item.PurchaseLimit, 1, maxLimit, at("purchaseLimit")...))
 		if refusal == nil && item.Price.Currency != d.Items[0].Price.Currency {
 			refusal = invalid("one currency in a sale", append(at("price"), "currencyCode")...)
 		}
@@ -76,6 +104,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	if err := authorise(by, sale.ActCreate); err != nil {
 		return nil, err
 	}
+	d.setLimits()
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -91,7 +120,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	err := s.write(ctx, func(ctx context.Context, tx *ent.Tx) error {
 		err := tx.Sale.Create().SetID(saleID).SetSlug(d.Slug).SetTitle(d.Title).SetRules(d.Rules).
 			SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).SetPreheatAt(d.StartsAt.Add(-preheatBefore)).
-			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.PurchaseLimit).
+			SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).SetPurchaseLimit(d.largestLimit()).SetNillableTotalLimit(unlessZero(d.PurchaseLimit)).
 			SetHideExactStock(d.HideExactStock).SetCreatedBy(by.ID).SetCreatedAt(c.At).Exec(ctx)
 		if err != nil {
 			return err
@@ -136,7 +165,7 @@ func (s *Service) writeItems(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, 
 		}
 		err = tx.SaleItem.Create().SetID(s.cfg.NewID()).SetSaleID(saleID).SetGoodsID(item.Goods).SetPosition(i).
 			SetPriceMinor(item.Price.Minor).SetCurrency(item.Price.Currency).
-			SetTotal(item.Stock).SetAvailable(item.Stock).Exec(ctx)
+			SetPurchaseLimit(item.PurchaseLimit).SetTotal(item.Stock).SetAvailable(item.Stock).Exec(ctx)
 		if err != nil {
 			return err
 		}
@@ -152,7 +181,7 @@ type SalePatch struct {
 	StartsAt       *time.Time
 	EndsAt         *time.Time
 	PaymentWindow  *time.Duration
-	PurchaseLimit  *int
+	PurchaseLimit  *int // 0 = no limit
 	HideExactStock *bool
 	Items          []ItemDraft // nil = unchanged
 	Note           string      // the reason
@@ -173,9 +202,10 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	set(&d.HideExactStock, p.HideExactStock)
 	if p.Items == nil {
 		for _, item := range v.Items {
-			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total})
+			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total, PurchaseLimit: item.PurchaseLimit})
 		}
 	}
+	d.setLimits()
 	return d
 }
 
@@ -199,7 +229,12 @@ func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUI
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).
 				SetPreheatAt(d.StartsAt.Add(-preheatBefore)).SetPaymentWindowSeconds(int(d.PaymentWindow / time.Second)).
-				SetPurchaseLimit(d.PurchaseLimit).SetHideExactStock(d.HideExactStock)
+				SetPurchaseLimit(d.largestLimit()).SetHideExactStock(d.HideExactStock)
+			if d.PurchaseLimit > 0 {
+				u.SetTotalLimit(d.PurchaseLimit)
+			} else {
+				u.ClearTotalLimit()
+			}
 		},
 		within: func(ctx context.Context, tx *ent.Tx, _ *sale.Sale) error {
 			if p.Items == nil {

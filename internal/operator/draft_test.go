@@ -109,7 +109,7 @@ func TestADraftIsWrittenAndRewritten(t *testing.T) {
 		}
 		lines, err := e.sales.Log(t.Context(), v.ID, 1)
 		if d := lines[0].Details; err != nil || lines[0].Note != "for the winter" || strings.Contains(d, "title") || !strings.Contains(d, `"slug":"winter-26"`) ||
-			!strings.Contains(d, `"purchaseLimit":3`) || !strings.Contains(d, `"price":"2.00","stock":8`) {
+			!strings.Contains(d, `"purchaseLimit":3`) || !strings.Contains(d, `"price":"2.00","purchaseLimit":3,"stock":8`) {
 			t.Errorf("log %+v %v", lines, err)
 		}
 		if _, err := e.ops.Submit(t.Context(), operator.ActInput{By: ann, Sale: v.ID}); err != nil {
@@ -157,16 +157,17 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 		reason fault.Reason
 		spoil  func(d *operator.SaleDraft)
 	}{
-		"title":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.Title = "" }},
-		"slug":                 {fault.InvalidInput, func(d *operator.SaleDraft) { d.Slug = "No Slug" }},
-		"rules":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.Rules = strings.Repeat("x", 10_001) }},
-		"endsAt":               {fault.InvalidInput, func(d *operator.SaleDraft) { d.EndsAt = d.StartsAt }},
-		"paymentWindowSeconds": {fault.InvalidInput, func(d *operator.SaleDraft) { d.PaymentWindow = 29 * time.Second }},
-		"purchaseLimit":        {fault.InvalidInput, func(d *operator.SaleDraft) { d.PurchaseLimit = 101 }},
-		"items":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = nil }},
-		"items.0.stock":        {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Stock = 0 }},
-		"items.0.price":        {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Price.Minor = -1 }},
-		"items.1.goodsId":      {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = append(d.Items, d.Items[0]) }},
+		"title":                 {fault.InvalidInput, func(d *operator.SaleDraft) { d.Title = "" }},
+		"slug":                  {fault.InvalidInput, func(d *operator.SaleDraft) { d.Slug = "No Slug" }},
+		"rules":                 {fault.InvalidInput, func(d *operator.SaleDraft) { d.Rules = strings.Repeat("x", 10_001) }},
+		"endsAt":                {fault.InvalidInput, func(d *operator.SaleDraft) { d.EndsAt = d.StartsAt }},
+		"paymentWindowSeconds":  {fault.InvalidInput, func(d *operator.SaleDraft) { d.PaymentWindow = 29 * time.Second }},
+		"purchaseLimit":         {fault.InvalidInput, func(d *operator.SaleDraft) { d.PurchaseLimit = 201 }},
+		"items.0.purchaseLimit": {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].PurchaseLimit = 11 }},
+		"items":                 {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = nil }},
+		"items.0.stock":         {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Stock = 0 }},
+		"items.0.price":         {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Price.Minor = -1 }},
+		"items.1.goodsId":       {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = append(d.Items, d.Items[0]) }},
 		"items.1.price.currencyCode": {fault.InvalidInput, func(d *operator.SaleDraft) {
 			d.Items = append(d.Items, operator.ItemDraft{Goods: uuid.New(), Price: money.Amount{Minor: 1, Currency: "EUR"}, Stock: 1})
 		}},

@@ -20,7 +20,7 @@ const (
 	maxNote     = 200
 	maxItems    = 20
 	maxUnits    = 10_000_000
-	maxLimit    = 100
+	maxLimit    = 10 // units in one order, and a buyer has one order per item
 	minWindow   = 30 * time.Second
 	maxWindow   = 24 * time.Hour
 	maxImageURL = 64 * 1024 // a small picture may be a data URL

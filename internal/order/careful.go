@@ -148,7 +148,7 @@ func (b *batch) choose(requests []Requested, live map[buyer]uuid.UUID, stock map
 		}
 		switch {
 		case has:
-			failed = append(failed, b.failure(r, fault.PurchaseLimitReached, "live order "+other.String()))
+			failed = append(failed, b.failure(r, fault.AlreadyOrdered, "live order "+other.String()))
 		case r.Epoch < item.epoch:
 			b.superseded = append(b.superseded, r.Task)
 		case r.Quantity > item.available:

@@ -99,8 +99,12 @@ func (c *termsCache) read(ctx context.Context, ids []uuid.UUID, now time.Time) (
 		if !ok {
 			continue
 		}
+		limit := s.PurchaseLimit // of items that release 0.1 wrote
+		if item.PurchaseLimit != nil {
+			limit = *item.PurchaseLimit
+		}
 		read[item.ID] = terms{
-			sale: s.ID, priceMinor: item.PriceMinor, currency: item.Currency, limit: s.PurchaseLimit,
+			sale: s.ID, priceMinor: item.PriceMinor, currency: item.Currency, limit: limit,
 			window: time.Duration(s.PaymentWindowSeconds) * time.Second, readAt: now,
 		}
 	}

@@ -126,7 +126,7 @@ func TestOneUserGetsOneLiveOrder(t *testing.T) {
 		}
 		e.conserved()
 		for _, row := range e.db.Ent.OrderFailure.Query().AllX(t.Context()) {
-			if row.Code != string(fault.PurchaseLimitReached) || row.Released {
+			if row.Code != string(fault.AlreadyOrdered) || row.Released {
 				t.Fatalf("failure %+v", row)
 			}
 		}

@@ -98,6 +98,8 @@ func (h *Handler) readmit(ctx context.Context, requests []order.Requested) error
 			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and the units were sold again")
 		case reservation.ReacquireOther:
 			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has another reservation")
+		case reservation.ReacquireOverLimit:
+			_, err = h.writer.FailTask(ctx, r, "its gate was lost, and its buyer has used up the limit of the sale since")
 		}
 		if err != nil {
 			return stream.Retryable(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	entorder "seckill/ent/order"
 	"seckill/ent/sale"
 	"seckill/internal/fault"
 	"seckill/internal/id"
@@ -186,6 +187,24 @@ func TestTheRecordDecidesAboutLateMoneyWhenTheGateIsLostAfterTheEnd(t *testing.T
 			}
 		}
 		s.wantFigures(figures{sold: 1})
+	})
+}
+
+// Without a gate no script counts the units of a buyer.
+func TestLateMoneyGoesBackWhenTheLimitOfTheSaleIsUsedUpAfterTheEnd(t *testing.T) {
+	onBoth(t, 3, func(t *testing.T, s *shop) {
+		o := s.buy()
+		p := s.begin(o, "key-1")
+		s.approve(p, sandbox.Late)
+		s.expirePayments()
+		s.must(s.db.Ent.Order.Create().SetID(id.New()).SetNumber("OTHER").SetSaleID(s.sale).SetItemID(id.New()).SetUserID(o.User).
+			SetStatus(entorder.StatusPAID).SetQuantity(1).SetUnitPriceMinor(1).SetCurrency("EUR").SetEpoch(1).
+			SetReservedAt(opening).SetCreatedAt(opening).SetUpdatedAt(opening).Exec(t.Context()))
+		s.must(s.db.Ent.Sale.UpdateOneID(s.sale).SetStatus(sale.StatusENDED).SetTotalLimit(1).Exec(t.Context()))
+		s.must(s.conn.Cmd.Del(t.Context(), s.keys.Item(id.ShardOf(s.sale), s.item)).Err())
+		s.settleDown()
+		s.wantOrder(o, order.Expired)
+		s.wantPayment(p, payment.Refunded)
 	})
 }
 

@@ -51,7 +51,7 @@ func (g *RedisGate) Reacquire(ctx context.Context, c order.Reservation) (Reacqui
 		return ReacquireNoGate, 0, nil
 	case reservation.ReacquireNotYet:
 		return ReacquireNotYet, r.Epoch, nil
-	case reservation.ReacquireOther:
+	case reservation.ReacquireOther, reservation.ReacquireOverLimit:
 		return ReacquireOther, r.Epoch, nil
 	}
 	return "", 0, fmt.Errorf("reacquire answered %d", r.Code)

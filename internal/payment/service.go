@@ -42,7 +42,7 @@ const (
 	ReacquireDone   ReacquireOutcome = "DONE"
 	ReacquireNoGate ReacquireOutcome = "NO_GATE" // the item is not in Redis
 	ReacquireNone   ReacquireOutcome = "NONE"    // too few units
-	ReacquireOther  ReacquireOutcome = "OTHER"   // the user has a reservation for another order
+	ReacquireOther  ReacquireOutcome = "OTHER"   // the user's other orders leave no room for it
 	ReacquireNotYet ReacquireOutcome = "NOT_YET" // the order's previous reservation is not returned yet
 )
 

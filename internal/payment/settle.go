@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"seckill/ent"
+	entorder "seckill/ent/order"
 	entpayment "seckill/ent/payment"
 	"seckill/ent/paymentevent"
 	entsale "seckill/ent/sale"
@@ -205,7 +206,7 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 	}
 	move := order.Move{Order: o, To: order.Paid, Claim: &claim.Name, Entry: order.Entry{Code: order.CodePaidLate}}
 	paid, err := s.pay(ctx, e, p, move, func(ctx context.Context, tx *ent.Tx) error {
-		return gateUnchanged(ctx, tx, o.Sale, taken, epoch)
+		return gateUnchanged(ctx, tx, o, taken, epoch)
 	})
 	if errors.Is(err, order.ErrNoUnit) || errors.Is(err, order.ErrOtherLive) {
 		// Postgres decides, and a gate that is being rebuilt has no reservation of an
@@ -221,20 +222,45 @@ func (s *Service) payLate(ctx context.Context, e *ent.PaymentEvent, p *Payment, 
 // gateUnchanged locks the sale's row and postpones the event when the sale's gate has
 // changed since Reacquire. A rebuild writes its epoch in that row before it reads the
 // orders: either it sees this transaction, or this transaction sees the epoch. Without
-// a gate Postgres alone decides, which is correct only while the sale needs none.
-func gateUnchanged(ctx context.Context, tx *ent.Tx, saleID uuid.UUID, outcome ReacquireOutcome, epoch int64) error {
-	if err := tx.Sale.Update().Where(entsale.ID(saleID)).AddEpoch(0).Exec(ctx); err != nil {
-		return fmt.Errorf("lock sale %s: %w", saleID, err)
+// a gate Postgres alone decides, about the limit of the sale as well, which is correct only
+// while the sale needs none.
+func gateUnchanged(ctx context.Context, tx *ent.Tx, o *order.Order, outcome ReacquireOutcome, epoch int64) error {
+	if err := tx.Sale.Update().Where(entsale.ID(o.Sale)).AddEpoch(0).Exec(ctx); err != nil {
+		return fmt.Errorf("lock sale %s: %w", o.Sale, err)
 	}
-	row, err := tx.Sale.Get(ctx, saleID)
+	row, err := tx.Sale.Get(ctx, o.Sale)
 	if err != nil {
-		return fmt.Errorf("read sale %s: %w", saleID, err)
+		return fmt.Errorf("read sale %s: %w", o.Sale, err)
 	}
 	switch {
 	case outcome == ReacquireNoGate && sale.Status(row.Status).Loaded():
 		return putOffError{"the gate is not loaded yet"}
 	case outcome == ReacquireDone && row.Epoch != epoch:
 		return putOffError{"the gate is being rebuilt"}
+	case outcome == ReacquireNoGate:
+		return withinLimit(ctx, tx, row, o)
+	}
+	return nil
+}
+
+// withinLimit returns order.ErrOtherLive if an order would bring its buyer above the
+// limit of the sale.
+func withinLimit(ctx context.Context, tx *ent.Tx, row *ent.Sale, o *order.Order) error {
+	limit := sale.LimitOf(row)
+	if limit == 0 {
+		return nil
+	}
+	live, err := tx.Order.Query().Where(entorder.SaleID(o.Sale), entorder.UserID(o.User),
+		entorder.StatusIn(entorder.StatusPENDING_PAYMENT, entorder.StatusPAID, entorder.StatusREFUNDING)).All(ctx)
+	if err != nil {
+		return fmt.Errorf("read live orders of the buyer: %w", err)
+	}
+	units := o.Quantity
+	for _, other := range live {
+		units += other.Quantity
+	}
+	if units > limit {
+		return order.ErrOtherLive
 	}
 	return nil
 }

@@ -136,10 +136,8 @@ func (p *Preloader) load(ctx context.Context, row *ent.Sale, by sale.Actor, note
 	if err != nil {
 		return false, fmt.Errorf("read unwritten orders of %s: %w", row.ID, err)
 	}
-	for _, item := range items {
-		if built, err := p.build(ctx, row.ID, item, row.Epoch, waiting); err != nil || !built {
-			return false, err
-		}
+	if built, err := p.build(ctx, row, items, waiting); err != nil || !built {
+		return false, err
 	}
 	if err := p.SetState(ctx, row.ID); err != nil { // a pause during the build found no gate to change
 		return false, err

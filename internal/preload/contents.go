@@ -15,6 +15,7 @@ import (
 	"seckill/internal/id"
 	"seckill/internal/order"
 	"seckill/internal/reservation"
+	"seckill/internal/sale"
 	"seckill/internal/waitlist"
 )
 
@@ -22,24 +23,42 @@ import (
 // 20 ms and 2 MB.
 const orderPage = 5000
 
-// build reads an item and its sale in one snapshot and opens its gate. Orders of former
-// gates that were written before are in the snapshot; from then on the writer asks for a
-// reservation in the new gate. It returns false if another process has begun a newer
-// build. The reservations of live orders are
+// build reads every item of a sale and writes its reservations, and then opens all gates:
+// a gate of a sale with a limit needs the units per buyer of all items. It returns false
+// if another process has begun a newer build.
+func (p *Preloader) build(ctx context.Context, row *ent.Sale, items []uuid.UUID, waiting []order.Requested) (bool, error) {
+	gates := make([]reservation.Contents, len(items))
+	for i, item := range items {
+		gate, written, err := p.fill(ctx, row, item, waiting)
+		if err != nil || !written {
+			return false, err
+		}
+		gates[i] = gate
+	}
+	for _, gate := range gates {
+		if opened, err := p.gate.Open(ctx, gate); err != nil || !opened {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// fill reads an item and its sale in one snapshot and writes the reservations of its
+// gate. Orders of former gates that were written before are in the snapshot; from then on
+// the writer asks for a reservation in the new gate. It returns false if another process
+// has begun a newer build. The reservations of live orders are
 // written page by page inside the snapshot: the memory needed does not depend on their
 // number. Each page must be written within idle_in_transaction_session_timeout.
-func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch int64, waiting []order.Requested) (bool, error) {
-	if err := p.raiseEpoch(ctx, itemID, epoch); err != nil {
-		return false, err
+func (p *Preloader) fill(ctx context.Context, of *ent.Sale, itemID uuid.UUID, waiting []order.Requested) (gate reservation.Contents, written bool, err error) {
+	if err := p.raiseEpoch(ctx, itemID, of.Epoch); err != nil {
+		return gate, false, err
 	}
-	var gate reservation.Contents
-	written := false
-	err := p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
-		row, err := tx.Sale.Get(ctx, saleID) // it may have been paused or ended since the epoch was taken
+	err = p.db.ReadSnapshot(ctx, func(ctx context.Context, tx *ent.Tx) error {
+		row, err := tx.Sale.Get(ctx, of.ID) // it may have been paused or ended since the epoch was taken
 		if err != nil {
 			return err
 		}
-		row.Epoch = epoch
+		row.Epoch = of.Epoch
 		item, err := tx.SaleItem.Get(ctx, itemID)
 		if err != nil {
 			return err
@@ -59,24 +78,21 @@ func (p *Preloader) build(ctx context.Context, saleID, itemID uuid.UUID, epoch i
 		if written, err = p.addOrders(ctx, tx, &gate, holding); err != nil || !written {
 			return err
 		}
-		addUnwritten(&gate, unwritten, holding)
-		addOffers(&gate, offers, holding)
-		return nil
+		pending := append(unwrittenReservations(&gate, unwritten, holding), offerReservations(&gate, offers, holding)...)
+		written, err = p.gate.AddReservations(ctx, &gate, pending)
+		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("read item %s: %w", itemID, err)
+		return gate, false, fmt.Errorf("read item %s: %w", itemID, err)
 	}
 	if !written {
-		return false, nil
+		return gate, false, nil
 	}
 	if gate.Stock < 0 { // stays below zero: otherwise released units would be added to the stock
 		p.log.ErrorContext(ctx, "more units are reserved than there are",
 			slog.String("item", id.Format(id.Item, itemID)), slog.Int("missing", -gate.Stock))
 	}
-	if err := p.raiseRevision(ctx, itemID, gate.Revision); err != nil { // before clients see it
-		return false, err
-	}
-	return p.gate.Open(ctx, gate)
+	return gate, true, p.raiseRevision(ctx, itemID, gate.Revision) // before clients see it
 }
 
 // contents returns the gate of an item without reservations.
@@ -91,7 +107,7 @@ func contents(ctx context.Context, tx *ent.Tx, row *ent.Sale, item *ent.SaleItem
 	}
 	return reservation.Contents{
 		Sale: row.ID, Item: item.ID, State: gateState(row), SaleRevision: row.Revision, Epoch: row.Epoch, Acts: acts,
-		Opens: row.StartsAt, Closes: row.EndsAt, Limit: row.PurchaseLimit,
+		Opens: row.StartsAt, Closes: row.EndsAt, Limit: sale.ItemLimitOf(row, item), SaleLimit: sale.LimitOf(row),
 		Total: item.Total, Stock: item.Available, BuyersWait: buyersWait,
 		Revision: max(revisionsPerEpoch*row.Epoch, revisionAbove(item)),
 	}, nil
@@ -124,12 +140,11 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 		for i, row := range page {
 			claim := order.FromRow(row).Reservation() // a reacquired order has a reservation under a new task
 			list[i] = reservation.Reservation{User: claim.User, Task: claim.Name, Quantity: claim.Quantity, At: row.ReservedAt}
-			gate.Reserved += claim.Quantity
 			if _, offered := holding[claim.User]; offered {
 				holding[claim.User] = true
 			}
 		}
-		if written, err := p.gate.AddReservations(ctx, gate.Sale, gate.Item, gate.Epoch, list); err != nil || !written {
+		if written, err := p.gate.AddReservations(ctx, gate, list); err != nil || !written {
 			return false, err
 		}
 		if len(page) < orderPage {
@@ -139,30 +154,34 @@ func (p *Preloader) addOrders(ctx context.Context, tx *ent.Tx, gate *reservation
 	}
 }
 
-// addUnwritten adds the reservations of messages that no worker has written yet.
-func addUnwritten(gate *reservation.Contents, unwritten []order.Requested, holding map[uuid.UUID]bool) {
-	for _, m := range unwritten {
+// unwrittenReservations returns the reservations of messages that no worker has written
+// yet, and takes their units off the stock.
+func unwrittenReservations(gate *reservation.Contents, unwritten []order.Requested, holding map[uuid.UUID]bool) []reservation.Reservation {
+	list := make([]reservation.Reservation, len(unwritten))
+	for i, m := range unwritten {
 		gate.Stock -= m.Quantity
-		gate.Reservations = append(gate.Reservations, reservation.Reservation{
+		list[i] = reservation.Reservation{
 			User: m.User, Task: m.Task, Quantity: m.Quantity,
 			At: time.UnixMilli(m.SubmittedAtMs), IdempotencyKey: m.IdempotencyKey,
-		})
+		}
 		if _, offered := holding[m.User]; offered {
 			holding[m.User] = true
 		}
 	}
+	return list
 }
 
-// addOffers adds the offers of the waitlist. A user with another reservation has just
-// redeemed the offer.
-func addOffers(gate *reservation.Contents, offers []*waitlist.Entry, holding map[uuid.UUID]bool) {
+// offerReservations returns the reservations of the waitlist's offers, and takes their
+// units off the stock. A user with another reservation has just redeemed the offer.
+func offerReservations(gate *reservation.Contents, offers []*waitlist.Entry, holding map[uuid.UUID]bool) (list []reservation.Reservation) {
 	for _, e := range offers {
 		if e.Status != waitlist.Offered || holding[e.User] || e.Quantity > gate.Stock {
 			continue
 		}
 		gate.Stock -= e.Quantity
-		gate.Reservations = append(gate.Reservations, reservation.Reservation{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
+		list = append(list, reservation.Reservation{User: e.User, Task: e.ID, Quantity: e.Quantity, At: e.UpdatedAt})
 	}
+	return list
 }
 
 // revisionAbove returns a revision above every revision of the item that clients may

@@ -24,7 +24,7 @@ func (k Keys) shard(shard int, rest string) string {
 }
 
 // Item is the hash of an item's gate: sale, gate (its state), epoch, opens and closes
-// (Unix milliseconds), limit, total, stock, reserved, rev, srev (revision of the sale
+// (Unix milliseconds), limit, salelimit (0 = none), total, stock, reserved, rev, srev (revision of the sale
 // that set the state), taken (orders accepted so far), acts (adjustments included in the stock), run and replid (Redis
 // run and replication id of the build), line (until when released units are for the
 // waitlist, Unix milliseconds). No TTL.
@@ -35,6 +35,14 @@ func (k Keys) Item(shard int, item uuid.UUID) string {
 // Reservations is the hash of an item's reservations: user → record. No TTL.
 func (k Keys) Reservations(shard int, item uuid.UUID) string {
 	return k.shard(shard, "holders:"+item.String())
+}
+
+// Units is the hash of the units per buyer of a sale with a limit: user → sum of the
+// quantities of the user's reservations of all items, and epoch, of the gates that it
+// counts. A script that changes a reservation changes it in the same step, if the gate has
+// that epoch. No TTL.
+func (k Keys) Units(shard int, sale uuid.UUID) string {
+	return k.shard(shard, "units:"+sale.String())
 }
 
 // FormerReservations is the hash Reservations of the former epoch. It exists only while

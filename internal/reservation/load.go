@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 
 	"seckill/internal/id"
 )
@@ -24,6 +25,7 @@ type Contents struct {
 	Opens        time.Time
 	Closes       time.Time
 	Limit        int // purchase limit per buyer
+	SaleLimit    int // purchase limit per buyer over all items of the sale; 0 = none
 	Total        int
 	Stock        int   // available units: Total minus sold minus reserved
 	BuyersWait   bool  // on the waitlist: available units are for them
@@ -38,12 +40,12 @@ type Contents struct {
 	Acts []uuid.UUID
 }
 
-// Begin closes the gate of an item for a new epoch and removes its reservations. It
-// returns false if the gate has that epoch or a higher one: another process builds it
+// Begin closes the gate of an item for a new epoch and removes its reservations. All
+// items of a sale are begun before the first reservation is written. It returns false if the gate has that epoch or a higher one: another process builds it
 // or has built it.
 func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item)}
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
 	begun, err := beginScript.Run(ctx, g.client, keys, strconv.FormatInt(epoch, 10)).Int()
 	if err != nil {
 		return false, fmt.Errorf("begin gate of %s: %w", item, err)
@@ -54,18 +56,13 @@ func (g *Gate) Begin(ctx context.Context, sale, item uuid.UUID, epoch int64) (bo
 // Open writes the contents of a gate that Begin closed for c.Epoch and opens it. It
 // returns false if another build with a higher epoch has begun in the meantime.
 func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
-	written, err := g.AddReservations(ctx, c.Sale, c.Item, c.Epoch, c.Reservations)
+	written, err := g.AddReservations(ctx, &c, c.Reservations)
 	if err != nil || !written {
 		return false, err
 	}
-	reserved := c.Reserved
-	for _, r := range c.Reservations {
-		reserved += r.Quantity
-	}
 	shard := id.ShardOf(c.Sale)
-	building := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item)}
 	progress := func() error { // shows other processes that the build continues
-		return addReservationsScript.Run(ctx, g.client, building, strconv.FormatInt(c.Epoch, 10)).Err()
+		return g.addChunk(ctx, c, nil).Err()
 	}
 	if err := g.keepKeys(ctx, c.Sale, c.Item, g.keys.FormerReservations(shard, c.Item), progress); err != nil {
 		return false, err
@@ -74,7 +71,7 @@ func (g *Gate) Open(ctx context.Context, c Contents) (bool, error) {
 		strconv.FormatInt(c.Epoch, 10), c.Revision, c.BuyersWait,
 		"sale", c.Sale.String(), "gate", c.State,
 		"opens", c.Opens.UnixMilli(), "closes", c.Closes.UnixMilli(),
-		"limit", c.Limit, "total", c.Total, "stock", c.Stock, "reserved", reserved,
+		"limit", c.Limit, "salelimit", c.SaleLimit, "total", c.Total, "stock", c.Stock, "reserved", c.Reserved,
 		"srev", c.SaleRevision, "acts", c.acts(),
 	).Int()
 	if err != nil {
@@ -92,25 +89,33 @@ func (c Contents) acts() string {
 	return strings.Join(texts, " ")
 }
 
-// AddReservations writes reservations of a gate that Begin closed for an epoch. A large
-// gate is built by many calls, before Open; each call shows other processes that the
-// build continues. It returns false if another build with a higher epoch has begun.
-func (g *Gate) AddReservations(ctx context.Context, sale, item uuid.UUID, epoch int64, list []Reservation) (bool, error) {
-	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item)}
+// AddReservations writes reservations of a gate that Begin closed for c.Epoch, and adds
+// their units to c.Reserved. A large gate is built by many calls, before Open; each call
+// shows other processes that the build continues. In a sale with a limit, the gates of all
+// items have their reservations before the first of them is opened. It returns false if
+// another build with a higher epoch has begun.
+func (g *Gate) AddReservations(ctx context.Context, c *Contents, list []Reservation) (bool, error) {
 	for chunk := range slices.Chunk(list, reservationChunk) {
-		args := make([]any, 1, 1+2*len(chunk))
-		args[0] = strconv.FormatInt(epoch, 10)
-		for _, r := range chunk {
-			args = append(args, r.User.String(), r.record())
-		}
-		written, err := addReservationsScript.Run(ctx, g.client, keys, args...).Int()
+		written, err := g.addChunk(ctx, *c, chunk).Int()
 		if err != nil {
-			return false, fmt.Errorf("write reservations of %s: %w", item, err)
+			return false, fmt.Errorf("write reservations of %s: %w", c.Item, err)
 		}
 		if written != 1 {
 			return false, nil
 		}
+		for _, r := range chunk {
+			c.Reserved += r.Quantity
+		}
 	}
 	return true, nil
+}
+
+func (g *Gate) addChunk(ctx context.Context, c Contents, chunk []Reservation) *redis.Cmd {
+	shard := id.ShardOf(c.Sale)
+	keys := []string{g.keys.Item(shard, c.Item), g.keys.Reservations(shard, c.Item), g.keys.Units(shard, c.Sale)}
+	args := append(make([]any, 0, 2+2*len(chunk)), strconv.FormatInt(c.Epoch, 10), c.SaleLimit > 0)
+	for _, r := range chunk {
+		args = append(args, r.User.String(), r.record())
+	}
+	return addReservationsScript.Run(ctx, g.client, keys, args...)
 }

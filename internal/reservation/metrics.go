@@ -48,7 +48,7 @@ var outcomeLabels = map[Code]string{
 	IdempotencyMismatch: "idempotency_mismatch", NotLoaded: "not_loaded",
 	Paused: "paused", NotStarted: "not_started", Ended: "ended",
 	PathInvalid: "path_invalid", AlreadyHolding: "already_holding",
-	OverLimit: "over_limit", SoldOut: "sold_out", TooFewLeft: "too_few_left",
+	OverLimit: "over_limit", OverSaleLimit: "over_sale_limit", SoldOut: "sold_out", TooFewLeft: "too_few_left",
 	TooManyTries: "too_many_tries",
 }
 

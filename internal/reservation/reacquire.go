@@ -19,8 +19,9 @@ const (
 	ReacquiredBefore   ReacquireCode = 2  // under the same task
 	ReacquireTooFew    ReacquireCode = 0  // fewer units are left
 	ReacquireNotLoaded ReacquireCode = -1 // the item has no gate in Redis
-	ReacquireNotYet    ReacquireCode = -2 // the gate is being built or stale, or the former reservation is not released yet
+	ReacquireNotYet    ReacquireCode = -2 // the gate is being built or stale, the former reservation is not released yet, or units per buyer are not counted
 	ReacquireOther     ReacquireCode = -3 // the user has a reservation for another order
+	ReacquireOverLimit ReacquireCode = -4 // the user's reservations leave too little of the limit of the sale
 )
 
 // Reacquire names units to reserve again, for an order that had expired, or for a task
@@ -45,7 +46,7 @@ type ReacquireOutcome struct {
 // window and the state of the gate, and takes the units once per task.
 func (g *Gate) Reacquire(ctx context.Context, r Reacquire) (ReacquireOutcome, error) {
 	shard := id.ShardOf(r.Sale)
-	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item)}
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Units(shard, r.Sale)}
 	reply, err := reacquireScript.Run(ctx, g.client, keys, r.User.String(), r.Task.String(), r.Quantity, r.Before.String(), r.IdempotencyKey).Int64Slice()
 	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("reply of %d values", len(reply))

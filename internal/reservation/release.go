@@ -55,7 +55,7 @@ type Released struct {
 // Release returns the units of one reservation to the available stock, once per task.
 func (g *Gate) Release(ctx context.Context, r Ref) (Released, error) {
 	shard := id.ShardOf(r.Sale)
-	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User), g.keys.IdempotencyKeys(shard, r.Sale)}
+	keys := []string{g.keys.Item(shard, r.Item), g.keys.Reservations(shard, r.Item), g.keys.Expiries(shard, r.Sale, r.User), g.keys.IdempotencyKeys(shard, r.Sale), g.keys.Units(shard, r.Sale)}
 	var wait time.Duration
 	if r.Expired {
 		wait = ExpiredWait

@@ -42,10 +42,11 @@ const (
 	Ended               Code = 7
 	PathInvalid         Code = 8
 	AlreadyHolding      Code = 9
-	OverLimit           Code = 10
+	OverLimit           Code = 10 // of the item
 	SoldOut             Code = 11
 	TooFewLeft          Code = 12 // some units are left, but fewer than requested
 	TooManyTries        Code = 13 // by this user in this sale; see Attempt.Tries
+	OverSaleLimit       Code = 14
 )
 
 // Attempt is one attempt to take stock.
@@ -104,16 +105,33 @@ type Outcome struct {
 	Epoch     int64     // of the gate
 	Opens     time.Time // of the gate
 	At        time.Time // Redis time of the decision
+	Room      int       // units that the limits leave to the user, after OverLimit and OverSaleLimit
 	// RetryAfter is the wait after TooManyTries. With that code, Remaining, Revision
 	// and Epoch are zero.
 	RetryAfter time.Duration
 }
 
-// LimitReached refuses a buyer whose units would exceed the purchase limit.
+// AlreadyOrdered refuses a buyer with a reservation of the item.
+type AlreadyOrdered struct {
+	Task uuid.UUID // of the reservation, or the waitlist entry of an offer
+	At   []string
+}
+
+// Reason returns AlreadyOrdered.
+func (AlreadyOrdered) Reason() fault.Reason { return fault.AlreadyOrdered }
+
+// Path returns the path of the refused input.
+func (a AlreadyOrdered) Path() []string { return a.At }
+
+// Error returns the task.
+func (a AlreadyOrdered) Error() string { return fault.Text(a, "task "+a.Task.String()) }
+
+// LimitReached refuses a buyer whose units would exceed a purchase limit.
 type LimitReached struct {
-	Limit int
-	Task  uuid.UUID // task that used up the limit; Nil = none
-	At    []string
+	Limit     int
+	Remaining int  // units that the limits leave to the buyer
+	WholeSale bool // Limit is that of the sale, over all its items
+	At        []string
 }
 
 // Reason returns PurchaseLimitReached.
@@ -125,14 +143,29 @@ func (l LimitReached) Path() []string { return l.At }
 // Error returns the limit.
 func (l LimitReached) Error() string { return fault.Text(l, "limit "+strconv.Itoa(l.Limit)) }
 
+// SaleLimitReached returns the refusal of a buyer whose reservations use up the limit of
+// a sale, which a script replied.
+func SaleLimitReached(limit string) error {
+	n, err := strconv.Atoi(limit)
+	if err != nil {
+		return fmt.Errorf("limit of a sale: %w", err)
+	}
+	return LimitReached{Limit: n, WholeSale: true, At: []string{"input", "itemId"}}
+}
+
 // NoneLeft refuses an attempt because the item has too few available units.
 type NoneLeft struct {
 	Item uuid.UUID
 	Left int // units left, fewer than requested
 }
 
-// Reason returns SoldOut.
-func (NoneLeft) Reason() fault.Reason { return fault.SoldOut }
+// Reason returns SoldOut, or TooFewLeft if some units are left.
+func (n NoneLeft) Reason() fault.Reason {
+	if n.Left > 0 {
+		return fault.TooFewLeft
+	}
+	return fault.SoldOut
+}
 
 // Path returns nil: no input is refused.
 func (NoneLeft) Path() []string { return nil }

@@ -50,12 +50,12 @@ func (g *Gate) sendReserve(ctx context.Context, attempts []*Attempt) ([]Outcome,
 		counted = counted || a.Tries.Burst > 0
 	}
 	orders := g.keys.Orders(shard)
-	keys := append(make([]string, 0, 2+5*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
+	keys := append(make([]string, 0, 2+6*len(items.keys)+len(attempts)), orders, stream.SumKey(orders))
 	args := append(make([]any, 0, 6+4*len(items.keys)+8*len(attempts)), len(attempts), recordTTL.Milliseconds(), len(items.keys),
 		counted, stream.FieldID, stream.FieldPayload)
 	for i, b := range items.keys {
 		keys = append(keys, g.keys.Item(shard, b.item), g.keys.Reservations(shard, b.item), g.keys.Permits(shard, b.item), g.keys.IdempotencyKeys(shard, b.sale),
-			g.keys.FormerReservations(shard, b.item))
+			g.keys.FormerReservations(shard, b.item), g.keys.Units(shard, b.sale))
 		args = append(args, b.sale.String(), b.item.String(), first[i].Terms, first[i].OnlyItem)
 	}
 	for i, a := range attempts {
@@ -124,6 +124,9 @@ func parseOutcomes(reply []any, itemOf []int, items int) ([]Outcome, error) {
 				}
 				o.Task = task
 			}
+		}
+		if code == OverLimit || code == OverSaleLimit {
+			o.Room = int(take[int64](&r))
 		}
 		outcomes[i] = o
 	}

@@ -30,13 +30,14 @@ type State struct {
 	Stock        int   // available units; 0 while the gate is being built
 	Revision     int64 // of the stock; 0 if the gate was never built
 	// Stale means that the gate was built before the last restart, failover or restore
-	// of Redis. Its units cannot be reserved.
+	// of Redis, or that Redis has lost the units per buyer of its sale. Its units cannot be
+	// reserved.
 	Stale bool
 }
 
 // State returns the state of the gate of an item.
 func (g *Gate) State(ctx context.Context, sale, item uuid.UUID) (State, error) {
-	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item)}).StringSlice()
+	f, err := stateScript.Run(ctx, g.client, []string{g.keys.Item(id.ShardOf(sale), item), g.keys.Units(id.ShardOf(sale), sale)}).StringSlice()
 	if err == nil && len(f) != 7 {
 		err = fmt.Errorf("reply of %d values", len(f))
 	}
@@ -142,7 +143,7 @@ func (g *Gate) Adjust(ctx context.Context, a Adjustment) (Adjusted, error) {
 // kept.
 func (g *Gate) Unload(ctx context.Context, sale, item uuid.UUID, epoch int64) (bool, error) {
 	shard := id.ShardOf(sale)
-	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item)}
+	keys := []string{g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Permits(shard, item), g.keys.FormerReservations(shard, item), g.keys.Units(shard, sale)}
 	for _, hash := range []string{keys[1], keys[3]} {
 		if err := g.keepKeys(ctx, sale, item, hash, func() error { return nil }); err != nil {
 			return false, err

@@ -25,6 +25,7 @@ type GateStatus struct {
 type UserStatus struct {
 	Task uuid.UUID     // of the user's reservation; Nil = none
 	Wait time.Duration // remaining wait of a user with too many expired reservations
+	Room int           // units that the limit of the sale leaves to the user; -1 = no limit
 }
 
 // Status records whether buyers wait for an item, which keeps released units for them
@@ -36,7 +37,7 @@ func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, u
 	if waiting {
 		flag = "1"
 	}
-	keys := append(make([]string, 0, 2+len(users)), g.keys.Item(shard, item), g.keys.Reservations(shard, item))
+	keys := append(make([]string, 0, 3+len(users)), g.keys.Item(shard, item), g.keys.Reservations(shard, item), g.keys.Units(shard, sale))
 	args := append(make([]any, 0, 2+len(users)), flag, MaxExpired)
 	for _, user := range users {
 		keys = append(keys, g.keys.Expiries(shard, sale, user))
@@ -52,6 +53,7 @@ func (g *Gate) Status(ctx context.Context, sale, item uuid.UUID, waiting bool, u
 	for i := range users {
 		task := take[string](&r)
 		s.Users[i].Wait = time.Duration(take[int64](&r)) * time.Millisecond
+		s.Users[i].Room = int(take[int64](&r))
 		if task == "" {
 			continue
 		}

@@ -102,18 +102,20 @@ type Goods struct {
 
 // Item is a product in a sale.
 type Item struct {
-	ID        uuid.UUID
-	SaleID    uuid.UUID
-	Goods     *Goods
-	Position  int
-	Price     money.Amount
-	Total     int        // stock, when the catalogue was read
-	Available int        // available units at that time; the gate has the live number
-	Held      int        // units of unpaid orders at that time
-	Sold      int        // units of paid orders at that time
-	Revision  int64      // of the stock row, when the catalogue was read
-	SoldOutAt *time.Time // when the gate was first empty; nil = not yet
-	ReadAt    time.Time  // when the catalogue read these numbers; zero if they have another source
+	ID       uuid.UUID
+	SaleID   uuid.UUID
+	Goods    *Goods
+	Position int
+	Price    money.Amount
+	// PurchaseLimit is the most units of the item per buyer.
+	PurchaseLimit int
+	Total         int        // stock, when the catalogue was read
+	Available     int        // available units at that time; the gate has the live number
+	Held          int        // units of unpaid orders at that time
+	Sold          int        // units of paid orders at that time
+	Revision      int64      // of the stock row, when the catalogue was read
+	SoldOutAt     *time.Time // when the gate was first empty; nil = not yet
+	ReadAt        time.Time  // when the catalogue read these numbers; zero if they have another source
 }
 
 // Sale is a flash sale. It is shared between requests: read-only.
@@ -127,7 +129,7 @@ type Sale struct {
 	EndsAt         time.Time
 	PreheatAt      time.Time
 	PaymentWindow  time.Duration
-	PurchaseLimit  int
+	PurchaseLimit  int // units per buyer over all items; 0 = no limit
 	HideExactStock bool
 	Epoch          int64 // of the gate in Redis; 0 = never loaded
 	Revision       int64

@@ -78,7 +78,7 @@ func (s *Store) ByID(ctx context.Context, saleID uuid.UUID) (*Sale, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.Items = append(v.Items, itemFromRow(item, goods))
+		v.Items = append(v.Items, itemFromRow(row, item, goods))
 	}
 	return v, nil
 }
@@ -112,18 +112,18 @@ func (s *Store) All(ctx context.Context) ([]*Sale, []*Goods, error) {
 		return nil, nil, fmt.Errorf("read sales: %w", err)
 	}
 	sales := make([]*Sale, len(saleRows))
-	saleByID := make(map[uuid.UUID]*Sale, len(saleRows))
+	indexByID := make(map[uuid.UUID]int, len(saleRows))
 	for i, row := range saleRows {
 		sales[i] = saleFromRow(row)
-		saleByID[row.ID] = sales[i]
+		indexByID[row.ID] = i
 	}
 	items, err := s.db.SaleItem.Query().Order(ent.Asc(saleitem.FieldPosition)).All(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read sale items: %w", err)
 	}
 	for _, row := range items {
-		if parent := saleByID[row.SaleID]; parent != nil {
-			parent.Items = append(parent.Items, itemFromRow(row, byID[row.GoodsID]))
+		if i, ok := indexByID[row.SaleID]; ok {
+			sales[i].Items = append(sales[i].Items, itemFromRow(saleRows[i], row, byID[row.GoodsID]))
 		}
 	}
 	return sales, goods, nil
@@ -142,7 +142,7 @@ func saleFromRow(r *ent.Sale) *Sale {
 		ID: r.ID, Slug: r.Slug, Title: r.Title, Rules: r.Rules, Status: Status(r.Status),
 		StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC(), PreheatAt: r.PreheatAt.UTC(),
 		PaymentWindow: time.Duration(r.PaymentWindowSeconds) * time.Second,
-		PurchaseLimit: r.PurchaseLimit, HideExactStock: r.HideExactStock,
+		PurchaseLimit: LimitOf(r), HideExactStock: r.HideExactStock,
 		Epoch: r.Epoch, Revision: r.Revision, CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(),
 		Notice: r.Notice, SettledAt: utc(r.SettledAt),
 		Switches: Switches{
@@ -153,9 +153,27 @@ func saleFromRow(r *ent.Sale) *Sale {
 	}
 }
 
-func itemFromRow(r *ent.SaleItem, g *Goods) *Item {
+// LimitOf returns the purchase limit of a sale over all its items; 0 = no limit.
+func LimitOf(r *ent.Sale) int {
+	if r.TotalLimit == nil {
+		return 0
+	}
+	return *r.TotalLimit
+}
+
+// ItemLimitOf returns the purchase limit of an item. Items of release 0.1 have that of
+// their sale.
+func ItemLimitOf(parent *ent.Sale, r *ent.SaleItem) int {
+	if r.PurchaseLimit == nil {
+		return parent.PurchaseLimit
+	}
+	return *r.PurchaseLimit
+}
+
+func itemFromRow(parent *ent.Sale, r *ent.SaleItem, g *Goods) *Item {
 	return &Item{
-		ID: r.ID, SaleID: r.SaleID, Goods: g, Position: r.Position,
+		PurchaseLimit: ItemLimitOf(parent, r),
+		ID:            r.ID, SaleID: r.SaleID, Goods: g, Position: r.Position,
 		Price: money.Amount{Minor: r.PriceMinor, Currency: r.Currency},
 		Total: r.Total, Available: r.Available, Held: r.Held, Sold: r.Sold, Revision: r.Revision,
 		SoldOutAt: utc(r.SoldOutAt),

@@ -30,7 +30,8 @@ type goodsDraft struct {
 type saleDraft struct {
 	title, rules  string
 	opens, closes time.Time
-	limit         int
+	limit         int // units of an item per buyer
+	saleLimit     int // units of all items per buyer; 0 = no limit
 	paymentWindow time.Duration
 	items         []itemDraft
 	permitRatio   float64 // 0 = the server's default
@@ -70,6 +71,9 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 			return err
 		}
 		create := tx.Sale.Create()
+		if d.saleLimit > 0 {
+			create.SetTotalLimit(d.saleLimit)
+		}
 		if d.permitRatio > 0 {
 			create.SetPermitPerMille(int(d.permitRatio*1000 + 0.5))
 		}
@@ -80,7 +84,7 @@ func (s *Seeder) createSale(ctx context.Context, now time.Time, d saleDraft) (ma
 		if err != nil {
 			return fmt.Errorf("write the sale: %w", err)
 		}
-		return s.createItems(ctx, tx, now, made, d.items)
+		return s.createItems(ctx, tx, now, made, d)
 	})
 	return made, err
 }
@@ -97,10 +101,10 @@ func createGoods(ctx context.Context, tx *ent.Tx, now time.Time, fresh []*goodsD
 	return nil
 }
 
-func (s *Seeder) createItems(ctx context.Context, tx *ent.Tx, now time.Time, made madeSale, items []itemDraft) error {
-	for i, item := range items {
+func (s *Seeder) createItems(ctx context.Context, tx *ent.Tx, now time.Time, made madeSale, d saleDraft) error {
+	for i, item := range d.items {
 		err := tx.SaleItem.Create().SetID(made.items[i]).SetSaleID(made.sale).SetGoodsID(item.goods.id).SetPosition(i).
-			SetPriceMinor(item.priceMinor).SetCurrency(currency).SetTotal(item.stock).SetAvailable(item.stock).Exec(ctx)
+			SetPriceMinor(item.priceMinor).SetCurrency(currency).SetPurchaseLimit(d.limit).SetTotal(item.stock).SetAvailable(item.stock).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write the item: %w", err)
 		}

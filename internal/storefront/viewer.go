@@ -32,6 +32,9 @@ const (
 	ActionInWaitingRoom Action = "IN_WAITING_ROOM"
 )
 
+// maxItems is the most items of a sale.
+const maxItems = 20
+
 // Viewer is the state of a sale for one buyer.
 type Viewer struct {
 	Action         Action
@@ -41,23 +44,33 @@ type Viewer struct {
 	Place          *waitlist.Entry // the open waitlist entry, otherwise the newest
 	Ticket         *queue.Ticket   // the place in a waiting room, while it waits
 	Gone           bool            // sold out, and no unit can return
-	RemainingLimit int             // units of one item that the buyer may still buy
+	RemainingLimit int             // most units that the limits allow the next order, of whichever item
+	Items          []ItemViewer    // by position
+}
+
+// ItemViewer is the state of an item for one buyer.
+type ItemViewer struct {
+	Item           *sale.Item
+	Held           *reservation.Reservation // of the buyer; nil = none
+	RemainingLimit int                      // most units of the item that the limits allow the next order
 }
 
 // Viewer returns the state of a sale for a buyer. It reads Redis once, and Postgres
 // only when no cache has the buyer's order or the sale has a waitlist.
 func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (Viewer, error) {
 	phase := s.Phase(v, s.Now())
-	out := Viewer{Phase: phase, RemainingLimit: v.PurchaseLimit, Gone: s.gone(v)}
-	held, lined, err := s.holding(ctx, v, user)
+	out := Viewer{Phase: phase, Gone: s.gone(v)}
+	all, lined, err := s.holding(ctx, v, user)
 	if err != nil {
 		return out, err
 	}
+	held := newest(all)
 	if lined || s.lined(v) {
 		if out.Place, err = s.waitlist.In(ctx, user, v.ID); err != nil {
 			return out, err
 		}
 	}
+	out.Items, out.RemainingLimit = remaining(v, all, out.Place)
 	switch {
 	case held != nil && out.Place != nil && out.Place.ID == held.Task:
 	case held != nil:
@@ -74,6 +87,30 @@ func (s *Storefront) Viewer(ctx context.Context, v *sale.Sale, user uuid.UUID) (
 	return out, nil
 }
 
+// remaining returns the items of a sale for a buyer, and the most units that the next
+// order may have. An offer of the waitlist may be redeemed; beside any other reservation
+// there is no second order of the item.
+func remaining(v *sale.Sale, held map[uuid.UUID]reservation.Reservation, place *waitlist.Entry) (items []ItemViewer, most int) {
+	units := 0
+	for _, r := range held {
+		units += r.Quantity
+	}
+	for _, item := range v.Items {
+		one := ItemViewer{Item: item, RemainingLimit: item.PurchaseLimit}
+		if v.PurchaseLimit > 0 {
+			one.RemainingLimit = max(0, min(item.PurchaseLimit, v.PurchaseLimit-units))
+		}
+		if r, ok := held[item.ID]; ok {
+			one.Held, one.RemainingLimit = &r, 0
+			if place != nil && place.ID == r.Task {
+				one.RemainingLimit = r.Quantity
+			}
+		}
+		items, most = append(items, one), max(most, one.RemainingLimit)
+	}
+	return items, most
+}
+
 // newestOrder returns the newest order of a user in a sale that is still live, or nil.
 func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*order.Order, error) {
 	page, err := s.orders.ListByUser(ctx, user, order.ListInput{Filter: order.Filter{Sale: saleID, Statuses: order.Live()}, Limit: 1})
@@ -83,10 +120,10 @@ func (s *Storefront) newestOrder(ctx context.Context, saleID, user uuid.UUID) (*
 	return page.Orders[0], nil
 }
 
-// holding returns the newest reservation of a user in a sale, or nil, and whether the
+// holding returns the reservations of a user in a sale, by item, and whether the
 // sale has a waitlist, so that a new waitlist entry is visible at once in every
 // process.
-func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (*reservation.Reservation, bool, error) {
+func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) (map[uuid.UUID]reservation.Reservation, bool, error) {
 	var soldOut []uuid.UUID
 	for _, item := range v.Items {
 		if view, ok := s.stock.View(item.ID); !ok || view.ForSale(s.Now()) == 0 {
@@ -97,13 +134,50 @@ func (s *Storefront) holding(ctx context.Context, v *sale.Sale, user uuid.UUID) 
 	if err != nil {
 		return nil, false, fault.Wrap(fault.Unavailable, "the sale cannot be read now", err)
 	}
-	var newest *reservation.Reservation
+	return held, lined, nil
+}
+
+// newest returns the newest of a buyer's reservations, or nil.
+func newest(held map[uuid.UUID]reservation.Reservation) (last *reservation.Reservation) {
 	for _, h := range held {
-		if newest == nil || h.At.After(newest.At) {
-			newest = &h
+		if last == nil || h.At.After(last.At) {
+			last = &h
 		}
 	}
-	return newest, lined, nil
+	return last
+}
+
+// ItemTask returns the unfinished task of a buyer's reservation of an item, or nil.
+func (s *Storefront) ItemTask(ctx context.Context, v ItemViewer) (*order.Task, error) {
+	if v.Held == nil {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	task, err := s.orders.Task(ctx, v.Held.Task, v.Held.User)
+	if err != nil || task == nil || task.Status != order.Submitted {
+		return nil, err
+	}
+	return task, nil
+}
+
+// ItemOrder returns the live order of a buyer's reservation of an item, or nil. A
+// reacquired reservation has another name than its order.
+func (s *Storefront) ItemOrder(ctx context.Context, v ItemViewer) (*order.Order, error) {
+	if v.Held == nil {
+		return nil, nil //nolint:nilnil // none is an answer
+	}
+	o, err := s.orders.OrderFor(ctx, v.Held.Task, v.Held.User, false)
+	if err != nil || o != nil {
+		return o, err
+	}
+	page, err := s.orders.ListByUser(ctx, v.Held.User, order.ListInput{
+		Filter: order.Filter{Sale: v.Item.SaleID, Statuses: order.Live()}, Limit: maxItems,
+	})
+	for _, o := range page.Orders {
+		if o.Item == v.Item.ID {
+			return o, err
+		}
+	}
+	return nil, err
 }
 
 func itemsOf(v *sale.Sale) []uuid.UUID {
@@ -126,7 +200,6 @@ func (s *Storefront) follow(ctx context.Context, v *sale.Sale, held *reservation
 			return err
 		}
 	}
-	out.RemainingLimit = max(0, out.RemainingLimit-held.Quantity)
 	if task == nil { // a reacquired reservation has another name than its order
 		out.Order, err = s.newestOrder(ctx, v.ID, held.User)
 		return err

@@ -39,7 +39,7 @@ func TestACrowdThatJoinsAtOnceHasOnePlaceEachInOneLine(t *testing.T) {
 			defer mu.Unlock()
 			switch {
 			case user == buyer:
-				refused(t, err, fault.PurchaseLimitReached)
+				refused(t, err, fault.AlreadyOrdered)
 			case err != nil || e == nil || e.User != user:
 				t.Errorf("%s is answered %+v, %v", user, e, err)
 			default:

@@ -42,8 +42,9 @@ type joined struct {
 
 // Join adds a user to the waitlist of an item. Joining again returns the same entry.
 // Concurrent calls, as when an item has just sold out, share a batch. Refusals:
-// reservation.LimitReached (without the limit: the sale knows it) for a user with an
-// order or an attempt, fault.Throttled for a user with too many expired reservations,
+// reservation.AlreadyOrdered for a user with an order or an attempt,
+// reservation.LimitReached (without the limit: the sale knows it) for a user whose orders
+// use up the limit of the sale, fault.Throttled for a user with too many expired reservations,
 // SALE_CLOSED, ForSale while units are for sale, and reservation.NoneLeft if no unit
 // can be released any more.
 func (s *Service) Join(ctx context.Context, in JoinInput) (*Entry, error) {
@@ -117,7 +118,9 @@ func refuse(in JoinInput, restock RestockOutlook, status reservation.GateStatus,
 	case !status.Open:
 		return fault.Refused{Why: fault.SaleClosed, At: atItem}
 	case user.Task != uuid.Nil:
-		return reservation.LimitReached{Task: user.Task, At: atItem}
+		return reservation.AlreadyOrdered{Task: user.Task, At: atItem}
+	case user.Room >= 0 && user.Room < in.Quantity:
+		return reservation.LimitReached{Remaining: user.Room, WholeSale: true, At: atItem}
 	case user.Wait > 0:
 		return fault.Throttled{RetryAfter: user.Wait}
 	case status.Stock >= in.Quantity && restock.Waiting == 0:
@@ -196,7 +199,7 @@ func (s *Service) openOf(ctx context.Context, item uuid.UUID, inputs []JoinInput
 	return ends, nil
 }
 
-// refuseBuyers refuses users whose order uses up the limit of an item.
+// refuseBuyers refuses users with a live order of an item.
 func (s *Service) refuseBuyers(ctx context.Context, item uuid.UUID, inputs []JoinInput, ends map[uuid.UUID]joined) error {
 	rows, err := s.db.Ent.Order.Query().
 		Where(entorder.ItemID(item), entorder.UserIDIn(usersOf(inputs)...), entorder.StatusIn(liveStatuses()...)).
@@ -205,7 +208,7 @@ func (s *Service) refuseBuyers(ctx context.Context, item uuid.UUID, inputs []Joi
 		return fmt.Errorf("look for live orders: %w", err)
 	}
 	for _, row := range rows {
-		ends[row.UserID] = joined{refusal: reservation.LimitReached{Task: row.ID, At: atItem}}
+		ends[row.UserID] = joined{refusal: reservation.AlreadyOrdered{Task: row.ID, At: atItem}}
 	}
 	return nil
 }

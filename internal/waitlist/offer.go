@@ -248,6 +248,11 @@ func (s *Service) offerTo(ctx context.Context, e *Entry, stock int, counts map[s
 			return stock, err
 		}
 		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
+	case reservation.ReacquireOverLimit: // the next buyer gets the units
+		if e.Status == Offered {
+			return stock, nil
+		}
+		what, set = "left", func(u *ent.WaitlistEntryUpdate) { u.SetStatus(waitlistentry.StatusLEFT) }
 	case reservation.ReacquireNotLoaded, reservation.ReacquireNotYet:
 		return stock, nil
 	}

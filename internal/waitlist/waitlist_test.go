@@ -25,7 +25,7 @@ func TestWhoMayJoin(t *testing.T) {
 	refused(t, refusal, fault.Conflict) // a unit is for sale
 	o := h.buy()
 	_, refusal = h.join(o.User)
-	refused(t, refusal, fault.PurchaseLimitReached)
+	refused(t, refusal, fault.AlreadyOrdered)
 	restock, err := h.line.RestockOutlook(t.Context(), h.item)
 	if err != nil || restock.Gone() || restock.Unpaid != 1 || !restock.NextRelease.Equal(opening.Add(15*time.Minute)) {
 		t.Errorf("restock %+v, %v", restock, err)

@@ -6,7 +6,7 @@ import { sale, T0 } from './shop';
 const minute = 60_000;
 
 function viewer(action: Action, fields: Partial<Viewer> = {}): Viewer {
-  return { action, disabledReason: null, remainingLimit: 1, order: null, orderTask: null, queueTicket: null, waitlistEntry: null, ...fields };
+  return { action, disabledReason: null, items: [], order: null, orderTask: null, queueTicket: null, waitlistEntry: null, ...fields };
 }
 
 function situation(fields: Partial<Situation> = {}): Situation {

@@ -19,7 +19,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
     endsAt: at(3600),
     nextTransitionAt: at(3600),
     revision: 1,
-    purchaseLimit: 1,
+    purchaseLimit: null,
     paymentWindowSeconds: 900,
     rules: '',
     notice: null,
@@ -27,6 +27,7 @@ export function sale(fields: Partial<Sale> = {}): Sale {
       {
         id: 'itm_1',
         price: money,
+        purchaseLimit: 1,
         goods: { id: 'gds_1', name: 'Thing', imageUrl: null, listPrice: money, description: '' },
         stock: { level: 'PLENTY', remaining: 10, total: 10, revision: 1, updatedAt: at(0) },
       },

@@ -24,7 +24,7 @@ const upcoming = (ms: number) => sale({ phase: 'UPCOMING', startsAt: at(ms) });
 const viewer = (fields: Partial<Viewer>): Viewer => ({
   action: 'BUY',
   disabledReason: null,
-  remainingLimit: 1,
+  items: [],
   order: null,
   orderTask: null,
   queueTicket: null,

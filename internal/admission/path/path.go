@@ -126,7 +126,7 @@ type IssueInput struct {
 // Issue issues a path token for a right captcha answer, and uses the answer up. A
 // second token voids the user's first in the sale and, for the same item, expires a
 // millisecond before it would have. Refusals, in the order of the
-// checks: sale.NotOpen, reservation.LimitReached (the user has a reservation),
+// checks: sale.NotOpen, reservation.AlreadyOrdered, reservation.LimitReached (of the sale),
 // captcha.Required or captcha.Invalid, reservation.NoneLeft, NoPermit. An answer is
 // used up only if a token is issued. An error is a fault: UNAVAILABLE.
 func (s *Service) Issue(ctx context.Context, in IssueInput) (Path, error) {
@@ -197,6 +197,7 @@ const (
 	outcomeNotStarted outcome = "not_started"
 	outcomeEnded      outcome = "ended"
 	outcomeHolding    outcome = "holding"
+	outcomeLimit      outcome = "limit"
 	outcomeExpiries   outcome = "expiries"
 	outcomeCaptcha    outcome = "captcha"
 	outcomeSoldOut    outcome = "sold_out"
@@ -221,7 +222,7 @@ func (s *Service) run(ctx context.Context, in IssueInput, request string) (reply
 	values, err := issueScript.Run(ctx, s.cfg.Client, []string{
 		s.cfg.Keys.Item(shard, in.Item), s.cfg.Keys.Reservations(shard, in.Item), s.cfg.Keys.Permits(shard, in.Item),
 		s.cfg.Captchas.Key(scope, challenge), s.cfg.Keys.WaitingRoom(shard, in.Item),
-		s.cfg.Keys.Expiries(shard, in.Sale, in.User),
+		s.cfg.Keys.Expiries(shard, in.Sale, in.User), s.cfg.Keys.Units(shard, in.Sale),
 	}, in.User.String(), request, s.cfg.Life.Milliseconds(), perMille, challenge.String(), mac, !in.Waived, in.Queued, reservation.MaxExpired,
 		reservation.ExpiredWait.Milliseconds(), s.cfg.Keys.ExpiriesPrefix(shard, in.Sale)).StringSlice()
 	if err != nil {
@@ -269,7 +270,9 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 		if err != nil {
 			return fmt.Errorf("issue path: holder of %s: %w", in.Item, err)
 		}
-		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}
+		return reservation.AlreadyOrdered{Task: task, At: []string{"input", "itemId"}}
+	case outcomeLimit:
+		return reservation.SaleLimitReached(r.detail)
 	case outcomeExpiries:
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {

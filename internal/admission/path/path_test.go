@@ -201,7 +201,7 @@ func TestWhoHoldsUnitsIsLedToTheTask(t *testing.T) {
 	onBoth(t, func(t *testing.T, f *fixture) {
 		user, task := id.New(), id.NewTask(f.shard)
 		f.redis.HSet(t.Context(), f.keys.Reservations(f.shard, f.item), user.String(), task.String()+"|1|1700000000000|key")
-		r := refused[reservation.LimitReached](f, f.input(user, captcha.Answer{}))
+		r := refused[reservation.AlreadyOrdered](f, f.input(user, captcha.Answer{}))
 		if r.Task != task {
 			t.Errorf("task %s, want %s", r.Task, task)
 		}

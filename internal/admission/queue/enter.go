@@ -35,7 +35,7 @@ type EnterInput struct {
 
 // Enter returns a new ticket, or the user's present one without a captcha. Refusals, in
 // the order of the checks: sale.NotOpen (the gate is not loaded, paused or ended),
-// reservation.LimitReached, captcha.Required or captcha.Invalid, reservation.NoneLeft.
+// reservation.AlreadyOrdered, reservation.LimitReached (of the sale), captcha.Required or captcha.Invalid, reservation.NoneLeft.
 // An answer is used up only by a new ticket.
 func (s *Service) Enter(ctx context.Context, in EnterInput) (*Ticket, error) {
 	draw, err := newDraw()
@@ -107,7 +107,7 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 		k.Item(shard, in.Item), k.Reservations(shard, in.Item), k.Path(shard, in.Item, in.User), s.cfg.Captchas.Key(scope, challenge),
 		k.WaitingRoom(shard, in.Item), k.WaitingRoomTickets(shard, in.Item), k.WaitingRoomBeats(shard, in.Item),
 		k.WaitingRoomStats(shard, in.Item), k.WaitingRooms(shard), k.Ticket(shard, ticket),
-		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item),
+		k.Expiries(shard, in.Sale, in.User), k.SessionTickets(shard, in.Session), k.Permits(shard, in.Item), k.Units(shard, in.Sale),
 	}, in.User.String(), ticket.String(), draw, challenge.String(), mac, !in.Waived, k.TicketPrefix(shard),
 		in.Sale.String(), in.Item.String(), recordLife.Milliseconds(), reservation.MaxExpired, in.session(),
 		reservation.ExpiredWait.Milliseconds(), k.ExpiriesPrefix(shard, in.Sale)).StringSlice()
@@ -146,7 +146,9 @@ func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 		if err != nil {
 			return fmt.Errorf("enter: holder of %s: %w", in.Item, err)
 		}
-		return reservation.LimitReached{Task: task, At: []string{"input", "itemId"}}
+		return reservation.AlreadyOrdered{Task: task, At: []string{"input", "itemId"}}
+	case "limit":
+		return reservation.SaleLimitReached(r.detail)
 	case "expiries":
 		wait, err := strconv.ParseInt(r.detail, 10, 64)
 		if err != nil {

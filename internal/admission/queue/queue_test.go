@@ -37,7 +37,7 @@ func TestEnteringTwiceGivesTheSamePlace(t *testing.T) {
 			t.Error("the path of the admitted is not good")
 		}
 		_, err := f.queue.Enter(t.Context(), f.input(a.User))
-		if _, ok := errors.AsType[reservation.LimitReached](err); !ok {
+		if _, ok := errors.AsType[reservation.AlreadyOrdered](err); !ok {
 			t.Errorf("who holds a unit enters: %v", err)
 		}
 	})

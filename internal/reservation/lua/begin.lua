@@ -1,12 +1,15 @@
 -- begin: closes the gate of an item to build it under a higher epoch.
 --
 -- KEYS  [1] item   [2] reservations   [3] permits   [4] former reservations
+--       [5] units per user of the sale
 -- ARGV  [1] epoch
 -- Reply 1 begun | 0 the gate has that epoch or a higher one; an error if the Redis user
 --       must not run INFO
 --
 -- The reservations stay readable as the former ones until the gate is open. If a build
 -- was not completed, the former ones are older than it.
+-- The units per user are counted again. All items of a sale are begun before the first
+-- of them is built.
 -- Invariant: an epoch is built once; while it is built nothing can be reserved. The
 -- gate stores the run id and the replication id of the server that it was built on.
 
@@ -22,5 +25,9 @@ if redis.call('EXISTS', KEYS[2]) == 1 and redis.call('EXISTS', KEYS[4]) == 0 the
   redis.call('RENAME', KEYS[2], KEYS[4])
 end
 redis.call('UNLINK', KEYS[2], KEYS[3]) -- a DEL of millions of fields stops Redis for seconds
+if redis.call('HGET', KEYS[5], 'epoch') ~= ARGV[1] then -- the first item of the sale
+  redis.call('UNLINK', KEYS[5])
+  redis.call('HSET', KEYS[5], 'epoch', ARGV[1])
+end
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'gate', 'loading', 'since', string.format('%.0f', redis_time()), 'run', run, 'replid', replid)
 return 1

@@ -7,12 +7,16 @@
 --                   refuses INFO: every gate is then stale.
 -- redis_time()      Redis TIME, Unix ms
 -- read_gate(key)    the gate of an item: state, epoch (a string), opens, closes (ms),
---                   limit, total, stock, reserved, rev, waitlist_until (ms, 0 = never),
+--                   limit (units per user), sale_limit (units per user over all items of
+--                   the sale, 0 = none), total, stock, reserved, rev, waitlist_until (ms, 0 = never),
 --                   srev, acceptances; there (it has a state and an epoch), complete (all other
 --                   fields are written), stale (built before the last Redis restart
 --                   or failover), loaded (complete and not stale)
 -- refusal(gate, now) nil if units may be taken, else not_loaded, ended, paused or
 --                   not_started
+-- units_in_sale(key, epoch, user)  units of a user in the hash Keys.Units of a sale; nil
+--                   if the hash is of another epoch
+-- add_units(key, epoch, user, n)   adds to these units, in a hash of that epoch only
 
 local known_life
 local function life()
@@ -35,12 +39,12 @@ local function redis_time()
 end
 
 local function read_gate(key)
-  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid', 'taken')
+  local f = redis.call('HMGET', key, 'gate', 'epoch', 'opens', 'closes', 'limit', 'total', 'stock', 'reserved', 'rev', 'line', 'srev', 'run', 'replid', 'taken', 'salelimit')
   local function number(i) return f[i] and tonumber(f[i]) or nil end
   local g = {
     state = f[1], epoch = f[2], opens = number(3), closes = number(4), limit = number(5), total = number(6),
     stock = number(7), reserved = number(8), rev = number(9), waitlist_until = number(10) or 0, srev = number(11),
-    acceptances = number(14) or 0,
+    acceptances = number(14) or 0, sale_limit = number(15) or 0,
   }
   g.there = f[1] and f[2] and true or false
   g.complete = (g.there and g.opens and g.closes and g.limit and g.total and g.stock and g.reserved and g.rev) and true or false
@@ -56,5 +60,17 @@ local function refusal(gate, now)
   if gate.state ~= 'open' then return 'paused' end
   if now < gate.opens then return 'not_started' end
   return nil
+end
+
+local function units_in_sale(key, epoch, user)
+  local f = redis.call('HMGET', key, 'epoch', user)
+  if f[1] ~= epoch then return nil end
+  return tonumber(f[2] or 0)
+end
+
+local function add_units(key, epoch, user, n)
+  if redis.call('HGET', key, 'epoch') == epoch and redis.call('HINCRBY', key, user, n) <= 0 then
+    redis.call('HDEL', key, user)
+  end
 end
 

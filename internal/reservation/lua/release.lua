@@ -1,7 +1,7 @@
 -- release: returns the units of one reservation. A second call for it does nothing.
 --
 -- KEYS  [1] item   [2] reservations   [3] expiries of the user in the sale
---       [4] idempotency keys of the sale
+--       [4] idempotency keys of the sale   [5] units per user of the sale
 -- ARGV  [1] user   [2] task   [3] TTL of that count, ms; 0 = the reservation did not expire
 --       [4] 0 = the units return | 1 = Postgres has no such units: they are removed
 --       | 2 = they are no longer part of the sale: they are removed
@@ -40,6 +40,9 @@ if ARGV[4] ~= '0' then
 end
 local stock, reserved, rev = g.stock + returned, g.reserved - quantity, g.rev + 1
 redis.call('HDEL', KEYS[2], ARGV[1])
+if g.sale_limit > 0 then
+  add_units(KEYS[5], g.epoch, ARGV[1], -quantity)
+end
 if idem ~= '' then
   redis.call('HSET', KEYS[4], ARGV[1] .. ':' .. idem, task .. '|' .. ARGV[6] .. '|' .. quantity)
   redis.call('PEXPIRE', KEYS[4], ARGV[5])

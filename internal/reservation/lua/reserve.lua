@@ -1,8 +1,8 @@
 -- reserve: takes stock for a batch of attempts, all on items of one shard.
 --
 -- KEYS  [1] order stream of the shard   [2] its sum
---       then five for each item: item, reservations, permits, idempotency keys of its
---       sale, former reservations
+--       then six for each item: item, reservations, permits, idempotency keys of its
+--       sale, former reservations, units per user of its sale
 --       then for each attempt its tries, if they are counted
 -- ARGV  [1] number of attempts   [2] TTL of idempotency keys, ms
 --       [3] number of items      [4] 1 = tries are counted
@@ -13,15 +13,15 @@
 --       ("epoch|expiry", "" = none), quantity, idempotency key, and if tries are counted their burst (0 = no limit) and the
 --       time after which one more is allowed (ms)
 -- Reply Redis time, ms; then for each item: epoch, opens (ms);
---       then for each attempt: code, remaining, revision, and after the codes 2, 3,
---       8 and 9 a task
+--       then for each attempt: code, remaining, revision, after the codes 2, 3,
+--       8 and 9 a task, and after 10 and 14 the units that the limits leave to the user
 -- Codes 1 accepted        2 replayed: same idempotency key and input
 --       3 idempotency key used with other input
 --       4 not loaded      5 paused      6 not started     7 ended
 --       8 path token invalid (task: of the user's reservation, or "")
 --       9 the user has a reservation (task: its task)
---       10 over the limit 11 sold out   12 fewer left than requested
---       13 too many tries (remaining: wait, ms)
+--       10 over the limit of the item   11 sold out   12 fewer left than requested
+--       13 too many tries (remaining: wait, ms)   14 over the limit of the sale
 --
 -- The key of a reservation answers a repeated call; release.lua records it when the
 -- reservation ends. In a sale of several items it is recorded at once, too, because a
@@ -32,21 +32,24 @@
 -- back: the script reads first, then decides all attempts in order, and writes last,
 -- the stock before everything else. Batches use multi-key commands. Only tries are
 -- counted while deciding: by GCRA, as in package ratelimit, in whole milliseconds. An
--- attempt that is sent again after a lost reply is not counted twice.
+-- attempt that is sent again after a lost reply is not counted twice. The units of a user
+-- in a sale with a limit are the sum of the user's reservations of its items; they are
+-- read and written only there, with one command per batch. While their hash is of another
+-- epoch, the item is not loaded.
 
 local now = redis_time()
 local at = string.format('%.0f', now) -- once: number formatting is slow in Redis
 local n, ttl = tonumber(ARGV[1]), ARGV[2]
 local nItems, counted = tonumber(ARGV[3]), ARGV[4] == '1'
 local width = counted and 8 or 6
-local firstKey = 3 + 5 * nItems -- of the attempts
+local firstKey = 3 + 6 * nItems -- of the attempts
 local first = 7 + 4 * nItems    -- argument of the attempts
 local reply = { now }
 
--- Items of one sale share the accepted idempotency keys.
+-- Items of one sale share the accepted idempotency keys and the units per user.
 local items, sales = {}, {}
 for i = 1, nItems do
-  local k = 3 + (i - 1) * 5
+  local k = 3 + (i - 1) * 6
   local it = read_gate(KEYS[k])
   it.refused = refusal(it, now)
   if it.loaded then
@@ -63,8 +66,10 @@ for i = 1, nItems do
   it.attempts, it.asking, it.idems = {}, {}, {}                   -- of this call
   it.users, it.reservations, it.holders, it.records = {}, {}, {}, {} -- accepted in this call
   it.tasks = {} -- of reservations made in this call: user → task
-  it.taken = sales[sale] or {}
-  sales[sale] = it.taken
+  local s = sales[sale] or { taken = {}, asking = {}, units = {}, changed = {} }
+  it.taken, it.of_sale = s.taken, s
+  if it.sale_limit > 0 then s.key = KEYS[k + 5] end
+  sales[sale] = s
   items[i] = it
 end
 
@@ -74,11 +79,23 @@ for i = 1, n do
   local it = items[tonumber(ARGV[a])]
   local c = #it.attempts + 1
   it.attempts[c], it.asking[c], it.idems[c] = i, ARGV[a + 1], ARGV[a + 1] .. ':' .. ARGV[a + 5]
+  if it.sale_limit > 0 then
+    local asking = it.of_sale.asking
+    asking[#asking + 1] = ARGV[a + 1]
+  end
+end
+for _, s in pairs(sales) do
+  if #s.asking > 0 then
+    local f = redis.call('HMGET', s.key, 'epoch', unpack(s.asking))
+    s.epoch = f[1]
+    for u, user in ipairs(s.asking) do s.units[user] = tonumber(f[u + 1] or 0) end
+  end
 end
 local held, before, idems, permits = {}, {}, {}, {}
 for i = 1, nItems do
   local it = items[i]
   if #it.attempts > 0 then
+    if it.sale_limit > 0 and it.of_sale.epoch ~= it.epoch then it.refused = it.refused or 'not_loaded' end
     local records = redis.call('HMGET', it.reservationsKey, unpack(it.asking))
     local known = redis.call('HMGET', it.idemKey, unpack(it.idems))
     local expiries = redis.call('ZMSCORE', it.permitsKey, unpack(it.asking))
@@ -132,12 +149,19 @@ local function decide(i, a, it)
     return 8, existing
   end
   if existing ~= '' then return 9, existing end
-  if quantity > it.limit then return 10 end
+  local s = it.of_sale
+  local room = it.sale_limit > 0 and math.max(0, it.sale_limit - s.units[user]) or it.limit
+  if quantity > it.limit then return 10, math.min(it.limit, room) end
+  if quantity > room then return 14, room end
   if none then return 11 end
   if it.stock < quantity then return 12 end
   it.stock, it.reserved, it.rev = it.stock - quantity, it.reserved + quantity, it.rev + 1
   past = task .. it.input .. quantity
   it.taken[idems[i]], it.tasks[user] = past, task -- the permit is used in this call
+  if it.sale_limit > 0 then
+    s.units[user] = s.units[user] + quantity
+    s.changed[#s.changed + 1] = user
+  end
   local u = #it.users + 1
   local record = task .. '|' .. ARGV[a + 4] .. '|' .. at .. '|' .. ARGV[a + 5]
   it.users[u], it.reservations[u] = user, record
@@ -171,6 +195,15 @@ for i = 1, nItems do
       redis.call('PEXPIRE', it.idemKey, ttl)
     end
     redis.call('ZREM', it.permitsKey, unpack(it.users))
+  end
+end
+for _, s in pairs(sales) do
+  if #s.changed > 0 then
+    local units = {}
+    for _, user in ipairs(s.changed) do
+      units[#units + 1], units[#units + 2] = user, s.units[user]
+    end
+    redis.call('HSET', s.key, unpack(units))
   end
 end
 append_orders(KEYS[1], KEYS[2], { ARGV[5], ARGV[6] }, items)

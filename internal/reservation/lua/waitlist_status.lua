@@ -3,27 +3,32 @@
 -- to all others. The record expires after three seconds and is renewed several times a
 -- second; if it is not renewed, the units are for sale again.
 --
--- KEYS  [1] item   [2] reservations   then for each user the expiries in the sale
+-- KEYS  [1] item   [2] reservations   [3] units per user of the sale
+--       then for each user the expiries in the sale
 -- ARGV  [1] '1' buyers wait | '0' no buyer waits   [2] expiries that call for a wait
 --       then each user
 -- Reply { 1 the gate is open | 0 the gate is closed | -1 no gate, or it is being
 --         built, stock, then for each user: task of the user's reservation, or '',
---         wait of the user after expiries, ms }
+--         wait of the user after expiries, ms, units that the limit of the sale leaves
+--         to the user, -1 = no limit }
 --
 -- Invariant: a missing gate is not created.
 
 local reply = { -1, 0 }
+local g = read_gate(KEYS[1])
 if #ARGV > 2 then
   local records = redis.call('HMGET', KEYS[2], unpack(ARGV, 3))
   for i = 1, #ARGV - 2 do
-    local wait, expiries = 0, KEYS[2 + i]
+    local wait, expiries, room = 0, KEYS[3 + i], -1
     if tonumber(redis.call('GET', expiries) or '0') >= tonumber(ARGV[2]) then
       wait = math.max(0, redis.call('PTTL', expiries))
     end
-    reply[1 + 2 * i], reply[2 + 2 * i] = string.match(records[i] or '', '^[^|]*'), wait
+    if g.sale_limit > 0 then
+      room = math.max(0, g.sale_limit - (units_in_sale(KEYS[3], g.epoch, ARGV[2 + i]) or 0))
+    end
+    reply[3 * i], reply[3 * i + 1], reply[3 * i + 2] = string.match(records[i] or '', '^[^|]*'), wait, room
   end
 end
-local g = read_gate(KEYS[1])
 if not g.loaded or g.state == 'loading' then
   return reply
 end

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=b7a21fe5ed78";
+export{r as resumePlaces}from"./attempt.js?v=878725b90cfa";

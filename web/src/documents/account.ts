@@ -38,7 +38,11 @@ export const FailureParts = graphql(
     }
     ... on PurchaseLimitError {
       limit
-      existingOrder {
+      remaining
+      wholeSale
+    }
+    ... on AlreadyOrderedError {
+      order {
         id
       }
     }

@@ -102,6 +102,7 @@ export const SaleParts = graphql(
     notice
     items {
       ...ItemParts
+      purchaseLimit
       goods {
         description
       }
@@ -109,7 +110,16 @@ export const SaleParts = graphql(
     viewer {
       action
       disabledReason
-      remainingLimit
+      items {
+        item {
+          id
+        }
+        remainingLimit
+        order {
+          id
+          status
+        }
+      }
       order {
         id
         status

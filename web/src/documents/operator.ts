@@ -15,6 +15,7 @@ export const AdminSaleParts = graphql(
     rules
     items {
       ...ItemParts
+      purchaseLimit
     }
     switches {
       captchaRequired

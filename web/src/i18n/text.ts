@@ -58,6 +58,10 @@ export function explain(failure: Failure): string {
   if (failure.__typename === 'SaleNotOpenError' && failure.code === 'SALE_CLOSED') {
     return maybe(`button.${failure.phase}`, t('error.SALE_CLOSED')); // the phase says more than "closed"
   }
+  if (failure.__typename === 'PurchaseLimitError') {
+    const which = failure.wholeSale ? (failure.remaining > 0 ? '.sale' : '.used') : '';
+    return maybe(`error.PURCHASE_LIMIT_REACHED${which}`, failure.message, { n: failure.limit, more: failure.remaining });
+  }
   const s = failure.__typename === 'RateLimitedError' ? Math.ceil(failure.retryAfterMs / 1000) : 1;
   return maybe(`error.${failure.code}.${failure.path?.at(-1)}`, maybe(`error.${failure.code}`, failure.message, { s }));
 }

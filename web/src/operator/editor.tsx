@@ -18,6 +18,7 @@ interface Row {
   goodsId?: string;
   price?: string;
   stock?: number;
+  limit?: number;
 }
 
 interface Kind {
@@ -66,7 +67,7 @@ export function SaleEditor({ id }: { id?: string }) {
 function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
   const [, go] = useLocation();
   const rows = useSignal<Row[]>(
-    sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1 })) ?? [{ key: 0 }],
+    sale?.items.map((item, key) => ({ key, goodsId: item.goods.id, price: item.price.amount, stock: item.stock.total ?? 1, limit: item.purchaseLimit })) ?? [{ key: 0 }],
   );
   const made = useSignal(sale?.id ?? '');
   /** The revision that is edited: the draft may be reloaded meanwhile. */
@@ -78,14 +79,15 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
       slug: of['slug'] || null,
       startsAt: instant(of['starts'], sale?.startsAt),
       endsAt: instant(of['ends'], sale?.endsAt),
-      purchaseLimit: Number(of['limit']),
+      purchaseLimit: of['limit'] ? Number(of['limit']) : null,
       paymentWindowSeconds: Math.round(Number(of['window']) * 60),
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
       items: rows.peek().map(({ key }) => {
         const goodsId = of[`goods-${key}`]!;
         const currencyCode = goods.find((each) => each.id === goodsId)?.currency ?? 'CNY';
-        return { goodsId, stock: Number(of[`stock-${key}`]), price: { amount: decimal(of[`price-${key}`]!), currencyCode } };
+        const purchaseLimit = Number(of[`limit-${key}`]);
+        return { goodsId, purchaseLimit, stock: Number(of[`stock-${key}`]), price: { amount: decimal(of[`price-${key}`]!), currencyCode } };
       }),
     };
     if (sale) {
@@ -116,8 +118,8 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
           <input name="slug" class="field font-normal" pattern="[a-z0-9]+(-[a-z0-9]+)*" maxLength={64} defaultValue={sale?.slug} />
         </Field>
         <Times sale={times} />
-        <Field label={ot('op.limit')}>
-          <input name="limit" class="field font-normal" type="number" min="1" max="100" required defaultValue={sale?.purchaseLimit ?? 1} />
+        <Field label={ot('op.saleLimit')}>
+          <input name="limit" class="field font-normal" type="number" min="1" max="200" defaultValue={sale?.purchaseLimit ?? undefined} />
         </Field>
         <Field label={ot('op.window')}>
           <input
@@ -161,8 +163,8 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
 
 function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: Kind[]; remove: (() => void) | null }) {
   return (
-    <fieldset class="card grid items-end gap-4 p-5 sm:grid-cols-[2fr_1fr_1fr_auto]">
-      <legend class="float-left font-semibold sm:col-span-4">{name}</legend>
+    <fieldset class="card grid items-end gap-4 p-5 sm:grid-cols-[2fr_1fr_1fr_1fr_auto]">
+      <legend class="float-left font-semibold sm:col-span-5">{name}</legend>
       <Field label={ot('op.goodsOf')}>
         <select name={`goods-${row.key}`} class="field font-normal" required>
           {goods.map((each) => (
@@ -177,6 +179,9 @@ function ItemRow({ row, name, goods, remove }: { row: Row; name: string; goods: 
       </Field>
       <Field label={ot('op.stock')}>
         <input name={`stock-${row.key}`} class="field font-normal" type="number" min="1" max="10000000" required defaultValue={row.stock} />
+      </Field>
+      <Field label={ot('op.limit')}>
+        <input name={`limit-${row.key}`} class="field font-normal" type="number" min="1" max="10" required defaultValue={row.limit ?? 1} />
       </Field>
       {remove && (
         <button type="button" class="icon-btn" aria-label={ot('op.removeItem', { name })} onClick={remove}>

@@ -28,7 +28,7 @@ const labels: Record<string, OpKey> = {
   price: 'op.price',
   stock: 'op.stock',
   permitRatio: 'op.detail.permits',
-  purchaseLimit: 'op.limit',
+  purchaseLimit: 'op.saleLimit',
   hideExactStock: 'op.hide',
   items: 'op.items',
   captchaRequired: 'op.captchaRequired',

@@ -29,7 +29,7 @@ function Row({ item }: { item: Item }) {
         {percent > 0 && <span class="text-sm text-good">{ot('op.off', { percent })}</span>}
       </span>
       <span class="text-sm text-soft tabular-nums">
-        {ot('op.stock')} {item.stock.total === null ? '–' : count(item.stock.total)}
+        {ot('op.limitOf', { n: item.purchaseLimit })} · {ot('op.stock')} {item.stock.total === null ? '–' : count(item.stock.total)}
       </span>
       {warning && <strong class="w-full text-sm text-warn">{warning}</strong>}
     </li>
@@ -42,7 +42,7 @@ export function Review({ sale }: { sale: AdminSale }) {
   const facts: [string, preact.ComponentChildren][] = [
     [ot('op.starts'), <When at={sale.startsAt} zone />],
     [ot('op.ends'), <When at={sale.endsAt} zone />],
-    [ot('op.limit'), count(sale.purchaseLimit)],
+    [ot('op.saleLimit'), sale.purchaseLimit === null ? '–' : count(sale.purchaseLimit)],
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
     [ot('op.stock'), ot(sale.items[0]?.stock.total === null ? 'op.hidden' : 'op.shown')],
     [ot('op.total'), value ? money(value) : '–'],

@@ -1,7 +1,7 @@
 /** The page of a sale: what is sold, what is left, and the status sheet. */
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { useLocation, useSearch } from 'wouter-preact';
+import { Link, useLocation, useSearch } from 'wouter-preact';
 import { putSale, sales, stocks } from '../api/stores';
 import { now, reading, second } from '../api/clock';
 import { Fault } from '../api/fault';
@@ -112,7 +112,8 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
   useCountedTitle(sale.title, phase === 'UPCOMING' ? Date.parse(sale.startsAt) : null);
   if (!item) return <Title>{sale.title}</Title>;
   const stock = stocks.of(item.id).value ?? item.stock;
-  const most = Math.max(1, Math.min(sale.viewer?.remainingLimit ?? sale.purchaseLimit, MOST_UNITS));
+  const room = sale.viewer?.items.find((each) => each.item.id === item.id)?.remainingLimit;
+  const most = Math.max(1, Math.min(room ?? item.purchaseLimit, sale.purchaseLimit ?? MOST_UNITS, MOST_UNITS));
   const quantity = Math.min(wanted.value, most);
   return (
     <div class="grid grid-cols-1 items-start gap-6 lg:grid-cols-[minmax(0,1fr)_24rem] lg:gap-8">
@@ -137,12 +138,28 @@ function Shown({ sale, reload }: { sale: Sale; reload: () => void }) {
           {!isOver(phase) && <StockBar stock={stock} asOf />}
           <Window sale={sale} />
           <p class="text-sm text-soft">
-            {t('sale.limit', { n: sale.purchaseLimit })} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
+            {limitOf(sale, item)} · {t('sale.window', { time: span(sale.paymentWindowSeconds) })}
           </p>
           <Prepare sale={sale} />
         </div>
       </div>
     </div>
+  );
+}
+
+/** The limits of a sale and an item in words. */
+function limitOf(sale: Sale, item: Item): string {
+  return sale.purchaseLimit ? t('sale.limitAll', { n: item.purchaseLimit, all: sale.purchaseLimit }) : t('sale.limit', { n: item.purchaseLimit });
+}
+
+/** The user's order of an item, if there is one. */
+function Ordered({ sale, id }: { sale: Sale; id: string }) {
+  const order = sale.viewer?.items.find((each) => each.item.id === id)?.order;
+  if (!order) return null;
+  return (
+    <Link class="link relative z-10 text-sm" href={`/orders/${order.id}`}>
+      {t(`status.${order.status}`)}
+    </Link>
   );
 }
 
@@ -246,6 +263,7 @@ function Items({ sale, chosen, choose }: { sale: Sale; chosen: string; choose: (
               {t(`stock.${leftOf(stocks.of(id).value ?? stock)}`)}
             </span>
           </span>
+          <Ordered sale={sale} id={id} />
           <strong class="numeral">{money(price)}</strong>
         </label>
       ))}

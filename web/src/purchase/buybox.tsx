@@ -139,9 +139,9 @@ export function BuyBox({ sale, item, stock, quantity, signedIn, reload, choose }
 /** What else the sheet shows: progress, and the way out of a queue. */
 function Beside({ purchase, button, waitlist }: { purchase: Purchase; button: Button; waitlist: Waitlist }) {
   const attempt = purchase.attempt.value;
-  if (attempt.step === 'refused' && attempt.failure.__typename === 'PurchaseLimitError' && attempt.failure.existingOrder) {
+  if (attempt.step === 'refused' && attempt.failure.__typename === 'AlreadyOrderedError' && attempt.failure.order) {
     return (
-      <Link class="link text-sm" href={`/orders/${attempt.failure.existingOrder.id}`}>
+      <Link class="link text-sm" href={`/orders/${attempt.failure.order.id}`}>
         {t('button.order')}
       </Link>
     );

@@ -10,6 +10,7 @@
 --           slot.
 --       [5] waiting room of the item
 --       [6] expiries of the user in the sale: of unpaid reservations and unused tokens
+--       [7] units per user of the sale
 -- ARGV  [1] user
 --       [2] name of this request, random
 --       [3] TTL of the path token, ms
@@ -28,6 +29,7 @@
 --   not_started  by Redis TIME; nothing was used up
 --   ended
 --   holding      the user has a reservation; detail = task
+--   limit        the user's reservations use up the limit of the sale; detail = limit
 --   expiries     too many expiries; detail = wait, ms
 --   captcha      detail = "verdict|kind": see answer.lua
 --   sold_out     no unit for sale, or units are for the waitlist; answer not used up
@@ -56,6 +58,9 @@ if why then return reply(why) end
 
 local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
+if gate.sale_limit > 0 and (units_in_sale(KEYS[7], gate.epoch, user) or 0) >= gate.sale_limit then
+  return reply('limit', ms(gate.sale_limit))
+end
 
 local wait, prefix = ARGV[10], ARGV[11]
 if stock > 0 then expire_unused(permits, now, prefix, wait, {user}) end

@@ -8,7 +8,7 @@
 --       [8] stats of the room: seq and the figures of admit.lua
 --       [9] rooms of the shard with buyers: "sale|item"
 --       [10] the new ticket           [11] expiries of the user in the sale
---       [12] tickets of the session   [13] permits
+--       [12] tickets of the session   [13] permits   [14] units per user of the sale
 -- ARGV  [1] user      [2] new ticket   [3] draw, 1 to 2^52, from a secret source
 --       [4] challenge [5] MAC          [6] "1" = a right answer is required
 --       [7] prefix of the key of a ticket
@@ -20,7 +20,7 @@
 -- Reply { outcome, now (Unix ms), opens (Unix ms, 0 = unknown), detail }:
 --   placed  detail = ticket, the new or the present one. An admitted ticket whose path token
 --           a rebuild of the gate took away waits again, at its score.
---   not_loaded, paused, ended, holding (detail = task), expiries (detail = wait, ms),
+--   not_loaded, paused, ended, holding (detail = task), limit (of the sale is used up; detail = limit), expiries (detail = wait, ms),
 --   captcha (detail = "verdict|kind"), sold_out: no ticket, nothing used up
 --
 -- Invariant: a user has one ticket in a room, however often enter is called. Scores of
@@ -75,6 +75,9 @@ local why = refusal(gate, now)
 if why and why ~= 'not_started' then return reply(why) end
 local existing = redis.call('HGET', reservations, user)
 if existing then return reply('holding', string.match(existing, '^[^|]*')) end
+if gate.sale_limit > 0 and (units_in_sale(KEYS[14], gate.epoch, user) or 0) >= gate.sale_limit then
+  return reply('limit', ms(gate.sale_limit))
+end
 if gate.stock > 0 then expire_unused(KEYS[13], now, ARGV[14], ARGV[13], {user}) end
 if tonumber(redis.call('GET', KEYS[11]) or '0') >= tonumber(ARGV[11]) then
   return reply('expiries', ms(redis.call('PTTL', KEYS[11])))

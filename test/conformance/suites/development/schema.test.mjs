@@ -54,8 +54,13 @@ test('relay-compiler compiles connections and refetchable fragments', async () =
   }
 });
 
-test('nothing that the last release had is gone or changed', async () => {
-  assert.deepEqual(broken(await released(), printSchema(await serversSchema())), []);
+// Changes that the upgrade notes of the next release list, with the reason.
+const listed = [
+  'Sale.purchaseLimit changed type from Int! to Int.', // the limit over all items, which a sale need not have
+];
+
+test('nothing that the last release had is gone or changed, but what the upgrade notes list', async () => {
+  assert.deepEqual(broken(await released(), printSchema(await serversSchema())), listed);
 });
 
 // The check itself is worth something only if it fails: one edit after the other is
