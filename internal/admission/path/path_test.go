@@ -2,6 +2,7 @@ package path_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -287,8 +288,9 @@ func TestPathExpires(t *testing.T) {
 	}
 	f.issue(in) // its permit is free
 	mini.SetTime(now.Add(3*path.DefaultLife + reservation.ExpiredWait))
-	if keys := mini.Keys(); len(keys) != 1 {
-		t.Errorf("only the item stays, got %v", keys)
+	gate := []string{f.keys.Item(f.shard, f.item), f.keys.Units(f.shard, f.sale)}
+	if keys := mini.Keys(); !slices.Equal(keys, gate) {
+		t.Errorf("left are %v, want only the gate, %v", keys, gate)
 	}
 }
 

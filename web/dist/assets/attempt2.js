@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=878725b90cfa";
+export{r as resumePlaces}from"./attempt.js?v=890fe4762a34";

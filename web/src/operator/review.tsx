@@ -42,7 +42,7 @@ export function Review({ sale }: { sale: AdminSale }) {
   const facts: [string, preact.ComponentChildren][] = [
     [ot('op.starts'), <When at={sale.startsAt} zone />],
     [ot('op.ends'), <When at={sale.endsAt} zone />],
-    [ot('op.saleLimit'), sale.purchaseLimit === null ? '–' : count(sale.purchaseLimit)],
+    [ot('op.saleLimitFact'), sale.purchaseLimit === null ? '–' : count(sale.purchaseLimit)],
     [ot('op.detail.window'), span(sale.paymentWindowSeconds)],
     [ot('op.stock'), ot(sale.items[0]?.stock.total === null ? 'op.hidden' : 'op.shown')],
     [ot('op.total'), value ? money(value) : '–'],

@@ -113,6 +113,7 @@ export const zh: Record<OpKey, string> = {
   'op.ends': '结束',
   'op.limit': '每人限购',
   'op.saleLimit': '全场每人限购（留空为不限）',
+  'op.saleLimitFact': '全场限购',
   'op.limitOf': '每人限购 {n} 件',
   'op.window': '付款时限（分钟）',
   'op.rules': '活动规则',

@@ -114,6 +114,7 @@ const en = {
   'op.ends': 'Ends',
   'op.limit': 'Limit per person',
   'op.saleLimit': 'Limit per person, all items (empty = none)',
+  'op.saleLimitFact': 'Limit, all items',
   'op.limitOf': 'Limit {n} per person',
   'op.window': 'Minutes to pay',
   'op.rules': 'Rules',
