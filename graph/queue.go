@@ -17,6 +17,9 @@ func toTicket(t *queue.Ticket) *model.QueueTicket {
 	out := &model.QueueTicket{
 		ID: id.Format(id.Ticket, t.ID), Status: t.Status, Position: toPosition(t), Source: t,
 	}
+	if t.Ended != "" {
+		out.EndReason = &t.Ended
+	}
 	if t.Path != nil {
 		out.Path = toPath(*t.Path)
 	}

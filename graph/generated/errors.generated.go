@@ -1720,6 +1720,25 @@ func (ec *executionContext) marshalNUserError2ᚕseckillᚋgraphᚋmodelᚐUserE
 	return ret
 }
 
+func (ec *executionContext) unmarshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐReason(ctx context.Context, v any) (*fault.Reason, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := graphql.UnmarshalString(v)
+	res := fault.Reason(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐReason(ctx context.Context, sel ast.SelectionSet, v *fault.Reason) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
+}
+
 func (ec *executionContext) marshalOUserError2seckillᚋgraphᚋmodelᚐUserError(ctx context.Context, sel ast.SelectionSet, v model.UserError) graphql.Marshaler {
 	if v == nil {
 		return graphql.Null

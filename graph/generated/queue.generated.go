@@ -8,6 +8,7 @@ import (
 	"math"
 	"seckill/graph/model"
 	"seckill/internal/admission/queue"
+	"seckill/internal/fault"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -358,6 +359,29 @@ func (ec *executionContext) fieldContext_QueuePositionEvent_ticket(_ context.Con
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _QueueTicket_endReason(ctx context.Context, field graphql.CollectedField, obj *model.QueueTicket) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_QueueTicket_endReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.EndReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *fault.Reason) graphql.Marshaler {
+			return ec.marshalOErrorCode2ᚖseckillᚋinternalᚋfaultᚐReason(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_QueueTicket_endReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("QueueTicket", field, false, false, errors.New("field of type ErrorCode does not have child fields"))
 }
 
 func (ec *executionContext) _QueueTicket_id(ctx context.Context, field graphql.CollectedField, obj *model.QueueTicket) (ret graphql.Marshaler) {
@@ -831,6 +855,11 @@ func (ec *executionContext) _QueueTicket(ctx context.Context, sel ast.SelectionS
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("QueueTicket")
+		case "endReason":
+			out.Values[i] = ec._QueueTicket_endReason(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "id":
 			out.Values[i] = ec._QueueTicket_id(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

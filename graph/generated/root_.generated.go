@@ -2751,7 +2751,7 @@ enum QueueTicketStatus {
   ADMITTED
   """Nothing is left for good, or the sale ended."""
   CLOSED
-  """Left by the person, or not heard of for too long."""
+  """Left by the person, not heard of for too long, or ended for the reason in ` + "`" + `endReason` + "`" + `."""
   LEFT
   """Waits. Those who came before the opening are drawn at random at the opening; later ones follow in order."""
   WAITING
@@ -2761,6 +2761,11 @@ enum QueueTicketStatus {
 A place in the waiting room of an item.
 """
 type QueueTicket implements Node {
+  """
+  Why the place ended before its turn: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null for other ends,
+  and while it has not ended.
+  """
+  endReason: ErrorCode
   """Opaque global id."""
   id: ID!
   """What the person waits for."""
@@ -4604,6 +4609,8 @@ func (ec *executionContext) childFields_QueuePositionEvent(ctx context.Context, 
 
 func (ec *executionContext) childFields_QueueTicket(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "endReason":
+		return ec.fieldContext_QueueTicket_endReason(ctx, field)
 	case "id":
 		return ec.fieldContext_QueueTicket_id(ctx, field)
 	case "item":

@@ -1147,6 +1147,9 @@ func (QueuePositionEvent) IsStreamEvent() {}
 
 // A place in the waiting room of an item.
 type QueueTicket struct {
+	// Why the place ended before its turn: ALREADY_ORDERED, or PURCHASE_LIMIT_REACHED by orders of other items of the sale. Null for other ends,
+	// and while it has not ended.
+	EndReason *fault.Reason `json:"endReason,omitempty"`
 	// Opaque global id.
 	ID string `json:"id"`
 	// What the person waits for.

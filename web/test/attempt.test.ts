@@ -341,15 +341,17 @@ describe('the waiting room', () => {
 
   test.each([
     ['LEFT', 'You lost your place in the queue'],
+    ['LEFT', 'You have an order for', 'ALREADY_ORDERED'],
+    ['LEFT', 'You have as many units as this sale allows', 'PURCHASE_LIMIT_REACHED'],
     ['ADMITTED', 'Your turn expired'], // without a path: it expired, or was used elsewhere
     ['CLOSED', 'Everyone still waiting missed it'],
-  ])('shows what became of a place that is %s', async (status, words) => {
+  ])('shows what became of a place that is %s', async (status, words, endReason?: string) => {
     await speak('en');
     server({ EnterQueue: [entered] });
     const it = purchase();
     it.prepare('itm_1');
     it.answer(answer);
-    (await kept()).say(ticket('tkt_1', status));
+    (await kept()).say(ticket('tkt_1', status, { endReason }));
     expect(it.attempt.value.step).toBe('idle');
     render(h(Toasts, {}), document.body);
     expect(document.body.textContent).toContain(words);

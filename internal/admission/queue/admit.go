@@ -123,6 +123,7 @@ func (s *Service) pass(ctx context.Context, saleID, itemID uuid.UUID, rules Rule
 	reply, err := admitScript.Run(ctx, s.cfg.Client, []string{
 		k.Item(shard, itemID), k.Reservations(shard, itemID), k.WaitingRoom(shard, itemID), k.WaitingRoomTickets(shard, itemID),
 		k.WaitingRoomBeats(shard, itemID), k.WaitingRoomStats(shard, itemID), k.WaitingRooms(shard), k.Permits(shard, itemID),
+		k.Units(shard, saleID),
 	}, args...).Int64Slice()
 	if err != nil {
 		return passed{}, err

@@ -73,9 +73,10 @@ type Ticket struct {
 	Item     uuid.UUID
 	User     uuid.UUID
 	Status   Status
-	Position *Position  // nil before the draw, and when the ticket no longer waits
-	Path     *path.Path // the path token, while it is unused; ADMITTED only
-	At       time.Time  // Redis time of the read
+	Ended    fault.Reason // why the buyer may not buy any more; LEFT only, "" = not noted
+	Position *Position    // nil before the draw, and when the ticket no longer waits
+	Path     *path.Path   // the path token, while it is unused; ADMITTED only
+	At       time.Time    // Redis time of the read
 }
 
 // Position is the position of a ticket. Ahead never grows.

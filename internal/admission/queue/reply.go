@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"seckill/internal/admission/path"
+	"seckill/internal/fault"
 	"seckill/internal/reservation"
 )
 
 // seen returns the ticket with the state of a look.lua reply; nil = the ticket is gone.
 func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
-	if len(reply) != 7 {
+	if len(reply) != 8 {
 		return nil, fmt.Errorf("look replied %d values", len(reply))
 	}
 	status, _ := reply[0].(string)
@@ -28,7 +29,8 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 	if status == "" {
 		return nil, nil
 	}
-	t.Status, t.At, t.Position, t.Path = Status(status), now, nil, nil
+	why, _ := reply[7].(string)
+	t.Status, t.Ended, t.At, t.Position, t.Path = Status(status), endings[why], now, nil, nil
 	if t.Status == Waiting && ahead >= 0 {
 		t.Position = &Position{Ahead: int(ahead)}
 		if wait >= 0 && chance != 0 { // without a chance there is nothing to wait for
@@ -47,6 +49,9 @@ func (t Ticket) seen(reply []any, tokens path.Tokens) (*Ticket, error) {
 	}
 	return &t, nil
 }
+
+// endings maps the words of admit.lua.
+var endings = map[string]fault.Reason{"holding": fault.AlreadyOrdered, "limit": fault.PurchaseLimitReached}
 
 // millis parses Unix milliseconds that a script returned as text.
 func millis(v any) (time.Time, error) {

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=890fe4762a34";
+export{r as resumePlaces}from"./attempt.js?v=9998a90233fb";

@@ -5,6 +5,7 @@ export const TicketParts = graphql(`
   fragment TicketParts on QueueTicket {
     id
     status
+    endReason
     item {
       id
     }

@@ -114,6 +114,8 @@ export const en = {
   'room.yours': 'Your turn',
   'room.expired': 'Your turn expired.',
   'room.lost': 'You lost your place in the queue because we lost contact with this tab.',
+  'room.ALREADY_ORDERED': 'You have an order for {title}, so you left the queue.',
+  'room.PURCHASE_LIMIT_REACHED': 'You have as many units as this sale allows, so you left the queue for {title}.',
   'room.leave': 'Leave queue',
   'room.closed': 'Sold out. Everyone still waiting missed it.',
   'room.leaveDraw': 'Leave the draw',

@@ -116,6 +116,8 @@ export const zh: Record<Key, string> = {
   'room.yours': '轮到您了',
   'room.expired': '您的购买机会已过期。',
   'room.lost': '与本页失去联系，您的排队位置已失效。',
+  'room.ALREADY_ORDERED': '您已有“{title}”的订单，已退出排队。',
+  'room.PURCHASE_LIMIT_REACHED': '您在本场活动的购买数量已达上限，已退出“{title}”的排队。',
   'room.leave': '退出排队',
   'room.closed': '手慢了，已抢光，排队结束。',
   'room.leaveDraw': '退出抽签',

@@ -4,6 +4,7 @@
 --
 -- KEYS  [1] item   [2] reservations  [3] waiting room  [4] tickets of users  [5] beats
 --       [6] stats of the room   [7] rooms of the shard    [8] permits
+--       [9] units per user of the sale
 --       Tickets, and the captchas that they name, are in the same slot.
 -- ARGV  [1] "1" = the sale is over
 --       [2] unused path tokens at a time per thousand units left; 0 = no limit
@@ -25,11 +26,12 @@
 -- Invariant: buyers are admitted in the order of their scores, except those who have an
 -- unused path token for another item of the sale: a buyer has one at a time, and an
 -- admission does not take it away. They are skipped, keep their tickets, and are the
--- first again once that token is used or expires. The unused path tokens of an item
+-- first again once that token is used or expires. Buyers who may not buy any more leave,
+-- with the reason in the ticket: holding or limit. The unused path tokens of an item
 -- never exceed the ratio of its stock; no second admits more than the inflow; the ticket
 -- names epoch and expiry of its path token. Any number of processes may run it at once.
 local item, holders, queue, places, beats = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local room, rooms, permits = KEYS[6], KEYS[7], KEYS[8]
+local room, rooms, permits, units = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local ratio, inflow, life, patience, prefix = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local most, at = tonumber(ARGV[8]), tonumber(ARGV[9])
 local now = redis_time()
@@ -43,12 +45,12 @@ local function done()
   return {admitted, freed, closed, waiting, left, passed, at, more}
 end
 
-local function out(ticket, status)
+local function out(ticket, status, why)
   redis.call('ZREM', queue, ticket)
   redis.call('ZREM', beats, ticket)
   local user = redis.call('HGET', prefix .. ticket, 'user')
   if user then
-    redis.call('HSET', prefix .. ticket, 'status', status)
+    redis.call('HSET', prefix .. ticket, 'status', status, 'why', why or '')
     if redis.call('HGET', places, user) == ticket then redis.call('HDEL', places, user) end
   end
 end
@@ -100,8 +102,12 @@ for i = 1, #heads, 2 do
   local t = redis.call('HMGET', prefix .. ticket, 'user', 'captcha')
   local user, captcha = t[1], t[2]
   local other = captcha and redis.call('HGET', captcha, 'permits')
-  if not user or redis.call('HEXISTS', holders, user) == 1 then
-    out(ticket, 'LEFT')
+  local holding = user and redis.call('HEXISTS', holders, user) == 1
+  if not user or holding then
+    out(ticket, 'LEFT', holding and 'holding')
+    freed = freed + 1
+  elseif gate.sale_limit > 0 and (units_in_sale(units, gate.epoch, user) or 0) >= gate.sale_limit then
+    out(ticket, 'LEFT', 'limit')
     freed = freed + 1
   elseif other and other ~= permits and tonumber(redis.call('ZSCORE', other, user) or '0') > now then
     passed = passed + 1
