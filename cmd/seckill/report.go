@@ -80,7 +80,7 @@ func (e exportCmd) Run(c *call) error {
 		return err
 	}
 	write := func(out io.Writer) error {
-		_, err := app.Export(c.ctx, c.cfg, sale, out)
+		_, err := app.Export(c.ctx, c.cfg, sale, out, c.logger())
 		return err
 	}
 	if e.Out == "" {

@@ -39,6 +39,11 @@ func TestASaleIsReportedAndExported(t *testing.T) {
 	if text, err := os.ReadFile(table); err != nil || !strings.HasPrefix(string(text), "order_id,number,status") {
 		t.Errorf("table %s, error %v", text, err)
 	}
+	log := command(t, environ, "user", "log")
+	log.wants(t, exitOK)
+	if lines := strings.Count(log.stdout, "ORDERS_EXPORTED"); lines != 1 || !strings.Contains(log.stdout, made.SaleID) {
+		t.Errorf("security log after an export: %s", log.stdout)
+	}
 	const gone = "sal_01jd8z3q4vftn8r2m5w6x7y8z9"
 	command(t, environ, "report", "--sale", gone).wants(t, exitUnfit, "no sale")
 	command(t, environ, "export", "--sale", gone, "--out", filepath.Join(t.TempDir(), "none.csv")).wants(t, exitUnfit, "no sale")

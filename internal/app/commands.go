@@ -159,15 +159,18 @@ func Report(ctx context.Context, cfg *config.Config, saleID uuid.UUID, log *slog
 }
 
 // Export writes the orders of a sale as CSV and returns their number. The error is
-// report.ErrUnknownSale when the sale does not exist. It reads Postgres only.
-func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Writer) (orders int, err error) {
+// report.ErrUnknownSale when the sale does not exist. It uses Postgres only, and is in the
+// security log.
+func Export(ctx context.Context, cfg *config.Config, saleID uuid.UUID, out io.Writer, log *slog.Logger) (orders int, err error) {
 	svc, err := openDatabase(ctx, cfg)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, svc.Close()) }()
-	service := operator.New(operator.Config{DB: svc.db, Sales: sale.NewStore(svc.db.Ent)})
-	export, err := service.OpenExport(ctx, saleID)
+	service := operator.New(operator.Config{
+		DB: svc.db, Sales: sale.NewStore(svc.db.Ent), Security: account.NewSecurityLog(svc.db, clock.System{}, log, nil),
+	})
+	export, err := service.OpenExport(ctx, uuid.Nil, saleID)
 	if err != nil {
 		return 0, err
 	}
