@@ -47,7 +47,7 @@ func (r *mutationResolver) RefreshSession(ctx context.Context, input model.Refre
 
 func (r *mutationResolver) Register(ctx context.Context, input model.RegisterInput) (*model.RegisterPayload, error) {
 	signed, err := r.Accounts.Register(ctx, account.RegisterInput{
-		NewUser: account.NewUser{Account: input.Account, Password: input.Password, DisplayName: input.DisplayName},
+		NewUser: newUser(input),
 		Captcha: toAnswer(input.Captcha), Addr: r.Addr(ctx),
 	})
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 	"seckill/internal/fault"
 )
 
+// maxViolations is how many violations of a list end its check: a list may be long.
+const maxViolations = 20
+
 // slug is the format of names in URLs.
 var slug = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
@@ -157,21 +160,37 @@ func (c *Constraints) resolve(ctx context.Context, fc *graphql.FieldContext, nex
 	if len(bounds) == 0 || len(fc.Field.Arguments) == 0 {
 		return next(ctx)
 	}
-	bad, err := violation(bounds, fc.Field.Arguments, graphql.GetOperationContext(ctx).Variables)
+	bad, err := violations(bounds, fc.Field.Arguments, graphql.GetOperationContext(ctx).Variables)
 	switch {
-	case err == nil && bad == nil, barred(ctx, fc):
+	case err == nil && len(bad) == 0, barred(ctx, fc):
 		return next(ctx)
 	case err != nil:
 		return nil, err
 	case fc.Object == c.schema.Mutation.Name:
-		return nil, *bad
+		return nil, c.wholeInput(ctx, fc, bad)
 	}
-	return nil, fault.New(fault.BadInput, fmt.Sprintf("%v breaks the rule %s.", bad.At, bad.Rule))
+	return nil, fault.New(fault.BadInput, fmt.Sprintf("%v breaks the rule %s.", bad[0].At, bad[0].Rule))
 }
 
-// violation returns the first rule that the arguments of a field violate, or nil. Omitted
-// arguments have the schema's defaults and are not checked.
-func violation(bounds []bound, given ast.ArgumentList, variables map[string]any) (*fault.BadField, error) {
+// wholeInput adds to the violations of an input what its domain refuses of it, which knows
+// the narrower rule of a field.
+func (c *Constraints) wholeInput(ctx context.Context, fc *graphql.FieldContext, bad []fault.BadField) error {
+	var all fault.Refusals
+	if refusal, ok := fault.AsRefusal(c.resolver.inputFaults(ctx, fc.Args["input"])); ok {
+		all = slices.Clone(fault.Each(refusal))
+	}
+	for _, b := range bad {
+		if !slices.ContainsFunc(all, func(r fault.Refusal) bool { return slices.Equal(r.Path(), b.At) }) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// violations returns the rules that the arguments of a field violate. Omitted arguments
+// have the schema's defaults and are not checked.
+func violations(bounds []bound, given ast.ArgumentList, variables map[string]any) ([]fault.BadField, error) {
+	var bad []fault.BadField
 	for i := range bounds {
 		arg := given.ForName(bounds[i].name)
 		if arg == nil {
@@ -181,63 +200,63 @@ func violation(bounds []bound, given ast.ArgumentList, variables map[string]any)
 		if err != nil {
 			return nil, fault.Wrap(fault.BadInput, "The argument "+arg.Name+" cannot be read.", err)
 		}
-		if bad := bounds[i].check(value); bad != nil {
-			return bad, nil
-		}
+		bad = append(bad, bounds[i].check(value)...)
 	}
-	return nil, nil //nolint:nilnil // no violation and no error
+	return bad, nil
 }
 
-// check returns the first violation in a value, or nil.
-func (b *bound) check(value any) *fault.BadField {
-	bad := b.checkValue(value)
-	if bad != nil {
-		bad.At = slices.Insert(bad.At, 0, b.name)
+// check returns the violations in a value.
+func (b *bound) check(value any) []fault.BadField { return within(b.name, b.checkValue(value)) }
+
+// within puts a name in front of the paths of violations.
+func within(name string, bad []fault.BadField) []fault.BadField {
+	for i := range bad {
+		bad[i].At = slices.Insert(bad[i].At, 0, name)
 	}
 	return bad
 }
 
-func (b *bound) checkValue(value any) *fault.BadField {
+func (b *bound) checkValue(value any) []fault.BadField {
 	switch v := value.(type) {
 	case nil:
 		return nil
 	case []any:
-		for i, one := range v {
-			if bad := b.checkValue(one); bad != nil {
-				bad.At = slices.Insert(bad.At, 0, strconv.Itoa(i))
-				return bad
-			}
-		}
-		return nil
+		return b.checkList(len(v), func(i int) any { return v[i] })
 	case map[string]any:
-		if b.input == nil {
-			return nil
-		}
-		for i := range b.input.fields {
-			f := &b.input.fields[i]
-			if one, given := v[f.name]; given {
-				if bad := f.check(one); bad != nil {
-					return bad
-				}
-			}
-		}
-		return nil
+		return b.checkFields(v)
 	}
 	if list := reflect.ValueOf(value); list.Kind() == reflect.Slice { // gqlparser wraps a single value in a list of its own type
-		for i := range list.Len() {
-			if bad := b.checkValue(list.Index(i).Interface()); bad != nil {
-				return bad
-			}
-		}
-		return nil
+		return b.checkList(list.Len(), func(i int) any { return list.Index(i).Interface() })
 	}
 	if b.rules == nil {
 		return nil
 	}
 	if rule := b.rules.broken(value); rule != "" {
-		return &fault.BadField{Rule: rule}
+		return []fault.BadField{{Rule: rule}}
 	}
 	return nil
+}
+
+func (b *bound) checkList(n int, at func(int) any) (bad []fault.BadField) {
+	for i := range n {
+		if one := b.checkValue(at(i)); one != nil && len(bad) < maxViolations {
+			bad = append(bad, within(strconv.Itoa(i), one)...)
+		}
+	}
+	return bad
+}
+
+func (b *bound) checkFields(object map[string]any) (bad []fault.BadField) {
+	if b.input == nil {
+		return nil
+	}
+	for i := range b.input.fields {
+		f := &b.input.fields[i]
+		if one, given := object[f.name]; given {
+			bad = append(bad, f.check(one)...)
+		}
+	}
+	return bad
 }
 
 // broken returns the name of the rule that a value violates, or "".

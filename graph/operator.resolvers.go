@@ -54,11 +54,7 @@ func (r *interventionResolver) Sale(ctx context.Context, obj *model.Intervention
 }
 
 func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGoodsInput) (*model.CreateGoodsPayload, error) {
-	draft, err := goodsDraft(input)
-	if err != nil {
-		return nil, err
-	}
-	g, err := r.Operator.CreateGoods(ctx, actor(ctx), draft)
+	g, err := r.Operator.CreateGoods(ctx, actor(ctx), goodsDraft(input))
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +62,7 @@ func (r *mutationResolver) CreateGoods(ctx context.Context, input model.CreateGo
 }
 
 func (r *mutationResolver) CreateSale(ctx context.Context, input model.CreateSaleInput) (*model.CreateSalePayload, error) {
-	draft, err := saleDraft(input)
-	if err != nil {
-		return nil, err
-	}
-	v, err := r.Operator.CreateSale(ctx, actor(ctx), draft)
+	v, err := r.Operator.CreateSale(ctx, actor(ctx), saleDraft(input))
 	return &model.CreateSalePayload{Sale: r.toSale(v)}, err
 }
 
@@ -146,11 +138,7 @@ func (r *mutationResolver) UpdateGoods(ctx context.Context, input model.UpdateGo
 	if err != nil {
 		return nil, unknown("goodsId")
 	}
-	patch, err := goodsPatch(input)
-	if err != nil {
-		return nil, err
-	}
-	g, err := r.Operator.UpdateGoods(ctx, actor(ctx), goodsID, patch)
+	g, err := r.Operator.UpdateGoods(ctx, actor(ctx), goodsID, goodsPatch(input))
 	return &model.UpdateGoodsPayload{Goods: toGoods(g)}, err
 }
 
@@ -159,11 +147,7 @@ func (r *mutationResolver) UpdateSale(ctx context.Context, input model.UpdateSal
 	if err != nil {
 		return nil, unknown("saleId")
 	}
-	patch, err := salePatch(input)
-	if err != nil {
-		return nil, err
-	}
-	v, err := r.Operator.UpdateSale(ctx, actor(ctx), saleID, patch)
+	v, err := r.Operator.UpdateSale(ctx, actor(ctx), saleID, salePatch(input))
 	return &model.UpdateSalePayload{Sale: r.toSale(v)}, err
 }
 

@@ -37,23 +37,23 @@ func (r *Resolver) act(ctx context.Context, do onSale, saleID, note string) (*sa
 	return do(ctx, operator.ActInput{By: actor(ctx), Sale: u, Note: note})
 }
 
-// amount parses an amount of the input; the error is a fault.BadField.
-func amount(in *model.MoneyInput, path ...string) (money.Amount, error) {
+// amount parses an amount of the input. One that cannot be parsed has no currency, which
+// the domain refuses together with the other faults of the input.
+func amount(in *model.MoneyInput) money.Amount {
 	a, err := money.Parse(in.Amount, in.CurrencyCode)
 	if err != nil {
-		return money.Amount{}, fault.BadField{At: append([]string{"input"}, path...), Rule: "an amount of a known currency"}
+		return money.Amount{}
 	}
-	return a, nil
+	return a
 }
 
 // goodsDraft parses the input of createGoods.
-func goodsDraft(in model.CreateGoodsInput) (operator.GoodsDraft, error) {
-	price, err := amount(in.ListPrice, "listPrice")
-	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: price}, err
+func goodsDraft(in model.CreateGoodsInput) operator.GoodsDraft {
+	return operator.GoodsDraft{Name: in.Name, Description: in.Description, ImageURL: in.ImageURL, ListPrice: amount(in.ListPrice)}
 }
 
 // goodsPatch parses the input of updateGoods.
-func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, error) {
+func goodsPatch(in model.UpdateGoodsInput) operator.GoodsPatch {
 	p := operator.GoodsPatch{Name: in.Name, Description: in.Description, Note: deref(in.Note)}
 	if in.ImageURL != nil {
 		picture := in.ImageURL
@@ -63,45 +63,33 @@ func goodsPatch(in model.UpdateGoodsInput) (operator.GoodsPatch, error) {
 		p.ImageURL = &picture
 	}
 	if in.ListPrice != nil {
-		price, err := amount(in.ListPrice, "listPrice")
-		if err != nil {
-			return p, err
-		}
+		price := amount(in.ListPrice)
 		p.ListPrice = &price
 	}
-	return p, nil
+	return p
 }
 
-// itemDrafts parses the items of a sale's input.
-func itemDrafts(in []*model.SaleItemInput) ([]operator.ItemDraft, error) {
+// itemDrafts parses the items of a sale's input. A malformed id becomes that of no product.
+func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 	items := make([]operator.ItemDraft, len(in))
 	for i, item := range in {
-		n := itoa(i)
-		goods, err := id.Parse(id.Goods, item.GoodsID)
-		if err != nil {
-			return nil, fault.Refused{Why: fault.Unknown, At: []string{"input", "items", n, "goodsId"}}
-		}
-		price, err := amount(item.Price, "items", n, "price")
-		if err != nil {
-			return nil, err
-		}
-		items[i] = operator.ItemDraft{Goods: goods, Price: price, Stock: item.Stock, PurchaseLimit: deref(item.PurchaseLimit)}
+		goods, _ := id.Parse(id.Goods, item.GoodsID)
+		items[i] = operator.ItemDraft{Goods: goods, Price: amount(item.Price), Stock: item.Stock, PurchaseLimit: deref(item.PurchaseLimit)}
 	}
-	return items, nil
+	return items
 }
 
 // saleDraft parses the input of createSale.
-func saleDraft(in model.CreateSaleInput) (operator.SaleDraft, error) {
-	items, err := itemDrafts(in.Items)
+func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		PaymentWindow: time.Duration(in.PaymentWindowSeconds) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
-		HideExactStock: in.HideExactStock, Items: items,
-	}, err
+		HideExactStock: in.HideExactStock, Items: itemDrafts(in.Items),
+	}
 }
 
 // salePatch parses the input of updateSale.
-func salePatch(in model.UpdateSaleInput) (operator.SalePatch, error) {
+func salePatch(in model.UpdateSaleInput) operator.SalePatch {
 	p := operator.SalePatch{
 		Title: in.Title, Slug: in.Slug, Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
 		HideExactStock: in.HideExactStock, Note: deref(in.Note),
@@ -114,12 +102,10 @@ func salePatch(in model.UpdateSaleInput) (operator.SalePatch, error) {
 		window := time.Duration(*in.PaymentWindowSeconds) * time.Second
 		p.PaymentWindow = &window
 	}
-	if in.Items == nil {
-		return p, nil
+	if in.Items != nil {
+		p.Items = itemDrafts(in.Items)
 	}
-	var err error
-	p.Items, err = itemDrafts(in.Items)
-	return p, err
+	return p
 }
 
 // switchesPatch parses the input of setSaleSwitches.

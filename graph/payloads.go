@@ -24,7 +24,11 @@ func (r *Resolver) refused(ctx context.Context, payload any, err error) (any, er
 	if !ok {
 		return nil, fmt.Errorf("no payload is known for %s: %w", field, err)
 	}
-	return set(payload, []model.UserError{r.userError(ctx, refusal)}), nil
+	var errs []model.UserError
+	for _, each := range fault.Each(refusal) {
+		errs = append(errs, r.userError(ctx, each))
+	}
+	return set(payload, errs), nil
 }
 
 // setUserErrors sets the userErrors of a payload, or of a new one when it is nil, and

@@ -22,6 +22,9 @@ const (
 	maxName     = 32
 )
 
+// accountRule is the rule of an account name.
+const accountRule = "e-mail address, or phone number with country code"
+
 // mailbox is an e-mail address as HTML forms accept it (HTML §4.10.5.1.5), with a dot in
 // its domain. International domains are given in ASCII form.
 var mailbox = regexp.MustCompile(`^[a-z0-9.!#$%&'*+/=?^_{|}~` + "`" + `-]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$`)
@@ -68,26 +71,38 @@ type NewUser struct {
 	DisplayName string
 }
 
-// clean returns the normalised form. The error is a fault.BadField.
+// Check returns all faults of the input, as fault.BadField each.
+func (n NewUser) Check() error {
+	_, err := n.clean()
+	return err
+}
+
+// clean returns the normalised form. The error is of fault.BadField.
 func (n NewUser) clean() (NewUser, error) {
 	account, ok := normaliseAccount(n.Account)
+	var badAccount error
 	if !ok {
-		return NewUser{}, badField("account", "e-mail address, or phone number with country code")
+		badAccount = badField("account", accountRule)
 	}
 	name := strings.Join(strings.Fields(norm.NFC.String(n.DisplayName)), " ")
-	switch length := utf8.RuneCountInString(name); {
-	case length < 1:
-		return NewUser{}, badField("displayName", "minLength: 1")
-	case length > maxName:
-		return NewUser{}, badField("displayName", "maxLength: 32")
-	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return NewUser{}, badField("displayName", "no control characters")
-	}
 	password := normalisePassword(n.Password)
-	if err := checkPassword(password, account, "password"); err != nil {
+	err := fault.All(badAccount, checkName(name), checkPassword(password, account, "password"))
+	if err != nil {
 		return NewUser{}, err
 	}
 	return NewUser{Account: account, Password: password, DisplayName: name}, nil
+}
+
+func checkName(name string) error {
+	switch length := utf8.RuneCountInString(name); {
+	case length < 1:
+		return badField("displayName", "minLength: 1")
+	case length > maxName:
+		return badField("displayName", "maxLength: 32")
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return badField("displayName", "no control characters")
+	}
+	return nil
 }
 
 // checkPassword refuses a normalised password that breaks a rule, with fault.BadField.

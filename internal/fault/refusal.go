@@ -108,6 +108,64 @@ func (b BadField) Path() []string { return b.At }
 // Error returns the path of the field and the rule.
 func (b BadField) Error() string { return Text(b, b.Rule) }
 
+// Refusals are several refusals of one input, in the order of its fields.
+type Refusals []Refusal
+
+// All returns the refusals of its arguments as one error: nil without any, a single one
+// as it is. An error that is no refusal takes precedence.
+func All(errs ...error) error {
+	var found Refusals
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		refusal, ok := AsRefusal(err)
+		if !ok {
+			return err
+		}
+		found = append(found, Each(refusal)...)
+	}
+	switch len(found) {
+	case 0:
+		return nil
+	case 1:
+		return found[0]
+	}
+	return found
+}
+
+// Each returns the refusals that a refusal holds: itself, unless it is Refusals.
+func Each(refusal Refusal) Refusals {
+	if several, ok := refusal.(Refusals); ok {
+		return several
+	}
+	return Refusals{refusal}
+}
+
+// Reason returns the reason of the first refusal.
+func (r Refusals) Reason() Reason { return r[0].Reason() }
+
+// Path returns the path of the first refusal.
+func (r Refusals) Path() []string { return r[0].Path() }
+
+// Error returns the texts of all refusals.
+func (r Refusals) Error() string {
+	texts := make([]string, len(r))
+	for i, refusal := range r {
+		texts[i] = refusal.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the refusals, for errors.As.
+func (r Refusals) Unwrap() []error {
+	errs := make([]error, len(r))
+	for i, refusal := range r {
+		errs[i] = refusal
+	}
+	return errs
+}
+
 // Throttled refuses an attempt that exceeds a rate limit.
 type Throttled struct {
 	RetryAfter time.Duration // minimum wait before a retry

@@ -67,7 +67,8 @@ func copyOf(v *sale.Sale, in CopyInput) SaleDraft {
 		d.Title = v.Title
 	}
 	for _, item := range v.Items {
-		d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: max(1, item.Total)})
+		stock := max(1, item.Total)
+		d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: stock, PurchaseLimit: min(item.PurchaseLimit, stock)})
 	}
 	return d
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"seckill/ent"
 	entgoods "seckill/ent/goods"
 	"seckill/ent/saleitem"
+	"seckill/internal/fault"
 	"seckill/internal/id"
 	"seckill/internal/money"
 	"seckill/internal/postgres"
@@ -48,7 +48,7 @@ type SaleDraft struct {
 func (d *SaleDraft) setLimits() {
 	for i := range d.Items {
 		if d.Items[i].PurchaseLimit == 0 {
-			d.Items[i].PurchaseLimit = min(max(1, d.PurchaseLimit), maxLimit)
+			d.Items[i].PurchaseLimit = max(1, min(d.PurchaseLimit, maxLimit, d.Items[i].Stock))
 		}
 	}
 }
@@ -69,34 +69,80 @@ func unlessZero(n int) *int {
 	return &n
 }
 
-func (d *SaleDraft) check() error {
-	refusal := cmp.Or(
+// check returns all faults of a draft. The start must be after the given time, which is
+// zero for times that an edit leaves as they are.
+func (d *SaleDraft) check(after time.Time, products map[uuid.UUID]*sale.Goods) error {
+	faults := []error{
 		required(&d.Title, maxName, "title"),
 		checkText(d.Rules, maxText, "rules"),
-		checkTimes(d.StartsAt, d.EndsAt),
+		checkSlug(d.Slug),
+		checkTimes(d.StartsAt, d.EndsAt, after),
 		inRange(int(d.PaymentWindow/time.Second), int(minWindow/time.Second), int(maxWindow/time.Second), "paymentWindowSeconds"),
-		inRange(d.PurchaseLimit, 0, maxItems*maxLimit, "purchaseLimit"),
 		inRange(len(d.Items), 1, maxItems, "items"),
-	)
-	if refusal == nil && d.Slug != "" && (len(d.Slug) > maxSlug || !slugFormat.MatchString(d.Slug)) {
-		refusal = invalid("format: slug", "slug")
 	}
-	seen := map[uuid.UUID]bool{}
-	for i, item := range d.Items {
-		at := func(field string) []string { return []string{"items", strconv.Itoa(i), field} }
-		refusal = cmp.Or(refusal,
-			checkPrice(item.Price, at("price")...),
-			inRange(item.Stock, 1, maxUnits, at("stock")...),
-			inRange(item.PurchaseLimit, 1, maxLimit, at("purchaseLimit")...))
-		if refusal == nil && item.Price.Currency != d.Items[0].Price.Currency {
-			refusal = invalid("one currency in a sale", append(at("price"), "currencyCode")...)
+	most, seen := 0, map[uuid.UUID]bool{}
+	for i, item := range d.Items[:min(len(d.Items), maxItems)] {
+		at := func(field ...string) []string { return append([]string{"items", strconv.Itoa(i)}, field...) }
+		faults = append(faults, item.check(at, products[item.Goods]))
+		if first := d.Items[0].Price.Currency; first != "" && item.Price.Currency != "" && item.Price.Currency != first {
+			faults = append(faults, invalid("one currency in a sale", at("price", "currencyCode")...))
 		}
-		if refusal == nil && seen[item.Goods] {
-			refusal = invalid("each goods once", at("goodsId")...)
+		if seen[item.Goods] && products[item.Goods] != nil {
+			faults = append(faults, invalid("each goods once", at("goodsId")...))
 		}
 		seen[item.Goods] = true
+		most += min(item.PurchaseLimit, item.Stock)
 	}
-	return refusal
+	if fault.All(faults...) != nil || d.PurchaseLimit < 0 {
+		most = maxItems * maxLimit
+	}
+	return fault.All(append(faults, inRange(d.PurchaseLimit, 0, most, "purchaseLimit"))...)
+}
+
+// check returns the faults of an item of a product; nil = there is no such product.
+func (d ItemDraft) check(at func(field ...string) []string, product *sale.Goods) error {
+	var there error
+	price := checkPrice(d.Price, at("price")...)
+	if product == nil {
+		there = unknown(at("goodsId")...)
+	} else if usual := product.ListPrice; price == nil && d.Price.Currency == usual.Currency && d.Price.Minor > usual.Minor {
+		price = invalid("max: "+usual.Decimal(), at("price")...)
+	}
+	stock := inRange(d.Stock, 1, maxUnits, at("stock")...)
+	most := maxLimit
+	if stock == nil {
+		most = min(maxLimit, d.Stock)
+	}
+	return fault.All(there, price, stock, inRange(d.PurchaseLimit, 1, most, at("purchaseLimit")...))
+}
+
+// products returns the products of a draft, by id, without those that do not exist.
+func (s *Service) products(ctx context.Context, d SaleDraft) (map[uuid.UUID]*sale.Goods, error) {
+	found := make(map[uuid.UUID]*sale.Goods, len(d.Items))
+	for _, item := range d.Items[:min(len(d.Items), maxItems)] {
+		g, err := s.cfg.Sales.GoodsByID(ctx, item.Goods)
+		if err != nil {
+			return nil, err
+		}
+		if g != nil {
+			found[item.Goods] = g
+		}
+	}
+	return found, nil
+}
+
+// CheckSale returns all faults of a draft that is to be created.
+func (s *Service) CheckSale(ctx context.Context, d SaleDraft) error {
+	d.setLimits()
+	return s.checkDraft(ctx, &d, s.cfg.Clock.Now())
+}
+
+func (s *Service) checkDraft(ctx context.Context, d *SaleDraft, after time.Time) error {
+	products, err := s.products(ctx, *d)
+	if err != nil {
+		return err
+	}
+	return d.check(after, products)
 }
 
 // CreateSale creates a sale as a draft.
@@ -105,7 +151,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 		return nil, err
 	}
 	d.setLimits()
-	if err := d.check(); err != nil {
+	if err := s.checkDraft(ctx, &d, s.cfg.Clock.Now()); err != nil {
 		return nil, err
 	}
 	saleID := s.cfg.NewID()
@@ -209,11 +255,30 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 	return d
 }
 
+// after returns the time after which the sale must start: now, or zero when the patch
+// leaves its times unchanged.
+func (p SalePatch) after(now time.Time) time.Time {
+	if p.StartsAt == nil && p.EndsAt == nil {
+		return time.Time{}
+	}
+	return now
+}
+
+// CheckSaleUpdate returns all faults of a change of a draft.
+func (s *Service) CheckSaleUpdate(ctx context.Context, saleID uuid.UUID, p SalePatch) error {
+	v, err := s.cfg.Sales.ByID(ctx, saleID)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return unknown("saleId")
+	}
+	d := p.of(v)
+	return fault.All(checkText(p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
+}
+
 // UpdateSale changes a draft, or a rejected sale, which becomes a draft again.
 func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUID, p SalePatch) (*sale.Sale, error) {
-	if err := checkText(p.Note, maxNote, "note"); err != nil {
-		return nil, err
-	}
 	var d SaleDraft
 	var changed changes
 	v, err := s.do(ctx, act{
@@ -224,7 +289,7 @@ func (s *Service) UpdateSale(ctx context.Context, by sale.Actor, saleID uuid.UUI
 				d.Slug = v.Slug
 			}
 			changed = d.changes(SalePatch{}.of(v))
-			return sale.Draft, d.check()
+			return sale.Draft, fault.All(checkText(p.Note, maxNote, "note"), s.checkDraft(ctx, &d, p.after(s.cfg.Clock.Now())))
 		},
 		set: func(u *ent.SaleUpdate) {
 			u.SetTitle(d.Title).SetSlug(d.Slug).SetRules(d.Rules).SetStartsAt(d.StartsAt).SetEndsAt(d.EndsAt).

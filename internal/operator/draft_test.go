@@ -126,7 +126,6 @@ func TestADraftIsWrittenAndRewritten(t *testing.T) {
 	})
 }
 
-// The refusal arises within the transaction, after the sale's row was written.
 func TestAnUpdateWithAnUnknownProductChangesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, e *env) {
@@ -135,7 +134,7 @@ func TestAnUpdateWithAnUnknownProductChangesNothing(t *testing.T) {
 			{Goods: v.Items[0].Goods.ID, Price: price(100), Stock: 7}, {Goods: uuid.New(), Price: price(100), Stock: 7},
 		}})
 		refusal := testenv.Refusal(t, err)
-		if fault.ReasonOf(err) != fault.Unknown || got != nil || strings.Join(refusal.Path(), ".") != "input.items.1.goodsId" {
+		if fault.ReasonOf(err) != fault.Unknown || got.Revision != v.Revision || strings.Join(refusal.Path(), ".") != "input.items.1.goodsId" {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		if after := e.read(v.ID); after.Title != v.Title || after.Revision != v.Revision || len(after.Items) != 1 || after.Items[0].Total != 10 {
@@ -169,7 +168,7 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 		"items.0.price":         {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items[0].Price.Minor = -1 }},
 		"items.1.goodsId":       {fault.InvalidInput, func(d *operator.SaleDraft) { d.Items = append(d.Items, d.Items[0]) }},
 		"items.1.price.currencyCode": {fault.InvalidInput, func(d *operator.SaleDraft) {
-			d.Items = append(d.Items, operator.ItemDraft{Goods: uuid.New(), Price: money.Amount{Minor: 1, Currency: "EUR"}, Stock: 1})
+			d.Items = append(d.Items, operator.ItemDraft{Goods: e.goods("Cup").ID, Price: money.Amount{Minor: 1, Currency: "EUR"}, Stock: 1})
 		}},
 		"items.0.goodsId": {fault.Unknown, func(d *operator.SaleDraft) { d.Items[0].Goods = uuid.New() }},
 	} {
@@ -190,6 +189,31 @@ func TestDraftsThatMakeNoSenseAreRefused(t *testing.T) {
 	d.Title = "双十一"
 	if v, err := e.ops.CreateSale(t.Context(), ann, d); err != nil || len(v.Slug) < 8 {
 		t.Errorf("a title without Latin letters: %+v %v", v, err)
+	}
+}
+
+func TestADraftWhoseStartHasPassedIsNotSubmitted(t *testing.T) {
+	t.Parallel()
+	e := setup(t)
+	v := e.sale(5)
+	e.clock.Advance(time.Hour)
+	in := operator.ActInput{By: ann, Sale: v.ID}
+	if _, err := e.ops.Submit(t.Context(), in); fault.ReasonOf(err) != fault.InvalidInput {
+		t.Fatalf("submitted: %v", err)
+	}
+	title, ends := "Winter", e.clock.Now().Add(2*time.Hour)
+	if _, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{Title: &title}); err != nil {
+		t.Errorf("its title is not changed: %v", err)
+	}
+	if _, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{EndsAt: &ends}); fault.ReasonOf(err) != fault.InvalidInput {
+		t.Errorf("its end is changed, and its start is still in the past: %v", err)
+	}
+	starts := e.clock.Now().Add(time.Minute)
+	if _, err := e.ops.UpdateSale(t.Context(), ann, v.ID, operator.SalePatch{StartsAt: &starts, EndsAt: &ends}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.ops.Submit(t.Context(), in); err != nil {
+		t.Error(err)
 	}
 }
 

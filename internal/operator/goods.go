@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -24,13 +23,16 @@ type GoodsDraft struct {
 }
 
 func (d *GoodsDraft) check() error {
-	return cmp.Or(
+	return fault.All(
 		required(&d.Name, maxName, "name"),
 		checkText(d.Description, maxText, "description"),
 		checkImageURL(d.ImageURL, "imageUrl"),
 		checkPrice(d.ListPrice, "listPrice"),
 	)
 }
+
+// CheckGoods returns all faults of a product that is to be created.
+func (*Service) CheckGoods(_ context.Context, d GoodsDraft) error { return d.check() }
 
 // CreateGoods creates a product.
 func (s *Service) CreateGoods(ctx context.Context, by sale.Actor, d GoodsDraft) (*sale.Goods, error) {
@@ -75,6 +77,28 @@ func (p GoodsPatch) of(g *sale.Goods) GoodsDraft {
 	return d
 }
 
+// check returns all faults of the patch of a product, applied to it.
+func (p GoodsPatch) check(d *GoodsDraft, g *sale.Goods) error {
+	var currency error
+	if d.ListPrice.Currency != g.ListPrice.Currency {
+		currency = invalid("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode")
+	}
+	return fault.All(d.check(), currency, checkText(p.Note, maxNote, "note"))
+}
+
+// CheckGoodsUpdate returns all faults of a change of a product.
+func (s *Service) CheckGoodsUpdate(ctx context.Context, goodsID uuid.UUID, p GoodsPatch) error {
+	g, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
+	if err != nil {
+		return err
+	}
+	if g == nil {
+		return unknown("goodsId")
+	}
+	d := p.of(g)
+	return p.check(&d, g)
+}
+
 // set assigns a value unless it is nil.
 func set[T any](to *T, from *T) {
 	if from != nil {
@@ -88,9 +112,6 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 	if err := requireStaff(by); err != nil {
 		return nil, err
 	}
-	if err := checkText(p.Note, maxNote, "note"); err != nil {
-		return nil, err
-	}
 	for range maxTries {
 		g, err := s.cfg.Sales.GoodsByID(ctx, goodsID)
 		if err != nil {
@@ -100,11 +121,8 @@ func (s *Service) UpdateGoods(ctx context.Context, by sale.Actor, goodsID uuid.U
 			return nil, unknown("goodsId")
 		}
 		d := p.of(g)
-		if err := d.check(); err != nil {
+		if err := p.check(&d, g); err != nil {
 			return g, err
-		}
-		if d.ListPrice.Currency != g.ListPrice.Currency {
-			return g, invalid("the currency stays "+g.ListPrice.Currency, "listPrice", "currencyCode")
 		}
 		changed := d.changes(GoodsPatch{}.of(g))
 		if len(changed) == 0 {

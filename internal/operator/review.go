@@ -10,6 +10,7 @@ import (
 
 	"seckill/ent"
 	"seckill/ent/stockmovement"
+	"seckill/internal/fault"
 	"seckill/internal/sale"
 )
 
@@ -20,12 +21,20 @@ type ActInput struct {
 	Note string
 }
 
-// Submit submits a draft for approval.
+// Submit submits a draft for approval, unless its start has passed.
 func (s *Service) Submit(ctx context.Context, in ActInput) (*sale.Sale, error) {
 	if err := checkText(in.Note, maxNote, "note"); err != nil {
 		return nil, err
 	}
-	return s.do(ctx, act{by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note})
+	return s.do(ctx, act{
+		by: in.By, sale: in.Sale, what: sale.ActSubmit, note: in.Note,
+		decide: func(v *sale.Sale) (sale.Status, error) {
+			if !v.StartsAt.After(s.cfg.Clock.Now()) {
+				return "", invalid("startsAt in the future", "saleId")
+			}
+			return sale.PendingApproval, nil
+		},
+	})
 }
 
 // Approve approves a sale. Users who created or edited it cannot approve it. Its stock
@@ -97,13 +106,11 @@ func (in ScheduleInput) of(v *sale.Sale) times {
 }
 
 func (t times) check(now time.Time) error {
-	switch {
-	case !t.starts.After(now):
-		return invalid("in the future", "startsAt")
-	case t.preheat.After(t.starts):
-		return invalid("before startsAt", "preheatAt")
+	var preheat error
+	if t.preheat.After(t.starts) {
+		preheat = invalid("before startsAt", "preheatAt")
 	}
-	return checkTimes(t.starts, t.ends)
+	return fault.All(checkTimes(t.starts, t.ends, now), preheat)
 }
 
 // Schedule sets the times of an approved sale, or of one that is not loaded yet.

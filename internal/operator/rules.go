@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"seckill/internal/fault"
 	"seckill/internal/money"
 )
 
@@ -65,11 +66,11 @@ func inRange(n, least, most int, path ...string) error {
 func checkPrice(price money.Amount, path ...string) error {
 	switch {
 	case price.Currency == "":
-		return invalid("currency", path...)
+		return invalid("an amount of a known currency", path...)
 	case price.Minor <= 0:
 		return invalid("more than nothing", path...)
 	case price.Minor > maxPrice:
-		return invalid("smaller", path...)
+		return invalid("max: "+money.Amount{Minor: maxPrice, Currency: price.Currency}.Decimal(), path...)
 	}
 	return nil
 }
@@ -94,9 +95,25 @@ func checkImageURL(address *string, path ...string) error {
 	return invalid("an address of this server, of https, or a picture itself", path...)
 }
 
-func checkTimes(starts, ends time.Time, path ...string) error {
+// checkTimes checks the times of a sale, which must start after a time.
+func checkTimes(starts, ends, after time.Time) error {
+	var start, end error
+	if !starts.After(after) {
+		start = invalid(inTheFuture, "startsAt")
+	}
 	if !ends.After(starts) {
-		return invalid("after startsAt", append(path, "endsAt")...)
+		end = invalid("after startsAt", "endsAt")
+	}
+	return fault.All(start, end)
+}
+
+// inTheFuture is the rule that a time is after the present one.
+const inTheFuture = "in the future"
+
+// checkSlug checks the name of a sale in addresses; "" = it is made from the title.
+func checkSlug(slug string) error {
+	if slug != "" && (len(slug) > maxSlug || !slugFormat.MatchString(slug)) {
+		return invalid("format: slug", "slug")
 	}
 	return nil
 }

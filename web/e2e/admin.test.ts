@@ -50,7 +50,7 @@ test('the list of sales and the editor', async () => {
   const ends = await operator.getByLabel('Ends').inputValue();
   await operator.getByLabel('Ends').fill(fromNow(60)); // before it opens
   await operator.getByRole('button', { name: 'Save draft' }).click();
-  await operator.getByText('Ends: Must be after the opening.').waitFor();
+  await operator.getByText('End: must be after the start.').waitFor();
   await look(operator, 'admin-new-refused');
   await operator.getByLabel('Ends').fill(ends);
   await operator.getByRole('button', { name: 'Remove Item 2' }).click();

@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=9998a90233fb";
+export{r as resumePlaces}from"./attempt.js?v=46c6b4bc8087";

@@ -101,7 +101,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
       ? (await request(UpdateSale, { input: { ...input, saleId: sale.id } })).updateSale
       : (await request(CreateSale, { input })).createSale;
     if (payload?.sale) made.value = payload.sale.id;
-    return payload?.userErrors[0];
+    return payload?.userErrors;
   };
 
   const soon = Math.ceil(Date.now() / HOUR_MS) * HOUR_MS;

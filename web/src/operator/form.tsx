@@ -32,15 +32,16 @@ export function decimal(text: string): string {
   return `${whole || '0'}.${fraction.padEnd(2, '0').slice(0, 2)}`;
 }
 
-/** A refusal with the field that it is about. */
+/** A refusal with the field that it is about; the message of a broken rule names it already. */
 function words(failure: Failure): string {
+  if (failure.code === 'INVALID_INPUT') return failure.message;
   const field = failure.path?.slice(1).map((part) => (/^\d+$/.test(part) ? count(Number(part) + 1) : fieldName(part))).join(' ');
   return field ? `${field}: ${explain(failure)}` : explain(failure);
 }
 
 interface Props {
-  /** Sends the values; returns the refusal, if any. */
-  send: (values: Values, form: HTMLFormElement) => Promise<Failure | null | undefined>;
+  /** Sends the values; returns the refusals, if any. */
+  send: (values: Values, form: HTMLFormElement) => Promise<Failure | readonly Failure[] | null | undefined>;
   /** Called after success. */
   done: () => void;
   /** The words of the button. */
@@ -54,16 +55,16 @@ interface Props {
 /** A form that cannot be sent twice and says why it was refused. */
 export function Form({ send, done, label, children, beside, class: layout = 'grid gap-3' }: Props) {
   const sending = useSignal(false);
-  const why = useSignal<(() => string) | null>(null); // in the language of the moment
+  const why = useSignal<(() => string)[]>([]); // in the language of the moment
   const submit = async (form: HTMLFormElement): Promise<void> => {
     if (sending.peek()) return;
     sending.value = true;
     try {
-      const failure = await send(values(form), form);
-      why.value = failure ? () => words(failure) : null;
-      if (!failure) done();
+      const failures = [(await send(values(form), form)) ?? []].flat();
+      why.value = failures.map((failure) => () => words(failure));
+      if (!failures.length) done();
     } catch (thrown) {
-      why.value = () => apologise(toFault(thrown));
+      why.value = [() => apologise(toFault(thrown))];
     } finally {
       sending.value = false;
     }
@@ -77,10 +78,12 @@ export function Form({ send, done, label, children, beside, class: layout = 'gri
       }}
     >
       {children}
-      {why.value && (
-        <p class="font-medium text-warn" role="alert">
-          {why.value()}
-        </p>
+      {why.value.length > 0 && (
+        <div class="font-medium text-warn wrap-anywhere" role="alert">
+          {why.value.map((line) => (
+            <p key={line()}>{line()}</p>
+          ))}
+        </div>
       )}
       <div class="flex flex-wrap gap-3">
         <button class="btn btn-main" aria-disabled={sending.value}>

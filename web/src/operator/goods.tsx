@@ -82,9 +82,9 @@ function Editor({ goods, close, done }: { goods: Each | null; close: () => void;
   const send = async ({ name = '', price = '', currency = '', description = '' }: Values) => {
     if (uploading.current && !(await uploading.current)) throw new Fault('REFUSED_PICTURE', '');
     const input = { name, description, listPrice: { amount: decimal(price), currencyCode: currency } };
-    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: picture.value || null } })).createGoods?.userErrors[0];
+    if (!goods) return (await request(CreateGoods, { input: { ...input, imageUrl: picture.value || null } })).createGoods?.userErrors;
     const change = { ...input, goodsId: goods.id, ...(picture.value !== (goods.imageUrl ?? '') && { imageUrl: picture.value }) };
-    return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors[0];
+    return (await request(UpdateGoods, { input: change })).updateGoods?.userErrors;
   };
   const take = (file: File | undefined): void => {
     if (!file) return;

@@ -4,8 +4,6 @@ import type { OpKey } from './texts';
 export const zh: Record<OpKey, string> = {
   'fault.CHANGED_MEANWHILE': '此内容刚被他人修改。请在另一标签页查看；再次保存将覆盖对方的修改。',
   'error.CONFLICT.slug': '已有专场使用此链接后缀。',
-  'error.INVALID_INPUT.endsAt': '结束时间须晚于开始时间。',
-  'error.INVALID_INPUT.startsAt': '须晚于当前时间。',
   'fault.REFUSED_PICTURE': '图片未被接受，因此未保存任何内容。',
   'op.title': '管理后台',
   'op.tabs': '管理后台',

@@ -5,8 +5,6 @@ import { zh } from './texts-zh';
 const en = {
   'fault.CHANGED_MEANWHILE': 'Someone else changed this. Open it in another tab to compare, or save again to replace their version.',
   'error.CONFLICT.slug': 'Another sale uses this slug.',
-  'error.INVALID_INPUT.endsAt': 'Must be after the opening.',
-  'error.INVALID_INPUT.startsAt': 'Must be in the future.',
   'fault.REFUSED_PICTURE': 'Nothing was saved: the image was rejected.',
   'op.title': 'Admin',
   'op.tabs': 'Admin',

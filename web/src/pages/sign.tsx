@@ -81,7 +81,7 @@ export function Sign({ isNew }: { isNew: boolean }) {
         state.value = { state: 'checking', challenge, failure };
       } else {
         if (failure?.code === 'ONE_TIME_CODE_REQUIRED') needsCode.value = true;
-        state.value = { state: 'filling', why: () => (failure ? explain(failure) : t('fault.INTERNAL')) };
+        state.value = { state: 'filling', why: () => payload?.userErrors.map(explain).join(' ') || t('fault.INTERNAL') };
       }
     } catch (thrown) {
       state.value = { state: 'filling', why: () => apologise(toFault(thrown)) };

@@ -1,0 +1,120 @@
+package graph
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"seckill/internal/fault"
+)
+
+// brokenRule returns the message of a broken rule: the field, the rule and its bound.
+func brokenRule(ctx context.Context, bad fault.BadField) string {
+	return fieldLabel(ctx, bad.At) + colon.in(ctx) + ruleText(ctx, bad.Rule)
+}
+
+var (
+	colon  = text{": ", "："}
+	itemOf = text{"%s of item %d", "第 %[2]d 项商品的%[1]s"}
+)
+
+// fieldLabel names the field at a path: "Purchase limit of item 2".
+func fieldLabel(ctx context.Context, path []string) string {
+	item, name := 0, ""
+	for _, part := range path {
+		if n, err := strconv.Atoi(part); err == nil {
+			item = n + 1
+		} else {
+			name = part
+		}
+	}
+	label := name
+	if t, ok := fieldNames[name]; ok {
+		label = t.in(ctx)
+	}
+	if item > 0 {
+		return itemOf.with(ctx, label, item)
+	}
+	return label
+}
+
+// fieldNames are the names of input fields in words; others are named as in the schema.
+var fieldNames = map[string]text{
+	"account":              {"Account", "账号"},
+	"amount":               {"Amount", "金额"},
+	"currencyCode":         {"Currency", "币种"},
+	"description":          {"Description", "描述"},
+	"displayName":          {"Name", "昵称"},
+	"endsAt":               {"End", "结束时间"},
+	"goodsId":              {"Product", "商品"},
+	"imageUrl":             {"Picture", "图片"},
+	"items":                {"Items", "商品"},
+	"listPrice":            {"List price", "原价"},
+	"name":                 {"Name", "名称"},
+	"newPassword":          {"New password", "新密码"},
+	"note":                 {"Note", "备注"},
+	"password":             {"Password", "密码"},
+	"paymentWindowSeconds": {"Seconds to pay", "支付时限（秒）"},
+	"preheatAt":            {"Preload", "预热时间"},
+	"price":                {"Price", "价格"},
+	"purchaseLimit":        {"Purchase limit", "限购数量"},
+	"quantity":             {"Quantity", "数量"},
+	"rules":                {"Rules", "规则"},
+	"saleId":               {"Sale", "活动"},
+	"slug":                 {"Slug", "网址标识"},
+	"startsAt":             {"Start", "开始时间"},
+	"stock":                {"Stock", "库存"},
+	"title":                {"Title", "标题"},
+	"units":                {"Units", "数量"},
+}
+
+// bounds are the texts of rules with a bound, such as "max: 10".
+var bounds = map[string]text{
+	"min":       {"at least %s.", "不能小于 %s。"},
+	"max":       {"at most %s.", "不能大于 %s。"},
+	"minLength": {"at least %s characters.", "至少 %s 个字符。"},
+	"maxLength": {"at most %s characters.", "最多 %s 个字符。"},
+}
+
+// rulesInWords are the texts of other rules. A rule without a text is shown as it is.
+var rulesInWords = map[string]text{
+	"minLength: 1":                  {"must not be empty.", "不能为空。"},
+	"after startsAt":                {"must be after the start.", "须晚于开始时间。"},
+	"before startsAt":               {"must not be after the start.", "不能晚于开始时间。"},
+	"in the future":                 {"must be in the future.", "须晚于当前时间。"},
+	"each goods once":               {"the product is listed twice.", "商品重复。"},
+	"more than nothing":             {"must be more than zero.", "须大于零。"},
+	"format: email":                 {"must be an e-mail address.", "须为邮箱地址。"},
+	"format: slug":                  {"only a–z, 0–9 and single hyphens, at most 64 characters.", "仅限小写字母、数字和单个连字符，最多 64 个字符。"},
+	"format: uri":                   {"must be an address.", "须为有效网址。"},
+	"no control characters":         {"must not contain control characters.", "不能包含控制字符。"},
+	"not 0":                         {"must not be zero.", "不能为零。"},
+	"not a common password":         {"is a common password.", "密码过于常见。"},
+	"not the account itself":        {"must differ from the account.", "不能与账号相同。"},
+	"one currency in a sale":        {"all items of a sale have one currency.", "同一活动的商品须使用同一币种。"},
+	"an amount of a known currency": {"must be an amount of a known currency.", "须为有效币种的金额。"},
+	"startsAt in the future":        {"its start has passed; set another first.", "开始时间已过，请先修改。"},
+	"e-mail address, or phone number with country code": {
+		"must be an e-mail address, or a phone number with country code.", "须为邮箱地址，或带国家代码的手机号。",
+	},
+	"an address of this server, of https, or a picture itself": {
+		"must be an address of this server or of https.", "须为本站或 https 地址。",
+	},
+}
+
+func ruleText(ctx context.Context, rule string) string {
+	if t, ok := rulesInWords[rule]; ok {
+		return t.in(ctx)
+	}
+	if kind, bound, ok := strings.Cut(rule, ": "); ok {
+		if t, ok := bounds[kind]; ok {
+			return t.with(ctx, bound)
+		}
+		if kind == "pattern" {
+			return wrongForm.in(ctx)
+		}
+	}
+	return rule + "."
+}
+
+var wrongForm = text{"this is not its form.", "格式不正确。"}
