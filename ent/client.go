@@ -27,6 +27,7 @@ import (
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
 	"seckill/ent/securityevent"
+	"seckill/ent/servicetoken"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -82,6 +83,8 @@ type Client struct {
 	SandboxRefund *SandboxRefundClient
 	// SecurityEvent is the client for interacting with the SecurityEvent builders.
 	SecurityEvent *SecurityEventClient
+	// ServiceToken is the client for interacting with the ServiceToken builders.
+	ServiceToken *ServiceTokenClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
@@ -124,6 +127,7 @@ func (c *Client) init() {
 	c.SandboxCharge = NewSandboxChargeClient(c.config)
 	c.SandboxRefund = NewSandboxRefundClient(c.config)
 	c.SecurityEvent = NewSecurityEventClient(c.config)
+	c.ServiceToken = NewServiceTokenClient(c.config)
 	c.Session = NewSessionClient(c.config)
 	c.StockMovement = NewStockMovementClient(c.config)
 	c.User = NewUserClient(c.config)
@@ -241,6 +245,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		SandboxCharge:   NewSandboxChargeClient(cfg),
 		SandboxRefund:   NewSandboxRefundClient(cfg),
 		SecurityEvent:   NewSecurityEventClient(cfg),
+		ServiceToken:    NewServiceTokenClient(cfg),
 		Session:         NewSessionClient(cfg),
 		StockMovement:   NewStockMovementClient(cfg),
 		User:            NewUserClient(cfg),
@@ -285,6 +290,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		SandboxCharge:   NewSandboxChargeClient(cfg),
 		SandboxRefund:   NewSandboxRefundClient(cfg),
 		SecurityEvent:   NewSecurityEventClient(cfg),
+		ServiceToken:    NewServiceTokenClient(cfg),
 		Session:         NewSessionClient(cfg),
 		StockMovement:   NewStockMovementClient(cfg),
 		User:            NewUserClient(cfg),
@@ -324,8 +330,8 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
 		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
 		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.SecurityEvent, c.Session, c.StockMovement, c.User, c.WaitlistEntry,
-		c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Use(hooks...)
 	}
@@ -338,8 +344,8 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Goods, c.GoodsLog, c.Intervention, c.LetterAct, c.Order, c.OrderEvent,
 		c.OrderFailure, c.Payment, c.PaymentEvent, c.Refund, c.Sale, c.SaleFigures,
 		c.SaleItem, c.SaleLog, c.SandboxCall, c.SandboxCharge, c.SandboxRefund,
-		c.SecurityEvent, c.Session, c.StockMovement, c.User, c.WaitlistEntry,
-		c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
+		c.SecurityEvent, c.ServiceToken, c.Session, c.StockMovement, c.User,
+		c.WaitlistEntry, c.WebhookDelivery, c.WebhookEndpoint, c.WebhookEvent,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -384,6 +390,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.SandboxRefund.mutate(ctx, m)
 	case *SecurityEventMutation:
 		return c.SecurityEvent.mutate(ctx, m)
+	case *ServiceTokenMutation:
+		return c.ServiceToken.mutate(ctx, m)
 	case *SessionMutation:
 		return c.Session.mutate(ctx, m)
 	case *StockMovementMutation:
@@ -2797,6 +2805,139 @@ func (c *SecurityEventClient) mutate(ctx context.Context, m *SecurityEventMutati
 	}
 }
 
+// ServiceTokenClient is a client for the ServiceToken schema.
+type ServiceTokenClient struct {
+	config
+}
+
+// NewServiceTokenClient returns a client for the ServiceToken from the given config.
+func NewServiceTokenClient(c config) *ServiceTokenClient {
+	return &ServiceTokenClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `servicetoken.Hooks(f(g(h())))`.
+func (c *ServiceTokenClient) Use(hooks ...Hook) {
+	c.hooks.ServiceToken = append(c.hooks.ServiceToken, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `servicetoken.Intercept(f(g(h())))`.
+func (c *ServiceTokenClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ServiceToken = append(c.inters.ServiceToken, interceptors...)
+}
+
+// Create returns a builder for creating a ServiceToken entity.
+func (c *ServiceTokenClient) Create() *ServiceTokenCreate {
+	mutation := newServiceTokenMutation(c.config, OpCreate)
+	return &ServiceTokenCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ServiceToken entities.
+func (c *ServiceTokenClient) CreateBulk(builders ...*ServiceTokenCreate) *ServiceTokenCreateBulk {
+	return &ServiceTokenCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ServiceTokenClient) MapCreateBulk(slice any, setFunc func(*ServiceTokenCreate, int)) *ServiceTokenCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ServiceTokenCreateBulk{err: fmt.Errorf("calling to ServiceTokenClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ServiceTokenCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ServiceTokenCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ServiceToken.
+func (c *ServiceTokenClient) Update() *ServiceTokenUpdate {
+	mutation := newServiceTokenMutation(c.config, OpUpdate)
+	return &ServiceTokenUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ServiceTokenClient) UpdateOne(_m *ServiceToken) *ServiceTokenUpdateOne {
+	mutation := newServiceTokenMutation(c.config, OpUpdateOne, withServiceToken(_m))
+	return &ServiceTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ServiceTokenClient) UpdateOneID(id uuid.UUID) *ServiceTokenUpdateOne {
+	mutation := newServiceTokenMutation(c.config, OpUpdateOne, withServiceTokenID(id))
+	return &ServiceTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ServiceToken.
+func (c *ServiceTokenClient) Delete() *ServiceTokenDelete {
+	mutation := newServiceTokenMutation(c.config, OpDelete)
+	return &ServiceTokenDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ServiceTokenClient) DeleteOne(_m *ServiceToken) *ServiceTokenDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ServiceTokenClient) DeleteOneID(id uuid.UUID) *ServiceTokenDeleteOne {
+	builder := c.Delete().Where(servicetoken.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ServiceTokenDeleteOne{builder}
+}
+
+// Query returns a query builder for ServiceToken.
+func (c *ServiceTokenClient) Query() *ServiceTokenQuery {
+	return &ServiceTokenQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeServiceToken},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ServiceToken entity by its id.
+func (c *ServiceTokenClient) Get(ctx context.Context, id uuid.UUID) (*ServiceToken, error) {
+	return c.Query().Where(servicetoken.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ServiceTokenClient) GetX(ctx context.Context, id uuid.UUID) *ServiceToken {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ServiceTokenClient) Hooks() []Hook {
+	return c.hooks.ServiceToken
+}
+
+// Interceptors returns the client interceptors.
+func (c *ServiceTokenClient) Interceptors() []Interceptor {
+	return c.inters.ServiceToken
+}
+
+func (c *ServiceTokenClient) mutate(ctx context.Context, m *ServiceTokenMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ServiceTokenCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ServiceTokenUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ServiceTokenUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ServiceTokenDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("ent: unknown ServiceToken mutation op: %q", m.Op())
+	}
+}
+
 // SessionClient is a client for the Session schema.
 type SessionClient struct {
 	config
@@ -3733,15 +3874,15 @@ type (
 	hooks struct {
 		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
 		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, Session,
-		StockMovement, User, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
+		Session, StockMovement, User, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
 		WebhookEvent []ent.Hook
 	}
 	inters struct {
 		Goods, GoodsLog, Intervention, LetterAct, Order, OrderEvent, OrderFailure,
 		Payment, PaymentEvent, Refund, Sale, SaleFigures, SaleItem, SaleLog,
-		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, Session,
-		StockMovement, User, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
+		SandboxCall, SandboxCharge, SandboxRefund, SecurityEvent, ServiceToken,
+		Session, StockMovement, User, WaitlistEntry, WebhookDelivery, WebhookEndpoint,
 		WebhookEvent []ent.Interceptor
 	}
 )

@@ -25,6 +25,7 @@ import (
 	"seckill/ent/sandboxcharge"
 	"seckill/ent/sandboxrefund"
 	"seckill/ent/securityevent"
+	"seckill/ent/servicetoken"
 	"seckill/ent/session"
 	"seckill/ent/stockmovement"
 	"seckill/ent/user"
@@ -115,6 +116,7 @@ func checkColumn(t, c string) error {
 			sandboxcharge.Table:   sandboxcharge.ValidColumn,
 			sandboxrefund.Table:   sandboxrefund.ValidColumn,
 			securityevent.Table:   securityevent.ValidColumn,
+			servicetoken.Table:    servicetoken.ValidColumn,
 			session.Table:         session.ValidColumn,
 			stockmovement.Table:   stockmovement.ValidColumn,
 			user.Table:            user.ValidColumn,

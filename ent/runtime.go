@@ -21,6 +21,7 @@ import (
 	"seckill/ent/sandboxrefund"
 	"seckill/ent/schema"
 	"seckill/ent/securityevent"
+	"seckill/ent/servicetoken"
 	"seckill/ent/session"
 	"seckill/ent/user"
 	"seckill/ent/waitlistentry"
@@ -591,6 +592,20 @@ func init() {
 	securityevent.DefaultDetail = securityeventDescDetail.Default.(string)
 	// securityevent.DetailValidator is a validator for the "detail" field. It is called by the builders before save.
 	securityevent.DetailValidator = securityeventDescDetail.Validators[0].(func(string) error)
+	servicetokenFields := schema.ServiceToken{}.Fields()
+	_ = servicetokenFields
+	// servicetokenDescName is the schema descriptor for name field.
+	servicetokenDescName := servicetokenFields[1].Descriptor()
+	// servicetoken.NameValidator is a validator for the "name" field. It is called by the builders before save.
+	servicetoken.NameValidator = servicetokenDescName.Validators[0].(func(string) error)
+	// servicetokenDescScopes is the schema descriptor for scopes field.
+	servicetokenDescScopes := servicetokenFields[2].Descriptor()
+	// servicetoken.ScopesValidator is a validator for the "scopes" field. It is called by the builders before save.
+	servicetoken.ScopesValidator = servicetokenDescScopes.Validators[0].(func(string) error)
+	// servicetokenDescHash is the schema descriptor for hash field.
+	servicetokenDescHash := servicetokenFields[3].Descriptor()
+	// servicetoken.HashValidator is a validator for the "hash" field. It is called by the builders before save.
+	servicetoken.HashValidator = servicetokenDescHash.Validators[0].(func([]byte) error)
 	sessionFields := schema.Session{}.Fields()
 	_ = sessionFields
 	// sessionDescGeneration is the schema descriptor for generation field.

@@ -50,6 +50,8 @@ type Tx struct {
 	SandboxRefund *SandboxRefundClient
 	// SecurityEvent is the client for interacting with the SecurityEvent builders.
 	SecurityEvent *SecurityEventClient
+	// ServiceToken is the client for interacting with the ServiceToken builders.
+	ServiceToken *ServiceTokenClient
 	// Session is the client for interacting with the Session builders.
 	Session *SessionClient
 	// StockMovement is the client for interacting with the StockMovement builders.
@@ -213,6 +215,7 @@ func (tx *Tx) init() {
 	tx.SandboxCharge = NewSandboxChargeClient(tx.config)
 	tx.SandboxRefund = NewSandboxRefundClient(tx.config)
 	tx.SecurityEvent = NewSecurityEventClient(tx.config)
+	tx.ServiceToken = NewServiceTokenClient(tx.config)
 	tx.Session = NewSessionClient(tx.config)
 	tx.StockMovement = NewStockMovementClient(tx.config)
 	tx.User = NewUserClient(tx.config)

@@ -12,10 +12,10 @@ import (
 	"seckill/internal/id"
 )
 
-// user reads a user. Users can read themselves; operators can read all users.
+// user reads a user. Users can read themselves; who reads orders can read all users.
 func (r *Resolver) user(ctx context.Context, userID uuid.UUID) (*model.User, error) {
 	p := auth.PrincipalFrom(ctx)
-	if p == nil || (p.UserID != userID && !isOperator(ctx)) {
+	if p == nil || (p.UserID != userID && !reads(ctx, auth.OrdersRead)) {
 		return nil, nil
 	}
 	u, err := r.Accounts.Directory().User(ctx, userID)

@@ -94,16 +94,30 @@ func (r *Resolver) saleAsked(ctx context.Context) *sale.Sale {
 	return snap.Sale(item.SaleID)
 }
 
-// authorise resolves the field when the principal has at least the role.
-func authorise(ctx context.Context, _ any, next graphql.Resolver, role auth.Role) (any, error) {
+// authorise resolves the field when the principal is a user with at least the role, or a
+// service account with the scope.
+func authorise(ctx context.Context, _ any, next graphql.Resolver, role auth.Role, scope *auth.Scope) (any, error) {
 	p := auth.PrincipalFrom(ctx)
 	switch {
 	case p == nil:
 		return nil, fault.New(fault.Unauthenticated, "Please sign in first.")
-	case !p.Role.AtLeast(role):
-		return nil, fault.New(fault.Forbidden, "Your role may not do this.")
+	case permits(p, role, scope):
+		return next(ctx)
+	case p.Service() && scope != nil:
+		return nil, fault.New(fault.Forbidden, "The service token lacks the scope "+string(*scope)+".")
+	case p.Service():
+		return nil, fault.New(fault.Forbidden, "Service tokens may not do this.")
 	}
-	return next(ctx)
+	return nil, fault.New(fault.Forbidden, "Your role may not do this.")
+}
+
+// permits reports whether a principal may read a field of the role and scope; a nil scope
+// means that no service account may.
+func permits(p *auth.Principal, role auth.Role, scope *auth.Scope) bool {
+	if p.Service() {
+		return scope != nil && p.MayUse(*scope)
+	}
+	return p.Role.AtLeast(role)
 }
 
 // barred reports whether the principal may not read a field. Other directives and
@@ -118,6 +132,11 @@ func barred(ctx context.Context, fc *graphql.FieldContext) bool {
 	if arg := d.Arguments.ForName("role"); arg != nil {
 		role = auth.Role(arg.Value.Raw)
 	}
+	var scope *auth.Scope
+	if arg := d.Arguments.ForName("scope"); arg != nil {
+		named := auth.Scope(arg.Value.Raw)
+		scope = &named
+	}
 	p := auth.PrincipalFrom(ctx)
-	return p == nil || !p.Role.AtLeast(role)
+	return p == nil || !permits(p, role, scope)
 }

@@ -9,12 +9,13 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
+	"seckill/internal/auth"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
 )
 
 func (r *queryResolver) Goods(ctx context.Context, first *int, after *string, last *int, before *string, search *string) (*model.GoodsConnection, error) {
-	page, err := r.Store.Goods(ctx, storefront.GoodsSearch{Text: deref(search), All: isOperator(ctx)}, storefront.PageInput{First: first, After: after, Last: last, Before: before})
+	page, err := r.Store.Goods(ctx, storefront.GoodsSearch{Text: deref(search), All: reads(ctx, auth.CatalogueRead)}, storefront.PageInput{First: first, After: after, Last: last, Before: before})
 	if err != nil {
 		return nil, err
 	}

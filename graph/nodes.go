@@ -33,7 +33,7 @@ func (r *Resolver) node(ctx context.Context, nodeID string) (model.Node, error) 
 	}
 	switch kind {
 	case id.Order:
-		o, err := r.Orders.OrderFor(ctx, u, p.UserID, isOperator(ctx))
+		o, err := r.Orders.OrderFor(ctx, u, p.UserID, reads(ctx, auth.OrdersRead))
 		return orNil(r.toOrder(o)), err
 	case id.Task:
 		t, err := r.ownTask(ctx, nodeID)
@@ -69,7 +69,7 @@ func (r *Resolver) moneyNode(ctx context.Context, kind id.Kind, u uuid.UUID) (mo
 		}
 		node, orderID = toRefund(ctx, f), f.Order
 	}
-	o, err := r.Orders.OrderFor(ctx, orderID, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
+	o, err := r.Orders.OrderFor(ctx, orderID, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
 	if err != nil || o == nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *Resolver) catalogueNode(ctx context.Context, kind id.Kind, u uuid.UUID)
 	}
 	switch kind {
 	case id.Goods:
-		if !snap.PublicGoods(u) && !isOperator(ctx) {
+		if !snap.PublicGoods(u) && !reads(ctx, auth.CatalogueRead) {
 			return nil, nil
 		}
 		return orNil(toGoods(snap.GoodsByID(u))), nil

@@ -22,6 +22,9 @@ func actor(ctx context.Context) sale.Actor {
 	if p == nil {
 		return sale.Actor{}
 	}
+	if p.Service() { // its scope was checked with the field
+		return sale.Actor{ID: p.UserID, Role: auth.Operator}
+	}
 	return sale.Actor{ID: p.UserID, Role: p.Role}
 }
 

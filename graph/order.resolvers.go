@@ -77,7 +77,7 @@ func (r *queryResolver) Order(ctx context.Context, id string) (*model.Order, err
 	if err != nil {
 		return nil, nil
 	}
-	o, err := r.Resolver.Orders.OrderFor(ctx, orderID, p.UserID, isOperator(ctx))
+	o, err := r.Resolver.Orders.OrderFor(ctx, orderID, p.UserID, reads(ctx, auth.OrdersRead))
 	return r.toOrder(o), err
 }
 

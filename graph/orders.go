@@ -27,7 +27,7 @@ func (r *Resolver) ownOrder(ctx context.Context, orderID string) (*order.Order, 
 	if err != nil {
 		return nil, missing
 	}
-	o, err := r.Orders.OrderFor(ctx, u, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
+	o, err := r.Orders.OrderFor(ctx, u, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
 	if err == nil && o == nil {
 		err = missing
 	}

@@ -96,6 +96,9 @@ var payloads = map[string]setUserErrors{
 	"confirmTotp":        userErrorsOf(func(p *model.ConfirmTotpPayload) *[]model.UserError { return &p.UserErrors }),
 	"removeTotp":         userErrorsOf(func(p *model.RemoveTotpPayload) *[]model.UserError { return &p.UserErrors }),
 
+	"createServiceToken": userErrorsOf(func(p *model.CreateServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),
+	"revokeServiceToken": userErrorsOf(func(p *model.RevokeServiceTokenPayload) *[]model.UserError { return &p.UserErrors }),
+
 	"createWebhookEndpoint": userErrorsOf(func(p *model.CreateWebhookEndpointPayload) *[]model.UserError { return &p.UserErrors }),
 	"updateWebhookEndpoint": userErrorsOf(func(p *model.UpdateWebhookEndpointPayload) *[]model.UserError { return &p.UserErrors }),
 	"rotateWebhookSecret":   userErrorsOf(func(p *model.RotateWebhookSecretPayload) *[]model.UserError { return &p.UserErrors }),

@@ -77,7 +77,7 @@ func (r *refundResolver) DecidedBy(ctx context.Context, obj *model.Refund) (*mod
 }
 
 func (r *refundResolver) Order(ctx context.Context, obj *model.Refund) (*model.Order, error) {
-	o, err := r.Orders.OrderFor(ctx, obj.Source.Order, auth.PrincipalFrom(ctx).UserID, isOperator(ctx))
+	o, err := r.Orders.OrderFor(ctx, obj.Source.Order, auth.PrincipalFrom(ctx).UserID, reads(ctx, auth.OrdersRead))
 	return r.toOrder(o), err
 }
 

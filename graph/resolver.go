@@ -22,6 +22,7 @@ import (
 	"seckill/internal/ratelimit"
 	"seckill/internal/report"
 	"seckill/internal/salestats"
+	"seckill/internal/servicetoken"
 	"seckill/internal/storefront"
 	"seckill/internal/waitlist"
 	"seckill/internal/webhook"
@@ -45,6 +46,7 @@ type Resolver struct {
 	Feed     *salestats.Feed
 	Reports  report.Source
 	Webhooks *webhook.Service
+	Tokens   *servicetoken.Service // of other systems
 	Limits   *ratelimit.Limiter
 	Addr     func(context.Context) netip.Addr // address of the client
 	Cost     func(*graphql.OperationContext) guard.Cost

@@ -9,7 +9,6 @@ import (
 	"context"
 	"seckill/graph/generated"
 	"seckill/graph/model"
-	"seckill/internal/auth"
 	"seckill/internal/id"
 	"seckill/internal/sale"
 	"seckill/internal/storefront"
@@ -52,7 +51,7 @@ func (r *saleResolver) Items(ctx context.Context, obj *model.Sale) ([]*model.Sal
 }
 
 func (r *saleResolver) Viewer(ctx context.Context, obj *model.Sale) (*model.SaleViewer, error) {
-	p := auth.PrincipalFrom(ctx)
+	p := shopper(ctx)
 	if p == nil {
 		return nil, nil
 	}

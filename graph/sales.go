@@ -21,9 +21,9 @@ func deref[T any](p *T) T {
 	return *p
 }
 
-// callerID returns the user id of the caller; Nil = anonymous.
+// callerID returns the user id of the caller; Nil = no user.
 func callerID(ctx context.Context) uuid.UUID {
-	if p := auth.PrincipalFrom(ctx); p != nil {
+	if p := shopper(ctx); p != nil {
 		return p.UserID
 	}
 	return uuid.Nil
@@ -37,7 +37,7 @@ func isOperator(ctx context.Context) bool {
 
 // visible returns a sale if the caller may see it, else nil.
 func visible(ctx context.Context, v *sale.Sale) *sale.Sale {
-	if v == nil || (!v.Status.Public() && !isOperator(ctx)) {
+	if v == nil || (!v.Status.Public() && !reads(ctx, auth.SalesRead)) {
 		return nil
 	}
 	return v
@@ -60,7 +60,7 @@ func (r *Resolver) visibleSale(ctx context.Context, saleID string) (uuid.UUID, e
 }
 
 func saleFilter(ctx context.Context, f *model.SaleFilter) (storefront.SaleFilter, error) {
-	out := storefront.SaleFilter{Hidden: isOperator(ctx)}
+	out := storefront.SaleFilter{Hidden: reads(ctx, auth.SalesRead)}
 	if f == nil {
 		return out, nil
 	}
@@ -89,7 +89,7 @@ func (r *Resolver) stockHidden(ctx context.Context, item *sale.Item) (bool, erro
 		return false, err
 	}
 	v := snap.Sale(item.SaleID)
-	return v != nil && v.HideExactStock && !isOperator(ctx), nil
+	return v != nil && v.HideExactStock && !reads(ctx, auth.SalesRead), nil
 }
 
 func toItems(items []*sale.Item) []*model.SaleItem {

@@ -77,3 +77,15 @@ func (r *queryResolver) WebhookDeliveries(ctx context.Context, endpointID string
 	page, more, err := r.Webhooks.Deliveries(ctx, in)
 	return toDeliveryConnection(page, more, after != nil), err
 }
+
+func (r *queryResolver) Events(ctx context.Context, first int, after *string, kinds []model.WebhookEventKind) (*model.WebhookEventConnection, error) {
+	in, err := eventPage(first, after, kinds)
+	if err != nil {
+		return nil, err
+	}
+	page, more, err := r.Webhooks.Events(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return toEventConnection(page, more, after != nil), nil
+}

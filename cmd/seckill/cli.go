@@ -38,6 +38,8 @@ type cli struct {
 	DeadLetters deadLettersCmd `cmd:"" name:"deadletters" help:"Replay messages that failed permanently."`
 
 	Webhooks webhooksCmd `cmd:"" help:"Send events to other systems."`
+	Events   eventsCmd   `cmd:"" help:"Print the events for other systems."`
+	Token    tokenCmd    `cmd:"" help:"Let other systems use the API."`
 
 	Schema     schemaCmd     `cmd:"" help:"Show the GraphQL schema."`
 	Config     configCmd     `cmd:"" help:"Show the settings."`

@@ -110,7 +110,7 @@ func eventKinds(names []string) (*[]webhook.Kind, error) {
 			break
 		}
 		if !slices.Contains(webhook.Kinds(), webhook.Kind(name)) {
-			return nil, fmt.Errorf("--events %q: choose from %s, or all", name, kindNames(webhook.Kinds()))
+			return nil, fmt.Errorf("%q: choose from %s, or all", name, kindNames(webhook.Kinds()))
 		}
 		kinds = append(kinds, webhook.Kind(name))
 	}
@@ -127,7 +127,7 @@ type webhookAddCmd struct {
 func (a webhookAddCmd) Run(c *call) error {
 	kinds, err := eventKinds(a.Events)
 	if err != nil {
-		return err
+		return fmt.Errorf("--events %w", err)
 	}
 	return changeWebhooks(c, func(hooks *webhook.Service) error {
 		made, secret, err := hooks.Create(c.ctx, uuid.Nil, webhook.EndpointInput{URL: &a.URL, Description: &a.Description, Kinds: kinds})
@@ -155,7 +155,7 @@ func (u webhookUpdateCmd) Run(c *call) error {
 	}
 	in := webhook.EndpointInput{URL: u.URL, Description: u.Description}
 	if in.Kinds, err = eventKinds(u.Events); err != nil {
-		return err
+		return fmt.Errorf("--events %w", err)
 	}
 	if u.Enable || u.Disable {
 		in.Enabled = &u.Enable

@@ -224,6 +224,18 @@ func (f SecurityEventFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Valu
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.SecurityEventMutation", m)
 }
 
+// The ServiceTokenFunc type is an adapter to allow the use of ordinary
+// function as ServiceToken mutator.
+type ServiceTokenFunc func(context.Context, *ent.ServiceTokenMutation) (ent.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ServiceTokenFunc) Mutate(ctx context.Context, m ent.Mutation) (ent.Value, error) {
+	if mv, ok := m.(*ent.ServiceTokenMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *ent.ServiceTokenMutation", m)
+}
+
 // The SessionFunc type is an adapter to allow the use of ordinary
 // function as Session mutator.
 type SessionFunc func(context.Context, *ent.SessionMutation) (ent.Value, error)

@@ -60,6 +60,9 @@ type SandboxRefund func(*sql.Selector)
 // SecurityEvent is the predicate function for securityevent builders.
 type SecurityEvent func(*sql.Selector)
 
+// ServiceToken is the predicate function for servicetoken builders.
+type ServiceToken func(*sql.Selector)
+
 // Session is the predicate function for session builders.
 type Session func(*sql.Selector)
 

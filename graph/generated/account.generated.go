@@ -56,6 +56,8 @@ type MutationResolver interface {
 	PlaceOrder(ctx context.Context, input model.PlaceOrderInput) (*model.PlaceOrderPayload, error)
 	EnterQueue(ctx context.Context, input model.EnterQueueInput) (*model.EnterQueuePayload, error)
 	LeaveQueue(ctx context.Context, input model.LeaveQueueInput) (*model.LeaveQueuePayload, error)
+	CreateServiceToken(ctx context.Context, input model.CreateServiceTokenInput) (*model.CreateServiceTokenPayload, error)
+	RevokeServiceToken(ctx context.Context, input model.RevokeServiceTokenInput) (*model.RevokeServiceTokenPayload, error)
 	ChangePassword(ctx context.Context, input model.ChangePasswordInput) (*model.ChangePasswordPayload, error)
 	StartTotp(ctx context.Context, input model.StartTotpInput) (*model.StartTotpPayload, error)
 	ConfirmTotp(ctx context.Context, input model.ConfirmTotpInput) (*model.ConfirmTotpPayload, error)
@@ -181,6 +183,20 @@ func (ec *executionContext) field_Mutation_createSale_args(ctx context.Context, 
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.CreateSaleInput, error) {
 			return ec.unmarshalNCreateSaleInput2seckillᚋgraphᚋmodelᚐCreateSaleInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_createServiceToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.CreateServiceTokenInput, error) {
+			return ec.unmarshalNCreateServiceTokenInput2seckillᚋgraphᚋmodelᚐCreateServiceTokenInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -643,6 +659,20 @@ func (ec *executionContext) field_Mutation_returnHeldPayment_args(ctx context.Co
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (model.ReturnHeldPaymentInput, error) {
 			return ec.unmarshalNReturnHeldPaymentInput2seckillᚋgraphᚋmodelᚐReturnHeldPaymentInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_revokeServiceToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (model.RevokeServiceTokenInput, error) {
+			return ec.unmarshalNRevokeServiceTokenInput2seckillᚋgraphᚋmodelᚐRevokeServiceTokenInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -1167,7 +1197,7 @@ func (ec *executionContext) _Mutation_logout(ctx context.Context, field graphql.
 					var zeroVal *model.LogoutPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1430,7 +1460,7 @@ func (ec *executionContext) _Mutation_dropDeadLetter(ctx context.Context, field 
 					var zeroVal *model.DropDeadLetterPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1492,7 +1522,7 @@ func (ec *executionContext) _Mutation_replayDeadLetter(ctx context.Context, fiel
 					var zeroVal *model.ReplayDeadLetterPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1554,7 +1584,7 @@ func (ec *executionContext) _Mutation_replayDeadLetters(ctx context.Context, fie
 					var zeroVal *model.ReplayDeadLettersPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1616,7 +1646,7 @@ func (ec *executionContext) _Mutation_returnHeldPayment(ctx context.Context, fie
 					var zeroVal *model.ReturnHeldPaymentPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1674,11 +1704,16 @@ func (ec *executionContext) _Mutation_createGoods(ctx context.Context, field gra
 					var zeroVal *model.CreateGoodsPayload
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
+				if err != nil {
+					var zeroVal *model.CreateGoodsPayload
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.CreateGoodsPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1736,11 +1771,16 @@ func (ec *executionContext) _Mutation_createSale(ctx context.Context, field grap
 					var zeroVal *model.CreateSalePayload
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_WRITE")
+				if err != nil {
+					var zeroVal *model.CreateSalePayload
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.CreateSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1802,7 +1842,7 @@ func (ec *executionContext) _Mutation_submitSale(ctx context.Context, field grap
 					var zeroVal *model.SubmitSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1864,7 +1904,7 @@ func (ec *executionContext) _Mutation_withdrawSale(ctx context.Context, field gr
 					var zeroVal *model.WithdrawSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1926,7 +1966,7 @@ func (ec *executionContext) _Mutation_discardSale(ctx context.Context, field gra
 					var zeroVal *model.DiscardSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1988,7 +2028,7 @@ func (ec *executionContext) _Mutation_duplicateSale(ctx context.Context, field g
 					var zeroVal *model.DuplicateSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2050,7 +2090,7 @@ func (ec *executionContext) _Mutation_approveSale(ctx context.Context, field gra
 					var zeroVal *model.ApproveSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2112,7 +2152,7 @@ func (ec *executionContext) _Mutation_rejectSale(ctx context.Context, field grap
 					var zeroVal *model.RejectSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2174,7 +2214,7 @@ func (ec *executionContext) _Mutation_scheduleSale(ctx context.Context, field gr
 					var zeroVal *model.ScheduleSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2236,7 +2276,7 @@ func (ec *executionContext) _Mutation_preheatSale(ctx context.Context, field gra
 					var zeroVal *model.PreheatSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2298,7 +2338,7 @@ func (ec *executionContext) _Mutation_pauseSale(ctx context.Context, field graph
 					var zeroVal *model.PauseSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2360,7 +2400,7 @@ func (ec *executionContext) _Mutation_resumeSale(ctx context.Context, field grap
 					var zeroVal *model.ResumeSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2422,7 +2462,7 @@ func (ec *executionContext) _Mutation_endSale(ctx context.Context, field graphql
 					var zeroVal *model.EndSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2480,11 +2520,16 @@ func (ec *executionContext) _Mutation_updateGoods(ctx context.Context, field gra
 					var zeroVal *model.UpdateGoodsPayload
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_WRITE")
+				if err != nil {
+					var zeroVal *model.UpdateGoodsPayload
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.UpdateGoodsPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -2542,11 +2587,16 @@ func (ec *executionContext) _Mutation_updateSale(ctx context.Context, field grap
 					var zeroVal *model.UpdateSalePayload
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_WRITE")
+				if err != nil {
+					var zeroVal *model.UpdateSalePayload
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.UpdateSalePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -2608,7 +2658,7 @@ func (ec *executionContext) _Mutation_adjustStock(ctx context.Context, field gra
 					var zeroVal *model.AdjustStockPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2670,7 +2720,7 @@ func (ec *executionContext) _Mutation_voidOrder(ctx context.Context, field graph
 					var zeroVal *model.VoidOrderPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2732,7 +2782,7 @@ func (ec *executionContext) _Mutation_expireOrder(ctx context.Context, field gra
 					var zeroVal *model.ExpireOrderPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2794,7 +2844,7 @@ func (ec *executionContext) _Mutation_decideIntervention(ctx context.Context, fi
 					var zeroVal *model.DecideInterventionPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2856,7 +2906,7 @@ func (ec *executionContext) _Mutation_setSaleSwitches(ctx context.Context, field
 					var zeroVal *model.SetSaleSwitchesPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2918,7 +2968,7 @@ func (ec *executionContext) _Mutation_cancelOrder(ctx context.Context, field gra
 					var zeroVal *model.CancelOrderPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2980,7 +3030,7 @@ func (ec *executionContext) _Mutation_decideRefund(ctx context.Context, field gr
 					var zeroVal *model.DecideRefundPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3042,7 +3092,7 @@ func (ec *executionContext) _Mutation_payOrder(ctx context.Context, field graphq
 					var zeroVal *model.PayOrderPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3104,7 +3154,7 @@ func (ec *executionContext) _Mutation_requestRefund(ctx context.Context, field g
 					var zeroVal *model.RequestRefundPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3166,7 +3216,7 @@ func (ec *executionContext) _Mutation_issueSeckillPath(ctx context.Context, fiel
 					var zeroVal *model.IssueSeckillPathPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3245,7 +3295,7 @@ func (ec *executionContext) _Mutation_placeOrder(ctx context.Context, field grap
 					var zeroVal *model.PlaceOrderPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3324,7 +3374,7 @@ func (ec *executionContext) _Mutation_enterQueue(ctx context.Context, field grap
 					var zeroVal *model.EnterQueuePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3403,7 +3453,7 @@ func (ec *executionContext) _Mutation_leaveQueue(ctx context.Context, field grap
 					var zeroVal *model.LeaveQueuePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3440,6 +3490,130 @@ func (ec *executionContext) fieldContext_Mutation_leaveQueue(ctx context.Context
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_createServiceToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createServiceToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateServiceToken(ctx, fc.Args["input"].(model.CreateServiceTokenInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				if err != nil {
+					var zeroVal *model.CreateServiceTokenPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.CreateServiceTokenPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.CreateServiceTokenPayload) graphql.Marshaler {
+			return ec.marshalOCreateServiceTokenPayload2ᚖseckillᚋgraphᚋmodelᚐCreateServiceTokenPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createServiceToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CreateServiceTokenPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createServiceToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_revokeServiceToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_revokeServiceToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RevokeServiceToken(ctx, fc.Args["input"].(model.RevokeServiceTokenInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "ADMIN")
+				if err != nil {
+					var zeroVal *model.RevokeServiceTokenPayload
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.RevokeServiceTokenPayload
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
+			}
+
+			next = directive1
+			return next
+		},
+		func(ctx context.Context, selections ast.SelectionSet, v *model.RevokeServiceTokenPayload) graphql.Marshaler {
+			return ec.marshalORevokeServiceTokenPayload2ᚖseckillᚋgraphᚋmodelᚐRevokeServiceTokenPayload(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_revokeServiceToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RevokeServiceTokenPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_revokeServiceToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_changePassword(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3465,7 +3639,7 @@ func (ec *executionContext) _Mutation_changePassword(ctx context.Context, field 
 					var zeroVal *model.ChangePasswordPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3544,7 +3718,7 @@ func (ec *executionContext) _Mutation_startTotp(ctx context.Context, field graph
 					var zeroVal *model.StartTotpPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3623,7 +3797,7 @@ func (ec *executionContext) _Mutation_confirmTotp(ctx context.Context, field gra
 					var zeroVal *model.ConfirmTotpPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3702,7 +3876,7 @@ func (ec *executionContext) _Mutation_removeTotp(ctx context.Context, field grap
 					var zeroVal *model.RemoveTotpPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -3781,7 +3955,7 @@ func (ec *executionContext) _Mutation_setUserRole(ctx context.Context, field gra
 					var zeroVal *model.SetUserRolePayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3843,7 +4017,7 @@ func (ec *executionContext) _Mutation_disableUser(ctx context.Context, field gra
 					var zeroVal *model.DisableUserPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3905,7 +4079,7 @@ func (ec *executionContext) _Mutation_enableUser(ctx context.Context, field grap
 					var zeroVal *model.EnableUserPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -3967,7 +4141,7 @@ func (ec *executionContext) _Mutation_endUserSessions(ctx context.Context, field
 					var zeroVal *model.EndUserSessionsPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -4029,7 +4203,7 @@ func (ec *executionContext) _Mutation_joinWaitlist(ctx context.Context, field gr
 					var zeroVal *model.JoinWaitlistPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -4108,7 +4282,7 @@ func (ec *executionContext) _Mutation_leaveWaitlist(ctx context.Context, field g
 					var zeroVal *model.LeaveWaitlistPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 			directive2 := func(ctx context.Context) (any, error) {
 				burst, err := ec.unmarshalNInt2int(ctx, 5)
@@ -4187,7 +4361,7 @@ func (ec *executionContext) _Mutation_createWebhookEndpoint(ctx context.Context,
 					var zeroVal *model.CreateWebhookEndpointPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -4249,7 +4423,7 @@ func (ec *executionContext) _Mutation_updateWebhookEndpoint(ctx context.Context,
 					var zeroVal *model.UpdateWebhookEndpointPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -4311,7 +4485,7 @@ func (ec *executionContext) _Mutation_rotateWebhookSecret(ctx context.Context, f
 					var zeroVal *model.RotateWebhookSecretPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -4373,7 +4547,7 @@ func (ec *executionContext) _Mutation_deleteWebhookEndpoint(ctx context.Context,
 					var zeroVal *model.DeleteWebhookEndpointPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -4435,7 +4609,7 @@ func (ec *executionContext) _Mutation_replayWebhookDelivery(ctx context.Context,
 					var zeroVal *model.ReplayWebhookDeliveryPayload
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -5425,6 +5599,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "leaveQueue":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_leaveQueue(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "createServiceToken":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createServiceToken(ctx, field)
+			})
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "revokeServiceToken":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_revokeServiceToken(ctx, field)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++

@@ -147,11 +147,16 @@ func (ec *executionContext) _GateStage_rejections(ctx context.Context, field gra
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.RejectionCount
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -689,11 +694,16 @@ func (ec *executionContext) _SaleStats_gate(ctx context.Context, field graphql.C
 					var zeroVal []*model.GateStage
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.GateStage
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal []*model.GateStage
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1102,11 +1112,16 @@ func (ec *executionContext) _SaleStats_rejections(ctx context.Context, field gra
 					var zeroVal []*model.RejectionCount
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.RejectionCount
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal []*model.RejectionCount
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1299,11 +1314,16 @@ func (ec *executionContext) _SaleStats_series(ctx context.Context, field graphql
 					var zeroVal []*model.SaleStatsPoint
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.SaleStatsPoint
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal []*model.SaleStatsPoint
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1418,11 +1438,16 @@ func (ec *executionContext) _SaleStatsEvent_saleStats(ctx context.Context, field
 					var zeroVal *model.SaleStats
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *model.SaleStats
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1

@@ -196,11 +196,16 @@ func (ec *executionContext) _Goods_timeline(ctx context.Context, field graphql.C
 					var zeroVal []*model.GoodsLogEntry
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "CATALOGUE_READ")
+				if err != nil {
+					var zeroVal []*model.GoodsLogEntry
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal []*model.GoodsLogEntry
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1

@@ -649,11 +649,16 @@ func (ec *executionContext) _Payment_transaction(ctx context.Context, field grap
 					var zeroVal *string
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				if err != nil {
+					var zeroVal *string
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *string
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -864,7 +869,7 @@ func (ec *executionContext) _Refund_decidedBy(ctx context.Context, field graphql
 					var zeroVal *model.User
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1057,11 +1062,16 @@ func (ec *executionContext) _Refund_transaction(ctx context.Context, field graph
 					var zeroVal *string
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				if err != nil {
+					var zeroVal *string
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *string
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1

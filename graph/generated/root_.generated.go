@@ -47,7 +47,7 @@ type ResolverRoot interface {
 }
 
 type DirectiveRoot struct {
-	Auth      func(ctx context.Context, obj any, next graphql.Resolver, role auth.Role) (res any, err error)
+	Auth      func(ctx context.Context, obj any, next graphql.Resolver, role auth.Role, scope *auth.Scope) (res any, err error)
 	RateLimit func(ctx context.Context, obj any, next graphql.Resolver, burst int, perSecond float64) (res any, err error)
 }
 
@@ -339,13 +339,16 @@ type Mutation {
 }
 `, BuiltIn: false},
 	{Name: "../schema/base.graphqls", Input: `"""
-Requires a signed-in caller that holds at least ` + "`" + `role` + "`" + `. On an OBJECT it guards
-every field of it. Missing or expired token: ` + "`" + `UNAUTHENTICATED` + "`" + `; role too low:
-` + "`" + `FORBIDDEN` + "`" + ` (both in ` + "`" + `errors[].extensions.code` + "`" + `).
+Requires a signed-in caller that holds at least ` + "`" + `role` + "`" + `, or a service token with
+` + "`" + `scope` + "`" + `. On an OBJECT it guards every field of it. Missing or expired token:
+` + "`" + `UNAUTHENTICATED` + "`" + `; role too low, or scope missing: ` + "`" + `FORBIDDEN` + "`" + ` (both in
+` + "`" + `errors[].extensions.code` + "`" + `).
 """
 directive @auth(
   """Lowest role that may read the field. Roles are ordered CUSTOMER < OPERATOR < ADMIN."""
   role: Role! = CUSTOMER
+  """Scope with which a service token may read the field; null = no service token may."""
+  scope: ServiceScope
 ) on OBJECT | FIELD_DEFINITION
 
 """
@@ -832,13 +835,13 @@ type PurchaseLimitError implements UserError {
 `, BuiltIn: false},
 	{Name: "../schema/figures.graphqls", Input: `extend type Sale {
   """Live figures."""
-  saleStats: SaleStats @auth(role: OPERATOR) @cost(weight: "10")
+  saleStats: SaleStats @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "10")
 }
 
 """
 Live figures of a sale.
 """
-type SaleStats @auth(role: OPERATOR) {
+type SaleStats @auth(role: OPERATOR, scope: SALES_READ) {
   """` + "`" + `placeOrder` + "`" + ` calls that took units so far."""
   accepted: Int!
   """When these were true."""
@@ -931,7 +934,7 @@ How often buyers made one call, and what came of it: ` + "`" + `calls` + "`" + `
 ` + "`" + `passed + queued + faults` + "`" + ` and all ` + "`" + `rejections` + "`" + `. Calls of visitors, and those
 that name no item or sale, are of no sale and not counted.
 """
-type GateStage @auth(role: OPERATOR) {
+type GateStage @auth(role: OPERATOR, scope: SALES_READ) {
   """Calls so far."""
   calls: Int!
   """Calls that failed through no fault of the buyer: overload, a failed service."""
@@ -949,7 +952,7 @@ type GateStage @auth(role: OPERATOR) {
 """
 How often a reason came up.
 """
-type RejectionCount @auth(role: OPERATOR) {
+type RejectionCount @auth(role: OPERATOR, scope: SALES_READ) {
   """The reason."""
   code: ErrorCode!
   """How often."""
@@ -959,7 +962,7 @@ type RejectionCount @auth(role: OPERATOR) {
 """
 One second of a sale.
 """
-type SaleStatsPoint @auth(role: OPERATOR) {
+type SaleStatsPoint @auth(role: OPERATOR, scope: SALES_READ) {
   """` + "`" + `placeOrder` + "`" + ` calls that took units."""
   accepted: Int!
   """Which second."""
@@ -1021,7 +1024,7 @@ extend type Query {
   saleReport(
     """Global id."""
     saleId: ID!
-  ): SaleReport @auth(role: OPERATOR) @cost(weight: "50")
+  ): SaleReport @auth(role: OPERATOR, scope: SALES_READ) @cost(weight: "50")
 }
 
 extend type Subscription {
@@ -1031,13 +1034,13 @@ extend type Subscription {
     saleId: ID!
     """Go on after this cursor; only what is new when left out."""
     after: String
-  ): SaleFeedEvent! @auth(role: OPERATOR)
+  ): SaleFeedEvent! @auth(role: OPERATOR, scope: SALES_READ)
 
   """Live figures of a sale."""
   saleStats(
     """Global id."""
     saleId: ID!
-  ): SaleStatsEvent! @auth(role: OPERATOR)
+  ): SaleStatsEvent! @auth(role: OPERATOR, scope: SALES_READ)
 }
 `, BuiltIn: false},
 	{Name: "../schema/goods.graphqls", Input: `"""
@@ -1405,11 +1408,11 @@ extend type Sale {
   """Why the sale is held or over; null when no reason was given."""
   notice: String
   """When it is loaded into Redis."""
-  preheatAt: DateTime @auth(role: OPERATOR)
+  preheatAt: DateTime @auth(role: OPERATOR, scope: SALES_READ)
   """Rules at the gate."""
-  switches: SaleSwitches @auth(role: OPERATOR)
+  switches: SaleSwitches @auth(role: OPERATOR, scope: SALES_READ)
   """Steps taken by operators, newest first. At most 50."""
-  timeline: [SaleLogEntry!]! @auth(role: OPERATOR) @listSize(assumedSize: 50)
+  timeline: [SaleLogEntry!]! @auth(role: OPERATOR, scope: SALES_READ) @listSize(assumedSize: 50)
 }
 
 """
@@ -1432,7 +1435,7 @@ type SaleLogEntry {
 
 extend type Goods {
   """Changes by operators, newest first. At most 50."""
-  timeline: [GoodsLogEntry!]! @auth(role: OPERATOR) @listSize(assumedSize: 50)
+  timeline: [GoodsLogEntry!]! @auth(role: OPERATOR, scope: CATALOGUE_READ) @listSize(assumedSize: 50)
 }
 
 """
@@ -1964,7 +1967,7 @@ extend type Query {
     before: String
     """Which."""
     filter: OrderFilter
-  ): OrderConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): OrderConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 
   """Orders by their number, id, or buyer, newest first; at most 50."""
   searchOrders(
@@ -1992,13 +1995,13 @@ extend type Mutation {
   createGoods(
     """What is needed."""
     input: CreateGoodsInput!
-  ): CreateGoodsPayload @auth(role: OPERATOR)
+  ): CreateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
   """Makes a sale, as a draft."""
   createSale(
     """What is needed."""
     input: CreateSaleInput!
-  ): CreateSalePayload @auth(role: OPERATOR)
+  ): CreateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
   """Hands a draft in for approval."""
   submitSale(
@@ -2070,13 +2073,13 @@ extend type Mutation {
   updateGoods(
     """What is needed."""
     input: UpdateGoodsInput!
-  ): UpdateGoodsPayload @auth(role: OPERATOR)
+  ): UpdateGoodsPayload @auth(role: OPERATOR, scope: CATALOGUE_WRITE)
 
   """Changes a draft."""
   updateSale(
     """What is needed."""
     input: UpdateSaleInput!
-  ): UpdateSalePayload @auth(role: OPERATOR)
+  ): UpdateSalePayload @auth(role: OPERATOR, scope: SALES_WRITE)
 
   """Puts units on sale, or takes available units off sale."""
   adjustStock(
@@ -2238,7 +2241,7 @@ extend type Query {
   order(
     """Global id."""
     id: ID!
-  ): Order @auth
+  ): Order @auth(scope: ORDERS_READ)
 }
 
 extend type Subscription {
@@ -2252,7 +2255,7 @@ extend type Subscription {
   orderStatus(
     """Global id."""
     orderId: ID!
-  ): OrderEvent! @auth
+  ): OrderEvent! @auth(scope: ORDERS_READ)
 }
 `, BuiltIn: false},
 	{Name: "../schema/payment.graphqls", Input: `"""
@@ -2362,7 +2365,7 @@ type Refund implements Node {
   """How far it has got."""
   state: RefundState!
   """The provider's number of the transaction that goes back; null when it is the payment's own."""
-  transaction: String @auth(role: OPERATOR)
+  transaction: String @auth(role: OPERATOR, scope: ORDERS_READ)
 }
 
 """
@@ -2440,7 +2443,7 @@ type Payment implements Node {
   """How it stands."""
   status: PaymentStatus!
   """The provider's number of the transaction; null until paid."""
-  transaction: String @auth(role: OPERATOR)
+  transaction: String @auth(role: OPERATOR, scope: ORDERS_READ)
 }
 
 """
@@ -2582,7 +2585,7 @@ extend type Query {
     before: String
     """Which."""
     filter: RefundFilter
-  ): RefundConnection @auth(role: OPERATOR) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
+  ): RefundConnection @auth(role: OPERATOR, scope: ORDERS_READ) @listSize(assumedSize: 20, slicingArguments: ["first", "last"], sizedFields: ["edges"])
 }
 `, BuiltIn: false},
 	{Name: "../schema/purchase.graphqls", Input: `"""
@@ -2998,7 +3001,7 @@ type Sale implements Node {
   """When it begins."""
   startsAt: DateTime!
   """Where it stands in its making."""
-  status: SaleStatus! @auth(role: OPERATOR)
+  status: SaleStatus! @auth(role: OPERATOR, scope: SALES_READ)
   """Name to show."""
   title: String!
   """What the caller can do here; null without a signed-in user."""
@@ -3202,6 +3205,110 @@ type Subscription {
     """Global id."""
     saleId: ID!
   ): StockEvent!
+}
+`, BuiltIn: false},
+	{Name: "../schema/servicetoken.graphqls", Input: `"""
+A right of a service token. A scope that writes includes the one that reads.
+"""
+enum ServiceScope {
+  """Read all products, also those that are in no public sale."""
+  CATALOGUE_READ
+  """Create and change products, and upload pictures."""
+  CATALOGUE_WRITE
+  """Read all sales with their figures and reports, also those that are not public."""
+  SALES_READ
+  """Write drafts of sales. A user submits them, and another one approves."""
+  SALES_WRITE
+  """Read the orders, payments and refunds of all buyers, and who they are."""
+  ORDERS_READ
+  """Write the metadata of orders."""
+  ORDERS_WRITE
+  """Download the orders of a sale as CSV."""
+  EXPORTS
+  """Read the events for other systems."""
+  EVENTS_READ
+}
+
+"""
+Lets another system use the API as a bearer token: without a user, with the rights of
+its scopes alone. It cannot buy, decide about money, or confirm what needs a second person.
+"""
+type ServiceToken {
+  """Opaque id."""
+  id: ID!
+  """What it is for."""
+  name: String!
+  """What it may do."""
+  scopes: [ServiceScope!]! @listSize(assumedSize: 8)
+  """Who created it; null = the command line."""
+  createdBy: User
+  """When it was created."""
+  createdAt: DateTime!
+  """When it ends."""
+  expiresAt: DateTime!
+  """When it was last used, to the minute; null = never."""
+  lastUsedAt: DateTime
+}
+
+"""
+Input of ` + "`" + `createServiceToken` + "`" + `.
+"""
+input CreateServiceTokenInput {
+  """What it is for."""
+  name: String! @constraint(minLength: 1, maxLength: 80)
+  """What it may do; at least one."""
+  scopes: [ServiceScope!]!
+  """After how many days it ends."""
+  expiresInDays: Int! = 90 @constraint(min: 1, max: 366)
+}
+
+"""
+Outcome of ` + "`" + `createServiceToken` + "`" + `.
+"""
+type CreateServiceTokenPayload {
+  """The new token."""
+  serviceToken: ServiceToken
+  """What the other system sends: ` + "`" + `Authorization: Bearer <secret>` + "`" + `. It is shown only here."""
+  secret: String
+  """Why it was refused; empty on success. ` + "`" + `CONFLICT` + "`" + ` when there are 100 tokens."""
+  userErrors: [UserError!]!
+}
+
+"""
+Input of ` + "`" + `revokeServiceToken` + "`" + `.
+"""
+input RevokeServiceTokenInput {
+  """The token."""
+  serviceTokenId: ID!
+}
+
+"""
+Outcome of ` + "`" + `revokeServiceToken` + "`" + `.
+"""
+type RevokeServiceTokenPayload {
+  """The token as it was."""
+  serviceToken: ServiceToken
+  """Why it was refused; empty on success."""
+  userErrors: [UserError!]!
+}
+
+extend type Query {
+  """The service tokens that are not revoked, oldest first; at most 100."""
+  serviceTokens: [ServiceToken!] @auth(role: ADMIN) @listSize(assumedSize: 100)
+}
+
+extend type Mutation {
+  """Makes a service token for another system."""
+  createServiceToken(
+    """What is needed."""
+    input: CreateServiceTokenInput!
+  ): CreateServiceTokenPayload @auth(role: ADMIN)
+
+  """Ends a service token within a second, with its sockets and streams."""
+  revokeServiceToken(
+    """What is needed."""
+    input: RevokeServiceTokenInput!
+  ): RevokeServiceTokenPayload @auth(role: ADMIN)
 }
 `, BuiltIn: false},
 	{Name: "../schema/users.graphqls", Input: `extend type User {
@@ -3819,6 +3926,57 @@ extend type Mutation {
     input: ReplayWebhookDeliveryInput!
   ): ReplayWebhookDeliveryPayload @auth(role: ADMIN)
 }
+
+"""
+A fact for other systems. Endpoints receive it by POST; others read it from ` + "`" + `events` + "`" + `.
+"""
+type WebhookEvent {
+  """The reader's key against duplicates: the header ` + "`" + `webhook-id` + "`" + ` of deliveries."""
+  id: ID!
+  """What happened."""
+  event: WebhookEventKind!
+  """Id of the order, sale, item or held payment that it is about."""
+  subject: ID!
+  """The body as endpoints receive it, JSON."""
+  payload: String!
+  """When it was written."""
+  createdAt: DateTime!
+}
+
+"""
+A page of events.
+"""
+type WebhookEventConnection {
+  """Events with their cursors."""
+  edges: [WebhookEventEdge!]!
+  """Where the page stands. Keep ` + "`" + `endCursor` + "`" + `: a later page after it misses no event."""
+  pageInfo: PageInfo!
+}
+
+"""
+An event in a page.
+"""
+type WebhookEventEdge {
+  """Cursor of this event."""
+  cursor: String!
+  """The event."""
+  node: WebhookEvent!
+}
+
+extend type Query {
+  """
+  The events for other systems, oldest first, kept for 18 days. They are written while an
+  endpoint is enabled or a service token with ` + "`" + `EVENTS_READ` + "`" + ` exists.
+  """
+  events(
+    """How many, 1 to 100."""
+    first: Int! = 20 @constraint(min: 1, max: 100)
+    """After this cursor. One that is older than what is kept is refused."""
+    after: String
+    """Only these kinds; empty = all."""
+    kinds: [WebhookEventKind!]! = []
+  ): WebhookEventConnection @auth(role: OPERATOR, scope: EVENTS_READ) @listSize(assumedSize: 20, slicingArguments: ["first"], sizedFields: ["edges"])
+}
 `, BuiltIn: false},
 }
 var parsedSchema = gqlparser.MustLoadSchema(sources...)
@@ -3945,6 +4103,18 @@ func (ec *executionContext) childFields_CreateSalePayload(ctx context.Context, f
 		return ec.fieldContext_CreateSalePayload_userErrors(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateSalePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreateServiceTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "serviceToken":
+		return ec.fieldContext_CreateServiceTokenPayload_serviceToken(ctx, field)
+	case "secret":
+		return ec.fieldContext_CreateServiceTokenPayload_secret(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_CreateServiceTokenPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreateServiceTokenPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateWebhookEndpointPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -4819,6 +4989,16 @@ func (ec *executionContext) childFields_ReturnHeldPaymentPayload(ctx context.Con
 	return nil, fmt.Errorf("no field named %q was found under type ReturnHeldPaymentPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_RevokeServiceTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "serviceToken":
+		return ec.fieldContext_RevokeServiceTokenPayload_serviceToken(ctx, field)
+	case "userErrors":
+		return ec.fieldContext_RevokeServiceTokenPayload_userErrors(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RevokeServiceTokenPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RotateWebhookSecretPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "endpoint":
@@ -5169,6 +5349,26 @@ func (ec *executionContext) childFields_ServerInfo(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type ServerInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_ServiceToken(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ServiceToken_id(ctx, field)
+	case "name":
+		return ec.fieldContext_ServiceToken_name(ctx, field)
+	case "scopes":
+		return ec.fieldContext_ServiceToken_scopes(ctx, field)
+	case "createdBy":
+		return ec.fieldContext_ServiceToken_createdBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ServiceToken_createdAt(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_ServiceToken_expiresAt(ctx, field)
+	case "lastUsedAt":
+		return ec.fieldContext_ServiceToken_lastUsedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ServiceToken", field.Name)
+}
+
 func (ec *executionContext) childFields_SetSaleSwitchesPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "sale":
@@ -5417,6 +5617,42 @@ func (ec *executionContext) childFields_WebhookEndpoint(ctx context.Context, fie
 		return ec.fieldContext_WebhookEndpoint_updatedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type WebhookEndpoint", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookEvent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_WebhookEvent_id(ctx, field)
+	case "event":
+		return ec.fieldContext_WebhookEvent_event(ctx, field)
+	case "subject":
+		return ec.fieldContext_WebhookEvent_subject(ctx, field)
+	case "payload":
+		return ec.fieldContext_WebhookEvent_payload(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_WebhookEvent_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookEvent", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookEventConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_WebhookEventConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_WebhookEventConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookEventConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_WebhookEventEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_WebhookEventEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_WebhookEventEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WebhookEventEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_WithdrawSalePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -466,11 +466,16 @@ func (ec *executionContext) _Sale_status(ctx context.Context, field graphql.Coll
 					var zeroVal sale.Status
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal sale.Status
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal sale.Status
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -562,14 +567,7 @@ func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.C
 					var zeroVal *model.SaleStats
 					return zeroVal, err
 				}
-				if ec.Directives.Auth == nil {
-					var zeroVal *model.SaleStats
-					return zeroVal, errors.New("directive auth is not implemented")
-				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
-			}
-			directive2 := func(ctx context.Context) (any, error) {
-				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
 				if err != nil {
 					var zeroVal *model.SaleStats
 					return zeroVal, err
@@ -578,7 +576,24 @@ func (ec *executionContext) _Sale_saleStats(ctx context.Context, field graphql.C
 					var zeroVal *model.SaleStats
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive1, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
+			}
+			directive2 := func(ctx context.Context) (any, error) {
+				role, err := ec.unmarshalNRole2seckillᚋinternalᚋauthᚐRole(ctx, "OPERATOR")
+				if err != nil {
+					var zeroVal *model.SaleStats
+					return zeroVal, err
+				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *model.SaleStats
+					return zeroVal, err
+				}
+				if ec.Directives.Auth == nil {
+					var zeroVal *model.SaleStats
+					return zeroVal, errors.New("directive auth is not implemented")
+				}
+				return ec.Directives.Auth(ctx, obj, directive1, role, scope)
 			}
 
 			next = directive2
@@ -647,11 +662,16 @@ func (ec *executionContext) _Sale_preheatAt(ctx context.Context, field graphql.C
 					var zeroVal *time.Time
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *time.Time
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *time.Time
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -688,11 +708,16 @@ func (ec *executionContext) _Sale_switches(ctx context.Context, field graphql.Co
 					var zeroVal *model.SaleSwitches
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *model.SaleSwitches
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.SaleSwitches
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -738,11 +763,16 @@ func (ec *executionContext) _Sale_timeline(ctx context.Context, field graphql.Co
 					var zeroVal []*model.SaleLogEntry
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal []*model.SaleLogEntry
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal []*model.SaleLogEntry
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, obj, directive0, role)
+				return ec.Directives.Auth(ctx, obj, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1780,11 +1810,16 @@ func (ec *executionContext) _Subscription_saleFeed(ctx context.Context, field gr
 					var zeroVal *model.SaleFeedEvent
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *model.SaleFeedEvent
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.SaleFeedEvent
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1842,11 +1877,16 @@ func (ec *executionContext) _Subscription_saleStats(ctx context.Context, field g
 					var zeroVal *model.SaleStatsEvent
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "SALES_READ")
+				if err != nil {
+					var zeroVal *model.SaleStatsEvent
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.SaleStatsEvent
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -1907,7 +1947,7 @@ func (ec *executionContext) _Subscription_myOrderUpdates(ctx context.Context, fi
 					var zeroVal *model.OrderEvent
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -1954,11 +1994,16 @@ func (ec *executionContext) _Subscription_orderStatus(ctx context.Context, field
 					var zeroVal *model.OrderEvent
 					return zeroVal, err
 				}
+				scope, err := ec.unmarshalOServiceScope2ᚖseckillᚋinternalᚋauthᚐScope(ctx, "ORDERS_READ")
+				if err != nil {
+					var zeroVal *model.OrderEvent
+					return zeroVal, err
+				}
 				if ec.Directives.Auth == nil {
 					var zeroVal *model.OrderEvent
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, scope)
 			}
 
 			next = directive1
@@ -2020,7 +2065,7 @@ func (ec *executionContext) _Subscription_orderTaskStatus(ctx context.Context, f
 					var zeroVal *model.OrderTaskEvent
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1
@@ -2082,7 +2127,7 @@ func (ec *executionContext) _Subscription_queuePosition(ctx context.Context, fie
 					var zeroVal *model.QueuePositionEvent
 					return zeroVal, errors.New("directive auth is not implemented")
 				}
-				return ec.Directives.Auth(ctx, nil, directive0, role)
+				return ec.Directives.Auth(ctx, nil, directive0, role, nil)
 			}
 
 			next = directive1

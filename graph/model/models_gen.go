@@ -286,6 +286,26 @@ type CreateSalePayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `createServiceToken`.
+type CreateServiceTokenInput struct {
+	// What it is for.
+	Name string `json:"name"`
+	// What it may do; at least one.
+	Scopes []auth.Scope `json:"scopes"`
+	// After how many days it ends.
+	ExpiresInDays int `json:"expiresInDays"`
+}
+
+// Outcome of `createServiceToken`.
+type CreateServiceTokenPayload struct {
+	// The new token.
+	ServiceToken *ServiceToken `json:"serviceToken,omitempty"`
+	// What the other system sends: `Authorization: Bearer <secret>`. It is shown only here.
+	Secret *string `json:"secret,omitempty"`
+	// Why it was refused; empty on success. `CONFLICT` when there are 100 tokens.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `createWebhookEndpoint`.
 type CreateWebhookEndpointInput struct {
 	// Where events are sent: https, a public address.
@@ -1433,6 +1453,20 @@ type ReturnHeldPaymentPayload struct {
 	UserErrors []UserError `json:"userErrors"`
 }
 
+// Input of `revokeServiceToken`.
+type RevokeServiceTokenInput struct {
+	// The token.
+	ServiceTokenID string `json:"serviceTokenId"`
+}
+
+// Outcome of `revokeServiceToken`.
+type RevokeServiceTokenPayload struct {
+	// The token as it was.
+	ServiceToken *ServiceToken `json:"serviceToken,omitempty"`
+	// Why it was refused; empty on success.
+	UserErrors []UserError `json:"userErrors"`
+}
+
 // Input of `rotateWebhookSecret`.
 type RotateWebhookSecretInput struct {
 	// The endpoint.
@@ -1845,6 +1879,25 @@ type ServerInfo struct {
 	Version string `json:"version"`
 }
 
+// Lets another system use the API as a bearer token: without a user, with the rights of
+// its scopes alone. It cannot buy, decide about money, or confirm what needs a second person.
+type ServiceToken struct {
+	// Opaque id.
+	ID string `json:"id"`
+	// What it is for.
+	Name string `json:"name"`
+	// What it may do.
+	Scopes []auth.Scope `json:"scopes"`
+	// Who created it; null = the command line.
+	CreatedBy *User `json:"createdBy,omitempty"`
+	// When it was created.
+	CreatedAt time.Time `json:"createdAt"`
+	// When it ends.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// When it was last used, to the minute; null = never.
+	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
+}
+
 // Input of `setSaleSwitches`. What is left out stays as it is.
 type SetSaleSwitchesInput struct {
 	// Kinds of captcha to offer; empty = every kind. Others are not granted, PROOF_OF_WORK included.
@@ -2203,6 +2256,36 @@ type WebhookEndpoint struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was changed.
 	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// A fact for other systems. Endpoints receive it by POST; others read it from `events`.
+type WebhookEvent struct {
+	// The reader's key against duplicates: the header `webhook-id` of deliveries.
+	ID string `json:"id"`
+	// What happened.
+	Event WebhookEventKind `json:"event"`
+	// Id of the order, sale, item or held payment that it is about.
+	Subject string `json:"subject"`
+	// The body as endpoints receive it, JSON.
+	Payload string `json:"payload"`
+	// When it was written.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// A page of events.
+type WebhookEventConnection struct {
+	// Events with their cursors.
+	Edges []*WebhookEventEdge `json:"edges"`
+	// Where the page stands. Keep `endCursor`: a later page after it misses no event.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// An event in a page.
+type WebhookEventEdge struct {
+	// Cursor of this event.
+	Cursor string `json:"cursor"`
+	// The event.
+	Node *WebhookEvent `json:"node"`
 }
 
 // Input of `withdrawSale`.

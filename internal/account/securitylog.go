@@ -32,6 +32,7 @@ const (
 	EventTOTPOff         EventKind = "ONE_TIME_CODES_OFF"
 	EventRecoveryCode    EventKind = "RECOVERY_CODE_USED"
 	EventWebhookChanged  EventKind = "WEBHOOK_ENDPOINT_CHANGED"
+	EventTokenChanged    EventKind = "SERVICE_TOKEN_CHANGED" // #nosec G101 -- the name of an event
 	EventWebhookForged   EventKind = "WEBHOOK_FORGED"
 	EventSessionsEnded   EventKind = "SESSIONS_ENDED"
 	EventExport          EventKind = "ORDERS_EXPORTED"

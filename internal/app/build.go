@@ -20,6 +20,7 @@ import (
 	"seckill/internal/reservation"
 	"seckill/internal/sale"
 	"seckill/internal/salestats"
+	"seckill/internal/servicetoken"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 	"seckill/internal/telemetry"
@@ -114,7 +115,7 @@ func newBase(cfg *config.Config, roles Roles, svc *services, log *slog.Logger) b
 	return base{
 		cfg: cfg, log: log, roles: roles, svc: svc, keys: reservation.Keys{Prefix: cfg.RedisPrefix}, clock: clock.System{},
 		registry: registry, orders: order.NewMetrics(registry), streams: stream.NewMetrics(registry),
-		outbox: webhook.NewOutbox(clock.System{}),
+		outbox: webhook.NewOutbox(clock.System{}, servicetoken.EventsAreRead),
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 	"seckill/internal/report"
 	"seckill/internal/reservation"
 	"seckill/internal/server"
+	"seckill/internal/servicetoken"
 	"seckill/internal/storefront"
 	"seckill/internal/stream"
 )
@@ -68,6 +69,7 @@ type accounts struct {
 	tokens      *auth.Tokens
 	revocations *auth.Revocations
 	security    *account.SecurityLog
+	machines    *servicetoken.Service
 }
 
 func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
@@ -98,7 +100,8 @@ func newAccounts(b base, adm admission, keys auth.Keys) (accounts, error) {
 		Revocations: revocations, Directory: directory, Captchas: adm.captchas, Limits: adm.limits,
 		Clock: b.clock, Log: b.log, Idle: b.cfg.RefreshTokenTTL, Admin: admin,
 	})
-	return accounts{store, service, tokens, revocations, security}, err
+	machines := newServiceTokens(b.svc.db, revocations, security, b.log)
+	return accounts{store, service, tokens, revocations, security, machines}, err
 }
 
 // payments holds the services that pay, expire and refund orders and release their units.
@@ -367,10 +370,11 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Security: in.accounts.security,
+			Agents:         in.accounts.machines.CreatedBy,
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},
-		bearer:  bearer{in.accounts.tokens},
+		bearer:  bearer{in.accounts.tokens, in.accounts.machines},
 	}
 	if b.cfg.Media.Reveal() == "" {
 		return out, nil
@@ -381,7 +385,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 	}
 	b.svc.onClose(closeStore)
 	out.pictures = media.New(store).Handler(func(r *http.Request) error {
-		_, err := out.bearer.operator(r)
+		_, err := out.bearer.operator(r, auth.CatalogueWrite)
 		return err
 	}, b.log)
 	return out, nil

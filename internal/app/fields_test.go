@@ -67,6 +67,10 @@ var doors = map[string]string{
 	"RateLimit":        `rateLimit { %s }`,
 	"ServerInfo":       `serverInfo { %s }`,
 
+	"WebhookEventConnection":    `events { %s }`,
+	"WebhookEventEdge":          `events { edges { %s } }`,
+	"WebhookEvent":              `events { edges { node { %s } } }`,
+	"ServiceToken":              `serviceTokens { %s }`,
 	"WebhookEndpoint":           `webhookEndpoints { %s }`,
 	"WebhookDeliveryConnection": `webhookDeliveries(endpointId: "{endpoint}") { %s }`,
 	"WebhookDeliveryEdge":       `webhookDeliveries(endpointId: "{endpoint}") { edges { %s } }`,

@@ -25,6 +25,7 @@ import (
 	"seckill/internal/ratelimit"
 	"seckill/internal/sale"
 	"seckill/internal/server"
+	"seckill/internal/servicetoken"
 	"seckill/internal/telemetry"
 	"seckill/internal/webhook"
 	"seckill/web"
@@ -92,7 +93,7 @@ func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, erro
 		Playground: b.cfg.PlaygroundOn(), Tabs: func() []server.Tab { return *in.tabs },
 		Origins: b.cfg.AllowedOrigins, CaptchaOrigins: b.cfg.CaptchaSources(), Address: b.cfg.PublicURL, TrustedProxies: b.cfg.TrustedProxies, HTTPS: https(b.cfg),
 		Webhooks: in.payments.service.Webhooks(), Sandbox: in.payments.pages,
-		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.operator),
+		Media: in.admin.pictures, MediaBody: media.MaxBytes + 1, Exports: in.admin.operator.Downloads(in.admin.bearer.exporter),
 		Registerer: b.registry, Log: b.log,
 	})
 }
@@ -133,7 +134,7 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 		},
 	}
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
-	resolver.Webhooks = in.webhooks
+	resolver.Webhooks, resolver.Tokens = in.webhooks, in.accounts.machines
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),
@@ -164,12 +165,22 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	}), trusted, nil
 }
 
-// bearer verifies bearer tokens.
-type bearer struct{ tokens *auth.Tokens }
+// bearer verifies bearer tokens: of users and of other systems.
+type bearer struct {
+	tokens   *auth.Tokens
+	machines *servicetoken.Service
+}
+
+func (b bearer) verify(ctx context.Context, token string) (*auth.Principal, error) {
+	if servicetoken.Is(token) {
+		return b.machines.Verify(ctx, token)
+	}
+	return b.tokens.Verify(ctx, token)
+}
 
 // authenticate returns the principal of a token.
 func (b bearer) authenticate(ctx context.Context, token string) (transport.Caller, error) {
-	p, err := b.tokens.Verify(ctx, token)
+	p, err := b.verify(ctx, token)
 	if err != nil {
 		return transport.Caller{}, err
 	}
@@ -183,23 +194,30 @@ func (b bearer) authenticate(ctx context.Context, token string) (transport.Calle
 // sameRole returns an error once the user of a token has another role. Without it, open
 // streams would continue with the former role.
 func (b bearer) sameRole(ctx context.Context, token string, role auth.Role) error {
-	p, err := b.tokens.Verify(ctx, token)
+	p, err := b.verify(ctx, token)
 	if err == nil && p.Role != role {
 		err = fault.New(fault.Forbidden, "Your role has changed.")
 	}
 	return err
 }
 
-// operator returns the operator who sends a request outside GraphQL. It returns
-// Unauthenticated without a valid token and Forbidden below the required role.
-func (b bearer) operator(r *http.Request) (sale.Actor, error) {
+// exporter returns who downloads orders.
+func (b bearer) exporter(r *http.Request) (sale.Actor, error) { return b.operator(r, auth.Exports) }
+
+// operator returns the operator, or the service account with the scope, that sends a
+// request outside GraphQL. It returns Unauthenticated without a valid token and Forbidden
+// below the required role or without the scope.
+func (b bearer) operator(r *http.Request, scope auth.Scope) (sale.Actor, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		return sale.Actor{}, fault.New(fault.Unauthenticated, "Please sign in first.")
 	}
-	p, err := b.tokens.Verify(r.Context(), token)
+	p, err := b.verify(r.Context(), token)
 	if err != nil {
 		return sale.Actor{}, err
+	}
+	if p.MayUse(scope) {
+		return sale.Actor{ID: p.UserID, Role: auth.Operator}, nil
 	}
 	if !p.Role.AtLeast(auth.Operator) {
 		return sale.Actor{}, fault.New(fault.Forbidden, "Your role may not do this.")

@@ -33,7 +33,7 @@ var writeMatrix = flag.Bool("matrix", false, "store the matrix of who may do wha
 const matrixFile = "testdata/matrix.json"
 
 // actors query every field in this order: the one with the most rights comes last.
-var actors = []string{"anonymous", "expired", "forged", "other", "operator", "admin", "owner"}
+var actors = []string{"anonymous", "expired", "forged", "other", "service", "operator", "admin", "owner"}
 
 // TestWhoMayDoWhat queries every field of the schema as every actor. A field without an
 // entry in the matrix fails: decide who may query it.
@@ -77,6 +77,14 @@ func TestWhoMayDoWhat(t *testing.T) {
 			}
 		}
 	}
+}
+
+// allScopes returns the names of all scopes of service tokens.
+func allScopes() (names []string) {
+	for _, scope := range auth.Scopes() {
+		names = append(names, string(scope))
+	}
+	return names
 }
 
 // matrix is an installation with one object of each kind, and tokens for all actors.
@@ -128,6 +136,7 @@ func newMatrix(s *site) *matrix {
 		}
 		m.tokens[name] = s.login(user.Account, user.Password)
 	}
+	_, m.tokens["service"] = m.serviceToken(m.tokens["admin"], allScopes()...)
 	head, signature, _ := strings.Cut(owner.AccessToken[strings.Index(owner.AccessToken, ".")+1:], ".")
 	m.tokens["forged"] = owner.AccessToken[:strings.Index(owner.AccessToken, ".")+1] + head + "." + strings.Repeat("A", len(signature))
 	m.tokens["expired"] = m.expired()

@@ -14,6 +14,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,13 +60,22 @@ func lower(a, b Role) Role {
 	return b
 }
 
-// Principal is an authenticated user. It is shared between requests and must not be
-// changed.
+// Principal is an authenticated user, or a service account: another system with a service
+// token. It is shared between requests and must not be changed.
 type Principal struct {
-	UserID    uuid.UUID
-	SessionID uuid.UUID
-	Role      Role
-	ExpiresAt time.Time // when the access token expires
+	UserID    uuid.UUID // of a service account: the id of its token
+	SessionID uuid.UUID // likewise
+	Role      Role      // "" for a service account: it has the rights of no role
+	ExpiresAt time.Time // when the token expires
+	Scopes    []Scope   // rights of a service account; nil for a user
+}
+
+// Service reports whether the principal is a service account.
+func (p *Principal) Service() bool { return p.Scopes != nil }
+
+// MayUse reports whether a service account has a scope; never for a user.
+func (p *Principal) MayUse(scope Scope) bool {
+	return slices.ContainsFunc(p.Scopes, func(s Scope) bool { return s.grants(scope) })
 }
 
 type principalKey struct{}

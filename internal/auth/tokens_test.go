@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func TestTokenNamesWhoHoldsIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := auth.Principal{UserID: in.User, SessionID: in.Session, Role: auth.Customer, ExpiresAt: noon.Add(auth.DefaultAccessLife)}
-		if *p != want {
+		if !reflect.DeepEqual(*p, want) {
 			t.Fatalf("got %+v, want %+v", *p, want)
 		}
 	}

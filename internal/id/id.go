@@ -39,6 +39,8 @@ const (
 	Endpoint  Kind = "whe" // an address that receives events
 	Event     Kind = "evt" // a fact that is published to other systems
 	Delivery  Kind = "dlv" // an event on its way to an endpoint
+
+	ServiceToken Kind = "svt" // lets another system use the API
 )
 
 // ErrMalformed means that a text is not an id of the expected kind.

@@ -59,6 +59,9 @@ type Config struct {
 	Outbox   *webhook.Outbox      // nil = events for other systems are not written
 	Feed     Feed                 // nil = log entries are not published
 	Security *account.SecurityLog // records what operators view; nil = not recorded
+	// Agents returns the service accounts of a user: what they wrote counts as written by the
+	// user; nil = there are none.
+	Agents func(ctx context.Context, user uuid.UUID) ([]uuid.UUID, error)
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int

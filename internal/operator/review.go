@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,17 +47,33 @@ func (s *Service) Approve(ctx context.Context, in ActInput) (*sale.Sale, error) 
 	return s.do(ctx, act{
 		by: in.By, sale: in.Sale, what: sale.ActApprove, note: in.Note,
 		decide: func(v *sale.Sale) (sale.Status, error) {
-			wrote, err := s.cfg.Sales.WroteIt(ctx, v.ID, in.By.ID)
+			wrote, err := s.wrote(ctx, v, in.By.ID)
 			if err != nil {
 				return "", err
 			}
-			if wrote || (v.CreatedBy != nil && *v.CreatedBy == in.By.ID) {
+			if wrote {
 				return "", selfApproval("saleId")
 			}
 			return sale.Approved, nil
 		},
 		within: func(ctx context.Context, tx *ent.Tx, v *sale.Sale) error { return s.openLedger(ctx, tx, v) },
 	})
+}
+
+// wrote reports whether a user, or a service account of the user, wrote a sale.
+func (s *Service) wrote(ctx context.Context, v *sale.Sale, user uuid.UUID) (bool, error) {
+	authors := []uuid.UUID{user}
+	if s.cfg.Agents != nil {
+		agents, err := s.cfg.Agents(ctx, user)
+		if err != nil {
+			return false, err
+		}
+		authors = append(authors, agents...)
+	}
+	if v.CreatedBy != nil && slices.Contains(authors, *v.CreatedBy) {
+		return true, nil
+	}
+	return s.cfg.Sales.WroteIt(ctx, v.ID, authors...)
 }
 
 func (s *Service) openLedger(ctx context.Context, tx *ent.Tx, v *sale.Sale) error {

@@ -51,7 +51,7 @@ func (e *env) events() (events []event) {
 }
 
 func (e *env) writerWithEvents() *order.Writer {
-	return order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Outbox: webhook.NewOutbox(e.clock)})
+	return order.NewWriter(order.WriterConfig{DB: e.db, Clock: e.clock, Outbox: webhook.NewOutbox(e.clock, nil)})
 }
 
 func TestABatchOfOrdersWritesItsEvents(t *testing.T) {
@@ -107,7 +107,7 @@ func TestExpiredOrdersWriteTheirEvents(t *testing.T) {
 			o := e.write(w, r).Order
 			orders[id.Format(id.Order, o.ID)] = o
 		}
-		expired, err := order.Expire(t.Context(), e.db, webhook.NewOutbox(e.clock), slices.Collect(maps.Values(orders)), e.clock.Now())
+		expired, err := order.Expire(t.Context(), e.db, webhook.NewOutbox(e.clock, nil), slices.Collect(maps.Values(orders)), e.clock.Now())
 		e.must(err)
 		for _, got := range e.events() {
 			if got.Type != webhook.OrderExpired || got.Data.Status != "EXPIRED" || got.Data.Revision != 2 || orders[got.Data.OrderID] == nil {
@@ -124,7 +124,7 @@ func TestExpiredOrdersWriteTheirEvents(t *testing.T) {
 func TestEveryMoveThatConcernsOthersWritesItsEvent(t *testing.T) {
 	onBoth(t, stock{units: 5, limit: 1}, func(t *testing.T, e *env) {
 		e.subscribe()
-		outbox := webhook.NewOutbox(e.clock)
+		outbox := webhook.NewOutbox(e.clock, nil)
 		o := e.write(e.writer(nil), e.request()).Order
 		for _, to := range []order.Status{order.Paid, order.Refunding, order.Paid, order.Refunding, order.Refunded} {
 			var err error

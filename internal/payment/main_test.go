@@ -167,7 +167,7 @@ func (s *shop) restart() {
 		Cache: order.NewCache(s.conn, s.keys.Tasks, s.clock), Orders: s.published.publish, Log: quiet,
 	})
 	s.pay = payment.New(payment.Config{
-		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock), Gate: s.flaky, Providers: []payment.Provider{s.flaky},
+		DB: s.db, Orders: s.orders, Publisher: publisher, Outbox: webhook.NewOutbox(s.clock, nil), Gate: s.flaky, Providers: []payment.Provider{s.flaky},
 		Clock: s.clock, Log: quiet, Forged: func(_ context.Context, _ string, count int) { s.forged = append(s.forged, count) },
 		PublishEvent: func(ctx context.Context, event uuid.UUID) error {
 			if !s.prompt.Load() {

@@ -57,6 +57,10 @@ CREATE INDEX IF NOT EXISTS `sandboxrefund_charge_id` ON `sandbox_refunds` (`char
 CREATE TABLE IF NOT EXISTS `security_events` (`id` uuid NOT NULL, `kind` text NOT NULL, `actor_id` uuid NULL, `subject_id` uuid NULL, `address` text NOT NULL DEFAULT (''), `detail` text NOT NULL DEFAULT (''), `created_at` datetime NOT NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `securityevent_created_at` ON `security_events` (`created_at`);
 CREATE INDEX IF NOT EXISTS `securityevent_subject_id_created_at` ON `security_events` (`subject_id`, `created_at`);
+CREATE TABLE IF NOT EXISTS `service_tokens` (`id` uuid NOT NULL, `name` text NOT NULL, `scopes` text NOT NULL, `hash` blob NOT NULL, `created_by` uuid NULL, `created_at` datetime NOT NULL, `expires_at` datetime NOT NULL, `last_used_at` datetime NULL, `revoked_at` datetime NULL, PRIMARY KEY (`id`));
+CREATE INDEX IF NOT EXISTS `servicetoken_created_by` ON `service_tokens` (`created_by`);
+CREATE UNIQUE INDEX IF NOT EXISTS `servicetoken_hash` ON `service_tokens` (`hash`);
+CREATE INDEX IF NOT EXISTS `servicetoken_live` ON `service_tokens` (`id`) WHERE revoked_at IS NULL;
 CREATE TABLE IF NOT EXISTS `sessions` (`id` uuid NOT NULL, `user_id` uuid NOT NULL, `token_hash` blob NOT NULL, `previous_hash` blob NULL, `generation` integer NOT NULL DEFAULT (1), `created_at` datetime NOT NULL, `rotated_at` datetime NOT NULL, `expires_at` datetime NOT NULL, `revoked_at` datetime NULL, `revoked_reason` text NULL, PRIMARY KEY (`id`));
 CREATE INDEX IF NOT EXISTS `session_expires_at` ON `sessions` (`expires_at`);
 CREATE INDEX IF NOT EXISTS `session_previous_hash` ON `sessions` (`previous_hash`);

@@ -17,7 +17,7 @@ func TestAChangeOfStatusIsAnEventForOtherSystems(t *testing.T) {
 	db := testenv.Postgres(t)
 	now := time.Now()
 	saleID, _ := addSale(t, db, "one", now)
-	outbox := webhook.NewOutbox(nil)
+	outbox := webhook.NewOutbox(nil, nil)
 	apply := func(c sale.Change) {
 		t.Helper()
 		c.ID, c.Sale, c.At, c.Outbox = id.New(), saleID, now, outbox

@@ -45,9 +45,9 @@ func (s *Store) Log(ctx context.Context, saleID uuid.UUID, limit int) ([]LogLine
 
 // WroteIt reports whether a user created or edited a sale: such a user must not approve
 // it.
-func (s *Store) WroteIt(ctx context.Context, saleID, person uuid.UUID) (bool, error) {
+func (s *Store) WroteIt(ctx context.Context, saleID uuid.UUID, authors ...uuid.UUID) (bool, error) {
 	wrote, err := s.db.SaleLog.Query().Where(
-		salelog.SaleID(saleID), salelog.ActorID(person), salelog.ActIn(string(ActCreate), string(ActUpdate)),
+		salelog.SaleID(saleID), salelog.ActorIDIn(authors...), salelog.ActIn(string(ActCreate), string(ActUpdate)),
 	).Exist(ctx)
 	if err != nil {
 		return false, fmt.Errorf("read who wrote sale %s: %w", saleID, err)

@@ -76,7 +76,7 @@ func onBoth(t *testing.T, test func(t *testing.T, e *env)) {
 func setupOn(t testing.TB, db *postgres.DB) *env {
 	t.Helper()
 	e := &env{t: t, db: db, clock: clock.NewFake(time.Now())}
-	e.outbox = webhook.NewOutbox(e.clock)
+	e.outbox = webhook.NewOutbox(e.clock, nil)
 	e.service = newService(t, db, e.clock, e.outbox)
 	return e
 }

@@ -16,26 +16,31 @@ import (
 // second of a new endpoint may be missing.
 const wantedFor = time.Second
 
-// Outbox writes events in the transactions of their facts, as long as an endpoint wants
-// them. A nil *Outbox writes nothing. It is safe for concurrent use.
+// Outbox writes events in the transactions of their facts, as long as an endpoint or a
+// reader of pages wants them. A nil *Outbox writes nothing. It is safe for concurrent use.
 type Outbox struct {
-	clock clock.Clock
+	clock  clock.Clock
+	pulled func(context.Context, *ent.Tx) (bool, error)
 
 	mu      sync.Mutex
 	wanted  map[Kind]bool // guarded by mu; nil = not read yet
 	expires time.Time     // guarded by mu; of wanted
 }
 
-// NewOutbox returns an Outbox. A nil clock is clock.System.
-func NewOutbox(c clock.Clock) *Outbox {
+// NewOutbox returns an Outbox. A nil clock is clock.System. pulled reports whether another
+// system may read pages of events; nil = none does.
+func NewOutbox(c clock.Clock, pulled func(context.Context, *ent.Tx) (bool, error)) *Outbox {
 	if c == nil {
 		c = clock.System{}
 	}
-	return &Outbox{clock: c}
+	if pulled == nil {
+		pulled = func(context.Context, *ent.Tx) (bool, error) { return false, nil }
+	}
+	return &Outbox{clock: c, pulled: pulled}
 }
 
-// Wants reports whether an enabled endpoint receives events of a kind. It reads the
-// endpoints in the transaction, at most once a second.
+// Wants reports whether another system receives events of a kind. It reads the endpoints
+// in the transaction, at most once a second.
 func (o *Outbox) Wants(ctx context.Context, tx *ent.Tx, kind Kind) (bool, error) {
 	if o == nil {
 		return false, nil
@@ -44,7 +49,7 @@ func (o *Outbox) Wants(ctx context.Context, tx *ent.Tx, kind Kind) (bool, error)
 	if !read {
 		return wanted[kind], nil
 	}
-	wanted, err := wantedKinds(ctx, tx)
+	wanted, err := o.wantedKinds(ctx, tx)
 	if err != nil {
 		o.forget()
 		return false, err
@@ -78,14 +83,23 @@ func (o *Outbox) forget() {
 	o.expires = time.Time{}
 }
 
-// wantedKinds returns the kinds of events that enabled endpoints receive.
-func wantedKinds(ctx context.Context, tx *ent.Tx) (map[Kind]bool, error) {
+// wantedKinds returns the kinds of events that other systems receive.
+func (o *Outbox) wantedKinds(ctx context.Context, tx *ent.Tx) (map[Kind]bool, error) {
 	rows, err := tx.WebhookEndpoint.Query().Where(webhookendpoint.StateEQ(webhookendpoint.StateENABLED)).
 		Select(webhookendpoint.FieldKinds).Limit(maxEndpoints).All(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read webhook endpoints: %w", err)
 	}
 	wanted := map[Kind]bool{}
+	all, err := o.pulled(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("read who reads events: %w", err)
+	}
+	if all {
+		for _, kind := range Kinds() {
+			wanted[kind] = true
+		}
+	}
 	for _, row := range rows {
 		for _, kind := range kindsOf(row.Kinds) {
 			wanted[kind] = true

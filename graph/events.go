@@ -1,0 +1,34 @@
+package graph
+
+import (
+	"seckill/graph/model"
+	"seckill/internal/fault"
+	"seckill/internal/id"
+	"seckill/internal/webhook"
+)
+
+// eventPage parses the arguments of the events query.
+func eventPage(first int, after *string, kinds []model.WebhookEventKind) (webhook.EventsInput, error) {
+	in := webhook.EventsInput{Limit: first, Kinds: *eventKinds(kinds)}
+	if after == nil {
+		return in, nil
+	}
+	var err error
+	if in.After, err = webhook.ParseCursor(*after); err != nil {
+		return in, fault.Wrap(fault.BadInput, "Invalid cursor.", err)
+	}
+	return in, nil
+}
+
+func toEventConnection(page []webhook.Record, more, before bool) *model.WebhookEventConnection {
+	out := &model.WebhookEventConnection{Edges: make([]*model.WebhookEventEdge, len(page))}
+	cursors := make([]string, len(page))
+	for i, e := range page {
+		cursors[i] = e.Cursor.String()
+		out.Edges[i] = &model.WebhookEventEdge{Cursor: cursors[i], Node: &model.WebhookEvent{
+			ID: id.Format(id.Event, e.ID), Event: toEventKind(e.Kind), Subject: e.Subject, Payload: string(e.Payload), CreatedAt: e.At,
+		}}
+	}
+	out.PageInfo = toPageInfo(cursors, more, before)
+	return out
+}

@@ -1,0 +1,51 @@
+package graph
+
+import (
+	"context"
+
+	"seckill/graph/model"
+	"seckill/internal/auth"
+	"seckill/internal/id"
+	"seckill/internal/servicetoken"
+)
+
+// reads reports whether the caller is an operator, or a service account with a scope.
+func reads(ctx context.Context, scope auth.Scope) bool {
+	p := auth.PrincipalFrom(ctx)
+	return p != nil && permits(p, auth.Operator, &scope)
+}
+
+// shopper returns the caller as one who may buy; nil without a user.
+func shopper(ctx context.Context) *auth.Principal {
+	if p := auth.PrincipalFrom(ctx); p != nil && !p.Service() {
+		return p
+	}
+	return nil
+}
+
+func (r *Resolver) toServiceToken(ctx context.Context, t *servicetoken.Token) (*model.ServiceToken, error) {
+	if t == nil {
+		return nil, nil
+	}
+	out := &model.ServiceToken{
+		ID: id.Format(id.ServiceToken, t.ID), Name: t.Name, Scopes: t.Scopes,
+		CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt, LastUsedAt: t.LastUsedAt,
+	}
+	if t.CreatedBy == nil {
+		return out, nil
+	}
+	var err error
+	out.CreatedBy, err = r.user(ctx, *t.CreatedBy)
+	return out, err
+}
+
+func (r *Resolver) toServiceTokens(ctx context.Context, list []*servicetoken.Token) ([]*model.ServiceToken, error) {
+	out := make([]*model.ServiceToken, len(list))
+	for i, t := range list {
+		var err error
+		if out[i], err = r.toServiceToken(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,154 @@
+package webhook_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"seckill/ent"
+	"seckill/internal/clock"
+	"seckill/internal/fault"
+	"seckill/internal/postgres"
+	"seckill/internal/testenv"
+	"seckill/internal/webhook"
+)
+
+// pulled makes an outbox write events although there is no endpoint.
+func pulled(context.Context, *ent.Tx) (bool, error) { return true, nil }
+
+// readAll reads all pages after a cursor, each with a process of its own, and returns the
+// last cursor.
+func readAll(t testing.TB, db *postgres.DB, c clock.Clock, after webhook.Cursor) (page []webhook.Record, last webhook.Cursor) {
+	t.Helper()
+	for more := true; more; {
+		parsed, err := webhook.ParseCursor(after.String())
+		if err != nil || parsed != after {
+			t.Fatalf("cursor %v became %v: %v", after, parsed, err)
+		}
+		var some []webhook.Record
+		some, more, err = newService(t, db, c, nil).Events(t.Context(), webhook.EventsInput{After: parsed, Limit: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(some) > 0 {
+			after = some[len(some)-1].Cursor
+		}
+		page = append(page, some...)
+	}
+	return page, after
+}
+
+func TestAReaderOfPagesMissesNothingThroughKilledProcesses(t *testing.T) {
+	t.Parallel()
+	const writers, each, kills = 8, 60, 3
+	url := testenv.UnflushedPostgresURL(t)
+	db, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	outbox := webhook.NewOutbox(nil, pulled)
+	var writing sync.WaitGroup
+	quarter := make(chan struct{}, writers*each)
+	for w := range writers {
+		writing.Go(func() {
+			for n := range each {
+				err := db.WithTx(t.Context(), func(ctx context.Context, tx *ent.Tx) error {
+					err := outbox.Write(ctx, tx, webhook.OrderPlaced, func() []webhook.Event {
+						return []webhook.Event{{Kind: webhook.OrderPlaced, Subject: fmt.Sprintf("ord_%d", w), At: time.Now(), Data: n}}
+					})
+					if err == nil && w%2 == 0 { // it commits after transactions with higher ids
+						_, err = tx.ExecContext(ctx, "SELECT pg_sleep(0.02)")
+					}
+					return err
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				quarter <- struct{}{}
+			}
+		})
+	}
+	var got []webhook.Record
+	var last webhook.Cursor
+	read := func() {
+		some, after := readAll(t, db, clock.System{}, last)
+		got, last = append(got, some...), after
+	}
+	for range kills {
+		stop := startSender(t, url, 0)
+		before := len(got)
+		testenv.Eventually(t, testenv.Wait, func() bool { read(); return len(got) > before }, "no event was dispatched")
+		for range writers * each / (kills + 1) {
+			<-quarter
+			read()
+		}
+		stop()
+		read()
+	}
+	defer startSender(t, url, 0)()
+	writing.Wait()
+	testenv.Eventually(t, testenv.Wait, func() bool { read(); return len(got) >= writers*each }, "events are missing")
+	bySubject, ids := map[string][]int{}, map[string]bool{}
+	for _, e := range got {
+		var body struct{ Data int }
+		if err := json.Unmarshal(e.Payload, &body); err != nil {
+			t.Fatal(err)
+		}
+		bySubject[e.Subject] = append(bySubject[e.Subject], body.Data)
+		ids[e.ID.String()] = true
+	}
+	if len(got) != writers*each || len(ids) != writers*each {
+		t.Errorf("read %d events, %d different ones, want each of %d once", len(got), len(ids), writers*each)
+	}
+	for subject, numbers := range bySubject {
+		if !slices.IsSorted(numbers) {
+			t.Errorf("events of %s were read as %v", subject, numbers)
+		}
+	}
+}
+
+func TestACursorIsRefusedWhenItsEventsMayBeGone(t *testing.T) {
+	onBoth(t, func(t *testing.T, e *env) {
+		e.outbox = webhook.NewOutbox(e.clock, pulled)
+		e.fact(webhook.StockLow, "itm_1", 1)
+		e.step()
+		_, last := readAll(t, e.db, e.clock, webhook.Cursor{})
+		e.clock.Advance(19 * 24 * time.Hour)
+		if _, _, err := e.service.Events(t.Context(), webhook.EventsInput{After: last, Limit: 1}); err != nil {
+			t.Errorf("an old event that is still there: %v", err)
+		}
+		if _, err := e.service.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.fact(webhook.StockLow, "itm_1", 2)
+		e.step()
+		_, _, err := e.service.Events(t.Context(), webhook.EventsInput{After: last, Limit: 1})
+		if fault.CodeOf(err) != fault.BadInput || !strings.Contains(err.Error(), "18 days") {
+			t.Errorf("after a purge: %v", err)
+		}
+		if page, _ := readAll(t, e.db, e.clock, webhook.Cursor{}); len(page) != 1 {
+			t.Errorf("without a cursor: %v", page)
+		}
+	})
+}
+
+func TestEventsAreReadByKind(t *testing.T) {
+	onBoth(t, func(t *testing.T, e *env) {
+		e.outbox = webhook.NewOutbox(e.clock, pulled)
+		for i, kind := range webhook.Kinds() {
+			e.fact(kind, "ord_1", i)
+		}
+		e.step()
+		page, more, err := e.service.Events(t.Context(), webhook.EventsInput{Kinds: []webhook.Kind{webhook.OrderPaid, webhook.StockLow}, Limit: 1})
+		if err != nil || !more || len(page) != 1 || page[0].Kind != webhook.OrderPaid {
+			t.Errorf("read %v, more %v: %v", page, more, err)
+		}
+	})
+}
