@@ -44,8 +44,11 @@ require (
 
 require (
 	github.com/pquerna/otp v1.5.0
+	github.com/smartwalle/alipay/v3 v3.2.25
+	github.com/smartwalle/nsign v1.0.9
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/stripe/stripe-go/v82 v82.5.1
+	github.com/wechatpay-apiv3/wechatpay-go v0.2.21
 )
 
 require (
@@ -85,6 +88,8 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/rs/xid v1.6.0 // indirect
 	github.com/sethvargo/go-retry v0.3.0 // indirect
+	github.com/smartwalle/ncrypto v1.0.4 // indirect
+	github.com/smartwalle/ngx v1.0.9 // indirect
 	github.com/sony/gobreaker v1.0.0 // indirect
 	github.com/sosodev/duration v1.4.0 // indirect
 	github.com/tinylib/msgp v1.3.0 // indirect

@@ -38,7 +38,7 @@ func (r *mutationResolver) PayOrder(ctx context.Context, input model.PayOrderInp
 		return nil, unknown("orderId")
 	}
 	paying, err := r.Payments.Pay(ctx, payment.PayInput{
-		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input), IdempotencyKey: input.IdempotencyKey,
+		Order: orderID, User: auth.PrincipalFrom(ctx).UserID, Provider: providerOf(input), IdempotencyKey: input.IdempotencyKey, Address: r.address(ctx),
 	})
 	return &model.PayOrderPayload{
 		Order: r.toOrder(paying.Order), Payment: r.toPayment(ctx, paying.Payment), Replayed: paying.Replayed,

@@ -24,6 +24,14 @@ func providerOf(in model.PayOrderInput) string {
 	return ""
 }
 
+// address returns the IP address of a client; "" when it is not known.
+func (r *Resolver) address(ctx context.Context) string {
+	if addr := r.Addr(ctx); addr.IsValid() {
+		return addr.String()
+	}
+	return ""
+}
+
 // methodOf returns the method of a provider.
 func methodOf(provider string) model.PaymentMethod {
 	if provider == sandbox.Name {
@@ -34,7 +42,7 @@ func methodOf(provider string) model.PaymentMethod {
 
 func toOption(ctx context.Context, o payment.Option) *model.PaymentOption {
 	label := text{o.Label.English, cmp.Or(o.Label.Chinese, o.Label.English)}
-	return &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon}
+	return &model.PaymentOption{ID: o.ID, DisplayName: label.in(ctx), Kind: o.Kind, Icon: o.Icon, Device: cmp.Or(o.Device, payment.AnyDevice)}
 }
 
 func toOptions(ctx context.Context, list []payment.Option) []*model.PaymentOption {

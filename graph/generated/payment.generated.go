@@ -675,6 +675,29 @@ func (ec *executionContext) fieldContext_Payment_transaction(_ context.Context, 
 	return graphql.NewScalarFieldContext("Payment", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _PaymentOption_device(ctx context.Context, field graphql.CollectedField, obj *model.PaymentOption) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PaymentOption_device(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Device, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v payment.Device) graphql.Marshaler {
+			return ec.marshalNPaymentDevice2seckillᚋinternalᚋpaymentᚐDevice(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PaymentOption_device(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PaymentOption", field, false, false, errors.New("field of type PaymentDevice does not have child fields"))
+}
+
 func (ec *executionContext) _PaymentOption_displayName(ctx context.Context, field graphql.CollectedField, obj *model.PaymentOption) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1884,6 +1907,11 @@ func (ec *executionContext) _PaymentOption(ctx context.Context, sel ast.Selectio
 		switch field.Name {
 		case "__typename":
 			out.Values[i] = graphql.MarshalString("PaymentOption")
+		case "device":
+			out.Values[i] = ec._PaymentOption_device(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "displayName":
 			out.Values[i] = ec._PaymentOption_displayName(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -2339,6 +2367,23 @@ func (ec *executionContext) marshalNPayment2ᚖseckillᚋgraphᚋmodelᚐPayment
 		return graphql.Null
 	}
 	return ec._Payment(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNPaymentDevice2seckillᚋinternalᚋpaymentᚐDevice(ctx context.Context, v any) (payment.Device, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := payment.Device(tmp)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPaymentDevice2seckillᚋinternalᚋpaymentᚐDevice(ctx context.Context, sel ast.SelectionSet, v payment.Device) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(string(v))
+	if res == graphql.Null {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+	}
+	return res
 }
 
 func (ec *executionContext) unmarshalNPaymentKind2seckillᚋinternalᚋpaymentᚐKind(ctx context.Context, v any) (payment.Kind, error) {

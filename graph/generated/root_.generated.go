@@ -2389,9 +2389,23 @@ enum PaymentKind {
 }
 
 """
+Where a buyer pays with an option.
+"""
+enum PaymentDevice {
+  """On any device."""
+  ANY
+  """On a screen from which a phone scans the code."""
+  DESKTOP
+  """On a phone, where a link opens the provider's app."""
+  PHONE
+}
+
+"""
 A provider that a buyer may choose to pay at.
 """
 type PaymentOption {
+  """Where it can be paid at. A client on the other kind of device does not offer it."""
+  device: PaymentDevice!
   """Its name for the buyer, in the language of the request."""
   displayName: String!
   """A word that clients have a picture for, such as ` + "`" + `bank` + "`" + `, ` + "`" + `card` + "`" + ` or ` + "`" + `wallet` + "`" + `; new ones may be added."""
@@ -4715,6 +4729,8 @@ func (ec *executionContext) childFields_Payment(ctx context.Context, field graph
 
 func (ec *executionContext) childFields_PaymentOption(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
+	case "device":
+		return ec.fieldContext_PaymentOption_device(ctx, field)
 	case "displayName":
 		return ec.fieldContext_PaymentOption_displayName(ctx, field)
 	case "icon":

@@ -1064,6 +1064,8 @@ func (Payment) IsNode() {}
 
 // A provider that a buyer may choose to pay at.
 type PaymentOption struct {
+	// Where it can be paid at. A client on the other kind of device does not offer it.
+	Device payment.Device `json:"device"`
 	// Its name for the buyer, in the language of the request.
 	DisplayName string `json:"displayName"`
 	// A word that clients have a picture for, such as `bank`, `card` or `wallet`; new ones may be added.

@@ -23,7 +23,7 @@ import (
 	"seckill/internal/orderintake"
 	"seckill/internal/payment"
 	"seckill/internal/payment/sandbox"
-	"seckill/internal/payment/stripe"
+	"seckill/internal/payment/setup"
 	"seckill/internal/periodic"
 	"seckill/internal/postgres"
 	"seckill/internal/preload"
@@ -139,34 +139,41 @@ func newPayments(b base, g gates, m messages, o orders, in paymentSetup) (paymen
 		},
 	}
 	p := payments{}
-	if key := b.cfg.StripeKey.Reveal(); key != "" {
-		cfg.Providers = append(cfg.Providers, stripe.New(stripe.Config{
-			Key: key, WebhookSecret: b.cfg.StripeWebhookSecret.Reveal(), APIURL: b.cfg.StripeAPIURL, ShopURL: baseURL(b.cfg, in.listener), Clock: g.clock,
-		}))
+	var err error
+	if cfg.Providers, err = setup.Providers(b.cfg, baseURL(b.cfg, in.listener), g.clock); err != nil {
+		return p, err
 	}
 	if b.cfg.SandboxOn() {
-		live := in.keys.Derive("sandbox call-backs") // derived from the current signing key and the previous one
-		signer, err := sandbox.NewSigner(live[:min(len(live), 2)]...)
+		bank, err := p.addSandbox(b, g, in)
 		if err != nil {
-			return p, fmt.Errorf("sandbox bank: %w", err)
+			return p, err
 		}
-		base := baseURL(b.cfg, in.listener)
-		bank := sandbox.NewBank(b.svc.db, g.clock)
-		courier := sandbox.NewCourier(bank, base+"/webhooks/payments/"+sandbox.Name, signer, b.log)
-		b.svc.onClose(func() error { courier.Close(); return nil })
-		cfg.Providers = append(cfg.Providers, sandbox.NewProvider(bank, base+"/sandbox", signer, g.clock))
-		p.pages = sandbox.NewPages(bank, base+"/sandbox", b.log).Handler()
-		p.loops = append(p.loops, courier.Loop())
+		cfg.Providers = append(cfg.Providers, bank)
 	}
 	p.service = payment.New(cfg)
 	p.loops = append(p.loops, order.OrderReturns(b.svc.db, gate.ReturnAll, b.log))
 	p.loops = append(p.loops, p.service.Loops()...)
 	trimmer := stream.NewTrimmer(b.svc.redis.Cmd, []string{topic}, b.streams)
 	p.loops = append(p.loops, periodic.Loop{Name: "trim payments", Every: trimEvery, Idle: idleTrim, Step: trimmer.Step, Log: b.log})
-	var err error
 	p.router, err = newRouter(b, m, stream.Handler{Name: "payments", Topics: []string{topic}, Handle: p.service.Handle},
 		consumer{group: paymentsGroup})
 	return p, err
+}
+
+// addSandbox returns the built-in bank, and adds its pages and its loop.
+func (p *payments) addSandbox(b base, g gates, in paymentSetup) (payment.Provider, error) {
+	live := in.keys.Derive("sandbox call-backs") // derived from the current signing key and the previous one
+	signer, err := sandbox.NewSigner(live[:min(len(live), 2)]...)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox bank: %w", err)
+	}
+	base := baseURL(b.cfg, in.listener)
+	bank := sandbox.NewBank(b.svc.db, g.clock)
+	courier := sandbox.NewCourier(bank, base+"/webhooks/payments/"+sandbox.Name, signer, b.log)
+	b.svc.onClose(func() error { courier.Close(); return nil })
+	p.pages = sandbox.NewPages(bank, base+"/sandbox", b.log).Handler()
+	p.loops = append(p.loops, courier.Loop())
+	return sandbox.NewProvider(bank, base+"/sandbox", signer, g.clock), nil
 }
 
 // consumer configures how a router reads a stream. Zero selects the default of package

@@ -75,7 +75,7 @@ func metrics(t testing.TB, a *app.App) string {
 
 func TestEveryMetricIsShownAfterOnePurchase(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(c *config.Config) { c.Limits, c.Sandbox = config.SwitchOn, config.SwitchOn })
+	s := newSite(t, func(c *config.Config) { c.Limits, c.Sandbox = config.SwitchOn, config.SandboxOn })
 	a, _ := s.open("api", "worker", "scheduler")
 	made := s.seed(seed.Input{Users: 1, Stock: 1, PathTTL: time.Minute})
 	buyer := made.Users[0]

@@ -59,11 +59,9 @@ type Config struct {
 
 	StaffTOTP StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
 
-	PaymentWindow       time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
-	Sandbox             Switch        `default:"off" group:"gate" help:"The built-in bank that approves whatever its visitor wants: on, or off. Always on outside production."`
-	StripeKey           Secret        `group:"gate" placeholder:"KEY" help:"Secret or restricted key of a Stripe account, sk_… or rk_…: cards are taken then. docs/payments.md."`
-	StripeWebhookSecret Secret        `group:"gate" placeholder:"SECRET" help:"Signing secret, whsec_…, of the Stripe endpoint that sends its events to /webhooks/payments/stripe."`
-	StripeAPIURL        string        `name:"stripe-api-url" group:"gate" placeholder:"URL" help:"Where Stripe's API is, for tests. Without it, Stripe's own address."`
+	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
+
+	Providers
 
 	CaptchaTTL       time.Duration `default:"5m" group:"gate" help:"How long a captcha can be answered."`
 	CaptchaPool      int           `default:"1024" group:"gate" help:"Captcha pictures of each kind kept drawn for the opening second, about 4 kB each. The demo keeps at most 64."`
@@ -95,6 +93,7 @@ func Groups() []Group {
 		{Key: "server", Title: "Settings: server"},
 		{Key: "accounts", Title: "Settings: accounts"},
 		{Key: "gate", Title: "Settings: gate"},
+		{Key: "payments", Title: "Settings: payments"},
 		{Key: "worker", Title: "Settings: worker and scheduler"},
 	}
 }
@@ -137,12 +136,6 @@ func (c *Config) CaptchaSources() []string {
 // LimitsOn reports whether rate limits are enforced. Validate requires them in
 // production.
 func (c *Config) LimitsOn() bool { return c.Limits == SwitchOn }
-
-// SandboxOn reports whether orders can be paid with the built-in bank.
-func (c *Config) SandboxOn() bool { return c.Sandbox == SwitchOn || !c.Production() }
-
-// PaymentsOn reports whether orders can be paid at all.
-func (c *Config) PaymentsOn() bool { return c.SandboxOn() || c.StripeKey != "" }
 
 // ForDemo returns a copy for the demo: development profile, a random signing key, few
 // captchas generated in advance, no drain delay. It listens on 127.0.0.1 unless another

@@ -61,7 +61,11 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 		AccessTokenTTL: 10 * time.Minute, RefreshTokenTTL: 30 * time.Minute, StaffTOTP: StaffTOTPOptional,
 		PaymentWindow: 15 * time.Minute, CaptchaTTL: 5 * time.Minute, CaptchaPool: 1024, PathTTL: time.Minute,
 		PermitRatio: 1.5, PowMax: 100000, RiskTimeout: 50 * time.Millisecond, RiskFailure: "open",
-		WaitlistOffer: time.Minute, TwoPersonUnits: 100, Limits: SwitchOn, Sandbox: SwitchOff,
+		WaitlistOffer: time.Minute, TwoPersonUnits: 100, Limits: SwitchOn,
+		Providers: Providers{
+			Sandbox: SandboxOff, WeChatH5: SwitchOff, AlipayWAP: SwitchOff,
+			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",
+		},
 		OrderBatch: 256, ClaimIdle: 15 * time.Second,
 		PreloadEvery: 5 * time.Second,
 	}
@@ -125,6 +129,10 @@ func TestSecretsMayBeInFiles(t *testing.T) {
 	}
 	if c.JWTKey.Reveal() != strings.Repeat("k", 32) || len(c.JWTPreviousKeys) != 2 || c.JWTPreviousKeys[1].Reveal() != "two=second" {
 		t.Errorf("key of %d bytes, %d previous keys", len(c.JWTKey), len(c.JWTPreviousKeys))
+	}
+	pem := "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----"
+	if c, _, err := Parse(nil, env("SECKILL_ALIPAY_KEY_FILE", write(t, pem+"\n"))); err != nil || c.AlipayKey.Reveal() != pem {
+		t.Errorf("a key of several lines: %v", err)
 	}
 	if origin := find(t, settings, "jwt-key").Origin; origin != "SECKILL_JWT_KEY_FILE" {
 		t.Errorf("the key comes from %q", origin)

@@ -86,7 +86,11 @@ func (s *Source) secretFile(flag *kong.Flag) (string, Origin) {
 		s.problems = append(s.problems, fmt.Sprintf("%s: %v", name, err))
 		return "", ""
 	}
-	return strings.ReplaceAll(strings.TrimRight(string(text), "\r\n"), "\n", ","), Origin(name)
+	value := strings.TrimRight(string(text), "\r\n")
+	if flag.Target.Kind() == reflect.Slice {
+		value = strings.ReplaceAll(value, "\n", ",")
+	}
+	return value, Origin(name)
 }
 
 // Problems returns the errors, one line each.

@@ -227,20 +227,6 @@ func (p *Problems) widget(c *Config) {
 	}
 }
 
-// payments checks the keys of payment providers, which are not printed.
-func (p *Problems) payments(c *Config) {
-	key, secret := c.StripeKey.Reveal(), c.StripeWebhookSecret.Reveal()
-	if key != "" && !strings.HasPrefix(key, "sk_") && !strings.HasPrefix(key, "rk_") {
-		p.add("stripe-key", "is no secret key: take the one that begins with sk_ or rk_; pk_ is for browsers")
-	}
-	if (key == "") != (secret == "") {
-		p.add("stripe-webhook-secret", "and SECKILL_STRIPE_KEY go together: without the key nothing is charged, without the secret no payment is reported")
-	}
-	if c.StripeAPIURL != "" && !isOrigin(c.StripeAPIURL) {
-		p.add("stripe-api-url", "is no address: write https://host")
-	}
-}
-
 // lifetimes checks the durations. The limits are wide: they detect a wrong unit.
 func (p *Problems) lifetimes(c *Config) {
 	const day = 24 * time.Hour

@@ -37,6 +37,15 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"browser's key":        {func(c *Config) { c.StripeKey, c.StripeWebhookSecret = "pk_live_1", "whsec_1" }, "SECKILL_STRIPE_KEY is no secret key"},
 		"no webhook secret":    {func(c *Config) { c.StripeKey = "sk_live_1" }, "SECKILL_STRIPE_WEBHOOK_SECRET and SECKILL_STRIPE_KEY go together"},
 		"no stripe key":        {func(c *Config) { c.StripeWebhookSecret = "whsec_1" }, "SECKILL_STRIPE_WEBHOOK_SECRET and SECKILL_STRIPE_KEY go together"},
+		"part of wechat":       {func(c *Config) { sellers(c).WeChatPlatformKey = "" }, "SECKILL_WECHAT_PLATFORM_KEY is missing, and SECKILL_WECHAT_MERCHANT_ID needs it"},
+		"wechat, no merchant":  {func(c *Config) { c.WeChatAppID = "wx1" }, "SECKILL_WECHAT_MERCHANT_ID is missing, and SECKILL_WECHAT_APP_ID is set"},
+		"short wechat key":     {func(c *Config) { sellers(c).WeChatAPIKey = "short" }, "SECKILL_WECHAT_API_KEY has 5 characters"},
+		"part of alipay":       {func(c *Config) { sellers(c).AlipayPublicKey = "" }, "SECKILL_ALIPAY_PUBLIC_KEY is missing, and SECKILL_ALIPAY_APP_ID needs it"},
+		"service, no secret":   {func(c *Config) { sellers(c).PaymentServiceSecret = "" }, "SECKILL_PAYMENT_SERVICE_SECRET is not whsec_"},
+		"service, slash":       {func(c *Config) { sellers(c).PaymentServiceURL = "https://pay.example/" }, "SECKILL_PAYMENT_SERVICE_URL is no address"},
+		"service named stripe": {func(c *Config) { sellers(c).PaymentServiceName = "stripe" }, "SECKILL_PAYMENT_SERVICE_NAME is \"stripe\""},
+		"service, currencies":  {func(c *Config) { sellers(c).PaymentServiceCurrencies = "EUR=100, USD" }, "SECKILL_PAYMENT_SERVICE_CURRENCIES has an entry that is unfit: \"USD\""},
+		"service, amounts":     {func(c *Config) { sellers(c).PaymentServiceCurrencies = "EUR=100:50" }, "SECKILL_PAYMENT_SERVICE_CURRENCIES has an entry that is unfit: \"EUR=100:50\""},
 		"stripe elsewhere":     {func(c *Config) { c.StripeAPIURL = "stripe" }, "SECKILL_STRIPE_API_URL is no address"},
 		"limits in production": {func(c *Config) { c.Limits = SwitchOff }, "SECKILL_LIMITS is off"},
 		"mysql":                {func(c *Config) { c.DatabaseURL = "mysql://x/y" }, "SECKILL_DATABASE_URL is not an address of Postgres"},
@@ -94,6 +103,30 @@ func check(c *Config) *Config {
 	c.CaptchaScriptURL = "https://a.example/api.js"
 	c.CaptchaOrigins = []string{"https://*.a.example", "https://b.example:8443"}
 	return c
+}
+
+// sellers sets up every provider whose settings belong together.
+func sellers(c *Config) *Config {
+	c.WeChatMerchantID, c.WeChatAppID, c.WeChatMerchantSerial, c.WeChatMerchantKey = "1900000001", "wx1", "5157", "PEM"
+	c.WeChatAPIKey, c.WeChatPlatformKey = Secret(strings.Repeat("k", 32)), "PEM"
+	c.AlipayAppID, c.AlipayKey, c.AlipayPublicKey = "2021", "PEM", "PEM"
+	c.PaymentServiceURL, c.PaymentServiceSecret = "https://pay.example/shop", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
+	c.PaymentServiceCurrencies = "EUR=100, USD=50:500000"
+	return c
+}
+
+func TestProvidersAreSetUpByTheirSettings(t *testing.T) {
+	t.Parallel()
+	c := sellers(Default())
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if taken, err := c.ServiceCurrencies(); err != nil || len(taken) != 2 || taken["USD"] != (Bounds{50, 500000}) || taken["EUR"] != (Bounds{Least: 100}) {
+		t.Errorf("currencies %v, %v", taken, err)
+	}
+	if secret, err := c.ServiceSecret(); err != nil || len(secret) != 32 || !c.PaymentsOn() {
+		t.Errorf("secret of %d bytes, %v", len(secret), err)
+	}
 }
 
 func TestAnOutsideCaptchaIsASetOfSettings(t *testing.T) {

@@ -30,7 +30,7 @@ func TestAnOrderIsOfferedOnlyProvidersThatTakeItsMoney(t *testing.T) {
 	s := newShop(t, 1)
 	s.patient(time.Second,
 		s.flaky,
-		branch{s.flaky, "card", payment.Terms{Kind: payment.Redirect, Least: map[string]int64{"EUR": 50, "USD": 0}}},
+		branch{s.flaky, "card", payment.Terms{Kind: payment.Redirect, Least: map[string]int64{"EUR": 50, "USD": 0}, Most: map[string]int64{"EUR": 500000}}},
 		branch{s.flaky, "wallet", payment.Terms{Kind: payment.QR, Least: map[string]int64{"CNY": 1}}})
 	for _, c := range []struct {
 		status   order.Status
@@ -42,6 +42,8 @@ func TestAnOrderIsOfferedOnlyProvidersThatTakeItsMoney(t *testing.T) {
 		{order.PendingPayment, 1999, 1, "EUR", []string{"sandbox", "card"}},
 		{order.PendingPayment, 25, 2, "EUR", []string{"sandbox", "card"}},
 		{order.PendingPayment, 49, 1, "EUR", []string{"sandbox"}},
+		{order.PendingPayment, 250000, 2, "EUR", []string{"sandbox", "card"}},
+		{order.PendingPayment, 500001, 1, "EUR", []string{"sandbox"}},
 		{order.PendingPayment, 1, 1, "CNY", []string{"sandbox", "wallet"}},
 		{order.PendingPayment, 1, 1, "SEK", []string{"sandbox"}},
 		{order.Paid, 1999, 1, "EUR", nil},

@@ -31,6 +31,7 @@ type PayInput struct {
 	User           uuid.UUID // the principal
 	Provider       string
 	IdempotencyKey string
+	Address        string // the buyer's IP address, for providers that require it; may be empty
 }
 
 // Paying is an order and the payment that the buyer must complete.
@@ -70,7 +71,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 		return Paying{Order: o}, fault.Refused{Why: fault.IdempotencyMismatch, At: []string{"input", "idempotencyKey"}}
 	}
 	if p != nil {
-		p, err = s.create(ctx, p)
+		p, err = s.create(ctx, p, in.Address)
 		return Paying{Order: o, Payment: p, Replayed: true}, err
 	}
 	now := s.now()
@@ -96,7 +97,7 @@ func (s *Service) tryPay(ctx context.Context, in PayInput) (Paying, error) {
 	case s.over(ctx, p):
 		return Paying{}, errNotPayable
 	}
-	p, err = s.create(ctx, p)
+	p, err = s.create(ctx, p, in.Address)
 	return Paying{Order: o, Payment: p}, err
 }
 
@@ -167,7 +168,7 @@ func (s *Service) begin(ctx context.Context, o *order.Order, in PayInput, now ti
 
 // create opens a payment at the provider, unless that has been done. The call may be
 // repeated, because the provider identifies the payment by its id.
-func (s *Service) create(ctx context.Context, p *Payment) (*Payment, error) {
+func (s *Service) create(ctx context.Context, p *Payment, address string) (*Payment, error) {
 	if p.Status != Creating {
 		return p, nil
 	}
@@ -175,7 +176,9 @@ func (s *Service) create(ctx context.Context, p *Payment) (*Payment, error) {
 	provider, err := s.provider(p.Provider)
 	if err == nil {
 		err = s.ask(ctx, "create", func(ctx context.Context) (err error) {
-			made, err = provider.Create(ctx, p.known().CreateInput)
+			input := p.known().CreateInput
+			input.Address = address
+			made, err = provider.Create(ctx, input)
 			return err
 		})
 	}

@@ -45,17 +45,22 @@ type Provider interface {
 type Terms struct {
 	Label Label
 	Kind  Kind
-	Icon  string // a word that clients have a picture for: bank, card, wallet
+	// Device is where the provider can be paid at; a client that runs on the other one
+	// does not offer it. "" = any.
+	Device Device
+	Icon   string // a word that clients have a picture for: bank, card, wallet
 	// Least maps the currencies that the provider takes to their least amounts in minor
 	// units; nil = any amount in any currency.
 	Least map[string]int64
-	Reply Reply // to its call-backs
+	Most  map[string]int64 // greatest amounts, in minor units; none for a currency = no greatest
+	Reply Reply            // to its call-backs
 }
 
 // takes reports whether the provider takes the money of an order.
 func (t Terms) takes(o *order.Order) bool {
 	least, ok := t.Least[o.Currency]
-	return t.Least == nil || ok && o.TotalMinor() >= least
+	most, bounded := t.Most[o.Currency]
+	return (t.Least == nil || ok && o.TotalMinor() >= least) && (!bounded || o.TotalMinor() <= most)
 }
 
 // Label is the name of a provider for buyers.
@@ -71,6 +76,16 @@ type Kind string
 const (
 	QR       Kind = "QR"       // by scanning a code
 	Redirect Kind = "REDIRECT" // on a page of the provider that leads back to the order
+)
+
+// Device is where a buyer pays.
+type Device string
+
+// Devices of buyers.
+const (
+	AnyDevice Device = "ANY"
+	Desktop   Device = "DESKTOP" // next to a phone that scans the code
+	Phone     Device = "PHONE"
 )
 
 // Reply acknowledges a call-back that was stored or needs no action. Zero = 200 without a
@@ -101,6 +116,7 @@ type CreateInput struct {
 	AmountMinor int64
 	Currency    string
 	ExpiresAt   time.Time
+	Address     string // the buyer's IP address; "" unless the buyer is there
 }
 
 // Known is what the shop knows of a payment that it created, or tried to create.

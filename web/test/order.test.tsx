@@ -41,7 +41,7 @@ test('the reason for a refund is kept when the request fails', async () => {
 test('a declined payment shows why and can be retried on the page', async () => {
   await speak('en');
   const total = { amount: '1.00', currencyCode: 'CNY' };
-  const option = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR' };
+  const option = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR', device: 'ANY' };
   const order = { id: 'ord_2', revision: 1, availableActions: ['PAY', 'CANCEL'], total, payments: [], paymentOptions: [option] } as unknown as Order;
   const payment = (id: string) => ({ id, status: 'PENDING', option, amount: total, qrCode: null, redirectUrl: `https://bank.example/${id}`, expiresAt: '' });
   const answer = (id: string) => ({ payOrder: { payment: payment(id), order: null, userErrors: [] } });

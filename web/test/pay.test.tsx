@@ -6,8 +6,8 @@ import { speak } from '../src/i18n/text';
 import { OrderActions } from '../src/pages/order-actions';
 import { server, type Reply } from './shop';
 
-const bank: PaymentOption = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR' };
-const card: PaymentOption = { id: 'card', displayName: 'Card', icon: 'card', kind: 'REDIRECT' };
+const bank: PaymentOption = { id: 'sandbox', displayName: 'Test bank', icon: 'bank', kind: 'QR', device: 'ANY' };
+const card: PaymentOption = { id: 'card', displayName: 'Card', icon: 'card', kind: 'REDIRECT', device: 'ANY' };
 const total = { amount: '699.00', currencyCode: 'CNY' };
 let number = 0;
 
@@ -34,6 +34,24 @@ beforeEach(async () => {
 afterEach(() => {
   render(null, document.body);
   vi.unstubAllGlobals();
+});
+
+test('a desktop is offered the code, and a phone the link of the same provider', async () => {
+  const code: PaymentOption = { id: 'wechat', displayName: 'WeChat Pay', icon: 'chat', kind: 'QR', device: 'DESKTOP' };
+  const link: PaymentOption = { id: 'wechat-h5', displayName: 'WeChat Pay', icon: 'chat', kind: 'REDIRECT', device: 'PHONE' };
+  const offered = () => [...document.querySelectorAll('input')].map(({ value }) => value);
+  await show(code, link, card);
+  expect(offered()).toEqual(['wechat', 'card']);
+  vi.stubGlobal('matchMedia', (query: string) => ({ matches: query === '(pointer: coarse)', addEventListener: vi.fn(), removeEventListener: vi.fn() }));
+  render(null, document.body);
+  await show(code, link, card);
+  expect(offered()).toEqual(['wechat-h5', 'card']);
+  const asked = server({ PayOrder: [begun(link, 'https://wx.example/1')] });
+  render(null, document.body);
+  await show(code, link);
+  await press('Pay ¥699');
+  await vi.waitFor(() => expect(assign).toHaveBeenCalledWith('https://wx.example/1'));
+  expect(asked[0]!.variables.input).toMatchObject({ optionId: 'wechat-h5' });
 });
 
 test('one provider is no choice', async () => {

@@ -45,6 +45,17 @@ var least = map[string]int64{
 	"SEK": 300, "SGD": 50, "THB": 1000, "USD": 50,
 }
 
+// digits bounds amounts: Stripe takes at most eight digits.
+const digits = 99_999_999
+
+var most = func() map[string]int64 {
+	bounds := map[string]int64{}
+	for currency := range least {
+		bounds[currency] = digits
+	}
+	return bounds
+}()
+
 // Config holds the dependencies of a Provider.
 type Config struct {
 	Key           string // secret or restricted key of the account
@@ -85,7 +96,7 @@ func (*Provider) Name() string { return Name }
 
 // Terms returns what buyers see.
 func (*Provider) Terms() payment.Terms {
-	return payment.Terms{Label: payment.Label{English: "Card", Chinese: "银行卡"}, Kind: payment.Redirect, Icon: "card", Least: least}
+	return payment.Terms{Label: payment.Label{English: "Card", Chinese: "银行卡"}, Kind: payment.Redirect, Icon: "card", Least: least, Most: most}
 }
 
 // Create opens a page of Checkout.

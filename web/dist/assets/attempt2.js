@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=46c6b4bc8087";
+export{r as resumePlaces}from"./attempt.js?v=ac13b542575e";

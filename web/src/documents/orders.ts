@@ -44,6 +44,7 @@ export const OrderParts = graphql(
       displayName
       icon
       kind
+      device
     }
     timeline {
       at

@@ -11,7 +11,7 @@ import { apologise, digits, explain, money, t } from '../i18n/text';
 import { actKey, settleAct } from '../purchase/press';
 import { useLeft } from '../ui/countdown';
 import { Dialog } from '../ui/dialog';
-import { PayOptions } from './pay-options';
+import { fitting, PayOptions } from './pay-options';
 import { Qr } from './qr';
 
 /** Payments begun in this tab, by order id. */
@@ -82,7 +82,7 @@ export function OrderActions({ order }: { order: Order }) {
   const begun = can('PAY') ? payments.value[order.id] : undefined;
   const payment = begun?.id === declined ? undefined : begun;
   const sending = state.value.state === 'sending';
-  const options = order.paymentOptions ?? [];
+  const options = fitting(order.paymentOptions ?? []);
   const chosen = useSignal<string | null>(null);
   const option = (options.find(({ id }) => id === chosen.value) ?? options[0])?.id;
 

@@ -3,6 +3,13 @@ import type { PaymentOption } from '../api/types';
 import { t } from '../i18n/text';
 import { Icon, known } from '../ui/icons';
 
+/** The options that can be paid at on this device; all of them where none can. */
+export function fitting(options: PaymentOption[]): PaymentOption[] {
+  const other = matchMedia('(pointer: coarse)').matches ? 'DESKTOP' : 'PHONE';
+  const fit = options.filter(({ device }) => device !== other);
+  return fit.length ? fit : options;
+}
+
 /** One provider per line; nothing where there is no choice. */
 export function PayOptions({ options, chosen, choose }: { options: PaymentOption[]; chosen: string; choose: (id: string) => void }) {
   if (options.length < 2) return null;
