@@ -79,12 +79,19 @@ func newServer(ctx context.Context, b base, g gates, in serverParts) (_ *server.
 	return s, trusted, err
 }
 
-// site is packed once per binary, because tests build many processes.
-var site = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
+// site and trialSite are packed once per binary, because tests build many processes.
+var (
+	site      = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Dist(), web.Version()) })
+	trialSite = sync.OnceValues(func() (http.Handler, error) { return server.NewSite(web.Trial(), web.Version()) })
+)
 
 // newPublic returns the handler of the public listener.
 func newPublic(b base, in serverParts, handler http.Handler) (http.Handler, error) {
-	pages, err := site()
+	shown := site
+	if b.cfg.Production() && b.cfg.Sandbox == config.SandboxTrial {
+		shown = trialSite
+	}
+	pages, err := shown()
 	if err != nil {
 		return nil, err
 	}

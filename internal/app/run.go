@@ -265,7 +265,7 @@ func Serve(ctx context.Context, cfg *config.Config, roleNames []string, log *slo
 		return err
 	}
 	if a.roles.API && !cfg.PaymentsOn() {
-		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=on")
+		log.WarnContext(ctx, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=trial")
 	}
 	return a.Run(ctx)
 }

@@ -37,27 +37,10 @@ func (r *report) settings(d Deps) {
 			"every client then has the proxy's address, which limits and the share of sockets without signing in count by; set it to the proxy's address")
 	}
 	if !d.Config.PaymentsOn() {
-		r.add(areaConfig, Warning, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=on, whose bank approves every payment")
+		r.add(areaConfig, Warning, "no payment provider: orders cannot be paid, and expire; for a trial set SECKILL_SANDBOX=trial, whose bank approves every payment")
 	}
-	r.stripe(d.Config)
 	if len(r.findings) == before {
 		r.add(areaConfig, OK, fmt.Sprintf("%d settings, profile %s", len(d.Settings), d.Config.Profile))
-	}
-}
-
-// stripe reports where Stripe must send its events, and what keeps real money out.
-func (r *report) stripe(cfg *config.Config) {
-	if cfg.StripeKey == "" {
-		return
-	}
-	base := strings.TrimSuffix(cfg.PublicURL, "/")
-	if !strings.HasPrefix(strings.ToLower(base), "https://") {
-		r.add(areaConfig, Warning, "SECKILL_STRIPE_KEY is set, but SECKILL_PUBLIC_URL is not https: Stripe reports live payments to https addresses only")
-	} else {
-		r.add(areaConfig, OK, "Stripe: its endpoint must send checkout.session events to "+base+"/webhooks/payments/stripe")
-	}
-	if cfg.Production() && strings.Contains(cfg.StripeKey.Reveal(), "_test_") {
-		r.add(areaConfig, Warning, "SECKILL_STRIPE_KEY is a key of test mode: anyone can pay orders with a test card")
 	}
 }
 

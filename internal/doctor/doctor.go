@@ -1,5 +1,5 @@
-// Package doctor checks an installation, before or while it runs: settings, Postgres,
-// Redis and the clocks. It reports problems with their remedy, and changes nothing.
+// Package doctor checks an installation, before or while it runs: settings, payment
+// providers, Postgres, Redis and the clocks. It reports problems with their remedy, and changes nothing.
 //
 // The requirements for a start are checked again when the services are opened; the doctor
 // reports more, and all problems at once.
@@ -7,6 +7,7 @@ package doctor
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"seckill/internal/clock"
@@ -25,7 +26,7 @@ const (
 
 // Finding is the result of one check.
 type Finding struct {
-	Area    string `json:"area"` // config, postgres, redis or clock
+	Area    string `json:"area"` // config, payments, postgres, redis or clock
 	Level   Level  `json:"level"`
 	Message string `json:"message"`
 }
@@ -42,12 +43,14 @@ type Deps struct {
 	Settings []config.Setting
 	Environ  []string // as of os.Environ
 	Clock    clock.Clock
+	Client   *http.Client // calls the public address; nil = http.DefaultClient
 }
 
 // Check makes all checks and returns the findings in the order of areas.
 func Check(ctx context.Context, d Deps) []Finding {
 	var r report
 	r.settings(d)
+	r.payments(ctx, d)
 	r.postgres(ctx, d)
 	r.redis(ctx, d)
 	return r.findings
