@@ -2,8 +2,12 @@ package graph
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
 
 	"seckill/graph/generated"
 	"seckill/graph/model"
@@ -27,7 +31,10 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 	if field == "placeOrder" || barred(ctx, fc) {
 		return next(ctx)
 	}
-	policy := ratelimit.Policy{Name: field, Burst: burst, PerSecond: perSecond}
+	policy, ok := r.RateLimits[field]
+	if !ok {
+		policy = ratelimit.Policy{Name: field, Burst: burst, PerSecond: perSecond}
+	}
 	d, err := r.count(ctx, policy)
 	if err != nil {
 		return nil, err
@@ -36,6 +43,23 @@ func (r *Resolver) limit(ctx context.Context, _ any, next graphql.Resolver, burs
 		return nil, refusal
 	}
 	return next(ctx)
+}
+
+// CheckRateLimits returns an error for a limit of an operation that has none in the
+// schema.
+func CheckRateLimits(schema *ast.Schema, limits map[string]ratelimit.Policy) error {
+	var limited []string
+	for _, f := range schema.Mutation.Fields {
+		if f.Directives.ForName("rateLimit") != nil {
+			limited = append(limited, f.Name)
+		}
+	}
+	for name := range limits {
+		if !slices.Contains(limited, name) {
+			return fmt.Errorf("%q has no rate limit: choose among %s", name, strings.Join(limited, ", "))
+		}
+	}
+	return nil
 }
 
 // count takes a token from the session of a valid refresh token, else from the user, else

@@ -86,7 +86,7 @@ func itemDrafts(in []*model.SaleItemInput) []operator.ItemDraft {
 func saleDraft(in model.CreateSaleInput) operator.SaleDraft {
 	return operator.SaleDraft{
 		Title: in.Title, Slug: deref(in.Slug), Rules: in.Rules, StartsAt: in.StartsAt, EndsAt: in.EndsAt,
-		PaymentWindow: time.Duration(in.PaymentWindowSeconds) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
+		PaymentWindow: time.Duration(deref(in.PaymentWindowSeconds)) * time.Second, PurchaseLimit: deref(in.PurchaseLimit),
 		HideExactStock: in.HideExactStock, Items: itemDrafts(in.Items),
 	}
 }

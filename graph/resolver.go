@@ -48,9 +48,11 @@ type Resolver struct {
 	Webhooks *webhook.Service
 	Tokens   *servicetoken.Service // of other systems
 	Limits   *ratelimit.Limiter
-	Addr     func(context.Context) netip.Addr // address of the client
-	Cost     func(*graphql.OperationContext) guard.Cost
-	Server   ServerInfo
+	// RateLimits replace the @rateLimit of the operations that they name.
+	RateLimits map[string]ratelimit.Policy
+	Addr       func(context.Context) netip.Addr // address of the client
+	Cost       func(*graphql.OperationContext) guard.Cost
+	Server     ServerInfo
 }
 
 // ServerInfo describes this server.

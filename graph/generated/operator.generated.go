@@ -2293,9 +2293,6 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 	if _, present := asMap["hideExactStock"]; !present {
 		asMap["hideExactStock"] = false
 	}
-	if _, present := asMap["paymentWindowSeconds"]; !present {
-		asMap["paymentWindowSeconds"] = 900
-	}
 	if _, present := asMap["rules"]; !present {
 		asMap["rules"] = ""
 	}
@@ -2330,7 +2327,7 @@ func (ec *executionContext) unmarshalInputCreateSaleInput(ctx context.Context, o
 			it.Items = data
 		case "paymentWindowSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("paymentWindowSeconds"))
-			data, err := ec.unmarshalNInt2int(ctx, v)
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
 			if err != nil {
 				return it, err
 			}

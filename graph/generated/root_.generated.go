@@ -1512,8 +1512,8 @@ input CreateSaleInput {
   hideExactStock: Boolean! = false
   """What is on sale; 1 to 20 items."""
   items: [SaleItemInput!]!
-  """How long a buyer has to pay."""
-  paymentWindowSeconds: Int! = 900 @constraint(min: 30, max: 86400)
+  """How long a buyer has to pay; the installation's default, ` + "`" + `SECKILL_PAYMENT_WINDOW` + "`" + `, when left out."""
+  paymentWindowSeconds: Int @constraint(min: 30, max: 86400)
   """Most units that one buyer may have of all items together; none when left out."""
   purchaseLimit: Int @constraint(min: 1, max: 200)
   """Rules, in Markdown."""

@@ -264,8 +264,8 @@ type CreateSaleInput struct {
 	HideExactStock bool `json:"hideExactStock"`
 	// What is on sale; 1 to 20 items.
 	Items []*SaleItemInput `json:"items"`
-	// How long a buyer has to pay.
-	PaymentWindowSeconds int `json:"paymentWindowSeconds"`
+	// How long a buyer has to pay; the installation's default, `SECKILL_PAYMENT_WINDOW`, when left out.
+	PaymentWindowSeconds *int `json:"paymentWindowSeconds,omitempty"`
 	// Most units that one buyer may have of all items together; none when left out.
 	PurchaseLimit *int `json:"purchaseLimit,omitempty"`
 	// Rules, in Markdown.

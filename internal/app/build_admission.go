@@ -73,3 +73,12 @@ func newRisk(b base) *risk.Hook {
 	})
 	return hook
 }
+
+// rateLimits returns the rate limits of operations that the settings name.
+func (b base) rateLimits() map[string]ratelimit.Policy {
+	limits := map[string]ratelimit.Policy{}
+	for _, l := range b.cfg.RateLimits {
+		limits[l.Operation] = ratelimit.Policy{Name: l.Operation, Burst: l.Burst, PerSecond: l.PerSecond}
+	}
+	return limits
+}

@@ -248,7 +248,7 @@ func newScheduler(b base, g gates, s stats, in schedulerParts) scheduler {
 	m, o, p := in.messages, in.orders, in.payments
 	preloader := preload.New(preload.Config{
 		DB: b.svc.db, Gate: g.gate, Pending: o.backlog.Requests, Versions: g.versions, Outbox: b.outbox, Finish: s.figures.Keep, Note: s.feed.Act,
-		Catalog: g.catalog, Hands: orderintake.HandsWait, Clock: g.clock, Shared: g.clock, Log: b.log,
+		Catalog: g.catalog, Hands: orderintake.HandsWait, Slot: b.cfg.LoadSlot, Slots: b.cfg.LoadSlots, Clock: g.clock, Shared: g.clock, Log: b.log,
 	})
 	reconciler := reconcile.New(reconcile.Config{
 		Catalog: g.catalog, Gates: preloader, Keys: b.keys,
@@ -338,7 +338,7 @@ type shopParts struct {
 }
 
 func newShop(b base, g gates, m messages, s stats, in shopParts) shop {
-	tries := checkout.NewTries(b.clock)
+	tries := checkout.NewTries(b.clock, b.rateLimits()["placeOrder"])
 	if !b.cfg.LimitsOn() {
 		tries = checkout.NoLimit()
 	}
@@ -377,7 +377,7 @@ func newAdmin(b base, g gates, s stats, in adminParts) (admin, error) {
 			DB: b.svc.db, Sales: g.sales, Versions: g.versions, Catalog: g.catalog,
 			Gate: g.gate, Orders: in.orders.store, Gates: in.scheduler.preloader,
 			Stock: g.stock, Payments: in.payments.service, Outbox: b.outbox, Feed: s.feed, Security: in.accounts.security,
-			Agents:         in.accounts.machines.CreatedBy,
+			Agents: in.accounts.machines.CreatedBy, PaymentWindow: b.cfg.PaymentWindow,
 			TwoPersonUnits: b.cfg.TwoPersonUnits, Clock: b.clock, Log: b.log,
 		}),
 		reports: report.Source{DB: b.svc.db, Sales: g.sales, Stats: s.figures, Clock: b.clock},

@@ -143,9 +143,13 @@ func newGraphQL(b base, in serverParts, sockets *transport.Sockets, ready *serve
 	resolver.Letters, resolver.Line, resolver.Counts = in.orders.letters, in.orders.line, in.stats.counts
 	resolver.Webhooks, resolver.Tokens = in.webhooks, in.accounts.machines
 	resolver.Operator, resolver.Figures, resolver.Feed, resolver.Reports = in.admin.operator, in.stats.figures, in.stats.feed, in.admin.reports
+	resolver.RateLimits = b.rateLimits()
 	schema := generated.NewExecutableSchema(generated.Config{
 		Resolvers: resolver, Directives: resolver.Directives(),
 	})
+	if err := graph.CheckRateLimits(schema.Schema(), resolver.RateLimits); err != nil {
+		return nil, nil, fmt.Errorf("SECKILL_RATE_LIMITS: %w", err)
+	}
 	documents, err := web.Documents()
 	if err != nil {
 		return nil, nil, err

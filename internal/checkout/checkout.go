@@ -184,11 +184,11 @@ func submitted(a reservation.Attempt, o reservation.Outcome) *order.Task {
 func (c *Checkout) refuse(ctx context.Context, parent *sale.Sale, in PlaceInput, o reservation.Outcome) (Placed, error) {
 	switch o.Code {
 	case reservation.NotStarted:
-		return Placed{}, notOpen(sale.PhaseUpcoming, o)
+		return Placed{}, notOpen(sale.PhaseUpcoming, parent, o)
 	case reservation.Ended:
-		return Placed{}, notOpen(sale.PhaseEnded, o)
+		return Placed{}, notOpen(sale.PhaseEnded, parent, o)
 	case reservation.Paused, reservation.NotLoaded:
-		return Placed{}, notOpen(closedPhase(parent, o), o)
+		return Placed{}, notOpen(closedPhase(parent, o), parent, o)
 	case reservation.SoldOut: // what remains is for the waitlist
 		return Placed{}, reservation.NoneLeft{Item: in.Item}
 	case reservation.TooFewLeft:
@@ -230,12 +230,13 @@ func closedPhase(parent *sale.Sale, o reservation.Outcome) sale.Phase {
 	return phase
 }
 
-func notOpen(phase sale.Phase, o reservation.Outcome) sale.NotOpen {
-	n := sale.NotOpen{Phase: phase, ServerTime: o.At}
-	if phase == sale.PhaseUpcoming && o.Opens.UnixMilli() > 0 {
-		n.StartsAt = &o.Opens
+// notOpen names the opening of the gate, or that of the sale while its gate is not loaded.
+func notOpen(phase sale.Phase, parent *sale.Sale, o reservation.Outcome) sale.NotOpen {
+	opens := o.Opens
+	if opens.UnixMilli() <= 0 {
+		opens = parent.StartsAt
 	}
-	return n
+	return sale.NewNotOpen(phase, opens, o.At)
 }
 
 // task reads the task that the gate returned; nil for none. If the record cannot be

@@ -22,14 +22,21 @@ const (
 // script that takes the stock counts the attempts that pass once more, over all
 // processes.
 type Tries struct {
-	local *ratelimit.Local[try]
-	off   bool
+	local  *ratelimit.Local[try]
+	policy ratelimit.Policy // of sales without their own limit
+	off    bool
 }
 
 type try struct{ sale, user uuid.UUID }
 
-// NewTries returns an empty counter.
-func NewTries(c clock.Clock) *Tries { return &Tries{local: ratelimit.NewLocal[try](c, 0)} }
+// NewTries returns an empty counter with the limit of sales without their own; a zero
+// policy stands for TriesAtOnce and TriesPerSecond.
+func NewTries(c clock.Clock, policy ratelimit.Policy) *Tries {
+	if policy.Burst == 0 {
+		policy = ratelimit.Policy{Name: "placeOrder", Burst: TriesAtOnce, PerSecond: TriesPerSecond}
+	}
+	return &Tries{local: ratelimit.NewLocal[try](c, 0), policy: policy}
+}
 
 // NoLimit allows every attempt, in this process and in Redis: for drills and tests.
 func NoLimit() *Tries { return &Tries{local: ratelimit.NewLocalOff[try](), off: true} }
@@ -39,7 +46,7 @@ func (t *Tries) take(parent *sale.Sale, user uuid.UUID) (reservation.Tries, erro
 	if t.off {
 		return reservation.Tries{}, nil
 	}
-	burst, perSecond := parent.Switches.Limit(TriesAtOnce, TriesPerSecond)
+	burst, perSecond := parent.Switches.Limit(t.policy.Burst, t.policy.PerSecond)
 	d := t.local.Allow(ratelimit.Policy{Name: "placeOrder", Burst: burst, PerSecond: perSecond}, try{parent.ID, user})
 	return reservation.Tries{Burst: burst, Every: time.Duration(float64(time.Second) / perSecond)}, d.Refusal()
 }

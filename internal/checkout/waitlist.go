@@ -22,11 +22,11 @@ func (c *Checkout) JoinWaitlist(ctx context.Context, user, itemID uuid.UUID) (*w
 	}
 	now := reservation.Outcome{At: c.stock.ServerTime()}
 	if phase := parent.Phase(now.At, false); phase == sale.PhaseUpcoming {
-		return nil, sale.NotOpen{Phase: phase, StartsAt: &parent.StartsAt, ServerTime: now.At}
+		return nil, notOpen(phase, parent, now)
 	}
 	entry, err := c.waitlist.Join(ctx, waitlist.JoinInput{Sale: parent.ID, Item: item.ID, User: user, Quantity: 1})
 	if fault.ReasonOf(err) == fault.SaleClosed {
-		return nil, notOpen(closedPhase(parent, now), now)
+		return nil, notOpen(closedPhase(parent, now), parent, now)
 	}
 	if limit, ok := errors.AsType[reservation.LimitReached](err); ok {
 		limit.Limit = parent.PurchaseLimit // which the gate's script does not return

@@ -59,7 +59,7 @@ type Config struct {
 
 	StaffTOTP StaffTOTP `name:"staff-totp" default:"optional" group:"accounts" help:"One-time codes of operators and administrators: optional, or required: without one, they have the rights of a customer until they set it up on the account page."`
 
-	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales made from now on."`
+	PaymentWindow time.Duration `default:"15m" group:"gate" help:"How long a buyer has to pay, in sales that are created without a time of their own."`
 
 	Providers
 
@@ -78,10 +78,13 @@ type Config struct {
 	RiskFailure      RiskFailure   `default:"open" group:"gate" help:"When the risk service does not answer: open lets buyers pass, closed refuses them."`
 	WaitlistOffer    time.Duration `default:"60s" group:"gate" help:"How long a unit that came back is held for the next in line of the waitlist."`
 	TwoPersonUnits   int           `default:"100" group:"gate" help:"Units of one item that operators put on sale within 24 hours without a second person."`
+	RateLimits       []RateLimit   `group:"gate" placeholder:"OPERATION=BURST/PER-SECOND" help:"Rate limits of operations, instead of those in the API's description (@rateLimit): placeOrder=5/1,login=10/0.2. A sale's own limits come first."`
 	Limits           Switch        `default:"on" group:"gate" help:"Rate limits: on, or off (never in production)."`
 
 	OrderBatch   int           `default:"256" group:"worker" help:"Most orders written in one transaction."`
 	ClaimIdle    time.Duration `default:"15s" group:"worker" help:"A message whose worker was silent this long goes to another worker."`
+	LoadSlot     time.Duration `default:"2h" group:"worker" help:"Length of a time slot of the scheduler."`
+	LoadSlots    int           `default:"5" group:"worker" help:"Approved sales are loaded into Redis that start within this many time slots, the present one included."`
 	PreloadEvery time.Duration `default:"5s" group:"worker" help:"How often the scheduler looks for approved sales to load into Redis."`
 }
 

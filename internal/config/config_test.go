@@ -67,7 +67,7 @@ func TestDefaultsArePublishedOnes(t *testing.T) {
 			PaymentServiceName: "service", PaymentServiceLabel: "Bank transfer", PaymentServiceKind: "redirect",
 		},
 		OrderBatch: 256, ClaimIdle: 15 * time.Second,
-		PreloadEvery: 5 * time.Second,
+		LoadSlot: 2 * time.Hour, LoadSlots: 5, PreloadEvery: 5 * time.Second,
 	}
 	if diff := cmp.Diff(want, c, cmpopts.EquateComparable(netip.Prefix{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -33,6 +33,7 @@ func Options(source *Source) []kong.Option {
 		kong.ValueFormatter(helpText),
 		reader(readLevel),
 		reader(readNetwork),
+		reader(readRateLimit),
 	}
 }
 

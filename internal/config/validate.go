@@ -246,6 +246,7 @@ func (p *Problems) lifetimes(c *Config) {
 		{"waitlist-offer", c.WaitlistOffer, time.Second, day},
 		{"claim-idle", c.ClaimIdle, time.Second, 10 * time.Minute},
 		{"risk-timeout", c.RiskTimeout, time.Millisecond, 10 * time.Second},
+		{"load-slot", c.LoadSlot, time.Minute, day},
 		{"preload-every", c.PreloadEvery, 100 * time.Millisecond, time.Minute},
 	} {
 		if d.value < d.min || d.value > d.max {
@@ -269,6 +270,7 @@ func (p *Problems) bounds(c *Config) {
 		{"captcha-pool", c.CaptchaPool, 1, 100_000},
 		{"pow-max", c.PowMax, 10_000, 10_000_000},
 		{"two-person-units", c.TwoPersonUnits, 1, 1_000_000_000},
+		{"load-slots", c.LoadSlots, 1, 1000},
 		{"order-batch", c.OrderBatch, 1, 2000},
 	} {
 		if n.value < n.min || n.value > n.max {

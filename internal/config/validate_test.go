@@ -63,6 +63,8 @@ func TestUnfitSettingsAreRefused(t *testing.T) {
 		"easy proof of work":   {func(c *Config) { c.PowMax = 9999 }, "SECKILL_POW_MAX is 9999"},
 		"milliseconds meant":   {func(c *Config) { c.PathTTL = 60 }, "SECKILL_PATH_TTL is 60ns: choose between 1s and 1h0m0s"},
 		"session too short":    {func(c *Config) { c.RefreshTokenTTL = 2 * time.Minute }, "shorter than an access token"},
+		"seconds meant":        {func(c *Config) { c.LoadSlot = 2 * time.Second }, "SECKILL_LOAD_SLOT is 2s: choose between 1m0s and"},
+		"no slot":              {func(c *Config) { c.LoadSlots = 0 }, "SECKILL_LOAD_SLOTS is 0: choose between 1 and"},
 		"permit ratio":         {func(c *Config) { c.PermitRatio = 0.5 }, "SECKILL_PERMIT_RATIO is 0.5"},
 		"offer in the past":    {func(c *Config) { c.WaitlistOffer = -5 * time.Second }, "SECKILL_WAITLIST_OFFER is -5s: choose between 1s and"},
 		"offer of no time":     {func(c *Config) { c.WaitlistOffer = 0 }, "SECKILL_WAITLIST_OFFER is 0s: choose between 1s and"},
@@ -188,5 +190,18 @@ func TestTheDemoNeedsNoSettings(t *testing.T) {
 	}
 	if err := d.Validate(NeedKeys); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestRateLimitsAreParsedAndBounded(t *testing.T) {
+	t.Parallel()
+	c, _, err := Parse(nil, env("SECKILL_RATE_LIMITS", "placeOrder=7/2.5, login=10/0.2"))
+	if err != nil || !slices.Equal(c.RateLimits, []RateLimit{{"placeOrder", 7, 2.5}, {"login", 10, 0.2}}) {
+		t.Errorf("%+v %v", c, err)
+	}
+	for _, text := range []string{"login", "login=", "login=5", "=5/1", "login=0/1", "login=5/0", "login=5/NaN", "login=x/1", "login=2000000/1"} {
+		if _, _, err := Parse(nil, env("SECKILL_RATE_LIMITS", text)); err == nil || !strings.Contains(err.Error(), "write operation=burst/perSecond") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

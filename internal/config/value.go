@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -171,6 +172,35 @@ func readNetwork(text string) (netip.Prefix, error) {
 		return network, fmt.Errorf("%q is neither an address nor a network: write 10.0.0.7 or 10.0.0.0/8", text)
 	}
 	return network, nil
+}
+
+// RateLimit is the rate limit of one operation of the API.
+type RateLimit struct {
+	Operation string
+	Burst     int     // calls at once
+	PerSecond float64 // calls given back each second
+}
+
+// String returns the limit as it is written in settings.
+func (r RateLimit) String() string { return fmt.Sprintf("%s=%d/%g", r.Operation, r.Burst, r.PerSecond) }
+
+// Bounds of rate limits, in calls: 0 would bar an operation, and more than a million is
+// no limit.
+const (
+	leastPerSecond = 0.001
+	mostCalls      = 1_000_000
+)
+
+// readRateLimit parses operation=burst/perSecond.
+func readRateLimit(text string) (RateLimit, error) {
+	operation, limit, _ := strings.Cut(strings.TrimSpace(text), "=")
+	first, second, _ := strings.Cut(limit, "/")
+	burst, err1 := strconv.Atoi(first)
+	perSecond, err2 := strconv.ParseFloat(second, 64)
+	if operation == "" || err1 != nil || err2 != nil || burst < 1 || burst > mostCalls || !(perSecond >= leastPerSecond && perSecond <= mostCalls) {
+		return RateLimit{}, fmt.Errorf("%q is not a rate limit: write operation=burst/perSecond, such as login=10/0.2, with at least 1 and %g", text, leastPerSecond)
+	}
+	return RateLimit{Operation: operation, Burst: burst, PerSecond: perSecond}, nil
 }
 
 // reader makes kong parse values of a type with read, whose errors describe the expected

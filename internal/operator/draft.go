@@ -38,14 +38,18 @@ type SaleDraft struct {
 	Rules          string
 	StartsAt       time.Time
 	EndsAt         time.Time
-	PaymentWindow  time.Duration
-	PurchaseLimit  int // units per buyer over all items; 0 = no limit
+	PaymentWindow  time.Duration // 0 = that of the installation
+	PurchaseLimit  int           // units per buyer over all items; 0 = no limit
 	HideExactStock bool
 	Items          []ItemDraft
 }
 
-// setLimits sets the purchase limit of items without one.
-func (d *SaleDraft) setLimits() {
+// setDefaults sets the payment window of a sale, and the purchase limit of items, without
+// one.
+func (d *SaleDraft) setDefaults(window time.Duration) {
+	if d.PaymentWindow == 0 {
+		d.PaymentWindow = window
+	}
 	for i := range d.Items {
 		if d.Items[i].PurchaseLimit == 0 {
 			d.Items[i].PurchaseLimit = max(1, min(d.PurchaseLimit, maxLimit, d.Items[i].Stock))
@@ -69,25 +73,31 @@ func unlessZero(n int) *int {
 	return &n
 }
 
-// check returns all faults of a draft. The start must be after the given time, which is
-// zero for times that an edit leaves as they are.
-func (d *SaleDraft) check(after time.Time, products map[uuid.UUID]*sale.Goods) error {
+// terms are what a draft is checked against.
+type terms struct {
+	after    time.Time     // the start must be later; zero for times that an edit leaves as they are
+	window   time.Duration // the payment window of the installation
+	products map[uuid.UUID]*sale.Goods
+}
+
+// check returns all faults of a draft.
+func (d *SaleDraft) check(usual terms) error {
 	faults := []error{
 		required(&d.Title, maxName, "title"),
 		checkText(d.Rules, maxText, "rules"),
 		checkSlug(d.Slug),
-		checkTimes(d.StartsAt, d.EndsAt, after),
-		inRange(int(d.PaymentWindow/time.Second), int(minWindow/time.Second), int(maxWindow/time.Second), "paymentWindowSeconds"),
+		checkTimes(d.StartsAt, d.EndsAt, usual.after),
+		checkWindow(d.PaymentWindow, usual.window),
 		inRange(len(d.Items), 1, maxItems, "items"),
 	}
 	most, seen := 0, map[uuid.UUID]bool{}
 	for i, item := range d.Items[:min(len(d.Items), maxItems)] {
 		at := func(field ...string) []string { return append([]string{"items", strconv.Itoa(i)}, field...) }
-		faults = append(faults, item.check(at, products[item.Goods]))
+		faults = append(faults, item.check(at, usual.products[item.Goods]))
 		if first := d.Items[0].Price.Currency; first != "" && item.Price.Currency != "" && item.Price.Currency != first {
 			faults = append(faults, invalid("one currency in a sale", at("price", "currencyCode")...))
 		}
-		if seen[item.Goods] && products[item.Goods] != nil {
+		if seen[item.Goods] && usual.products[item.Goods] != nil {
 			faults = append(faults, invalid("each goods once", at("goodsId")...))
 		}
 		seen[item.Goods] = true
@@ -133,7 +143,7 @@ func (s *Service) products(ctx context.Context, d SaleDraft) (map[uuid.UUID]*sal
 
 // CheckSale returns all faults of a draft that is to be created.
 func (s *Service) CheckSale(ctx context.Context, d SaleDraft) error {
-	d.setLimits()
+	d.setDefaults(s.cfg.PaymentWindow)
 	return s.checkDraft(ctx, &d, s.cfg.Clock.Now())
 }
 
@@ -142,7 +152,7 @@ func (s *Service) checkDraft(ctx context.Context, d *SaleDraft, after time.Time)
 	if err != nil {
 		return err
 	}
-	return d.check(after, products)
+	return d.check(terms{after: after, window: s.cfg.PaymentWindow, products: products})
 }
 
 // CreateSale creates a sale as a draft.
@@ -150,7 +160,7 @@ func (s *Service) CreateSale(ctx context.Context, by sale.Actor, d SaleDraft) (*
 	if err := authorise(by, sale.ActCreate); err != nil {
 		return nil, err
 	}
-	d.setLimits()
+	d.setDefaults(s.cfg.PaymentWindow)
 	if err := s.checkDraft(ctx, &d, s.cfg.Clock.Now()); err != nil {
 		return nil, err
 	}
@@ -251,7 +261,7 @@ func (p SalePatch) of(v *sale.Sale) SaleDraft {
 			d.Items = append(d.Items, ItemDraft{Goods: item.Goods.ID, Price: item.Price, Stock: item.Total, PurchaseLimit: item.PurchaseLimit})
 		}
 	}
-	d.setLimits()
+	d.setDefaults(v.PaymentWindow)
 	return d
 }
 

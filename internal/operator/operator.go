@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -38,6 +39,9 @@ import (
 // DefaultTwoPersonUnits is how many units of an item can be added within 24 h without
 // confirmation by a second operator.
 const DefaultTwoPersonUnits = 100
+
+// DefaultPaymentWindow is how long a buyer has to pay in a sale without its own window.
+const DefaultPaymentWindow = 15 * time.Minute
 
 // maxTries is how often an operation is retried because the sale was changed
 // concurrently. After that the error is CONFLICT.
@@ -65,9 +69,11 @@ type Config struct {
 	// TwoPersonUnits is how many units of an item can be added within 24 h without
 	// confirmation by a second operator; 0 = DefaultTwoPersonUnits.
 	TwoPersonUnits int
-	Clock          clock.Clock
-	NewID          id.Generator // nil = id.New
-	Log            *slog.Logger
+	// PaymentWindow is that of sales that are created without one; 0 = DefaultPaymentWindow.
+	PaymentWindow time.Duration
+	Clock         clock.Clock
+	NewID         id.Generator // nil = id.New
+	Log           *slog.Logger
 }
 
 // Gates loads the gates of sales and sets their states; preload.Preloader implements it.
@@ -90,6 +96,9 @@ type Service struct{ cfg Config }
 func New(cfg Config) *Service {
 	if cfg.TwoPersonUnits == 0 {
 		cfg.TwoPersonUnits = DefaultTwoPersonUnits
+	}
+	if cfg.PaymentWindow == 0 {
+		cfg.PaymentWindow = DefaultPaymentWindow
 	}
 	if cfg.NewID == nil {
 		cfg.NewID = id.New

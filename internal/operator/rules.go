@@ -107,6 +107,13 @@ func checkTimes(starts, ends, after time.Time) error {
 	return fault.All(start, end)
 }
 
+// checkWindow checks how long buyers have to pay. The window of the installation is
+// always allowed.
+func checkWindow(window, usual time.Duration) error {
+	seconds := func(d time.Duration) int { return int(d / time.Second) }
+	return inRange(seconds(window), seconds(min(minWindow, usual)), seconds(max(maxWindow, usual)), "paymentWindowSeconds")
+}
+
 // inTheFuture is the rule that a time is after the present one.
 const inTheFuture = "in the future"
 

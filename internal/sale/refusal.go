@@ -14,6 +14,16 @@ type NotOpen struct {
 	ServerTime time.Time  // time of the decision
 }
 
+// NewNotOpen returns the refusal at now of an act on a sale that opens at a time. It
+// carries that time only if it is ahead and the sale may still open.
+func NewNotOpen(phase Phase, opens, now time.Time) NotOpen {
+	n := NotOpen{Phase: phase, ServerTime: now}
+	if (phase == PhaseUpcoming || phase == PhasePaused) && opens.After(now) {
+		n.StartsAt = &opens
+	}
+	return n
+}
+
 // Reason returns SaleNotStarted before the opening, and SaleClosed otherwise.
 func (n NotOpen) Reason() fault.Reason {
 	if n.Phase == PhaseUpcoming {

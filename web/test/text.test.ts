@@ -32,6 +32,9 @@ describe('in English', () => {
     expect(digits(3_661_000)).toBe('1:01:01');
     expect(digits(90_061_000)).toBe('1 d 1:01:01');
     expect(span(900)).toBe('15 minutes');
+    expect(span(119)).toBe('1 minute 59 seconds'); // a deadline is never rounded up
+    expect(span(7199)).toBe('1 hour 59 minutes');
+    expect(span(0)).toBe('0 seconds');
   });
   test('the time left to pay is never rounded up', () => {
     expect(digits(899_999, 'down')).toBe('14:59');

@@ -256,15 +256,15 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 	switch r.outcome {
 	case outcomeNotLoaded:
 		if r.now.Before(in.Opens) {
-			return notOpen(sale.PhaseUpcoming, in.Opens, r.now)
+			return sale.NewNotOpen(sale.PhaseUpcoming, in.Opens, r.now)
 		}
-		return notOpen(sale.PhasePaused, in.Opens, r.now)
+		return sale.NewNotOpen(sale.PhasePaused, in.Opens, r.now)
 	case outcomePaused:
-		return notOpen(sale.PhasePaused, r.opens, r.now)
+		return sale.NewNotOpen(sale.PhasePaused, r.opens, r.now)
 	case outcomeNotStarted:
-		return notOpen(sale.PhaseUpcoming, r.opens, r.now)
+		return sale.NewNotOpen(sale.PhaseUpcoming, r.opens, r.now)
 	case outcomeEnded:
-		return notOpen(sale.PhaseEnded, time.Time{}, r.now)
+		return sale.NewNotOpen(sale.PhaseEnded, time.Time{}, r.now)
 	case outcomeHolding:
 		task, err := uuid.Parse(r.detail)
 		if err != nil {
@@ -291,12 +291,4 @@ func (s *Service) refusal(ctx context.Context, in IssueInput, r reply) error {
 	case outcomeIssued:
 	}
 	return fmt.Errorf("issue path: unexpected outcome %q", r.outcome)
-}
-
-func notOpen(phase sale.Phase, opens, now time.Time) sale.NotOpen {
-	refusal := sale.NotOpen{Phase: phase, ServerTime: now}
-	if !opens.IsZero() {
-		refusal.StartsAt = &opens
-	}
-	return refusal
 }

@@ -129,18 +129,15 @@ func (s *Service) enter(ctx context.Context, in EnterInput, ticket uuid.UUID, dr
 func (s *Service) refusal(ctx context.Context, in EnterInput, r entered) error {
 	switch r.outcome {
 	case "not_loaded":
+		phase := sale.PhasePaused
 		if r.now.Before(in.Opens) {
-			return sale.NotOpen{Phase: sale.PhaseUpcoming, StartsAt: &in.Opens, ServerTime: r.now}
+			phase = sale.PhaseUpcoming
 		}
-		return sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}
+		return sale.NewNotOpen(phase, in.Opens, r.now)
 	case "paused":
-		n := sale.NotOpen{Phase: sale.PhasePaused, ServerTime: r.now}
-		if !r.opens.IsZero() {
-			n.StartsAt = &r.opens
-		}
-		return n
+		return sale.NewNotOpen(sale.PhasePaused, r.opens, r.now)
 	case "ended":
-		return sale.NotOpen{Phase: sale.PhaseEnded, ServerTime: r.now}
+		return sale.NewNotOpen(sale.PhaseEnded, r.opens, r.now)
 	case "holding":
 		task, err := uuid.Parse(r.detail)
 		if err != nil {

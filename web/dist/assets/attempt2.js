@@ -1,1 +1,1 @@
-export{r as resumePlaces}from"./attempt.js?v=ac13b542575e";
+export{r as resumePlaces}from"./attempt.js?v=c46df4406679";

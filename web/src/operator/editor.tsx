@@ -80,7 +80,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
       startsAt: instant(of['starts'], sale?.startsAt),
       endsAt: instant(of['ends'], sale?.endsAt),
       purchaseLimit: of['limit'] ? Number(of['limit']) : null,
-      paymentWindowSeconds: Math.round(Number(of['window']) * 60),
+      ...(of['window'] && { paymentWindowSeconds: Math.round(Number(of['window']) * 60) }),
       rules: of['rules']!,
       hideExactStock: 'hide' in of,
       items: rows.peek().map(({ key }) => {
@@ -121,7 +121,7 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
         <Field label={ot('op.saleLimit')}>
           <input name="limit" class="field font-normal" type="number" min="1" max="200" defaultValue={sale?.purchaseLimit ?? undefined} />
         </Field>
-        <Field label={ot('op.window')}>
+        <Field label={ot(sale ? 'op.window' : 'op.windowOptional')}>
           <input
             name="window"
             class="field font-normal"
@@ -129,8 +129,8 @@ function Written({ goods, sale }: { goods: Kind[]; sale: AdminSale | null }) {
             min="0.5"
             max="1440"
             step="0.5"
-            required
-            defaultValue={(sale?.paymentWindowSeconds ?? 900) / 60}
+            required={sale !== null}
+            defaultValue={sale ? sale.paymentWindowSeconds / 60 : undefined}
           />
         </Field>
         <div class="sm:col-span-2">

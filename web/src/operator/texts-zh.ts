@@ -114,6 +114,7 @@ export const zh: Record<OpKey, string> = {
   'op.saleLimitFact': '全场限购',
   'op.limitOf': '每人限购 {n} 件',
   'op.window': '付款时限（分钟）',
+  'op.windowOptional': '付款时限（分钟）（留空则使用默认值）',
   'op.rules': '活动规则',
   'op.hide': '隐藏具体库存',
   'op.addItem': '添加商品',

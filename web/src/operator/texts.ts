@@ -115,6 +115,7 @@ const en = {
   'op.saleLimitFact': 'Limit, all items',
   'op.limitOf': 'Limit {n} per person',
   'op.window': 'Minutes to pay',
+  'op.windowOptional': 'Minutes to pay (empty = default)',
   'op.rules': 'Rules',
   'op.hide': 'Hide exact stock',
   'op.addItem': 'Add an item',
